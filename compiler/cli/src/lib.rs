@@ -1,0 +1,1 @@
+//! The `weft` command as a library.

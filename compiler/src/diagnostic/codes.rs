@@ -1,0 +1,63 @@
+//! The table of diagnostic codes. A code never changes its meaning; a new fault gets a new row and a page in
+//! `explain/`. E01xx: the text; E02xx: names, types and calls; E03xx: launches and signatures; E09xx: weft itself.
+
+/// Declares the codes: variant, number, title.
+macro_rules! codes {
+    ($($variant:ident $number:literal $title:literal),* $(,)?) => {
+        /// A diagnostic's code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code {
+            $(#[doc = $title] $variant),*
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// `E0203`.
+            pub const fn number(self) -> &'static str {
+                match self { $(Self::$variant => $number),* }
+            }
+
+            /// A few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title),* }
+            }
+
+            /// The code of a number such as `E0203` (upper or lower case).
+            pub fn from_number(number: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.number().eq_ignore_ascii_case(number))
+            }
+        }
+    };
+}
+
+codes! {
+    Syntax "E0101" "the text is not Python that weft can read",
+    UnsupportedStatement "E0102" "a statement that kernels cannot have",
+    UnsupportedExpression "E0103" "an expression that kernels cannot have",
+    MisplacedStatement "E0104" "break, continue or return in the wrong place",
+    UnknownName "E0201" "a name that is not defined",
+    UnsupportedValue "E0202" "a captured value that a kernel cannot use",
+    CannotJoin "E0203" "a variable has types that cannot be joined",
+    UndefinedLocal "E0204" "a local variable is used before it has a value",
+    NoMatchingOverload "E0205" "no overload of a function takes these arguments",
+    ArgumentCount "E0206" "a call with the wrong arguments",
+    NoSuchAttribute "E0207" "a value has no such attribute",
+    IndexCount "E0208" "an array is indexed with the wrong number of indices",
+    BadIndex "E0209" "something that cannot be an index",
+    NotConstant "E0210" "a value must be known when the kernel is compiled",
+    BadOperand "E0211" "an operator does not take these types",
+    KernelReturns "E0212" "a kernel returns a value",
+    Recursion "E0213" "a device function calls itself",
+    NotCallable "E0214" "something that cannot be called",
+    ReadonlyArray "E0215" "a store into a read-only array",
+    BadAssignment "E0216" "an assignment that cannot be made",
+    ReturnTypes "E0217" "the returned values have types that cannot be joined",
+    BadSignature "E0301" "a signature that cannot be read",
+    NoSignature "E0302" "a kernel has no signature to compile for",
+    NoKernel "E0303" "there is no such kernel",
+    UnknownTarget "E0304" "a target that weft does not know",
+    SharedTooLarge "E0305" "more shared memory than a block can have",
+    Internal "E0901" "a fault of weft's own",
+}

@@ -1,0 +1,93 @@
+//! What is wrong with a program: data first, the sentence last.
+//!
+//! A diagnostic has a code (a row of [`codes`]), a span, labels, notes and, where one exists, a way out. [`render`] is
+//! the only place that turns diagnostics into text or JSON; [`explain`] holds a page for each code.
+
+pub mod codes;
+mod explain;
+mod render;
+
+pub use codes::Code;
+pub use explain::explain;
+pub use render::{render_json, render_text};
+
+use crate::source::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// The program is rejected.
+    Error,
+    /// The program is compiled; something in it is likely not meant.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Its row in the table of codes.
+    pub code: Code,
+    /// Error or warning.
+    pub severity: Severity,
+    /// One sentence, no full stop: what is wrong, with the names and types in question.
+    pub message: String,
+    /// The place that is shown with carets.
+    pub span: Span,
+    /// What stands under the carets; may be empty.
+    pub label: String,
+    /// More places that explain it ("`acc` became float64 here").
+    pub labels: Vec<(Span, String)>,
+    /// Facts.
+    pub notes: Vec<String>,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error with a message at a place; the builder methods add the rest.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            span,
+            label: String::new(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// A warning with a message at a place.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// Sets the text under the carets.
+    #[must_use]
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.label = text.into();
+        self
+    }
+
+    /// Adds another place.
+    #[must_use]
+    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push((span, text.into()));
+        self
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Sets the way out.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+}

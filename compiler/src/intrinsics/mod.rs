@@ -1,0 +1,1 @@
+//! One row per name that a kernel can call or read.

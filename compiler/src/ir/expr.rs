@@ -1,0 +1,232 @@
+//! Expressions: trees without effects.
+
+use weft_artifact::Scalar;
+
+use super::{ExprId, LocalArrayId, LocalId, SharedId, types::Type};
+use crate::source::Span;
+
+/// An expression, its type and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it computes.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Type,
+    /// The Python that it comes from.
+    pub span: Span,
+}
+
+/// What an expression computes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A constant of the expression's type.
+    Const(Const),
+    /// The value of a local now.
+    Local(LocalId),
+    /// A special register; type `I32`.
+    Special(SpecialRegister),
+    /// `op a`; the result has the operand's type.
+    Unary(UnaryOp, ExprId),
+    /// `a op b`; both operands and the result have one type (shifts: the amount too).
+    Binary(BinaryOp, ExprId, ExprId),
+    /// `a op b` on one type of operands; `Bool` result. Floats: ordered, except `Ne`, which is unordered.
+    Compare(CompareOp, ExprId, ExprId),
+    /// `if c then a else b`; both are evaluated.
+    Select(ExprId, ExprId, ExprId),
+    /// The operand converted to the expression's type, which is a scalar (or a pointer: to `Generic`, or another
+    /// element type of the same space).
+    ///
+    /// Integers are extended by the operand's signedness or truncated; an integer to a float rounds to nearest even;
+    /// a float to an integer truncates and saturates (NaN gives 0), as PTX `cvt.rzi` does; to `Bool` is `!= 0`; from
+    /// `Bool` is 0 or 1. Float to 8- and 16-bit integers goes through a saturating 64-bit integer, then truncates.
+    Convert(ExprId),
+    /// A pure function of one float type; all arguments and the result have it, except where [`MathFn`] says so.
+    Math(MathFn, Vec<ExprId>),
+    /// The element that a pointer points to; the type is the pointer's element type.
+    Load(ExprId),
+    /// `pointer + index`, in elements of the pointer's element type times `scale`; index is `I64`. In bounds.
+    ///
+    /// `scale` is 1, or 2 where an element is a (real, imaginary) pair.
+    Offset {
+        /// The base pointer.
+        base: ExprId,
+        /// Signed index, `I64`.
+        index: ExprId,
+        /// Elements an index step moves.
+        scale: u32,
+    },
+    /// `pointer + bytes`; bytes is `I64`. In bounds.
+    ByteOffset {
+        /// The base pointer.
+        base: ExprId,
+        /// Signed number of bytes, `I64`.
+        bytes: ExprId,
+    },
+    /// The first element of a block-shared array.
+    SharedBase(SharedId),
+    /// The first byte of the block's dynamic shared memory.
+    DynamicShared,
+    /// The first element of a thread-local array.
+    LocalBase(LocalArrayId),
+    /// `index < 0 ? index + extent : index`: Python's negative index. Both `I64`. A pass drops it where the index is
+    /// provably not negative.
+    Wrap {
+        /// The index as written.
+        index: ExprId,
+        /// The extent of the dimension.
+        extent: ExprId,
+    },
+}
+
+/// A constant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Const {
+    /// Of type `Bool`.
+    Bool(bool),
+    /// Of an integer type; the value fits it.
+    Int(i128),
+    /// Of a float type; for `F32` the value is exactly representable.
+    Float(f64),
+}
+
+/// Registers that the hardware sets. PTX ISA section 10, special registers. All `I32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SpecialRegister {
+    /// `threadIdx`; 0, 1, 2 is x, y, z.
+    ThreadIdx(u8),
+    /// `blockIdx`.
+    BlockIdx(u8),
+    /// `blockDim`.
+    BlockDim(u8),
+    /// `gridDim`.
+    GridDim(u8),
+    /// Position in the warp: linear thread number modulo 32.
+    LaneId,
+    /// 32.
+    WarpSize,
+    /// Bytes of dynamic shared memory of this launch.
+    DynamicSharedBytes,
+}
+
+/// Unary operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// Integers wrap; floats flip the sign bit.
+    Neg,
+    /// Bitwise complement of an integer; logical not of a `Bool`.
+    Not,
+    /// Absolute value; of signed integers wraps at the minimum.
+    Abs,
+}
+
+/// Binary operators. Integer arithmetic wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// Integers and floats.
+    Add,
+    /// Integers and floats.
+    Sub,
+    /// Integers and floats.
+    Mul,
+    /// Floats: IEEE division.
+    Div,
+    /// Python's `//`. Integers: rounds to minus infinity; `x // 0` is 0 and the minimum `// -1` is 0. Floats: the
+    /// floor of the exact quotient as CPython computes it; `x // 0.0` is `x / 0.0`.
+    FloorDiv,
+    /// Python's `%`. Integers: has the sign of the divisor; `x % 0` is 0. Floats: as CPython's, but `x % 0.0` is NaN.
+    FloorMod,
+    /// Integers: both operands are known to be `>= 0`: truncating division; `x / 0` is 0.
+    DivNonneg,
+    /// Integers: both operands are known to be `>= 0`: remainder; `x % 0` is 0.
+    ModNonneg,
+    /// Integer power by squaring; a negative exponent gives 0, except for bases 1 (1) and -1 (1 or -1); 0 to a
+    /// negative exponent is the minimum of the type.
+    Pow,
+    /// Integers; the amount has the same type and is taken modulo the width.
+    Shl,
+    /// Integers: arithmetic for signed types, logical for unsigned; the amount is taken modulo the width.
+    Shr,
+    /// Integers and `Bool`.
+    And,
+    /// Integers and `Bool`.
+    Or,
+    /// Integers and `Bool`.
+    Xor,
+    /// Integers: the smaller. Floats: Python's `min(a, b)`: `b if b < a else a`.
+    Min,
+    /// Integers: the larger. Floats: Python's `max(a, b)`: `b if b > a else a`.
+    Max,
+}
+
+/// Comparisons; integers by their signedness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the comparison of its name")]
+pub enum CompareOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// Declares the math functions: variant, Python-like name, number of arguments.
+macro_rules! math_fns {
+    ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
+        /// Pure functions on `F32` or `F64`. Results are floats of the same type, except `Isnan`, `Isinf` and
+        /// `Isfinite` (`Bool`) and `FrexpExponent` (`I32`); `Ldexp` takes an `I32` second argument.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum MathFn {
+            $(#[doc = concat!("`", $name, "`")] $variant),*
+        }
+
+        impl MathFn {
+            /// Every function.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// Its name in the text form.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// How many arguments it takes.
+            pub const fn arity(self) -> usize {
+                match self { $(Self::$variant => $arity),* }
+            }
+        }
+    };
+}
+
+math_fns! {
+    Acos "acos" 1, Acosh "acosh" 1, Asin "asin" 1, Asinh "asinh" 1, Atan "atan" 1, Atan2 "atan2" 2, Atanh "atanh" 1,
+    Cbrt "cbrt" 1, Ceil "ceil" 1, Copysign "copysign" 2, Cos "cos" 1, Cosh "cosh" 1, Erf "erf" 1, Erfc "erfc" 1, Exp "exp" 1,
+    Exp2 "exp2" 1, Expm1 "expm1" 1, Floor "floor" 1, Fma "fma" 3, Fmod "fmod" 2,
+    FrexpMantissa "frexp.mantissa" 1, FrexpExponent "frexp.exponent" 1, Gamma "gamma" 1,
+    Hypot "hypot" 2, Isfinite "isfinite" 1, Isinf "isinf" 1, Isnan "isnan" 1, Ldexp "ldexp" 2, Lgamma "lgamma" 1,
+    Log "log" 1, Log10 "log10" 1, Log1p "log1p" 1, Log2 "log2" 1, Nextafter "nextafter" 2, Pow "pow" 2,
+    Remainder "remainder" 2, RoundEven "roundeven" 1, Sin "sin" 1, Sinh "sinh" 1, Sqrt "sqrt" 1, Tan "tan" 1, Tanh "tanh" 1,
+    Trunc "trunc" 1,
+}
+
+impl SpecialRegister {
+    /// Its name in the text form: CUDA's.
+    pub fn name(self) -> String {
+        let axis = |i: u8| ["x", "y", "z"].get(i as usize).copied().unwrap_or("?");
+        match self {
+            Self::ThreadIdx(i) => format!("threadIdx.{}", axis(i)),
+            Self::BlockIdx(i) => format!("blockIdx.{}", axis(i)),
+            Self::BlockDim(i) => format!("blockDim.{}", axis(i)),
+            Self::GridDim(i) => format!("gridDim.{}", axis(i)),
+            Self::LaneId => "laneid".to_owned(),
+            Self::WarpSize => "warpsize".to_owned(),
+            Self::DynamicSharedBytes => "dynamic_shared_bytes".to_owned(),
+        }
+    }
+}
+
+impl Expr {
+    /// A constant integer of a type.
+    pub fn int(scalar: Scalar, value: i128, span: Span) -> Self {
+        Self { kind: ExprKind::Const(Const::Int(value)), ty: Type::Scalar(scalar), span }
+    }
+}

@@ -1,0 +1,45 @@
+//! The typed IR.
+//!
+//! Everything is a scalar or a pointer: arrays, tuples and complex numbers are taken apart in the front end (an array
+//! is a data pointer, extents and strides; a complex number two floats). The rules, which [`verify`] checks:
+//!
+//! 1. Control flow is structured: `If`, `Loop`, `Break`, `Continue`, `Return`. The CPU needs the structure to cut a
+//!    kernel at its barriers; LLVM makes SSA from it.
+//! 2. Expressions have no effect and form trees. An expression is evaluated where its statement stands.
+//! 3. What has an effect is a statement (`Store`, `Atomic`, `Call`, `Barrier` …); its result goes to a local.
+//! 4. Each expression has one type, and no conversion is implied: `Convert` is explicit. Python's rules for types end
+//!    in the front end; the operators of [`BinaryOp`] say what they compute.
+//! 5. A Python variable that changes its type becomes several locals; where paths meet, their types are joined.
+//! 6. Every statement and expression has a span.
+//! 7. A verified module makes no back end panic, and nothing that a user wrote can make one fail.
+//! 8. Handles print as the text form: `%7` an expression, `$x` a local, `@kernel` a function.
+
+mod arena;
+mod build;
+mod expr;
+mod module;
+mod print;
+mod stmt;
+mod types;
+mod verify;
+mod visit;
+
+pub use arena::{Arena, Handle};
+pub use build::{Builder, Mark};
+pub use expr::{BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
+pub use module::{Function, FunctionKind, Local, LocalArray, Module, ParamSlot, SharedArray};
+pub use stmt::{AtomicOp, Block, FenceScope, Stmt, StmtKind};
+pub use types::{Space, Type};
+pub use verify::verify;
+pub use visit::{for_each_expr, for_each_stmt, for_each_stmt_mut};
+
+/// A handle to an expression of a function.
+pub type ExprId = Handle<Expr>;
+/// A handle to a local variable of a function.
+pub type LocalId = Handle<Local>;
+/// A handle to a function of a module.
+pub type FuncId = Handle<Function>;
+/// A handle to a block-shared array of a module.
+pub type SharedId = Handle<SharedArray>;
+/// A handle to a thread-local array of a function.
+pub type LocalArrayId = Handle<LocalArray>;

@@ -1,0 +1,140 @@
+//! Modules, functions, and what they declare.
+
+use weft_artifact::{Param, Scalar, SlotField, Step};
+
+use super::{Arena, FuncId, expr::Expr, stmt::Block, types::Type};
+use crate::source::{SourceMap, Span};
+
+/// One kernel and the device functions that it calls.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// All functions; a callee stands before its callers.
+    pub functions: Arena<Function>,
+    /// The kernel.
+    pub kernel: Option<FuncId>,
+    /// The kernel's Python parameters.
+    pub params: Vec<Param>,
+    /// Block-shared arrays of fixed size.
+    pub shared: Arena<SharedArray>,
+    /// `true` if something takes the address of dynamic shared memory.
+    pub dynamic_shared: bool,
+    /// Largest alignment in bytes that arrays in dynamic shared memory need.
+    pub dynamic_shared_align: u64,
+    /// The files that spans refer to.
+    pub sources: SourceMap,
+}
+
+/// A kernel or a device function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Unique in its module; also the symbol. A kernel's contains the Python name.
+    pub name: String,
+    /// Kernel or device function.
+    pub kind: FunctionKind,
+    /// The locals that take the arguments, in order. For a kernel: one a slot, and `slots` says which.
+    pub params: Vec<super::LocalId>,
+    /// What each parameter of a kernel is; as long as `params`, and empty for device functions.
+    pub slots: Vec<ParamSlot>,
+    /// Result types; a kernel has none.
+    pub results: Vec<Type>,
+    /// Every variable.
+    pub locals: Arena<Local>,
+    /// Thread-local arrays.
+    pub local_arrays: Arena<LocalArray>,
+    /// Every expression.
+    pub exprs: Arena<Expr>,
+    /// The statements. A function with results ends every path with `Return`.
+    pub body: Block,
+    /// Inline it wherever it is called.
+    pub inline: bool,
+    /// The `def`.
+    pub span: Span,
+}
+
+/// Kernel or device function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FunctionKind {
+    /// Launched over a grid.
+    Kernel,
+    /// Called by kernels.
+    Device,
+}
+
+/// Which field of which argument a kernel parameter is; see [`weft_artifact::Slot`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamSlot {
+    /// The Python parameter.
+    pub param: u32,
+    /// The way into nested tuples.
+    pub path: Vec<Step>,
+    /// The field.
+    pub field: SlotField,
+}
+
+/// A variable. Its value is undefined until it is assigned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Local {
+    /// The Python variable, with a suffix for parts (`x.data`, `x.shape0`, `z.real`); temporaries are `t`. Names may
+    /// repeat: the text form adds the handle's number.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// The front end knows that it is never negative: extents, variables of counted loops that cannot go below zero.
+    pub nonneg: bool,
+}
+
+/// A block-shared array of fixed size. Contents are undefined at first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedArray {
+    /// The Python variable or a made-up name; for the symbol.
+    pub name: String,
+    /// Element type; a complex array has twice the elements of its part.
+    pub elem: Scalar,
+    /// Elements.
+    pub len: u64,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// The call.
+    pub span: Span,
+}
+
+/// A thread-local array of fixed size. Contents are undefined at first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalArray {
+    /// The Python variable or a made-up name.
+    pub name: String,
+    /// Element type; a complex array has twice the elements of its part.
+    pub elem: Scalar,
+    /// Elements.
+    pub len: u64,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// The call.
+    pub span: Span,
+}
+
+impl Module {
+    /// The kernel's function. The front end always sets it; a module without one is only being built.
+    pub fn kernel(&self) -> Option<&Function> {
+        self.kernel.map(|id| &self.functions[id])
+    }
+}
+
+impl Function {
+    /// An empty function.
+    pub fn new(name: impl Into<String>, kind: FunctionKind, span: Span) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            params: Vec::new(),
+            slots: Vec::new(),
+            results: Vec::new(),
+            locals: Arena::default(),
+            local_arrays: Arena::default(),
+            exprs: Arena::default(),
+            body: Block::new(),
+            inline: false,
+            span,
+        }
+    }
+}

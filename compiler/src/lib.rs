@@ -1,0 +1,16 @@
+//! weft's compiler: the text of a Python function in, PTX or a host object out.
+//!
+//! Read [`pipeline::compile`] first: it holds every stage in order. The crate is pure: it reads no file, no
+//! environment and no clock, and prints nothing.
+
+pub mod backend;
+pub mod diagnostic;
+pub mod frontend;
+pub mod intrinsics;
+pub mod ir;
+pub mod passes;
+pub mod pipeline;
+pub mod request;
+pub mod source;
+pub mod syntax;
+pub mod target;

@@ -1,0 +1,52 @@
+//! The compiler, stage by stage.
+
+use weft_artifact::Artifact;
+
+use crate::{backend, diagnostic::Diagnostic, frontend, passes, request::Request, source::SourceMap};
+
+/// What a compilation gives.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Code and ABI.
+    pub artifact: Artifact,
+    /// weft's IR after its passes, if asked for.
+    pub ir: Option<String>,
+    /// LLVM IR after LLVM's passes, if asked for.
+    pub llvm: Option<String>,
+    /// Host assembly, if asked for.
+    pub asm: Option<String>,
+    /// Warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// The files that spans refer to.
+    pub sources: SourceMap,
+}
+
+/// Why a compilation failed: at least one error, and the files that spans refer to.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Errors and warnings in source order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files.
+    pub sources: SourceMap,
+}
+
+/// Compiles one kernel for one tuple of argument types.
+///
+/// # Errors
+///
+/// All diagnostics of the kernel and the device functions that it calls, if one of them is an error.
+pub fn compile(request: &Request) -> Result<Output, Failure> {
+    let lowered = frontend::lower(request)?;
+    let mut module = lowered.module;
+    let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() };
+    passes::run(&mut module, &request.target).map_err(fail)?;
+    let emitted = backend::emit(&module, request).map_err(fail)?;
+    Ok(Output {
+        artifact: emitted.artifact,
+        ir: request.keep.ir.then(|| module.to_string()),
+        llvm: emitted.llvm,
+        asm: emitted.asm,
+        warnings: lowered.warnings,
+        sources: lowered.sources,
+    })
+}

@@ -1,0 +1,400 @@
+//! weft's own tree of the Python that it reads.
+//!
+//! Every node has a span. Statements and expressions that no kernel can have are kept as `Unsupported`, so that the
+//! front end can name them and go on. Constants are as the text gives them.
+
+use crate::source::Span;
+
+/// A function definition, with or without decorators.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// The body; a docstring is an `Expr` statement of a string.
+    pub body: Vec<Stmt>,
+    /// Decorators, outermost first.
+    pub decorators: Vec<Expr>,
+    /// `-> T`.
+    pub returns: Option<Expr>,
+    /// The place of the name in `def name`.
+    pub name_span: Span,
+    /// From `def` (after the decorators) to the end of the body.
+    pub span: Span,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// `x: T`.
+    pub annotation: Option<Expr>,
+    /// `x=1`.
+    pub default: Option<Expr>,
+    /// Plain, `*args` or `**kwargs`.
+    pub kind: ParamKind,
+    /// The name's place.
+    pub span: Span,
+}
+
+/// What sort of parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// By position or keyword.
+    Plain,
+    /// After `/`'s left: by position only.
+    PositionalOnly,
+    /// After `*`: by keyword only.
+    KeywordOnly,
+    /// `*args`.
+    VarArgs,
+    /// `**kwargs`.
+    VarKeywords,
+}
+
+/// A statement and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// What it is.
+    pub kind: StmtKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The statements. Names follow Python's `ast` module.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// `a = b = value`: one target or more.
+    Assign {
+        /// Left-hand sides, left to right.
+        targets: Vec<Expr>,
+        /// Right-hand side.
+        value: Expr,
+    },
+    /// `target: annotation = value`.
+    AnnAssign {
+        /// Left-hand side.
+        target: Expr,
+        /// The annotation; kernels ignore it.
+        annotation: Expr,
+        /// Right-hand side, if any.
+        value: Option<Expr>,
+    },
+    /// `target op= value`.
+    AugAssign {
+        /// Left-hand side.
+        target: Expr,
+        /// The operator.
+        op: BinOp,
+        /// Right-hand side.
+        value: Expr,
+    },
+    /// An expression as a statement.
+    Expr(Expr),
+    /// `if test: … else: …`; `elif` is an `If` in `orelse`.
+    If {
+        /// The condition.
+        test: Expr,
+        /// Run if true.
+        body: Vec<Stmt>,
+        /// Run if false.
+        orelse: Vec<Stmt>,
+    },
+    /// `while test: … else: …`.
+    While {
+        /// The condition.
+        test: Expr,
+        /// The body.
+        body: Vec<Stmt>,
+        /// Run when the condition became false.
+        orelse: Vec<Stmt>,
+    },
+    /// `for target in iter: … else: …`.
+    For {
+        /// The loop variable, or a tuple of them.
+        target: Expr,
+        /// What is iterated.
+        iter: Expr,
+        /// The body.
+        body: Vec<Stmt>,
+        /// Run when the iterator was exhausted.
+        orelse: Vec<Stmt>,
+    },
+    /// `break`.
+    Break,
+    /// `continue`.
+    Continue,
+    /// `return [value]`.
+    Return(Option<Expr>),
+    /// `pass`.
+    Pass,
+    /// `assert test[, message]`.
+    Assert {
+        /// The condition.
+        test: Expr,
+        /// The message, if any.
+        message: Option<Expr>,
+    },
+    /// `raise [exception [from cause]]`.
+    Raise(Option<Expr>),
+    /// A nested `def`.
+    FunctionDef(Box<Function>),
+    /// Any other statement; the text names it: `try`, `with`, `import`, `global`, `class`, `del`, ….
+    Unsupported(&'static str),
+}
+
+/// An expression and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The expressions. Names follow Python's `ast` module.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A name.
+    Name(String),
+    /// A literal.
+    Constant(Constant),
+    /// `left op right`.
+    Binary {
+        /// The operator.
+        op: BinOp,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// `op operand`.
+    Unary {
+        /// The operator.
+        op: UnaryOp,
+        /// The operand.
+        operand: Box<Expr>,
+    },
+    /// `a and b and c`, `a or b or c`: two values or more.
+    Bool {
+        /// `true` for `and`, `false` for `or`.
+        and: bool,
+        /// The operands.
+        values: Vec<Expr>,
+    },
+    /// `left op0 c0 op1 c1 …`.
+    Compare {
+        /// The first operand.
+        left: Box<Expr>,
+        /// Operators and the operands to their right: one or more.
+        rest: Vec<(CmpOp, Expr)>,
+    },
+    /// `body if test else orelse`.
+    IfExp {
+        /// The condition.
+        test: Box<Expr>,
+        /// The value if true.
+        body: Box<Expr>,
+        /// The value if false.
+        orelse: Box<Expr>,
+    },
+    /// `func(args, name=value)`.
+    Call {
+        /// What is called.
+        func: Box<Expr>,
+        /// Positional arguments; a `*args` is a `Starred`.
+        args: Vec<Expr>,
+        /// Keyword arguments; `None` for `**kwargs`.
+        keywords: Vec<(Option<String>, Expr)>,
+    },
+    /// `value.attr`.
+    Attribute {
+        /// The object.
+        value: Box<Expr>,
+        /// The attribute's name.
+        attr: String,
+    },
+    /// `value[index]`; several indices are one `Tuple`.
+    Subscript {
+        /// The object.
+        value: Box<Expr>,
+        /// The index.
+        index: Box<Expr>,
+    },
+    /// `lower:upper:step` inside a subscript.
+    Slice {
+        /// First index.
+        lower: Option<Box<Expr>>,
+        /// One past the last.
+        upper: Option<Box<Expr>>,
+        /// Step.
+        step: Option<Box<Expr>>,
+    },
+    /// `(a, b)`.
+    Tuple(Vec<Expr>),
+    /// `[a, b]`.
+    List(Vec<Expr>),
+    /// `*value`.
+    Starred(Box<Expr>),
+    /// `name := value`.
+    Named {
+        /// The name and its place.
+        target: Box<Expr>,
+        /// The value.
+        value: Box<Expr>,
+    },
+    /// Any other expression; the text names it: `lambda`, `list comprehension`, `f-string`, ….
+    Unsupported(&'static str),
+}
+
+/// A literal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant {
+    /// `None`.
+    None,
+    /// `True`, `False`.
+    Bool(bool),
+    /// An integer that fits 64 bits, signed or unsigned (sign comes from unary minus).
+    Int(i128),
+    /// An integer that does not fit 64 bits, as written.
+    BigInt(String),
+    /// A float.
+    Float(f64),
+    /// An imaginary literal: its imaginary part.
+    Imaginary(f64),
+    /// A string.
+    Str(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// `...`.
+    Ellipsis,
+}
+
+/// Binary operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the operator that `symbol` gives")]
+pub enum BinOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+    MatMul,
+    LShift,
+    RShift,
+    BitAnd,
+    BitOr,
+    BitXor,
+}
+
+impl BinOp {
+    /// `+`, `//`, ….
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::FloorDiv => "//",
+            Self::Mod => "%",
+            Self::Pow => "**",
+            Self::MatMul => "@",
+            Self::LShift => "<<",
+            Self::RShift => ">>",
+            Self::BitAnd => "&",
+            Self::BitOr => "|",
+            Self::BitXor => "^",
+        }
+    }
+}
+
+/// Unary operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// `+x`.
+    Plus,
+    /// `-x`.
+    Minus,
+    /// `~x`.
+    Invert,
+    /// `not x`.
+    Not,
+}
+
+/// Comparison operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the operator that `symbol` gives")]
+pub enum CmpOp {
+    Eq,
+    NotEq,
+    Lt,
+    LtE,
+    Gt,
+    GtE,
+    Is,
+    IsNot,
+    In,
+    NotIn,
+}
+
+impl CmpOp {
+    /// `==`, `is not`, ….
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Eq => "==",
+            Self::NotEq => "!=",
+            Self::Lt => "<",
+            Self::LtE => "<=",
+            Self::Gt => ">",
+            Self::GtE => ">=",
+            Self::Is => "is",
+            Self::IsNot => "is not",
+            Self::In => "in",
+            Self::NotIn => "not in",
+        }
+    }
+}
+
+/// A module-level statement, as the command reads files.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModuleItem {
+    /// A function definition.
+    Function(Function),
+    /// `import a.b as c`: (dotted module, bound name).
+    Import {
+        /// `a.b`.
+        module: String,
+        /// `c`; without `as`, the first part of `module`.
+        bound: String,
+        /// `import a.b` without `as` binds `a`, not `a.b`.
+        binds_root: bool,
+        /// Where.
+        span: Span,
+    },
+    /// `from module import name as bound`.
+    ImportFrom {
+        /// The module (with its leading dots for relative imports).
+        module: String,
+        /// The name in it; `*` for all.
+        name: String,
+        /// The bound name.
+        bound: String,
+        /// Where.
+        span: Span,
+    },
+    /// Any other statement.
+    Stmt(Stmt),
+    /// A top-level statement that could not be parsed; the file as a whole could not be either.
+    Unparsed {
+        /// The parser's message.
+        message: String,
+        /// The place of the fault.
+        at: Span,
+        /// The statement's lines.
+        span: Span,
+    },
+}

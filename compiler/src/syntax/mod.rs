@@ -1,0 +1,10 @@
+//! From text to weft's own syntax tree.
+//!
+//! `parse.rs` is the only user of rustpython-parser, so that one file can swap the parser. The tree is in [`ast`].
+
+pub mod ast;
+mod names;
+mod parse;
+
+pub use names::free_chains;
+pub use parse::{parse_expression, parse_function, parse_module};

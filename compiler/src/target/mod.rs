@@ -1,0 +1,1 @@
+//! One row per SM.

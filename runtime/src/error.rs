@@ -1,0 +1,46 @@
+//! What can go wrong at run time.
+
+use std::fmt;
+
+/// Which exception a caller should make of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// No GPU, no driver, or a driver that is too old.
+    NoDevice,
+    /// A driver call failed; the message names the call and the driver's error.
+    Driver,
+    /// A launch that cannot be: too many threads, too much shared memory, an empty grid, ….
+    Launch,
+    /// Out of device memory.
+    Memory,
+    /// An argument or a setting that makes no sense.
+    Value,
+    /// A fault of weft's own.
+    Internal,
+}
+
+/// An error of the runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Its kind.
+    pub kind: ErrorKind,
+    /// One sentence or more, naming the thing.
+    pub message: String,
+    /// The driver's error number, if a driver call failed.
+    pub driver_code: Option<u32>,
+}
+
+impl Error {
+    /// An error that is not from a driver call.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), driver_code: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,219 @@
+//! The host API that both executors implement.
+
+use std::{any::Any, fmt::Debug, sync::Arc};
+
+use weft_artifact::{Artifact, Kernel};
+
+use crate::error::Error;
+
+/// What a device is and can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceAttributes {
+    /// Ordinal.
+    pub id: u32,
+    /// `NVIDIA H200`, or the CPU's model.
+    pub name: String,
+    /// Compute capability (major, minor); the CPU answers 9.0 unless a setting says otherwise.
+    pub compute_capability: (u32, u32),
+    /// Threads a block can have.
+    pub max_threads_per_block: u32,
+    /// Block extents.
+    pub max_block_dim: [u32; 3],
+    /// Grid extents.
+    pub max_grid_dim: [u32; 3],
+    /// Shared memory of a block without opting in, in bytes.
+    pub max_shared_memory_per_block: u32,
+    /// Shared memory of a block with opting in, in bytes.
+    pub max_shared_memory_per_block_optin: u32,
+    /// Streaming multiprocessors; cores on the CPU.
+    pub multiprocessor_count: u32,
+    /// 32.
+    pub warp_size: u32,
+    /// Total memory in bytes.
+    pub total_memory: u64,
+    /// Driver version as `(13, 0)`; `(0, 0)` on the CPU.
+    pub driver_version: (u32, u32),
+    /// PCI bus id such as `0000:00:05.0`, or empty.
+    pub pci_bus_id: String,
+    /// UUID such as `GPU-…`, or empty.
+    pub uuid: String,
+}
+
+/// Device memory. Freed when dropped, in the order of its stream.
+pub trait Buffer: Debug + Send + Sync {
+    /// The device address (an address of this process on the CPU). Zero for an empty buffer.
+    fn address(&self) -> u64;
+    /// Size in bytes.
+    fn len(&self) -> u64;
+    /// `true` if the size is zero.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A queue of work.
+pub trait Stream: Debug + Send + Sync {
+    /// The driver's handle; 0 is the default stream.
+    fn handle(&self) -> u64;
+    /// For downcasting by its executor.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A point in a stream's work.
+pub trait Event: Debug + Send + Sync {
+    /// For downcasting by its executor.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Loaded code. Unloaded when dropped.
+pub trait Module: Debug + Send + Sync {
+    /// The kernel of an entry of the artifact.
+    ///
+    /// # Errors
+    ///
+    /// The symbol is not in the code.
+    fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error>;
+}
+
+/// A kernel ready to be launched.
+pub trait LoadedKernel: Debug + Send + Sync {
+    /// Registers a thread; 0 on the CPU.
+    fn registers(&self) -> u32;
+    /// Static shared memory of a block in bytes.
+    fn shared_bytes(&self) -> u32;
+    /// Local memory of a thread in bytes.
+    fn local_bytes(&self) -> u32;
+    /// Constant memory in bytes.
+    fn const_bytes(&self) -> u32;
+    /// Threads a block can have with this kernel.
+    fn max_threads_per_block(&self) -> u32;
+    /// Queues a launch. `slots` has one 8-byte cell for each slot of the kernel, the value in its low bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Launch` for a configuration that the device cannot run, naming the limit; `Driver` for a failed call.
+    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error>;
+}
+
+/// Grid, block and dynamic shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaunchConfig {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block in bytes.
+    pub shared_bytes: u32,
+}
+
+/// A device and everything that can be done with it.
+pub trait Executor: Debug + Send + Sync {
+    /// `cuda` or `cpu`.
+    fn kind(&self) -> &'static str;
+    /// How many devices there are.
+    fn device_count(&self) -> u32;
+    /// This executor's device.
+    fn attributes(&self) -> &DeviceAttributes;
+    /// Free and total memory in bytes.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn memory_info(&self) -> Result<(u64, u64), Error>;
+    /// The compiler's target: `sm_90`, or `host`.
+    fn target(&self) -> String;
+    /// Allocates memory with undefined contents, in the order of `stream` where the device can.
+    ///
+    /// # Errors
+    ///
+    /// `Memory`.
+    fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error>;
+    /// Copies from the host. The host memory may be reused when it returns.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed; an earlier launch faulted.
+    fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Copies to the host and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed; an earlier launch faulted.
+    fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Copies between two buffers of the device.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Sets bytes.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// A new stream.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn new_stream(&self) -> Result<Arc<dyn Stream>, Error>;
+    /// Waits for a stream; the default one if `None`.
+    ///
+    /// # Errors
+    ///
+    /// An earlier launch faulted.
+    fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Waits for everything on the device.
+    ///
+    /// # Errors
+    ///
+    /// An earlier launch faulted.
+    fn synchronize(&self) -> Result<(), Error>;
+    /// A new event that can be timed.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn new_event(&self) -> Result<Arc<dyn Event>, Error>;
+    /// Records an event in a stream.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Waits for an event.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error>;
+    /// Milliseconds between two recorded events.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed; an event was not recorded.
+    fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error>;
+    /// Loads an artifact for this device.
+    ///
+    /// # Errors
+    ///
+    /// The driver's JIT log, or the loader's message.
+    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error>;
+}
+
+/// Native code that was loaded into this process; unloaded when dropped.
+pub trait HostCode: Debug + Send + Sync {
+    /// The address of a symbol.
+    fn symbol(&self, name: &str) -> Option<usize>;
+}
+
+/// Loads host objects. The runtime knows no LLVM, so whoever has a compiler gives the CPU executor its loader.
+pub trait HostLoader: Debug + Send + Sync {
+    /// Loads a relocatable object.
+    ///
+    /// # Errors
+    ///
+    /// The loader's message.
+    fn load(&self, object: &[u8]) -> Result<Arc<dyn HostCode>, String>;
+}

@@ -1,0 +1,14 @@
+//! weft's runtime: devices, buffers, streams and launches, behind one trait that the `cuda` and `cpu` executors
+//! implement. It knows no LLVM and no Python.
+
+pub mod cpu;
+pub mod cuda;
+mod error;
+mod executor;
+mod settings;
+
+pub use error::{Error, ErrorKind};
+pub use executor::{
+    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Stream,
+};
+pub use settings::{DeviceChoice, Settings};
