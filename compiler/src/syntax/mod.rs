@@ -1,6 +1,6 @@
 //! From text to weft's own syntax tree.
 //!
-//! `parse.rs` is the only user of rustpython-parser, so that one file can swap the parser. The tree is in [`ast`].
+//! `parse/` is the only user of rustpython-parser, so that one folder can swap the parser. The tree is in [`ast`].
 
 pub mod ast;
 mod names;

@@ -1,11 +1,200 @@
 //! The free names of a function.
+//!
+//! Python decides by the text: a name that is bound anywhere in a function is local in all of it.
 
-use super::ast::Function;
+use std::collections::BTreeSet;
+
+use super::ast::{Expr, ExprKind, Function, Stmt, StmtKind};
 
 /// The dotted chains that a function reads and does not bind itself: `["cuda.grid", "TPB", "config.N", "math.pi"]`,
 /// sorted, each once. A chain is as long as the text gives it (`cuda.threadIdx.x`); decorators, annotations and
 /// defaults do not count. Names bound anywhere in the function (parameters, assignments, loop variables) are local,
-/// as in Python.
-pub fn free_chains(_function: &Function) -> Vec<String> {
-    Vec::new()
+/// as in Python. What a nested function reads and nobody binds counts too.
+pub fn free_chains(function: &Function) -> Vec<String> {
+    free(function).into_iter().collect()
+}
+
+fn free(function: &Function) -> BTreeSet<String> {
+    let mut names = Names::default();
+    names.bound.extend(function.params.iter().map(|param| param.name.clone()));
+    names.stmts(&function.body);
+    let Names { bound, mut read } = names;
+    read.retain(|chain| !bound.contains(root(chain)));
+    read
+}
+
+fn root(chain: &str) -> &str {
+    chain.split('.').next().unwrap_or(chain)
+}
+
+#[derive(Default)]
+struct Names {
+    bound: BTreeSet<String>,
+    read: BTreeSet<String>,
+}
+
+impl Names {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            self.stmt(&stmt.kind);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &StmtKind) {
+        match stmt {
+            StmtKind::Assign { targets, value } => {
+                self.expr(value);
+                for target in targets {
+                    self.target(target);
+                }
+            }
+            StmtKind::AnnAssign { target, annotation: _, value } => {
+                self.maybe(value.as_ref());
+                self.target(target);
+            }
+            StmtKind::AugAssign { target, op: _, value } => {
+                self.expr(value);
+                self.target(target);
+            }
+            StmtKind::Expr(value) => self.expr(value),
+            StmtKind::If { test, body, orelse } | StmtKind::While { test, body, orelse } => {
+                self.expr(test);
+                self.stmts(body);
+                self.stmts(orelse);
+            }
+            StmtKind::For { target, iter, body, orelse } => {
+                self.expr(iter);
+                self.target(target);
+                self.stmts(body);
+                self.stmts(orelse);
+            }
+            StmtKind::Return(value) | StmtKind::Raise(value) => self.maybe(value.as_ref()),
+            StmtKind::Assert { test, message } => {
+                self.expr(test);
+                self.maybe(message.as_ref());
+            }
+            StmtKind::FunctionDef(inner) => {
+                self.bound.insert(inner.name.clone());
+                self.read.extend(free(inner));
+                // Defaults of a nested function are evaluated where it is defined.
+                for param in &inner.params {
+                    self.maybe(param.default.as_ref());
+                }
+            }
+            StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => {}
+        }
+    }
+
+    /// Something that is assigned to: a plain name is bound, all else is read.
+    fn target(&mut self, target: &Expr) {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                self.bound.insert(name.clone());
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                for item in items {
+                    self.target(item);
+                }
+            }
+            ExprKind::Starred(value) => self.target(value),
+            _ => self.expr(target),
+        }
+    }
+
+    fn maybe(&mut self, expr: Option<&Expr>) {
+        if let Some(expr) = expr {
+            self.expr(expr);
+        }
+    }
+
+    fn exprs(&mut self, exprs: &[Expr]) {
+        for expr in exprs {
+            self.expr(expr);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Name(_) | ExprKind::Attribute { .. } => match chain(expr) {
+                Ok(chain) => {
+                    self.read.insert(chain);
+                }
+                Err(inner) => self.expr(inner),
+            },
+            ExprKind::Binary { op: _, left, right } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            ExprKind::Unary { op: _, operand } => self.expr(operand),
+            ExprKind::Bool { and: _, values } => self.exprs(values),
+            ExprKind::Compare { left, rest } => {
+                self.expr(left);
+                for (_, right) in rest {
+                    self.expr(right);
+                }
+            }
+            ExprKind::IfExp { test, body, orelse } => {
+                self.expr(test);
+                self.expr(body);
+                self.expr(orelse);
+            }
+            ExprKind::Call { func, args, keywords } => {
+                self.expr(func);
+                for value in args.iter().chain(keywords.iter().map(|(_, value)| value)) {
+                    self.expr(value);
+                }
+            }
+            ExprKind::Subscript { value, index } => {
+                self.expr(value);
+                self.expr(index);
+            }
+            ExprKind::Slice { lower, upper, step } => {
+                for bound in [lower, upper, step] {
+                    self.maybe(bound.as_deref());
+                }
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) => self.exprs(items),
+            ExprKind::Starred(value) => self.expr(value),
+            ExprKind::Named { target, value } => {
+                self.expr(value);
+                self.target(target);
+            }
+            ExprKind::Constant(_) | ExprKind::Unsupported(_) => {}
+        }
+    }
+}
+
+/// `a.b.c` of a name with attributes; else the innermost expression that is neither.
+fn chain(expr: &Expr) -> Result<String, &Expr> {
+    match &expr.kind {
+        ExprKind::Name(name) => Ok(name.clone()),
+        ExprKind::Attribute { value, attr } => chain(value).map(|head| format!("{head}.{attr}")),
+        _ => Err(expr),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{source::SourceFile, syntax::parse_function};
+
+    fn chains(text: &str) -> Vec<String> {
+        free_chains(&parse_function(&SourceFile::new("t.py", text), 0).expect("parses"))
+    }
+
+    #[test]
+    fn chains_are_as_long_as_written_and_locals_are_not_among_them() {
+        let text = "@deco(A)\ndef k(x: T, n=D):\n    i = cuda.threadIdx.x + x.shape[N]\n    tile.part[0].y = config.a.b(i).c\n    \
+                    for j, k2 in zip(range(3)):\n        acc += j * k2 + z\n    z: U = (w := math.pi)\n    return w, len\n";
+        assert_eq!(
+            chains(text),
+            ["N", "config.a.b", "cuda.threadIdx.x", "len", "math.pi", "range", "tile.part", "zip"]
+        );
+    }
+
+    #[test]
+    fn nested_functions_count_with_what_nobody_binds() {
+        let text = "def k(x):\n    def f(a, b=START):\n        y = a + G.h + x + late\n        return f(y)\n    late = 1\n    x[0] = f(2)\n";
+        assert_eq!(chains(text), ["G.h", "START"]);
+    }
 }

@@ -1,0 +1,394 @@
+//! The parser's tree as weft's tree, node by node.
+
+use rustpython_parser::ast::{self as py, Ranged};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    source::Span,
+    syntax::ast::{
+        BinOp, CmpOp, Constant, Expr, ExprKind, Function, ModuleItem, Param, ParamKind, Stmt, StmtKind, UnaryOp,
+    },
+};
+
+/// The error is boxed to keep the frames of the recursion small.
+type Result<T> = std::result::Result<T, Box<Diagnostic>>;
+
+/// Nesting that later stages, which recurse over the tree, have the stack for.
+const MAX_DEPTH: u32 = 150;
+
+/// Converts trees of one text.
+pub(super) struct Converter<'a> {
+    text: &'a str,
+    /// Bytes that were put in front of the text for the parser.
+    shift: u32,
+    file: u32,
+    depth: u32,
+    too_deep: bool,
+}
+
+impl<'a> Converter<'a> {
+    pub(super) fn new(text: &'a str, shift: u32, file: u32) -> Self {
+        Self { text, shift, file, depth: 0, too_deep: false }
+    }
+
+    /// Drops a parser's tree, unless it is nested so deeply that dropping it could exhaust the stack: then it leaks.
+    pub(super) fn release<T>(&self, tree: T) {
+        if self.too_deep {
+            std::mem::forget(tree);
+        }
+    }
+
+    fn span(&self, node: &impl Ranged) -> Span {
+        let shifted = |offset: u32| offset.saturating_sub(self.shift).min(self.text.len() as u32);
+        let range = node.range();
+        Span { file: self.file, start: shifted(range.start().into()), end: shifted(range.end().into()) }
+    }
+
+    fn nested<T>(&mut self, span: Span, convert: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            self.too_deep = true;
+            let message = format!("the code is nested more than {MAX_DEPTH} levels deep here");
+            let diagnostic = Diagnostic::error(Code::Syntax, Span { end: span.start, ..span }, message);
+            return Err(Box::new(diagnostic.help("give a part of it a name of its own")));
+        }
+        self.depth += 1;
+        let converted = convert(self);
+        self.depth -= 1;
+        converted
+    }
+
+    /// A module's statement: one item, or one for each name that an import binds.
+    pub(super) fn module_item(&mut self, stmt: &py::Stmt, items: &mut Vec<ModuleItem>) -> Result<()> {
+        let span = self.span(stmt);
+        match stmt {
+            py::Stmt::FunctionDef(def) => items.push(ModuleItem::Function(self.function(def)?)),
+            py::Stmt::Import(import) => items.extend(import.names.iter().map(|alias| {
+                let module = identifier(&alias.name);
+                let root = module.split('.').next().unwrap_or("").to_owned();
+                let bound = alias.asname.as_ref().map_or(root, identifier);
+                ModuleItem::Import { module, bound, binds_root: alias.asname.is_none(), span: self.span(alias) }
+            })),
+            py::Stmt::ImportFrom(import) => {
+                let dots = ".".repeat(import.level.map_or(0, |level| level.to_usize()));
+                let module = format!("{dots}{}", import.module.as_ref().map(identifier).unwrap_or_default());
+                items.extend(import.names.iter().map(|alias| ModuleItem::ImportFrom {
+                    module: module.clone(),
+                    name: identifier(&alias.name),
+                    bound: identifier(alias.asname.as_ref().unwrap_or(&alias.name)),
+                    span,
+                }));
+            }
+            _ => items.push(ModuleItem::Stmt(self.stmt(stmt)?)),
+        }
+        Ok(())
+    }
+
+    /// A function definition.
+    pub(super) fn function(&mut self, def: &py::StmtFunctionDef) -> Result<Function> {
+        let span = self.span(def);
+        let args = &def.args;
+        let mut params = Vec::new();
+        for arg in &args.posonlyargs {
+            params.push(self.param(&arg.def, arg.default.as_deref(), ParamKind::PositionalOnly)?);
+        }
+        for arg in &args.args {
+            params.push(self.param(&arg.def, arg.default.as_deref(), ParamKind::Plain)?);
+        }
+        if let Some(arg) = &args.vararg {
+            params.push(self.param(arg, None, ParamKind::VarArgs)?);
+        }
+        for arg in &args.kwonlyargs {
+            params.push(self.param(&arg.def, arg.default.as_deref(), ParamKind::KeywordOnly)?);
+        }
+        if let Some(arg) = &args.kwarg {
+            params.push(self.param(arg, None, ParamKind::VarKeywords)?);
+        }
+        Ok(Function {
+            name: identifier(&def.name),
+            params,
+            body: self.nested(span, |this| this.stmts(&def.body))?,
+            decorators: self.exprs(&def.decorator_list)?,
+            returns: self.maybe(def.returns.as_deref())?,
+            name_span: self.name_span(&def.name, span),
+            span,
+        })
+    }
+
+    /// The place of a function's name: the first time that it stands as a word after `def`.
+    fn name_span(&self, name: &str, def: Span) -> Span {
+        let from = def.start as usize + "def".len();
+        let found = self.text.get(from..).and_then(|rest| rest.find(name));
+        let start = found.map_or(def.start as usize, |at| from + at) as u32;
+        Span { file: self.file, start, end: start + name.len() as u32 }
+    }
+
+    fn param(&mut self, arg: &py::Arg, default: Option<&py::Expr>, kind: ParamKind) -> Result<Param> {
+        let whole = self.span(arg);
+        Ok(Param {
+            name: identifier(&arg.arg),
+            annotation: self.maybe(arg.annotation.as_deref())?,
+            default: self.maybe(default)?,
+            kind,
+            span: Span { end: whole.start + arg.arg.len() as u32, ..whole },
+        })
+    }
+
+    fn stmts(&mut self, stmts: &[py::Stmt]) -> Result<Vec<Stmt>> {
+        stmts.iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    fn stmt(&mut self, stmt: &py::Stmt) -> Result<Stmt> {
+        let span = self.span(stmt);
+        let kind = self.nested(span, |this| this.stmt_kind(stmt))?;
+        Ok(Stmt { kind, span })
+    }
+
+    fn stmt_kind(&mut self, stmt: &py::Stmt) -> Result<StmtKind> {
+        Ok(match stmt {
+            py::Stmt::Assign(node) => {
+                let targets = node.targets.iter().map(|target| self.target(target)).collect::<Result<_>>()?;
+                StmtKind::Assign { targets, value: self.expr(&node.value)? }
+            }
+            py::Stmt::AnnAssign(node) => StmtKind::AnnAssign {
+                target: self.target(&node.target)?,
+                annotation: self.expr(&node.annotation)?,
+                value: self.maybe(node.value.as_deref())?,
+            },
+            py::Stmt::AugAssign(node) => {
+                if !matches!(*node.target, py::Expr::Name(_) | py::Expr::Attribute(_) | py::Expr::Subscript(_)) {
+                    return Err(Box::new(self.not_a_target(&node.target)));
+                }
+                let target = self.target(&node.target)?;
+                StmtKind::AugAssign { target, op: bin_op(node.op), value: self.expr(&node.value)? }
+            }
+            py::Stmt::Expr(node) => StmtKind::Expr(self.expr(&node.value)?),
+            py::Stmt::If(node) => StmtKind::If {
+                test: self.expr(&node.test)?,
+                body: self.stmts(&node.body)?,
+                orelse: self.stmts(&node.orelse)?,
+            },
+            py::Stmt::While(node) => StmtKind::While {
+                test: self.expr(&node.test)?,
+                body: self.stmts(&node.body)?,
+                orelse: self.stmts(&node.orelse)?,
+            },
+            py::Stmt::For(node) => StmtKind::For {
+                target: self.target(&node.target)?,
+                iter: self.expr(&node.iter)?,
+                body: self.stmts(&node.body)?,
+                orelse: self.stmts(&node.orelse)?,
+            },
+            py::Stmt::Break(_) => StmtKind::Break,
+            py::Stmt::Continue(_) => StmtKind::Continue,
+            py::Stmt::Return(node) => StmtKind::Return(self.maybe(node.value.as_deref())?),
+            py::Stmt::Pass(_) => StmtKind::Pass,
+            py::Stmt::Assert(node) => {
+                StmtKind::Assert { test: self.expr(&node.test)?, message: self.maybe(node.msg.as_deref())? }
+            }
+            py::Stmt::Raise(node) => StmtKind::Raise(self.maybe(node.exc.as_deref())?),
+            py::Stmt::FunctionDef(node) => StmtKind::FunctionDef(Box::new(self.function(node)?)),
+            py::Stmt::AsyncFunctionDef(_) => StmtKind::Unsupported("`async def` definition"),
+            py::Stmt::ClassDef(_) => StmtKind::Unsupported("`class` definition"),
+            py::Stmt::Delete(_) => StmtKind::Unsupported("`del` statement"),
+            py::Stmt::TypeAlias(_) => StmtKind::Unsupported("`type` statement"),
+            py::Stmt::AsyncFor(_) => StmtKind::Unsupported("`async for` statement"),
+            py::Stmt::With(_) => StmtKind::Unsupported("`with` statement"),
+            py::Stmt::AsyncWith(_) => StmtKind::Unsupported("`async with` statement"),
+            py::Stmt::Match(_) => StmtKind::Unsupported("`match` statement"),
+            py::Stmt::Try(_) | py::Stmt::TryStar(_) => StmtKind::Unsupported("`try` statement"),
+            py::Stmt::Import(_) | py::Stmt::ImportFrom(_) => StmtKind::Unsupported("`import` statement"),
+            py::Stmt::Global(_) => StmtKind::Unsupported("`global` statement"),
+            py::Stmt::Nonlocal(_) => StmtKind::Unsupported("`nonlocal` statement"),
+        })
+    }
+
+    /// An expression that is assigned to. The parser takes any; Python does not.
+    fn target(&mut self, expr: &py::Expr) -> Result<Expr> {
+        self.check_target(expr)?;
+        self.expr(expr)
+    }
+
+    fn check_target(&self, expr: &py::Expr) -> Result<()> {
+        match expr {
+            py::Expr::Name(_) | py::Expr::Attribute(_) | py::Expr::Subscript(_) => Ok(()),
+            py::Expr::Tuple(node) => node.elts.iter().try_for_each(|item| self.check_target(item)),
+            py::Expr::List(node) => node.elts.iter().try_for_each(|item| self.check_target(item)),
+            py::Expr::Starred(node) => self.check_target(&node.value),
+            other => Err(Box::new(self.not_a_target(other))),
+        }
+    }
+
+    fn not_a_target(&self, expr: &py::Expr) -> Diagnostic {
+        let span = self.span(expr);
+        let text = self.text.get(span.start as usize..span.end as usize).unwrap_or("");
+        let diagnostic = Diagnostic::error(Code::Syntax, span, format!("`{text}` cannot be assigned to"));
+        match expr {
+            py::Expr::Compare(_) => diagnostic.help("`=` assigns, `==` compares"),
+            _ => diagnostic,
+        }
+    }
+
+    fn maybe(&mut self, expr: Option<&py::Expr>) -> Result<Option<Expr>> {
+        expr.map(|expr| self.expr(expr)).transpose()
+    }
+
+    fn boxed(&mut self, expr: &py::Expr) -> Result<Box<Expr>> {
+        self.expr(expr).map(Box::new)
+    }
+
+    fn maybe_boxed(&mut self, expr: Option<&py::Expr>) -> Result<Option<Box<Expr>>> {
+        expr.map(|expr| self.boxed(expr)).transpose()
+    }
+
+    fn exprs(&mut self, exprs: &[py::Expr]) -> Result<Vec<Expr>> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    /// An expression.
+    pub(super) fn expr(&mut self, expr: &py::Expr) -> Result<Expr> {
+        let span = self.span(expr);
+        let kind = self.nested(span, |this| this.expr_kind(expr, span))?;
+        Ok(Expr { kind, span })
+    }
+
+    fn expr_kind(&mut self, expr: &py::Expr, span: Span) -> Result<ExprKind> {
+        Ok(match expr {
+            py::Expr::Name(node) => ExprKind::Name(identifier(&node.id)),
+            py::Expr::Constant(node) => ExprKind::Constant(self.constant(&node.value, span)),
+            py::Expr::BinOp(node) => self.binary(node)?,
+            py::Expr::UnaryOp(node) => ExprKind::Unary { op: unary_op(node.op), operand: self.boxed(&node.operand)? },
+            py::Expr::BoolOp(node) => {
+                ExprKind::Bool { and: node.op == py::BoolOp::And, values: self.exprs(&node.values)? }
+            }
+            py::Expr::Compare(node) => self.compare(node)?,
+            py::Expr::IfExp(node) => self.conditional(node)?,
+            py::Expr::Call(node) => self.call(node)?,
+            py::Expr::Attribute(node) => {
+                ExprKind::Attribute { value: self.boxed(&node.value)?, attr: identifier(&node.attr) }
+            }
+            py::Expr::Subscript(node) => {
+                ExprKind::Subscript { value: self.boxed(&node.value)?, index: self.boxed(&node.slice)? }
+            }
+            py::Expr::Slice(node) => self.slice(node)?,
+            py::Expr::Tuple(node) => ExprKind::Tuple(self.exprs(&node.elts)?),
+            py::Expr::List(node) => ExprKind::List(self.exprs(&node.elts)?),
+            py::Expr::Starred(node) => ExprKind::Starred(self.boxed(&node.value)?),
+            py::Expr::NamedExpr(node) => {
+                ExprKind::Named { target: self.boxed(&node.target)?, value: self.boxed(&node.value)? }
+            }
+            py::Expr::Lambda(_) => ExprKind::Unsupported("`lambda`"),
+            py::Expr::Dict(_) => ExprKind::Unsupported("dictionary"),
+            py::Expr::Set(_) => ExprKind::Unsupported("set"),
+            py::Expr::ListComp(_) => ExprKind::Unsupported("list comprehension"),
+            py::Expr::SetComp(_) => ExprKind::Unsupported("set comprehension"),
+            py::Expr::DictComp(_) => ExprKind::Unsupported("dictionary comprehension"),
+            py::Expr::GeneratorExp(_) => ExprKind::Unsupported("generator expression"),
+            py::Expr::Await(_) => ExprKind::Unsupported("`await`"),
+            py::Expr::Yield(_) => ExprKind::Unsupported("`yield`"),
+            py::Expr::YieldFrom(_) => ExprKind::Unsupported("`yield from`"),
+            py::Expr::JoinedStr(_) | py::Expr::FormattedValue(_) => ExprKind::Unsupported("f-string"),
+        })
+    }
+
+    fn binary(&mut self, node: &py::ExprBinOp) -> Result<ExprKind> {
+        let left = self.boxed(&node.left)?;
+        Ok(ExprKind::Binary { op: bin_op(node.op), left, right: self.boxed(&node.right)? })
+    }
+
+    fn compare(&mut self, node: &py::ExprCompare) -> Result<ExprKind> {
+        let left = self.boxed(&node.left)?;
+        let pairs = node.ops.iter().zip(&node.comparators);
+        let rest = pairs.map(|(op, right)| Ok((cmp_op(*op), self.expr(right)?))).collect::<Result<_>>()?;
+        Ok(ExprKind::Compare { left, rest })
+    }
+
+    fn conditional(&mut self, node: &py::ExprIfExp) -> Result<ExprKind> {
+        let test = self.boxed(&node.test)?;
+        let body = self.boxed(&node.body)?;
+        Ok(ExprKind::IfExp { test, body, orelse: self.boxed(&node.orelse)? })
+    }
+
+    fn call(&mut self, node: &py::ExprCall) -> Result<ExprKind> {
+        let func = self.boxed(&node.func)?;
+        let args = self.exprs(&node.args)?;
+        let named = node.keywords.iter();
+        let keywords = named
+            .map(|keyword| Ok((keyword.arg.as_ref().map(identifier), self.expr(&keyword.value)?)))
+            .collect::<Result<_>>()?;
+        Ok(ExprKind::Call { func, args, keywords })
+    }
+
+    fn slice(&mut self, node: &py::ExprSlice) -> Result<ExprKind> {
+        Ok(ExprKind::Slice {
+            lower: self.maybe_boxed(node.lower.as_deref())?,
+            upper: self.maybe_boxed(node.upper.as_deref())?,
+            step: self.maybe_boxed(node.step.as_deref())?,
+        })
+    }
+
+    fn constant(&self, constant: &py::Constant, span: Span) -> Constant {
+        match constant {
+            py::Constant::None => Constant::None,
+            py::Constant::Bool(value) => Constant::Bool(*value),
+            py::Constant::Str(value) => Constant::Str(value.clone()),
+            py::Constant::Bytes(value) => Constant::Bytes(value.clone()),
+            py::Constant::Int(value) => u64::try_from(value).map_or_else(
+                |_| Constant::BigInt(self.text.get(span.start as usize..span.end as usize).unwrap_or("").to_owned()),
+                |value| Constant::Int(value.into()),
+            ),
+            py::Constant::Float(value) => Constant::Float(*value),
+            py::Constant::Complex { imag, .. } => Constant::Imaginary(*imag),
+            py::Constant::Ellipsis => Constant::Ellipsis,
+            // The parser folds no tuples.
+            py::Constant::Tuple(_) => Constant::Ellipsis,
+        }
+    }
+}
+
+/// A name as Python knows it: identifiers are NFKC-normalised, which matters in practice for one letter, the micro
+/// sign that keyboards give, which becomes the Greek mu.
+fn identifier(name: &py::Identifier) -> String {
+    name.as_str().replace('\u{b5}', "\u{3bc}")
+}
+
+fn bin_op(op: py::Operator) -> BinOp {
+    match op {
+        py::Operator::Add => BinOp::Add,
+        py::Operator::Sub => BinOp::Sub,
+        py::Operator::Mult => BinOp::Mul,
+        py::Operator::MatMult => BinOp::MatMul,
+        py::Operator::Div => BinOp::Div,
+        py::Operator::Mod => BinOp::Mod,
+        py::Operator::Pow => BinOp::Pow,
+        py::Operator::LShift => BinOp::LShift,
+        py::Operator::RShift => BinOp::RShift,
+        py::Operator::BitOr => BinOp::BitOr,
+        py::Operator::BitXor => BinOp::BitXor,
+        py::Operator::BitAnd => BinOp::BitAnd,
+        py::Operator::FloorDiv => BinOp::FloorDiv,
+    }
+}
+
+fn unary_op(op: py::UnaryOp) -> UnaryOp {
+    match op {
+        py::UnaryOp::Invert => UnaryOp::Invert,
+        py::UnaryOp::Not => UnaryOp::Not,
+        py::UnaryOp::UAdd => UnaryOp::Plus,
+        py::UnaryOp::USub => UnaryOp::Minus,
+    }
+}
+
+fn cmp_op(op: py::CmpOp) -> CmpOp {
+    match op {
+        py::CmpOp::Eq => CmpOp::Eq,
+        py::CmpOp::NotEq => CmpOp::NotEq,
+        py::CmpOp::Lt => CmpOp::Lt,
+        py::CmpOp::LtE => CmpOp::LtE,
+        py::CmpOp::Gt => CmpOp::Gt,
+        py::CmpOp::GtE => CmpOp::GtE,
+        py::CmpOp::Is => CmpOp::Is,
+        py::CmpOp::IsNot => CmpOp::IsNot,
+        py::CmpOp::In => CmpOp::In,
+        py::CmpOp::NotIn => CmpOp::NotIn,
+    }
+}

@@ -1,0 +1,159 @@
+//! What `inspect.getsource` gives, and files that newer Pythons can read, become trees with the right places.
+
+use super::*;
+use crate::syntax::ast::{Constant, ExprKind, StmtKind, UnaryOp};
+
+fn file(text: &str) -> SourceFile {
+    SourceFile::new("test.py", text)
+}
+
+fn function(text: &str) -> Function {
+    parse_function(&file(text), 0).expect("parses")
+}
+
+fn at(text: &str, span: Span) -> &str {
+    &text[span.start as usize..span.end as usize]
+}
+
+#[test]
+fn an_indented_function_has_the_spans_of_its_own_text() {
+    let text = "    @cuda.jit\n# a comment at the margin\n    def k(x: int32, *, y=1):\n        '''\nleft\n'''\n        x[0] = y;\n";
+    let parsed = function(text);
+    assert_eq!(at(text, parsed.name_span), "k");
+    assert!(at(text, parsed.span).starts_with("def k("));
+    assert!(at(text, parsed.span).ends_with("x[0] = y"), "{:?}", at(text, parsed.span));
+    assert_eq!(at(text, parsed.decorators[0].span), "cuda.jit");
+    assert_eq!(at(text, parsed.params[0].span), "x");
+    assert_eq!(parsed.params[1].kind, crate::syntax::ast::ParamKind::KeywordOnly);
+    assert_eq!(at(text, parsed.body[1].span), "x[0] = y");
+}
+
+#[test]
+fn one_space_indents_semicolons_and_continuations_parse() {
+    let text = "def k(x, ρ):\n if x[0] > 1 and \\\n    ρ:\n  x[0] = 1; x[1] = 2;\n elif ρ:\n  pass\n else:\n  return\n";
+    let parsed = function(text);
+    let StmtKind::If { orelse, body, .. } = &parsed.body[0].kind else { panic!("an if") };
+    assert_eq!(body.len(), 2);
+    assert_eq!(at(text, body[1].span), "x[1] = 2");
+    assert!(matches!(&orelse[0].kind, StmtKind::If { orelse, .. } if matches!(orelse[0].kind, StmtKind::Return(None))));
+    assert_eq!(parsed.params[1].name, "ρ");
+}
+
+#[test]
+fn the_micro_sign_is_the_greek_letter() {
+    assert_eq!(function("def f(\u{b5}): pass").params[0].name, "\u{3bc}");
+}
+
+#[test]
+fn integers_keep_their_sign_outside_and_big_ones_their_text() {
+    let text = "def f():\n    return -18446744073709551615, 1_000_0000_0000_0000_0000_000\n";
+    let StmtKind::Return(Some(value)) = &function(text).body[0].kind else { panic!("a return") };
+    let ExprKind::Tuple(items) = &value.kind else { panic!("a tuple") };
+    let ExprKind::Unary { op: UnaryOp::Minus, operand } = &items[0].kind else { panic!("a minus") };
+    assert_eq!(operand.kind, ExprKind::Constant(Constant::Int(u64::MAX.into())));
+    assert_eq!(items[1].kind, ExprKind::Constant(Constant::BigInt("1_000_0000_0000_0000_0000_000".into())));
+}
+
+#[test]
+fn what_kernels_cannot_have_is_named() {
+    let text = "def f(x):\n    try:\n        pass\n    except E:\n        pass\n    y = [i for i in x]\n    z = f'{x}'\n    import math\n";
+    let names: Vec<_> = function(text)
+        .body
+        .iter()
+        .map(|stmt| match &stmt.kind {
+            StmtKind::Unsupported(name) => *name,
+            StmtKind::Assign { value, .. } => match value.kind {
+                ExprKind::Unsupported(name) => name,
+                _ => "",
+            },
+            _ => "",
+        })
+        .collect();
+    assert_eq!(names, ["`try` statement", "list comprehension", "f-string", "`import` statement"]);
+}
+
+fn fault(text: &str) -> (String, String, (u32, u32)) {
+    let source = file(text);
+    let diagnostic = parse_function(&source, 0).expect_err("does not parse");
+    let found = at(text, diagnostic.span).to_owned();
+    (diagnostic.message, found, source.line_column(diagnostic.span.start))
+}
+
+#[test]
+fn faults_are_sentences_at_their_place() {
+    let cases = [
+        ("def f(x):\n    if x = 1:\n        pass\n", "`=` cannot stand in a condition", "=", (2, 10)),
+        ("def f(x):\n    if x\n        pass\n", "the `if` line does not end in `:`", "", (2, 9)),
+        ("  def f(x):\n      x ]= 1\n", "a bracket is closed that was not opened, or by the wrong kind", "]", (2, 9)),
+        ("def f(x):\n    1 = x\n", "`1` cannot be assigned to", "1", (2, 5)),
+        ("def f(x):\n    x += = 1\n", "`=` cannot stand here", "=", (2, 10)),
+        ("def f(x, x):\n    pass\n", "the parameter `x` appears twice", "x", (1, 10)),
+        ("def f(x):\n    y = 'abc\n", "a string does not end on its line", "", (2, 13)),
+        ("f = lambda x: x\n", "there is no function definition here", "f = lambda x: x", (1, 1)),
+        (
+            "async def f(x): pass\n",
+            "`f` is an `async def`: weft compiles plain functions only",
+            "async def f(x): pass",
+            (1, 1),
+        ),
+        ("def f(x):\nreturn\n", "an indented block must follow here", "return", (2, 1)),
+        ("def f(x):\n    pass\n      pass\n", "this line is indented, but nothing above opens a block", "pass", (3, 7)),
+    ];
+    for (text, message, found, place) in cases {
+        assert_eq!(fault(text), (message.to_owned(), found.to_owned(), place), "{text}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_not_a_crash() {
+    let text = format!("def f(x):\n    return {}x\n", "x + ".repeat(100_000));
+    assert!(fault(&text).0.contains("nested"));
+    let text = format!("def f(x):\n    return {}x\n", "-".repeat(100_000));
+    assert!(fault(&text).0.contains("nested"));
+}
+
+#[test]
+fn a_file_that_does_not_parse_is_read_statement_by_statement() {
+    let text = "import math\nfrom weft import cuda as c\nN = 4\nprint(f\"{d[\"a\"]}\" + f\"{'\\n'.join(x)}\")\n\
+                try:\n    x = 1\nexcept A, B:\n    x = 2\n\n@c.jit\n# why\n@other\ndef k(\n    x,\n):\n    x[0] = N\n\nlast = '''\n1\n'''\n";
+    let source = file(text);
+    let items = parse_module(&source, 0);
+    let shapes: Vec<String> = items
+        .iter()
+        .map(|item| match item {
+            ModuleItem::Function(def) => format!("def {} @{}", def.name, def.decorators.len()),
+            ModuleItem::Import { module, .. } => format!("import {module}"),
+            ModuleItem::ImportFrom { module, name, bound, .. } => format!("from {module} import {name} as {bound}"),
+            ModuleItem::Stmt(stmt) => at(text, stmt.span).replace('\n', "|"),
+            ModuleItem::Unparsed { span, .. } => format!("? {}", at(text, *span).lines().next().unwrap_or("")),
+        })
+        .collect();
+    assert_eq!(
+        shapes,
+        [
+            "import math",
+            "from weft import cuda as c",
+            "N = 4",
+            "? print(f\"{d[\"a\"]}\" + f\"{'\\n'.join(x)}\")",
+            "? try:",
+            "def k @2",
+            "last = '''|1|'''",
+        ]
+    );
+}
+
+#[test]
+fn an_open_bracket_ends_at_the_next_definition() {
+    let text = "x = (1,\n\ndef f(a):\n    pass\n";
+    let items = parse_module(&file(text), 0);
+    assert!(matches!(&items[..], [ModuleItem::Unparsed { .. }, ModuleItem::Function(_)]), "{items:?}");
+}
+
+#[test]
+fn an_expression_has_places_in_its_own_text() {
+    let text = "  float32[:, ::1]\n";
+    let parsed = parse_expression(&file(text), 3).expect("parses");
+    assert_eq!(at(text, parsed.span), "float32[:, ::1]");
+    assert_eq!(parsed.span.file, 3);
+    assert!(parse_expression(&file("a b"), 0).is_err());
+}
