@@ -1,0 +1,91 @@
+"""./weft-dev: what it would install, when it rebuilds, and how it answers a wrong command."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def weft_dev(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader = importlib.machinery.SourceFileLoader("weft_dev", str(ROOT / "weft-dev"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("weft_dev", loader))
+    loader.exec_module(module)
+    return module
+
+
+def call(*argv):
+    return subprocess.run([ROOT / "weft-dev", *argv], capture_output=True, text=True, check=False)
+
+
+def test_nothing_is_missing_on_a_machine_that_has_all(weft_dev):
+    assert weft_dev.missing_packages(lambda _: True, lambda _: "/usr/bin/it", has_venv=True) == []
+
+
+def test_all_is_missing_on_a_bare_machine(weft_dev):
+    missing = weft_dev.missing_packages(lambda _: False, lambda _: None, has_venv=False)
+    assert missing == [*weft_dev.LLVM_PACKAGES, "gcc", "g++", "binutils", "python3-venv"]
+
+
+def test_only_what_is_missing_is_named(weft_dev):
+    has = {"llvm-22-dev", "libpolly-22-dev", "libzstd-dev", "zlib1g-dev"}
+    assert weft_dev.missing_packages(has.__contains__, lambda _: "/usr/bin/it", has_venv=True) == ["libclc-22"]
+
+
+def test_missing_packages_are_installed_with_apt(weft_dev, monkeypatch):
+    ran = []
+    monkeypatch.setattr(weft_dev, "missing_packages", lambda: ["libclc-22"])
+    monkeypatch.setattr(weft_dev.shutil, "which", lambda name, **_: f"/usr/bin/{name}")
+    monkeypatch.setattr(weft_dev.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(weft_dev, "run", lambda *argv: ran.append(argv))
+    weft_dev.ensure_packages()
+    assert [argv[0] for argv in ran] == ["sudo", "sudo"]
+    assert ran[0][-1] == "update"
+    assert ran[1][-1] == "libclc-22"
+
+
+def test_without_apt_the_missing_packages_are_named(weft_dev, monkeypatch):
+    monkeypatch.setattr(weft_dev, "missing_packages", lambda: ["libclc-22"])
+    monkeypatch.setattr(weft_dev.shutil, "which", lambda name, **_: None if name == "apt-get" else name)
+    with pytest.raises(weft_dev.Stop, match="libclc-22"):
+        weft_dev.ensure_packages()
+
+
+def test_a_package_that_was_removed_is_not_installed(weft_dev):
+    assert not weft_dev.installed("no-such-package-of-weft")
+
+
+def test_digest_sees_contents_and_names_but_no_build_products(weft_dev, monkeypatch, tmp_path):
+    monkeypatch.setattr(weft_dev, "ROOT", tmp_path)
+    source = tmp_path / "src" / "a.rs"
+    source.parent.mkdir()
+    source.write_text("1")
+    first = weft_dev.digest("src")
+    (tmp_path / "src" / "_weft.abi3.so").write_text("built")
+    assert weft_dev.digest("src") == first
+    source.write_text("2")
+    second = weft_dev.digest("src")
+    source.rename(tmp_path / "src" / "b.rs")
+    assert len({first, second, weft_dev.digest("src")}) == 3
+
+
+def test_alone_it_lists_its_commands(weft_dev):
+    result = call()
+    assert result.returncode == 0
+    for name in weft_dev.COMMANDS:
+        assert f"  {name} " in result.stdout
+
+
+@pytest.mark.parametrize(("argv", "message"), [(["nonsense"], "nonsense"), (["wheel", "now"], "no arguments")])
+def test_a_wrong_call_is_named(argv, message):
+    result = call(*argv)
+    assert result.returncode == 2
+    assert message in result.stderr

@@ -1,0 +1,88 @@
+"""The release wheel: its size, what it exports and needs, and that it works in a clean environment of each Python.
+
+`./weft-dev test` builds the wheel and names it in WEFT_WHEEL.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+MAX_BYTES = 25_000_000
+GLIBC = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+SMOKE = Path(__file__).with_name("smoke.py")
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    if "WEFT_WHEEL" not in os.environ:
+        pytest.skip("WEFT_WHEEL names no wheel; ./weft-dev test builds one")
+    return Path(os.environ["WEFT_WHEEL"])
+
+
+@pytest.fixture(scope="module")
+def extension(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".so")]
+        return Path(archive.extract(name, tmp_path_factory.mktemp("wheel")))
+
+
+def output(*argv: object) -> str:
+    """The standard output of a command that must succeed; what it wrote to both streams is in the failure."""
+    result = subprocess.run([*map(str, argv)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def interpreter(version: str) -> str:
+    """A working python of this version; the test is skipped where there is none."""
+    found = [shutil.which(f"python{version}")]
+    found += sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python{version}"))
+    for candidate in filter(None, found):  # a pyenv shim is on the PATH even where it runs nothing
+        probe = subprocess.run([candidate, "-c", "import venv"], capture_output=True, check=False)
+        if probe.returncode == 0:
+            return str(candidate)
+    pytest.skip(f"no python{version} on this machine")
+
+
+def test_size(wheel: Path) -> None:
+    assert wheel.stat().st_size < MAX_BYTES
+
+
+def test_one_wheel_for_all_pythons(wheel: Path) -> None:
+    assert "-cp311-abi3-manylinux_2_" in wheel.name
+
+
+def test_licences_are_inside(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {Path(name).name for name in archive.namelist() if ".dist-info/licenses/" in name}
+    assert names >= {"LICENSE-APACHE", "LICENSE-MIT", "third-party.md"}
+
+
+def test_exports_only_its_init(extension: Path) -> None:
+    symbols = [line.split()[-1] for line in output("nm", "--dynamic", "--defined-only", extension).splitlines()]
+    assert symbols == ["PyInit__weft"]
+
+
+def test_needs_only_the_c_library(extension: Path) -> None:
+    dynamic = output("readelf", "--dynamic", "--wide", extension).splitlines()
+    needed = {line.split("[")[1].rstrip("]") for line in dynamic if "(NEEDED)" in line}
+    assert needed <= GLIBC
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_clean_environment(version: str, wheel: Path, tmp_path: Path) -> None:
+    output(interpreter(version), "-m", "venv", "--without-pip", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    pins = ROOT / "tests" / "requirements.txt"
+    output(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--constraint", pins, wheel)
+    said = output("env", "-u", "PYTHONPATH", "WEFT_DEVICE=cpu", python, "-I", SMOKE)
+    assert said.splitlines()[-1] == f"weft works on Python {version}"
+    assert output(tmp_path / "venv" / "bin" / "weft", "--version").startswith("weft ")
