@@ -1,8 +1,58 @@
-//! The page of each code.
+//! The page of each code: `explain/E0203.md` and its like, as `weft explain E0203` prints them.
+//!
+//! A page says what the code means, shows a program with the fault and its message, the program without it, and why it
+//! is so. The first Python block of a page has the fault, the second has not.
 
 use super::Code;
 
 /// The page in Markdown.
-pub fn explain(_code: Code) -> &'static str {
-    ""
+pub fn explain(code: Code) -> &'static str {
+    match code {
+        Code::Syntax => include_str!("explain/E0101.md"),
+        Code::UnsupportedStatement => include_str!("explain/E0102.md"),
+        Code::UnsupportedExpression => include_str!("explain/E0103.md"),
+        Code::MisplacedStatement => include_str!("explain/E0104.md"),
+        Code::UnknownName => include_str!("explain/E0201.md"),
+        Code::UnsupportedValue => include_str!("explain/E0202.md"),
+        Code::CannotJoin => include_str!("explain/E0203.md"),
+        Code::UndefinedLocal => include_str!("explain/E0204.md"),
+        Code::NoMatchingOverload => include_str!("explain/E0205.md"),
+        Code::ArgumentCount => include_str!("explain/E0206.md"),
+        Code::NoSuchAttribute => include_str!("explain/E0207.md"),
+        Code::IndexCount => include_str!("explain/E0208.md"),
+        Code::BadIndex => include_str!("explain/E0209.md"),
+        Code::NotConstant => include_str!("explain/E0210.md"),
+        Code::BadOperand => include_str!("explain/E0211.md"),
+        Code::KernelReturns => include_str!("explain/E0212.md"),
+        Code::Recursion => include_str!("explain/E0213.md"),
+        Code::NotCallable => include_str!("explain/E0214.md"),
+        Code::ReadonlyArray => include_str!("explain/E0215.md"),
+        Code::BadAssignment => include_str!("explain/E0216.md"),
+        Code::ReturnTypes => include_str!("explain/E0217.md"),
+        Code::BadSignature => include_str!("explain/E0301.md"),
+        Code::NoSignature => include_str!("explain/E0302.md"),
+        Code::NoKernel => include_str!("explain/E0303.md"),
+        Code::UnknownTarget => include_str!("explain/E0304.md"),
+        Code::SharedTooLarge => include_str!("explain/E0305.md"),
+        Code::Internal => include_str!("explain/E0901.md"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page_with_a_wrong_and_a_right_example() {
+        for &code in Code::ALL {
+            let page = explain(code);
+            let title = format!("# {}: {}\n", code.number(), code.title());
+            assert!(page.starts_with(&title), "{}: the title is not `{}`", code.number(), title.trim_end());
+            let sections = ["\n## Wrong\n", "\n```text\nerror[", "\n## Right\n", "\n## Why\n"];
+            let places: Vec<_> = sections.iter().map(|section| page.find(section)).collect();
+            assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}: {places:?}", code.number());
+            assert!(page.contains(&format!("error[{}]", code.number())), "{}: shows its message", code.number());
+            assert!(page.lines().all(|line| line.chars().count() <= 120), "{}: long lines", code.number());
+        }
+    }
 }
