@@ -31,7 +31,7 @@ pub use module::{Function, FunctionKind, Local, LocalArray, Module, ParamSlot, S
 pub use stmt::{AtomicOp, Block, FenceScope, Stmt, StmtKind};
 pub use types::{Space, Type};
 pub use verify::verify;
-pub use visit::{for_each_expr, for_each_stmt, for_each_stmt_mut};
+pub use visit::{for_each_expr, for_each_expr_of_block, for_each_stmt, for_each_stmt_mut};
 
 /// A handle to an expression of a function.
 pub type ExprId = Handle<Expr>;

@@ -1,11 +1,452 @@
-//! The text form of modules and functions.
+//! The text form of modules and functions: what `--emit ir` shows and what snapshots hold.
+//!
+//! One statement a line, expressions written out as trees with Python's precedence, no spans. Addresses are
+//! `$x.data[$i]` (elements), `$z.data[$i by 2]` (pairs) and `$x.data[$b bytes]`; `load` reads one and `store` writes
+//! one. A constant carries its type unless it is `int64`, `float64` or `boolean`. Printing never fails, not even on a
+//! broken module: the verifier's errors come with this text.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{self, Write},
+};
 
-use super::Module;
+use weft_artifact::{Scalar, SlotField};
+
+use super::{
+    AtomicOp, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FenceScope, FuncId, Function, FunctionKind, LocalId,
+    Module, ParamSlot, Stmt, StmtKind, Type, UnaryOp,
+};
+
+/// Deeper trees are cut off with `…`, as are cycles, which only a broken module has.
+const MAX_DEPTH: usize = 400;
+
+/// How tightly an operator binds; Python's order.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Level {
+    Not,
+    Compare,
+    Or,
+    Xor,
+    And,
+    Shift,
+    Sum,
+    Product,
+    Unary,
+    Power,
+    Atom,
+}
 
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "module")
+        for param in &self.params {
+            write!(f, "param {}: {}", param.name, param.ty)?;
+            if param.access.reads {
+                f.write_str(" reads")?;
+            }
+            if param.access.writes {
+                f.write_str(" writes")?;
+            }
+            f.write_char('\n')?;
+        }
+        for (id, array) in self.shared.iter() {
+            let name = repeated(&array.name, id.index(), self.shared.iter().map(|(_, other)| other.name.as_str()));
+            writeln!(f, "shared {name}: {}[{}] align {}", array.elem, array.len, array.align)?;
+        }
+        if self.dynamic_shared {
+            writeln!(f, "shared dynamic align {}", self.dynamic_shared_align)?;
+        }
+        for (index, (_, function)) in self.functions.iter().enumerate() {
+            if index > 0 || !self.params.is_empty() || !self.shared.is_empty() || self.dynamic_shared {
+                f.write_char('\n')?;
+            }
+            Printer::new(Some(self), function).function(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Printer::new(None, self).function(f)
+    }
+}
+
+impl fmt::Display for ParamSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.param)?;
+        self.rest(f)
+    }
+}
+
+impl ParamSlot {
+    /// What follows the parameter's name: `[1].shape0`.
+    fn rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.path {
+            write!(f, "[{step}]")?;
+        }
+        match self.field {
+            SlotField::Value => Ok(()),
+            SlotField::Real => f.write_str(".real"),
+            SlotField::Imag => f.write_str(".imag"),
+            SlotField::Data => f.write_str(".data"),
+            SlotField::Shape(axis) => write!(f, ".shape[{axis}]"),
+            SlotField::Stride(axis) => write!(f, ".strides[{axis}]"),
+        }
+    }
+}
+
+/// `name`, with its number where the name is not the only one.
+fn repeated<'a>(name: &str, index: usize, names: impl Iterator<Item = &'a str>) -> String {
+    if names.filter(|other| *other == name).count() > 1 { format!("{name}.{index}") } else { name.to_owned() }
+}
+
+/// Prints one function; the module gives the names of shared arrays and callees.
+struct Printer<'a> {
+    module: Option<&'a Module>,
+    function: &'a Function,
+    /// How often each name stands in the function.
+    names: BTreeMap<&'a str, usize>,
+    /// Locals that statements or expressions mention, parameters apart.
+    used: BTreeSet<LocalId>,
+    /// No tree is deeper than there are expressions.
+    max_depth: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(module: Option<&'a Module>, function: &'a Function) -> Self {
+        let mut printer = Self {
+            module,
+            function,
+            names: BTreeMap::new(),
+            used: BTreeSet::new(),
+            max_depth: MAX_DEPTH.min(function.exprs.len()),
+        };
+        printer.collect_block(&function.body);
+        for param in &function.params {
+            printer.used.remove(param);
+        }
+        for id in printer.used.iter().chain(&function.params) {
+            if let Some(local) = function.locals.get(*id) {
+                *printer.names.entry(&local.name).or_default() += 1;
+            }
+        }
+        printer
+    }
+
+    fn collect_block(&mut self, block: &Block) {
+        for stmt in block {
+            self.used.extend(stmt.kind.assigned());
+            for expr in stmt.kind.exprs() {
+                self.collect_expr(expr, 0);
+            }
+            for inner in stmt.kind.blocks().into_iter().flatten() {
+                self.collect_block(inner);
+            }
+        }
+    }
+
+    fn collect_expr(&mut self, id: ExprId, depth: usize) {
+        let Some(expr) = self.function.exprs.get(id) else { return };
+        if depth > self.max_depth {
+            return;
+        }
+        if let ExprKind::Local(local) = expr.kind {
+            self.used.insert(local);
+        }
+        for child in expr.kind.children() {
+            self.collect_expr(child, depth + 1);
+        }
+    }
+
+    fn function(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let function = self.function;
+        match function.kind {
+            FunctionKind::Kernel => write!(f, "kernel @{}(", function.name)?,
+            FunctionKind::Device => write!(f, "fn @{}(", function.name)?,
+        }
+        for (index, id) in function.params.iter().enumerate() {
+            f.write_str(if index > 0 { ",\n    " } else { "\n    " })?;
+            write!(f, "{}: {}", self.local(*id), self.local_type(*id))?;
+            if let Some(slot) = function.slots.get(index) {
+                f.write_str(" = ")?;
+                match self.module.and_then(|module| module.params.get(slot.param as usize)) {
+                    Some(param) => f.write_str(&param.name)?,
+                    None => write!(f, "#{}", slot.param)?,
+                }
+                slot.rest(f)?;
+            }
+        }
+        f.write_str(if function.params.is_empty() { ")" } else { "\n)" })?;
+        for (index, ty) in function.results.iter().enumerate() {
+            write!(f, "{}{ty}", if index > 0 { ", " } else { " -> " })?;
+        }
+        if function.inline {
+            f.write_str(" inline")?;
+        }
+        f.write_str(" {\n")?;
+        for (id, array) in function.local_arrays.iter() {
+            let names = function.local_arrays.iter().map(|(_, other)| other.name.as_str());
+            let name = repeated(&array.name, id.index(), names);
+            writeln!(f, "    local {name}: {}[{}] align {}", array.elem, array.len, array.align)?;
+        }
+        for id in &self.used {
+            let nonneg = function.locals.get(*id).is_some_and(|local| local.nonneg);
+            writeln!(
+                f,
+                "    var {}: {}{}",
+                self.local(*id),
+                self.local_type(*id),
+                if nonneg { " nonneg" } else { "" }
+            )?;
+        }
+        self.block(f, &function.body, 1)?;
+        f.write_str("}\n")
+    }
+
+    fn local(&self, id: LocalId) -> String {
+        let Some(local) = self.function.locals.get(id) else { return format!("$?{}", id.index()) };
+        if self.names.get(local.name.as_str()).is_some_and(|count| *count > 1) {
+            format!("${}.{}", local.name, id.index())
+        } else {
+            format!("${}", local.name)
+        }
+    }
+
+    fn local_type(&self, id: LocalId) -> String {
+        self.function.locals.get(id).map_or_else(|| "?".to_owned(), |local| local.ty.to_string())
+    }
+
+    fn callee(&self, id: FuncId) -> String {
+        match self.module.and_then(|module| module.functions.get(id)) {
+            Some(function) => format!("@{}", function.name),
+            None => format!("@?{}", id.index()),
+        }
+    }
+
+    fn block(&self, f: &mut fmt::Formatter<'_>, block: &Block, depth: usize) -> fmt::Result {
+        block.iter().try_for_each(|stmt| {
+            indent(f, depth)?;
+            self.stmt(f, stmt, depth)?;
+            f.write_char('\n')
+        })
+    }
+
+    fn stmt(&self, f: &mut fmt::Formatter<'_>, stmt: &Stmt, depth: usize) -> fmt::Result {
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => write!(f, "{} = {}", self.local(*local), self.expr(*value)),
+            StmtKind::Store { pointer, value } => write!(f, "store {} = {}", self.expr(*pointer), self.expr(*value)),
+            StmtKind::Atomic { result, op, pointer, value, compare } => {
+                if let Some(result) = result {
+                    write!(f, "{} = ", self.local(*result))?;
+                }
+                let name = match op {
+                    AtomicOp::Add => "add",
+                    AtomicOp::Cas => "cas",
+                };
+                write!(f, "atomic.{name} {}", self.expr(*pointer))?;
+                if let Some(compare) = compare {
+                    write!(f, ", {}", self.expr(*compare))?;
+                }
+                write!(f, ", {}", self.expr(*value))
+            }
+            StmtKind::Call { results, func, args } => {
+                let locals: Vec<_> = results.iter().map(|id| self.local(*id)).collect();
+                if !locals.is_empty() {
+                    write!(f, "{} = ", locals.join(", "))?;
+                }
+                write!(f, "call {}({})", self.callee(*func), self.exprs(args))
+            }
+            StmtKind::Barrier => f.write_str("barrier"),
+            StmtKind::WarpBarrier(mask) => write!(f, "warp_barrier {}", self.expr(*mask)),
+            StmtKind::Fence(scope) => f.write_str(match scope {
+                FenceScope::Block => "fence block",
+                FenceScope::Device => "fence device",
+                FenceScope::System => "fence system",
+            }),
+            StmtKind::If { cond, then, otherwise } => {
+                writeln!(f, "if {} {{", self.expr(*cond))?;
+                self.block(f, then, depth + 1)?;
+                indent(f, depth)?;
+                f.write_char('}')?;
+                match otherwise.as_slice() {
+                    [] => Ok(()),
+                    [only @ Stmt { kind: StmtKind::If { .. }, .. }] => {
+                        f.write_str(" else ")?;
+                        self.stmt(f, only, depth)
+                    }
+                    _ => {
+                        f.write_str(" else {\n")?;
+                        self.block(f, otherwise, depth + 1)?;
+                        indent(f, depth)?;
+                        f.write_char('}')
+                    }
+                }
+            }
+            StmtKind::Loop { body, step } => {
+                f.write_str("loop {\n")?;
+                self.block(f, body, depth + 1)?;
+                indent(f, depth)?;
+                if !step.is_empty() {
+                    f.write_str("} step {\n")?;
+                    self.block(f, step, depth + 1)?;
+                    indent(f, depth)?;
+                }
+                f.write_char('}')
+            }
+            StmtKind::Break => f.write_str("break"),
+            StmtKind::Continue => f.write_str("continue"),
+            StmtKind::Return(values) if values.is_empty() => f.write_str("return"),
+            StmtKind::Return(values) => write!(f, "return {}", self.exprs(values)),
+        }
+    }
+
+    fn exprs(&self, ids: &[ExprId]) -> String {
+        ids.iter().map(|id| self.expr(*id)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn expr(&self, id: ExprId) -> String {
+        self.tree(id, 0).0
+    }
+
+    /// The text of an operand that must bind at least as tightly as `level`.
+    fn operand(&self, id: ExprId, level: Level, depth: usize) -> String {
+        let (text, own) = self.tree(id, depth + 1);
+        if own < level { format!("({text})") } else { text }
+    }
+
+    fn list(&self, ids: &[ExprId], depth: usize) -> String {
+        ids.iter().map(|id| self.tree(*id, depth + 1).0).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The text of an expression and how tightly its outermost operator binds.
+    fn tree(&self, id: ExprId, depth: usize) -> (String, Level) {
+        let Some(expr) = self.function.exprs.get(id) else { return (format!("%?{}", id.index()), Level::Atom) };
+        if depth > self.max_depth {
+            return ("…".to_owned(), Level::Atom);
+        }
+        let atom = |text: String| (text, Level::Atom);
+        match &expr.kind {
+            ExprKind::Const(value) => constant(*value, expr.ty),
+            ExprKind::Local(local) => atom(self.local(*local)),
+            ExprKind::Special(register) => atom(register.name()),
+            ExprKind::Unary(op, a) => match op {
+                UnaryOp::Neg => (format!("-{}", self.operand(*a, Level::Unary, depth)), Level::Unary),
+                UnaryOp::Not if expr.ty == Type::BOOL => {
+                    (format!("not {}", self.operand(*a, Level::Not, depth)), Level::Not)
+                }
+                UnaryOp::Not => (format!("~{}", self.operand(*a, Level::Unary, depth)), Level::Unary),
+                UnaryOp::Abs => atom(format!("abs({})", self.list(&[*a], depth))),
+            },
+            ExprKind::Binary(op, a, b) => match infix(*op) {
+                Ok((symbol, level)) => {
+                    let above = if level == Level::Power { Level::Atom } else { next(level) };
+                    let left = self.operand(*a, if level == Level::Power { Level::Atom } else { level }, depth);
+                    (format!("{left} {symbol} {}", self.operand(*b, above, depth)), level)
+                }
+                Err(name) => atom(format!("{name}({})", self.list(&[*a, *b], depth))),
+            },
+            ExprKind::Compare(op, a, b) => {
+                let symbol = match op {
+                    CompareOp::Eq => "==",
+                    CompareOp::Ne => "!=",
+                    CompareOp::Lt => "<",
+                    CompareOp::Le => "<=",
+                    CompareOp::Gt => ">",
+                    CompareOp::Ge => ">=",
+                };
+                let [left, right] = [*a, *b].map(|id| self.operand(id, Level::Or, depth));
+                (format!("{left} {symbol} {right}"), Level::Compare)
+            }
+            ExprKind::Select(c, a, b) => atom(format!("select({})", self.list(&[*c, *a, *b], depth))),
+            ExprKind::Convert(a) => atom(format!("{}({})", expr.ty, self.list(&[*a], depth))),
+            ExprKind::Math(function, args) => atom(format!("math.{}({})", function.name(), self.list(args, depth))),
+            ExprKind::Load(a) => atom(format!("load {}", self.operand(*a, Level::Atom, depth))),
+            ExprKind::Offset { base, index, scale } => {
+                let by = if *scale == 1 { String::new() } else { format!(" by {scale}") };
+                let base = self.operand(*base, Level::Atom, depth);
+                atom(format!("{base}[{}{by}]", self.list(&[*index], depth)))
+            }
+            ExprKind::ByteOffset { base, bytes } => {
+                let base = self.operand(*base, Level::Atom, depth);
+                atom(format!("{base}[{} bytes]", self.list(&[*bytes], depth)))
+            }
+            ExprKind::SharedBase(shared) => {
+                let array = self.module.and_then(|module| Some((module, module.shared.get(*shared)?)));
+                atom(array.map_or_else(
+                    || format!("shared.?{}", shared.index()),
+                    |(module, array)| {
+                        let names = module.shared.iter().map(|(_, other)| other.name.as_str());
+                        format!("shared.{}", repeated(&array.name, shared.index(), names))
+                    },
+                ))
+            }
+            ExprKind::DynamicShared => atom(format!("{}(shared dynamic)", expr.ty)),
+            ExprKind::LocalBase(array) => atom(self.function.local_arrays.get(*array).map_or_else(
+                || format!("local.?{}", array.index()),
+                |local| {
+                    let names = self.function.local_arrays.iter().map(|(_, other)| other.name.as_str());
+                    format!("local.{}", repeated(&local.name, array.index(), names))
+                },
+            )),
+            ExprKind::Wrap { index, extent } => atom(format!("wrap({})", self.list(&[*index, *extent], depth))),
+        }
+    }
+}
+
+fn indent(f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+    (0..depth).try_for_each(|_| f.write_str("    "))
+}
+
+/// A constant; negative numbers bind like a unary minus.
+fn constant(value: Const, ty: Type) -> (String, Level) {
+    let (text, negative) = match value {
+        Const::Bool(value) => ((if value { "True" } else { "False" }).to_owned(), false),
+        Const::Int(value) => (value.to_string(), value < 0),
+        Const::Float(value) => (format!("{value:?}"), value.is_sign_negative()),
+    };
+    let plain = match value {
+        Const::Bool(_) => Scalar::Bool,
+        Const::Int(_) => Scalar::I64,
+        Const::Float(_) => Scalar::F64,
+    };
+    let text = if ty == Type::Scalar(plain) { text } else { format!("{text}:{ty}") };
+    (text, if negative { Level::Unary } else { Level::Atom })
+}
+
+/// An operator's sign and level, or the name of the function form.
+fn infix(op: BinaryOp) -> Result<(&'static str, Level), &'static str> {
+    Ok(match op {
+        BinaryOp::Add => ("+", Level::Sum),
+        BinaryOp::Sub => ("-", Level::Sum),
+        BinaryOp::Mul => ("*", Level::Product),
+        BinaryOp::Div => ("/", Level::Product),
+        BinaryOp::FloorDiv => ("//", Level::Product),
+        BinaryOp::FloorMod => ("%", Level::Product),
+        BinaryOp::Pow => ("**", Level::Power),
+        BinaryOp::Shl => ("<<", Level::Shift),
+        BinaryOp::Shr => (">>", Level::Shift),
+        BinaryOp::And => ("&", Level::And),
+        BinaryOp::Or => ("|", Level::Or),
+        BinaryOp::Xor => ("^", Level::Xor),
+        BinaryOp::DivNonneg => return Err("div_nonneg"),
+        BinaryOp::ModNonneg => return Err("mod_nonneg"),
+        BinaryOp::Min => return Err("min"),
+        BinaryOp::Max => return Err("max"),
+    })
+}
+
+/// The next tighter level: what the right operand of a left-associative operator must have.
+fn next(level: Level) -> Level {
+    match level {
+        Level::Not => Level::Compare,
+        Level::Compare => Level::Or,
+        Level::Or => Level::Xor,
+        Level::Xor => Level::And,
+        Level::And => Level::Shift,
+        Level::Shift => Level::Sum,
+        Level::Sum => Level::Product,
+        Level::Product => Level::Unary,
+        Level::Unary => Level::Power,
+        Level::Power | Level::Atom => Level::Atom,
     }
 }

@@ -1,12 +1,349 @@
 //! Checks the IR's rules.
+//!
+//! Everything that [`super`], `expr.rs` and `stmt.rs` say about shapes and types is checked here; what a program
+//! computes is not. Errors name handles as numbers (`%7` an expression, `$x` a local), and whoever shows them adds the
+//! text form.
 
-use super::Module;
+mod expr;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use weft_artifact::{ArgType, Scalar, SlotField};
+
+use super::{
+    AtomicOp, Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, ParamSlot, Space, Stmt, StmtKind, Type,
+};
+use crate::source::Span;
 
 /// Checks the rules of [`super`]; gives every violation as a sentence that names the handle.
 ///
 /// # Errors
 ///
 /// The violations, at least one.
-pub fn verify(_module: &Module) -> Result<(), Vec<String>> {
-    Ok(())
+pub fn verify(module: &Module) -> Result<(), Vec<String>> {
+    let mut errors = Vec::new();
+    check_module(module, &mut errors);
+    for (id, function) in module.functions.iter() {
+        let mut checker = Checker { module, id, function, uses: vec![0; function.exprs.len()], errors: &mut errors };
+        checker.function();
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What belongs to no function: the kernel, shared arrays, names.
+fn check_module(module: &Module, errors: &mut Vec<String>) {
+    match module.kernel.map(|id| (id, module.functions.get(id))) {
+        None => errors.push("the module has no kernel".to_owned()),
+        Some((id, None)) => errors.push(format!("the kernel {id:?} is no function")),
+        Some((_, Some(function))) if function.kind != FunctionKind::Kernel => {
+            errors.push(format!("the kernel @{} is a device function", function.name));
+        }
+        Some(_) => {}
+    }
+    let mut names = BTreeSet::new();
+    for (id, function) in module.functions.iter() {
+        if !names.insert(&function.name) {
+            errors.push(format!("two functions have the name @{}", function.name));
+        }
+        if function.kind == FunctionKind::Kernel && module.kernel != Some(id) {
+            errors.push(format!("@{} is a second kernel", function.name));
+        }
+    }
+    for (_, array) in module.shared.iter() {
+        check_array(&array.name, array.elem, array.align, errors);
+    }
+    if module.dynamic_shared && !module.dynamic_shared_align.is_power_of_two() {
+        errors.push(format!("dynamic shared memory: alignment {} is no power of two", module.dynamic_shared_align));
+    }
+}
+
+/// A shared or thread-local array.
+fn check_array(name: &str, elem: Scalar, align: u64, errors: &mut Vec<String>) {
+    if elem.is_complex() {
+        errors.push(format!("array {name}: elements are complex"));
+    }
+    if !align.is_power_of_two() || align < elem.align_bytes() {
+        errors.push(format!("array {name}: alignment {align} does not fit {elem}"));
+    }
+}
+
+/// What loops a statement stands in.
+#[derive(Clone, Copy)]
+struct Place {
+    /// `Break` and `Continue` have a loop: the innermost one's `body` is around.
+    in_body: bool,
+    /// Some loop's `step` is around.
+    in_step: bool,
+}
+
+/// Checks one function.
+struct Checker<'a> {
+    module: &'a Module,
+    id: FuncId,
+    function: &'a Function,
+    /// How many parents each expression was found under.
+    uses: Vec<u32>,
+    errors: &'a mut Vec<String>,
+}
+
+impl Checker<'_> {
+    fn error(&mut self, message: impl AsRef<str>) {
+        self.errors.push(format!("@{}: {}", self.function.name, message.as_ref()));
+    }
+
+    /// Adds an error unless `holds`.
+    fn check(&mut self, holds: bool, message: impl FnOnce() -> String) {
+        if !holds {
+            self.error(message());
+        }
+    }
+
+    fn span(&mut self, span: Span, what: impl FnOnce() -> String) {
+        let files = self.module.sources.files();
+        // A module that was built by hand, in a test, has no files.
+        let known = files.is_empty() || files.get(span.file as usize).is_some();
+        self.check(span.start <= span.end && known, || format!("{}: span {span} is of no file", what()));
+    }
+
+    fn local_name(&self, id: LocalId) -> String {
+        self.function
+            .locals
+            .get(id)
+            .map_or_else(|| format!("${id:?}"), |local| format!("${}.{}", local.name, id.index()))
+    }
+
+    fn function(&mut self) {
+        let function = self.function;
+        self.span(function.span, || "the function".to_owned());
+        for (id, local) in function.locals.iter() {
+            let scalar = match local.ty {
+                Type::Scalar(scalar) | Type::Ptr(scalar, _) => scalar,
+            };
+            self.check(!scalar.is_complex(), || format!("${}.{} is complex", local.name, id.index()));
+            let int = local.ty.scalar().is_some_and(Scalar::is_int);
+            self.check(int || !local.nonneg, || format!("${}.{} is nonneg but no integer", local.name, id.index()));
+        }
+        for (_, array) in function.local_arrays.iter() {
+            let mut errors = Vec::new();
+            check_array(&array.name, array.elem, array.align, &mut errors);
+            for error in errors {
+                self.error(error);
+            }
+        }
+        let mut params = BTreeSet::new();
+        for id in &function.params {
+            self.check(function.locals.get(*id).is_some(), || format!("parameter ${id:?} is no local"));
+            self.check(params.insert(*id), || format!("parameter ${id:?} stands twice"));
+        }
+        for ty in &function.results {
+            self.check(!ty.scalar().is_some_and(Scalar::is_complex), || "a result is complex".to_owned());
+        }
+        match function.kind {
+            FunctionKind::Kernel => {
+                self.check(function.results.is_empty(), || "a kernel has results".to_owned());
+                self.slots();
+            }
+            FunctionKind::Device => {
+                self.check(function.slots.is_empty(), || "a device function has slots".to_owned());
+            }
+        }
+        self.block(&function.body, Place { in_body: false, in_step: false });
+        if !function.results.is_empty() && completes(&function.body) {
+            self.error("a path ends without `return`");
+        }
+    }
+
+    /// A kernel's slots against its Python parameters.
+    fn slots(&mut self) {
+        let function = self.function;
+        if function.slots.len() != function.params.len() {
+            self.error(format!("{} parameters but {} slots", function.params.len(), function.slots.len()));
+            return;
+        }
+        for (index, (slot, param)) in function.slots.iter().zip(&function.params).enumerate() {
+            self.check(!function.slots.iter().take(index).any(|other| other == slot), || {
+                format!("slot {slot} stands twice")
+            });
+            let Some(local) = function.locals.get(*param) else { continue };
+            match self.slot_type(slot) {
+                None => self.error(format!("slot {slot} is no field of the parameter")),
+                Some(ty) => {
+                    let name = self.local_name(*param);
+                    self.check(local.ty == ty, || format!("slot {slot} is {ty}, but {name} is {}", local.ty));
+                }
+            }
+        }
+    }
+
+    /// The type that a slot has by the Python parameter; `None` where the parameter has no such field.
+    fn slot_type(&self, slot: &ParamSlot) -> Option<Type> {
+        let mut ty = &self.module.params.get(slot.param as usize)?.ty;
+        for step in &slot.path {
+            let ArgType::Tuple(items) = ty else { return None };
+            ty = items.get(*step as usize)?;
+        }
+        match (ty, slot.field) {
+            (ArgType::Scalar(scalar), SlotField::Value) if !scalar.is_complex() => Some(Type::Scalar(*scalar)),
+            (ArgType::Scalar(scalar), SlotField::Real | SlotField::Imag) if scalar.is_complex() => {
+                Some(Type::Scalar(scalar.part()))
+            }
+            (ArgType::Array(array), SlotField::Data) => Some(Type::Ptr(array.dtype.part(), Space::Global)),
+            (ArgType::Array(array), SlotField::Shape(axis) | SlotField::Stride(axis)) if axis < array.ndim => {
+                Some(Type::I64)
+            }
+            _ => None,
+        }
+    }
+
+    fn block(&mut self, block: &Block, place: Place) {
+        for stmt in block {
+            self.span(stmt.span, || "a statement".to_owned());
+            self.stmt(stmt, place);
+        }
+    }
+
+    /// The type of a statement's operand, after checking it and everything below it.
+    fn operand(&mut self, id: ExprId) -> Option<Type> {
+        self.expr(id).then(|| self.function.exprs.get(id).map(|expr| expr.ty))?
+    }
+
+    /// Checks that a value of type `from` can be given to a local.
+    fn assignable(&mut self, local: LocalId, from: Type, what: &str) {
+        let name = self.local_name(local);
+        match self.function.locals.get(local).map(|local| local.ty) {
+            None => self.error(format!("{what}: {name} is no local")),
+            Some(ty) => self.check(ty == from, || format!("{what}: {name} is {ty}, the value {from}")),
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, place: Place) {
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => {
+                if let Some(ty) = self.operand(*value) {
+                    self.assignable(*local, ty, "assignment");
+                }
+            }
+            StmtKind::Store { pointer, value } => {
+                let (Some(pointer), Some(value)) = (self.operand(*pointer), self.operand(*value)) else { return };
+                match pointer {
+                    Type::Ptr(elem, _) => self.check(value == Type::Scalar(elem), || {
+                        format!("store: the value is {value}, the elements {elem}")
+                    }),
+                    Type::Scalar(_) => self.error(format!("store: {pointer} is no pointer")),
+                }
+            }
+            StmtKind::Atomic { result, op, pointer, value, compare } => {
+                let compare_type = match compare {
+                    Some(compare) => self.operand(*compare).map(Some),
+                    None => Some(None),
+                };
+                let (Some(pointer), Some(value), Some(compare)) =
+                    (self.operand(*pointer), self.operand(*value), compare_type)
+                else {
+                    return;
+                };
+                self.atomic(*result, *op, pointer, value, compare);
+            }
+            StmtKind::Call { results, func, args } => self.call(results, *func, args),
+            StmtKind::Barrier | StmtKind::Fence(_) => {}
+            StmtKind::WarpBarrier(mask) => {
+                if let Some(ty) = self.operand(*mask) {
+                    self.check(ty == Type::I32, || format!("warp_barrier: the mask is {ty}, not int32"));
+                }
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                if let Some(ty) = self.operand(*cond) {
+                    self.check(ty == Type::BOOL, || format!("if: the condition is {ty}, not boolean"));
+                }
+                self.block(then, place);
+                self.block(otherwise, place);
+            }
+            StmtKind::Loop { body, step } => {
+                self.block(body, Place { in_body: true, ..place });
+                self.block(step, Place { in_body: false, in_step: true });
+            }
+            StmtKind::Break => self.check(place.in_body, || "`break` stands in no loop's body".to_owned()),
+            StmtKind::Continue => self.check(place.in_body, || "`continue` stands in no loop's body".to_owned()),
+            StmtKind::Return(values) => {
+                self.check(!place.in_step, || "`return` stands in a loop's step".to_owned());
+                let types: Vec<_> = values.iter().map(|value| self.operand(*value)).collect();
+                let expected = &self.function.results;
+                self.check(types.len() == expected.len(), || {
+                    format!("return: {} values for {} results", types.len(), expected.len())
+                });
+                for (ty, result) in types.into_iter().flatten().zip(expected) {
+                    self.check(ty == *result, || format!("return: the value is {ty}, the result {result}"));
+                }
+            }
+        }
+    }
+
+    fn atomic(&mut self, result: Option<LocalId>, op: AtomicOp, pointer: Type, value: Type, compare: Option<Type>) {
+        let Type::Ptr(elem, _) = pointer else {
+            self.error(format!("atomic: {pointer} is no pointer"));
+            return;
+        };
+        let word = matches!(elem, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
+        let takes = match op {
+            AtomicOp::Add => word || elem.is_float(),
+            AtomicOp::Cas => word,
+        };
+        self.check(takes, || format!("atomic {op:?} does not take {elem}"));
+        self.check(compare.is_some() == (op == AtomicOp::Cas), || format!("atomic {op:?}: wrong operands"));
+        for ty in [Some(value), compare].into_iter().flatten() {
+            self.check(ty == Type::Scalar(elem), || format!("atomic: an operand is {ty}, the elements {elem}"));
+        }
+        if let Some(result) = result {
+            self.assignable(result, Type::Scalar(elem), "atomic");
+        }
+    }
+
+    fn call(&mut self, results: &[LocalId], func: FuncId, args: &[ExprId]) {
+        let types: Vec<_> = args.iter().map(|arg| self.operand(*arg)).collect();
+        let Some(callee) = self.module.functions.get(func) else {
+            self.error(format!("call: {func:?} is no function"));
+            return;
+        };
+        let name = &callee.name;
+        self.check(func < self.id, || format!("call: @{name} does not stand before its caller"));
+        self.check(callee.kind == FunctionKind::Device, || format!("call: @{name} is a kernel"));
+        let n_params = callee.params.len();
+        self.check(args.len() == n_params, || format!("call: {} arguments, @{name} takes {n_params}", args.len()));
+        for (ty, param) in types.into_iter().zip(&callee.params) {
+            if let (Some(ty), Some(param)) = (ty, callee.locals.get(*param)) {
+                self.check(ty == param.ty, || format!("call: an argument of @{name} is {ty}, not {}", param.ty));
+            }
+        }
+        let n_results = callee.results.len();
+        self.check(results.len() == n_results, || {
+            format!("call: {} locals take the {n_results} results of @{name}", results.len())
+        });
+        for (index, (local, ty)) in results.iter().zip(&callee.results).enumerate() {
+            self.assignable(*local, *ty, "call");
+            self.check(!results.iter().take(index).any(|other| other == local), || {
+                format!("call: a local takes two results of @{name}")
+            });
+        }
+    }
+}
+
+/// Whether control can come out at the end of a block.
+fn completes(block: &Block) -> bool {
+    block.iter().all(|stmt| match &stmt.kind {
+        StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => false,
+        StmtKind::If { then, otherwise, .. } => completes(then) || completes(otherwise),
+        StmtKind::Loop { body, .. } => breaks(body),
+        _ => true,
+    })
+}
+
+/// Whether a loop's body holds a `Break` of this loop.
+fn breaks(body: &Block) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Break => true,
+        StmtKind::If { then, otherwise, .. } => breaks(then) || breaks(otherwise),
+        _ => false,
+    })
 }

@@ -1,1 +1,204 @@
-//! One row per SM.
+//! What can be compiled for: one row per SM, and the host.
+//!
+//! The lowest PTX ISA is the one that LLVM 22 itself picks; asking it for an older one is a fatal error there. Limits
+//! are those of the CUDA programming guide's table of compute capabilities. `sm_90a` and the like have features that
+//! only this very SM has, `sm_100f` those of its family.
+
+use std::fmt;
+
+use crate::request::Target;
+
+/// Shared memory that a block may declare statically, on every SM. More must be dynamic and asked for.
+pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
+
+/// Threads that a block may have, on every SM and on the host.
+pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
+
+/// The text form of the host target.
+pub const HOST: &str = "host";
+
+/// One SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sm {
+    /// `sm_90a`.
+    pub name: &'static str,
+    /// `90`.
+    pub number: u32,
+    /// `""`, `"a"` or `"f"`.
+    pub suffix: &'static str,
+    /// Lowest PTX ISA, as (major, minor).
+    pub lowest_isa: (u32, u32),
+    /// Shared memory of a block, in bytes, static and dynamic together, that a launch can ask for.
+    pub max_shared_bytes: u64,
+}
+
+/// A row of the table.
+const fn sm(name: &'static str, number: u32, suffix: &'static str, lowest_isa: (u32, u32), max_shared_kib: u64) -> Sm {
+    Sm { name, number, suffix, lowest_isa, max_shared_bytes: max_shared_kib * 1024 }
+}
+
+/// Every SM that weft compiles for. For `sm_88` no limit is published; it has that of the smaller Ampere chips.
+#[rustfmt::skip]
+pub const SMS: &[Sm] = &[
+    sm("sm_75",   75, "",  (6, 3),  64),
+    sm("sm_80",   80, "",  (7, 0), 163),
+    sm("sm_86",   86, "",  (7, 1),  99),
+    sm("sm_87",   87, "",  (7, 4), 163),
+    sm("sm_88",   88, "",  (9, 0),  99),
+    sm("sm_89",   89, "",  (7, 8),  99),
+    sm("sm_90",   90, "",  (7, 8), 227),
+    sm("sm_90a",  90, "a", (8, 0), 227),
+    sm("sm_100",  100, "",  (8, 6), 227),
+    sm("sm_100a", 100, "a", (8, 6), 227),
+    sm("sm_100f", 100, "f", (8, 8), 227),
+    sm("sm_101",  101, "",  (8, 6), 227),
+    sm("sm_101a", 101, "a", (8, 6), 227),
+    sm("sm_101f", 101, "f", (8, 8), 227),
+    sm("sm_103",  103, "",  (8, 8), 227),
+    sm("sm_103a", 103, "a", (8, 8), 227),
+    sm("sm_103f", 103, "f", (8, 8), 227),
+    sm("sm_110",  110, "",  (9, 0), 227),
+    sm("sm_110a", 110, "a", (9, 0), 227),
+    sm("sm_110f", 110, "f", (9, 0), 227),
+    sm("sm_120",  120, "",  (8, 7),  99),
+    sm("sm_120a", 120, "a", (8, 7),  99),
+    sm("sm_120f", 120, "f", (8, 8),  99),
+    sm("sm_121",  121, "",  (8, 8),  99),
+    sm("sm_121a", 121, "a", (8, 8),  99),
+    sm("sm_121f", 121, "f", (8, 8),  99),
+];
+
+/// A target's name that is in no row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTarget {
+    /// What was asked for.
+    pub name: String,
+    /// Known names that are closest to it, best first.
+    pub nearest: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no target `{}`; did you mean {}?", self.name, self.nearest.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownTarget {}
+
+impl Sm {
+    /// The row of `sm_90a`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownTarget`] with the nearest names.
+    pub fn parse(name: &str) -> Result<&'static Self, UnknownTarget> {
+        SMS.iter().find(|row| row.name == name).ok_or_else(|| unknown(name))
+    }
+
+    /// The row of a compute capability: 9.0 is `sm_90`. A capability without a row takes the highest one below it of
+    /// the same major version, whose code it runs.
+    pub fn of_capability(major: u32, minor: u32) -> Option<&'static Self> {
+        SMS.iter()
+            .filter(|row| row.suffix.is_empty() && row.number / 10 == major && row.number % 10 <= minor)
+            .max_by_key(|row| row.number)
+    }
+
+    /// The row of a request's target; `None` for the host and for an SM that has no row.
+    pub fn of_target(target: &Target) -> Option<&'static Self> {
+        match target {
+            Target::Sm(number, suffix) => SMS.iter().find(|row| row.number == *number && row.suffix == *suffix),
+            Target::Host => None,
+        }
+    }
+
+    /// As a request has it.
+    pub fn target(&self) -> Target {
+        Target::Sm(self.number, self.suffix)
+    }
+}
+
+/// Every name that [`parse`] takes: the SMs, then `host`.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SMS.iter().map(|row| row.name).chain([HOST])
+}
+
+/// The target that `sm_90` or `host` names.
+///
+/// # Errors
+///
+/// [`UnknownTarget`] with the nearest names.
+pub fn parse(name: &str) -> Result<Target, UnknownTarget> {
+    if name == HOST { Ok(Target::Host) } else { Sm::parse(name).map(Sm::target) }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sm(number, suffix) => write!(f, "sm_{number}{suffix}"),
+            Self::Host => f.write_str(HOST),
+        }
+    }
+}
+
+/// The error of a name, with the three nearest that are known.
+fn unknown(name: &str) -> UnknownTarget {
+    let mut ranked: Vec<_> = names().map(|known| (distance(name, known), known)).collect();
+    ranked.sort_by_key(|(distance, _)| *distance);
+    UnknownTarget { name: name.to_owned(), nearest: ranked.into_iter().take(3).map(|(_, known)| known).collect() }
+}
+
+/// How many characters must be changed, added or removed to make one text the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        row[0] = left;
+        for (j, to) in b.iter().enumerate() {
+            let above = row[j + 1];
+            left = (diagonal + usize::from(from != *to)).min(above + 1).min(left + 1);
+            diagonal = above;
+            row[j + 1] = left;
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_and_written_alike() {
+        for name in names() {
+            assert_eq!(parse(name).map(|target| target.to_string()).as_deref(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn rows_agree_with_their_names_and_stand_in_order() {
+        for row in SMS {
+            assert_eq!(row.name, format!("sm_{}{}", row.number, row.suffix));
+            assert_eq!(Sm::of_target(&row.target()), Some(row));
+            assert!(row.max_shared_bytes >= STATIC_SHARED_BYTES, "{}", row.name);
+        }
+        assert!(SMS.windows(2).all(|pair| (pair[0].number, pair[0].suffix) < (pair[1].number, pair[1].suffix)));
+    }
+
+    #[test]
+    fn an_unknown_name_says_what_is_near() {
+        let error = parse("sm90").expect_err("there is no such name");
+        assert_eq!(error.nearest.first(), Some(&"sm_90"));
+        assert_eq!(parse("Host").expect_err("names are lower case").nearest.first(), Some(&"host"));
+        assert!(parse("sm_70").is_err());
+    }
+
+    #[test]
+    fn a_capability_takes_the_best_row_below_it() {
+        assert_eq!(Sm::of_capability(9, 0).map(|row| row.name), Some("sm_90"));
+        assert_eq!(Sm::of_capability(10, 2).map(|row| row.name), Some("sm_101"));
+        assert_eq!(Sm::of_capability(12, 1).map(|row| row.name), Some("sm_121"));
+        assert_eq!(Sm::of_capability(7, 0).map(|row| row.name), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! The types of expressions: each operator's row, as `ir/expr.rs` documents it.
+
+use weft_artifact::Scalar;
+
+use super::Checker;
+use crate::ir::{BinaryOp, CompareOp, Const, Expr, ExprId, ExprKind, MathFn, Space, SpecialRegister, Type, UnaryOp};
+
+impl Checker<'_> {
+    /// Checks an expression and everything below it; `false` if something is wrong with it, so that what uses it is
+    /// not reported as well.
+    pub(super) fn expr(&mut self, id: ExprId) -> bool {
+        let Some(expr) = self.function.exprs.get(id) else {
+            self.error(format!("%{} is no expression", id.index()));
+            return false;
+        };
+        self.uses[id.index()] += 1;
+        if self.uses[id.index()] > 1 {
+            self.error(format!("%{} is used twice", id.index()));
+            return false;
+        }
+        self.span(expr.span, || format!("%{}", id.index()));
+        let children: Vec<_> = expr.kind.children();
+        let mut types = Vec::with_capacity(children.len());
+        for child in children {
+            if self.expr(child) {
+                types.extend(self.function.exprs.get(child).map(|expr| expr.ty));
+            } else {
+                return false;
+            }
+        }
+        let complaint = self.complaint(expr, &types);
+        if let Some(complaint) = &complaint {
+            self.error(format!("%{}: {complaint}", id.index()));
+        }
+        complaint.is_none()
+    }
+
+    /// What is wrong with an expression whose operands have these types.
+    fn complaint(&self, expr: &Expr, operands: &[Type]) -> Option<String> {
+        let ty = expr.ty;
+        let holds = |holds: bool, rule: &str| if holds { None } else { Some(format!("{rule} (type {ty})")) };
+        let scalar = match ty {
+            Type::Scalar(scalar) | Type::Ptr(scalar, _) => scalar,
+        };
+        if scalar.is_complex() {
+            return Some("is complex".to_owned());
+        }
+        match (&expr.kind, operands) {
+            (ExprKind::Const(value), _) => holds(fits(*value, ty), "the constant does not fit its type"),
+            (ExprKind::Local(local), _) => match self.function.locals.get(*local) {
+                None => Some(format!("${local:?} is no local")),
+                Some(local) => holds(local.ty == ty, &format!("${} is {}", local.name, local.ty)),
+            },
+            (ExprKind::Special(register), _) => holds(
+                ty == Type::I32 && has_axis(*register),
+                "a special register is int32 and has an axis of 0, 1 or 2",
+            ),
+            (ExprKind::Unary(op, ..), [a]) => {
+                let takes = match op {
+                    UnaryOp::Neg | UnaryOp::Abs => is_number(*a),
+                    UnaryOp::Not => is_int(*a) || *a == Type::BOOL,
+                };
+                holds(takes && *a == ty, &format!("{op:?} does not take {a}"))
+            }
+            (ExprKind::Binary(op, ..), [a, b]) => {
+                let takes = match op {
+                    BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::FloorDiv | BinaryOp::FloorMod => {
+                        is_number(*a)
+                    }
+                    BinaryOp::Min | BinaryOp::Max => is_number(*a),
+                    BinaryOp::Div => is_float(*a),
+                    BinaryOp::DivNonneg | BinaryOp::ModNonneg | BinaryOp::Pow | BinaryOp::Shl | BinaryOp::Shr => {
+                        is_int(*a)
+                    }
+                    BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => is_int(*a) || *a == Type::BOOL,
+                };
+                holds(takes && a == b && *a == ty, &format!("{op:?} does not take {a} and {b}"))
+            }
+            (ExprKind::Compare(op, ..), [a, b]) => {
+                let takes = is_number(*a) || (*a == Type::BOOL && matches!(op, CompareOp::Eq | CompareOp::Ne));
+                holds(takes && a == b && ty == Type::BOOL, &format!("{op:?} does not compare {a} and {b}"))
+            }
+            (ExprKind::Select(..), [c, a, b]) => {
+                holds(*c == Type::BOOL && a == b && *a == ty, &format!("select of {c}, {a} and {b}"))
+            }
+            (ExprKind::Convert(_), [from]) => {
+                let can = match (*from, ty) {
+                    (Type::Scalar(_), Type::Scalar(_)) => true,
+                    (Type::Ptr(_, from), Type::Ptr(_, to)) => to == from || to == Space::Generic,
+                    (Type::Scalar(_), Type::Ptr(..)) | (Type::Ptr(..), Type::Scalar(_)) => false,
+                };
+                holds(can, &format!("{from} does not convert"))
+            }
+            (ExprKind::Math(function, _), args) => {
+                let complaint = || format!("math.{} of {args:?}", function.name());
+                holds(math_fits(*function, args, ty), &complaint())
+            }
+            (ExprKind::Load(_), [Type::Ptr(elem, _)]) => holds(ty == Type::Scalar(*elem), "not the elements' type"),
+            (ExprKind::Offset { scale, .. }, [base @ Type::Ptr(..), index]) => holds(
+                *base == ty && *index == Type::I64 && matches!(scale, 1 | 2),
+                &format!("{base} offset by {index} times {scale}"),
+            ),
+            (ExprKind::ByteOffset { .. }, [base @ Type::Ptr(..), bytes]) => {
+                holds(*base == ty && *bytes == Type::I64, &format!("{base} offset by {bytes}"))
+            }
+            (ExprKind::SharedBase(shared), _) => match self.module.shared.get(*shared) {
+                None => Some(format!("shared {shared:?} is no array")),
+                Some(array) => holds(ty == Type::Ptr(array.elem, Space::Shared), "not a pointer to its elements"),
+            },
+            (ExprKind::DynamicShared, _) => holds(
+                matches!(ty, Type::Ptr(_, Space::Shared)) && self.module.dynamic_shared,
+                "dynamic shared memory is a shared pointer, and the module must say that it is there",
+            ),
+            (ExprKind::LocalBase(array), _) => match self.function.local_arrays.get(*array) {
+                None => Some(format!("local {array:?} is no array")),
+                Some(array) => holds(ty == Type::Ptr(array.elem, Space::Local), "not a pointer to its elements"),
+            },
+            (ExprKind::Wrap { .. }, [index, extent]) => {
+                holds([*index, *extent, ty] == [Type::I64; 3], &format!("wrap of {index} and {extent}"))
+            }
+            (kind, operands) => Some(format!("{kind:?} does not take {operands:?}")),
+        }
+    }
+}
+
+fn is_int(ty: Type) -> bool {
+    ty.scalar().is_some_and(Scalar::is_int)
+}
+
+fn is_float(ty: Type) -> bool {
+    ty.scalar().is_some_and(Scalar::is_float)
+}
+
+fn is_number(ty: Type) -> bool {
+    is_int(ty) || is_float(ty)
+}
+
+/// `true` if a constant is a value of a type.
+fn fits(value: Const, ty: Type) -> bool {
+    match (value, ty.scalar()) {
+        (Const::Bool(_), Some(Scalar::Bool)) | (Const::Float(_), Some(Scalar::F64)) => true,
+        (Const::Float(value), Some(Scalar::F32)) => {
+            value.is_nan() || (f64::from(value as f32) - value) == 0.0 || value.is_infinite()
+        }
+        (Const::Int(value), Some(scalar)) if scalar.is_int() => {
+            let bits = 8 * scalar.size_bytes() as u32;
+            let (low, high) = if scalar.is_signed_int() {
+                (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1)
+            } else {
+                (0, (1_i128 << bits) - 1)
+            };
+            (low..=high).contains(&value)
+        }
+        _ => false,
+    }
+}
+
+fn has_axis(register: SpecialRegister) -> bool {
+    match register {
+        SpecialRegister::ThreadIdx(axis)
+        | SpecialRegister::BlockIdx(axis)
+        | SpecialRegister::BlockDim(axis)
+        | SpecialRegister::GridDim(axis) => axis < 3,
+        SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => true,
+    }
+}
+
+/// `true` if a math function takes these and gives `result`.
+fn math_fits(function: MathFn, args: &[Type], result: Type) -> bool {
+    let Some((first, rest)) = args.split_first() else { return false };
+    let expected = match function {
+        MathFn::Isnan | MathFn::Isinf | MathFn::Isfinite => Type::BOOL,
+        MathFn::FrexpExponent => Type::I32,
+        _ => *first,
+    };
+    let rest_type = if function == MathFn::Ldexp { Type::I32 } else { *first };
+    args.len() == function.arity() && is_float(*first) && rest.iter().all(|ty| *ty == rest_type) && result == expected
+}
