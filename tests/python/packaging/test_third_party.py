@@ -1,0 +1,40 @@
+"""docs/third-party.md, which the wheel carries, names every crate that is linked into it, under a licence that we may use."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+TREE = ["cargo", "tree", "--locked", "--package", "weft-python", "--edges", "normal,no-proc-macro", "--prefix", "none"]
+PERMISSIVE = {
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSL-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unicode-DFS-2016",
+    "Unlicense",
+    "Zlib",
+}
+
+
+def linked_crates() -> dict[str, str]:
+    """Name and licence of each crate that is linked into the extension, but for weft's own."""
+    tree = subprocess.run([*TREE, "--format", "{p}|{l}"], cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = (line.removesuffix(" (*)").split("|") for line in tree.stdout.splitlines())
+    return {package.split()[0]: licence for package, licence in rows if not package.startswith("weft-")}
+
+
+def test_the_page_is_complete() -> None:
+    page = (ROOT / "docs" / "third-party.md").read_text()
+    listed = {line for line in page.splitlines() if line.startswith("| `")}
+    assert listed == {f"| `{name}` | {licence} |" for name, licence in linked_crates().items()}
+
+
+def test_all_licences_are_permissive() -> None:
+    for name, licence in linked_crates().items():
+        parts = licence.replace("/", " OR ").replace("(", "").replace(")", "").split(" AND ")
+        assert all(PERMISSIVE.intersection(part.split(" OR ")) for part in parts), (name, licence)
