@@ -1,0 +1,73 @@
+"""The programs in README.md and docs/ run as they stand and print what the page says, and README's commands work.
+
+The ```python blocks of a page are one program; what a block prints is in the ```output block that follows it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MARK = "\x1e"  # printed before each block, so that the outputs can be told apart
+
+
+def program(page: str) -> tuple[str, list[str]]:
+    """The page with all but its programs blanked, so that line numbers agree, and the output expected of each block."""
+    lines, outputs, fence = [], [], None
+    for line in page.splitlines():
+        opens = re.fullmatch(r"```(\w*)", line)
+        if opens and fence is not None:
+            fence = None
+        elif opens:
+            fence = opens[1]
+            if fence == "python":
+                outputs.append("")
+                lines.append(f"print({MARK!r}, end='')")
+                continue
+        elif fence == "output":
+            outputs[-1] += line + "\n"
+        lines.append(line if fence == "python" else "")
+    return "\n".join(lines) + "\n", outputs
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_programs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    source, expected = program(page.read_text())
+    if not expected:
+        pytest.skip("the page has no program")
+    path = tmp_path / f"{page.stem}.py"
+    path.write_text(source)
+    device = request.config.getoption("--device", default="cpu")
+    run = subprocess.run(
+        [sys.executable, path], env=os.environ | {"WEFT_DEVICE": device}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split(MARK)[1:] == expected
+
+
+def commands() -> list[str]:
+    """The lines of README.md's indented blocks that call `weft`."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    return [line.strip() for line in lines if line.startswith("    weft ")]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands(command: str) -> None:
+    weft = Path(sys.executable).with_name("weft")
+    run = subprocess.run([weft, *shlex.split(command)[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
