@@ -1,4 +1,4 @@
-"""docs/third-party.md, which the wheel carries, names every crate that is linked into it, under a licence that we may use."""
+"""docs/third-party.md, which the wheel carries, names every crate that is linked into it, and the licences are permissive."""
 
 from __future__ import annotations
 
