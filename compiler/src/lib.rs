@@ -11,6 +11,7 @@ pub mod ir;
 pub mod passes;
 pub mod pipeline;
 pub mod request;
+pub mod signature;
 pub mod source;
 pub mod syntax;
 pub mod target;

@@ -6,10 +6,12 @@
 pub mod codes;
 mod explain;
 mod render;
+mod suggest;
 
 pub use codes::Code;
 pub use explain::explain;
 pub use render::{render_json, render_text};
+pub use suggest::closest;
 
 use crate::source::Span;
 

@@ -1,0 +1,50 @@
+//! "Did you mean": the candidate that is nearest to a misspelt name.
+
+/// The candidate with the fewest letters to change, insert, drop or swap, if that is few for the name's length;
+/// a difference in case alone counts as one.
+pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (name.chars().count() / 3).clamp(1, 3);
+    let scored = candidates.into_iter().filter(|candidate| *candidate != name).map(|candidate| {
+        let same_letters = candidate.to_lowercase() == name.to_lowercase();
+        (if same_letters { 1 } else { distance(name, candidate) }, candidate)
+    });
+    scored.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
+}
+
+/// Edits between two words: changes, insertions, deletions, and swaps of neighbors.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    // Rows of the table before the last one, the last one, and the one being filled.
+    let mut older = vec![0; right.len() + 1];
+    let mut old: Vec<usize> = (0..=right.len()).collect();
+    for (i, &a) in left.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &b) in right.iter().enumerate() {
+            let mut best = (old[j] + usize::from(a != b)).min(old[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && left[i - 1] == b && right[j - 1] == a {
+                best = best.min(older[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        older = std::mem::replace(&mut old, row);
+    }
+    old[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_wins_and_far_ones_are_not_offered() {
+        let names = ["threadIdx", "blockIdx", "blockDim", "grid", "gridsize"];
+        assert_eq!(closest("threadidx", names), Some("threadIdx"));
+        assert_eq!(closest("gird", names), Some("grid"));
+        assert_eq!(closest("blokDim", names), Some("blockDim"));
+        assert_eq!(closest("warp", names), None);
+        assert_eq!(closest("", names), None);
+        assert_eq!(distance("saxpy", "saxpi"), 1);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

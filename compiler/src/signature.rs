@@ -1,0 +1,483 @@
+//! Types and signatures as Numba writes them: `void(float32[:], int32)`, `(f4[::1], i8)`, `array(float32, 2d, C)`.
+//!
+//! Strings and expressions (decorators, annotations) are read by the same code: a string is parsed as a Python
+//! expression first. What [`ArgType`] prints, [`parse_type`] reads.
+
+use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+
+use crate::{
+    diagnostic::{Code, Diagnostic, closest},
+    request::Signature,
+    source::{SourceFile, Span},
+    syntax::{
+        ast::{Constant, Expr, ExprKind, UnaryOp},
+        parse_expression,
+    },
+};
+
+type Result<T> = std::result::Result<T, Diagnostic>;
+
+/// What a dotted name means where an expression stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Named {
+    /// Its canonical path: `weft.float32`, `weft.types.Tuple`, `numpy.float32`, `builtins.int`.
+    Path(String),
+    /// A variable: the expression that it was assigned.
+    Value(Expr),
+}
+
+/// Looks up dotted names such as `nb.types.float32`.
+pub type Names<'a> = &'a dyn Fn(&str) -> Option<Named>;
+
+/// Variables that may stand for variables: deeper is a cycle.
+const MAX_ALIASES: u32 = 20;
+
+/// Modules whose members are types.
+const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.types", "numpy"];
+
+/// Reads a signature: `void(float32[:], int32)`, `float32(float32)`, or the argument types alone, `(f4[::1], i8)`.
+/// The place of an error is in file 0, which is `text`.
+///
+/// # Errors
+///
+/// `E0301` at the part that cannot be read.
+pub fn parse_signature(text: &str) -> Result<Signature> {
+    let expr = parse_text(text)?;
+    let reader = Reader { names: &text_names, aliases: 0 };
+    // `(f4)` is no tuple for Python, but nothing else can be meant.
+    if text.trim_start().starts_with('(') && !matches!(expr.kind, ExprKind::Tuple(_) | ExprKind::Call { .. }) {
+        return Ok(Signature { args: vec![reader.ty(&expr)?], returns: None });
+    }
+    reader.signature(&expr)
+}
+
+/// Reads one type: `float32`, `f4`, `float32[:, ::1]`, `array(float32, 1d, C)`, `UniTuple(int64, 2)`.
+/// The place of an error is in file 0, which is `text`.
+///
+/// # Errors
+///
+/// `E0301` at the part that cannot be read.
+pub fn parse_type(text: &str) -> Result<ArgType> {
+    Reader { names: &text_names, aliases: 0 }.ty(&parse_text(text)?)
+}
+
+/// The signatures that a decorator's argument gives: a string, a type expression such as `void(float32[:], int32)`,
+/// a tuple of types, or a list of these.
+///
+/// # Errors
+///
+/// `E0301` at the part that cannot be read.
+pub fn signatures_of(expr: &Expr, names: Names<'_>) -> Result<Vec<Signature>> {
+    Reader { names, aliases: 0 }.signatures(expr)
+}
+
+/// The type that an annotation gives; a string is read as a type; Python's `int`, `float`, `bool` and `complex` are
+/// int64, float64, boolean and complex128.
+///
+/// # Errors
+///
+/// `E0301` at the part that cannot be read.
+pub fn type_of(expr: &Expr, names: Names<'_>) -> Result<ArgType> {
+    Reader { names, aliases: 0 }.ty(expr)
+}
+
+fn bad(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code::BadSignature, span, message)
+}
+
+fn parse_text(text: &str) -> Result<Expr> {
+    let readable = SourceFile::new("<signature>", without_dimension_letters(text));
+    parse_expression(&readable, 0).map_err(|error| Diagnostic { code: Code::BadSignature, ..error })
+}
+
+/// `array(float32, 1d, C)` is not Python: the `d` of `1d` becomes a blank, so that places stay.
+fn without_dimension_letters(text: &str) -> String {
+    let is_word = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
+    let bytes = text.as_bytes();
+    let mut readable = text.to_owned();
+    for at in 1..bytes.len() {
+        let digit = bytes.get(at - 1).is_some_and(u8::is_ascii_digit);
+        let alone = at < 2 || !is_word(bytes.get(at - 2));
+        if bytes.get(at) == Some(&b'd') && digit && alone && !is_word(bytes.get(at + 1)) {
+            readable.replace_range(at..=at, " ");
+        }
+    }
+    readable
+}
+
+/// The names in a string: bare, or in one of the modules that have the types.
+fn text_names(chain: &str) -> Option<Named> {
+    let (module, name) = chain.rsplit_once('.').unwrap_or(("", chain));
+    let known = match module {
+        "" | "types" | "weft" | "weft.types" | "numba" | "nb" | "numba.types" | "nb.types" => "weft.types",
+        "cuda" | "weft.cuda" | "numba.cuda" | "cuda.types" | "weft.cuda.types" | "numba.cuda.types" => "weft.types",
+        "np" | "numpy" => "numpy",
+        _ => return None,
+    };
+    Some(Named::Path(format!("{known}.{name}")))
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    names: Names<'a>,
+    aliases: u32,
+}
+
+impl Reader<'_> {
+    fn signatures(self, expr: &Expr) -> Result<Vec<Signature>> {
+        match &expr.kind {
+            ExprKind::List(items) => items.iter().map(|item| self.signature(item)).collect(),
+            ExprKind::Name(_) | ExprKind::Attribute { .. } => match self.value(expr)? {
+                Some(value) => self.deeper().signatures(&value),
+                None => Err(self.not_a_signature(expr)),
+            },
+            _ => Ok(vec![self.signature(expr)?]),
+        }
+    }
+
+    fn signature(self, expr: &Expr) -> Result<Signature> {
+        match &expr.kind {
+            ExprKind::Constant(Constant::Str(text)) => parse_signature(text).map_err(|error| inside(error, expr, text)),
+            ExprKind::Tuple(items) => Ok(Signature { args: self.types(items)?, returns: None }),
+            ExprKind::Call { func, args, keywords } if !self.is_constructor(func) => {
+                if let Some((_, value)) = keywords.first() {
+                    return Err(bad(value.span, "a signature has no named arguments"));
+                }
+                Ok(Signature { args: self.types(args)?, returns: self.return_type(func)? })
+            }
+            ExprKind::Name(_) | ExprKind::Attribute { .. } => match self.value(expr)? {
+                Some(value) => self.deeper().signature(&value),
+                None => Err(self.not_a_signature(expr)),
+            },
+            _ => Err(self.not_a_signature(expr)),
+        }
+    }
+
+    fn not_a_signature(self, expr: &Expr) -> Diagnostic {
+        let help = "write `void(float32[:], int32)`, or the types alone: `(float32[:], int32)`";
+        match self.ty(expr) {
+            Ok(ty) => bad(expr.span, format!("{ty} is a type, not a signature")).help(help),
+            Err(error) if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) => error,
+            Err(_) => bad(expr.span, "this is not a signature").help(help),
+        }
+    }
+
+    fn types(self, exprs: &[Expr]) -> Result<Vec<ArgType>> {
+        exprs.iter().map(|expr| self.ty(expr)).collect()
+    }
+
+    fn return_type(self, expr: &Expr) -> Result<Option<ArgType>> {
+        let is_void = match self.path(expr) {
+            Some(path) => matches!(last(&path), "void" | "none") && is_type_member(&path),
+            None => expr.kind == ExprKind::Constant(Constant::None),
+        };
+        if is_void { Ok(None) } else { self.ty(expr).map(Some) }
+    }
+
+    fn ty(self, expr: &Expr) -> Result<ArgType> {
+        match &expr.kind {
+            ExprKind::Name(_) | ExprKind::Attribute { .. } => match self.value(expr)? {
+                Some(value) => self.deeper().ty(&value),
+                None => self.scalar(expr).map(ArgType::Scalar),
+            },
+            ExprKind::Constant(Constant::Str(text)) => parse_type(text).map_err(|error| inside(error, expr, text)),
+            ExprKind::Subscript { value, index } => match self.ty(value)? {
+                ArgType::Scalar(dtype) => array(dtype, index),
+                other => Err(bad(value.span, format!("{other} cannot be the element type of an array"))),
+            },
+            ExprKind::Call { func, args, keywords } => self.constructed(expr, func, args, keywords),
+            _ => Err(bad(expr.span, "this is not a type")),
+        }
+    }
+
+    /// The scalar that a dotted name means.
+    fn scalar(self, expr: &Expr) -> Result<Scalar> {
+        let chain = chain(expr).unwrap_or_default();
+        let path = self.path(expr);
+        let scalar = match path.as_deref() {
+            Some("builtins.int") => Some(Scalar::I64),
+            Some("builtins.float") => Some(Scalar::F64),
+            Some("builtins.bool") => Some(Scalar::Bool),
+            Some("builtins.complex") => Some(Scalar::C128),
+            Some(path) if is_type_member(path) => Scalar::from_name(last(path)),
+            _ => None,
+        };
+        scalar.ok_or_else(|| {
+            let error = bad(expr.span, format!("`{chain}` is not a type that weft knows"));
+            match last(&chain) {
+                "float" => error.help("write `float32` or `float64`"),
+                "int" => error.help("write `int32` or `int64`"),
+                "void" | "none" => error.help("`void` is the return type of a kernel: `void(float32[:])`"),
+                name => match closest(name, Scalar::ALL.iter().map(|scalar| scalar.name())) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error,
+                },
+            }
+        })
+    }
+
+    fn is_constructor(self, func: &Expr) -> bool {
+        self.path(func).is_some_and(|path| matches!(last(&path), "array" | "Array" | "Tuple" | "UniTuple"))
+    }
+
+    /// `array(float32, 1d, C)`, `Array(float32, 1, 'C', readonly=True)`, `Tuple((a, b))`, `UniTuple(a, n)`.
+    fn constructed(
+        self,
+        expr: &Expr,
+        func: &Expr,
+        args: &[Expr],
+        keywords: &[(Option<String>, Expr)],
+    ) -> Result<ArgType> {
+        let path = self.path(func).unwrap_or_default();
+        match (last(&path), args) {
+            ("array" | "Array", [dtype, ndim, layout, rest @ ..]) => {
+                let named = keywords.iter().find(|(name, _)| name.as_deref() == Some("readonly"));
+                let flag = rest.first().or(named.map(|(_, value)| value));
+                let written = matches!(layout.kind, ExprKind::Constant(_));
+                let readonly = match flag.map(|flag| &flag.kind) {
+                    Some(ExprKind::Constant(Constant::Bool(flag))) => *flag,
+                    Some(_) => return Err(bad(expr.span, "`readonly` must be True or False")),
+                    // `Array(float32, 1d, C)` is how a read-only array prints; `Array(float32, 1, 'C')` makes one that is not.
+                    None => !written && last(&path) == "Array",
+                };
+                let ndim = count(ndim).filter(|ndim| *ndim <= 4);
+                let ndim = ndim.ok_or_else(|| bad(args[1].span, "an array has 0 to 4 dimensions"))? as u8;
+                let layout = layout_of(layout)?;
+                match self.ty(dtype)? {
+                    ArgType::Scalar(dtype) => Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly })),
+                    other => Err(bad(dtype.span, format!("{other} cannot be the element type of an array"))),
+                }
+            }
+            ("Tuple", [Expr { kind: ExprKind::Tuple(items) | ExprKind::List(items), .. }]) => {
+                Ok(ArgType::Tuple(self.types(items)?))
+            }
+            ("Tuple", items) => Ok(ArgType::Tuple(self.types(items)?)),
+            ("UniTuple", [item, n]) => {
+                let n = count(n)
+                    .filter(|n| *n <= 1000)
+                    .ok_or_else(|| bad(n.span, "the count of a UniTuple is a number"))?;
+                Ok(ArgType::Tuple(vec![self.ty(item)?; n as usize]))
+            }
+            (name @ ("array" | "Array" | "UniTuple"), _) => {
+                let form = if name == "UniTuple" { "UniTuple(int64, 2)" } else { "array(float32, 1d, C)" };
+                Err(bad(expr.span, format!("`{name}` is written `{form}`")))
+            }
+            _ => Err(bad(expr.span, "this is not a type")),
+        }
+    }
+
+    fn deeper(self) -> Self {
+        Self { aliases: self.aliases + 1, ..self }
+    }
+
+    /// The canonical path of a dotted name, if it is one and no variable.
+    fn path(self, expr: &Expr) -> Option<String> {
+        match (self.names)(&chain(expr)?)? {
+            Named::Path(path) => Some(path),
+            Named::Value(value) if self.aliases < MAX_ALIASES => self.deeper().path(&value),
+            Named::Value(_) => None,
+        }
+    }
+
+    /// What a variable was assigned.
+    fn value(self, expr: &Expr) -> Result<Option<Expr>> {
+        if self.aliases >= MAX_ALIASES {
+            return Err(bad(expr.span, "this name stands for itself"));
+        }
+        let named = chain(expr).and_then(|chain| (self.names)(&chain));
+        Ok(match named {
+            Some(Named::Value(value)) => Some(value),
+            _ => None,
+        })
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+fn is_type_member(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(module, _)| TYPE_MODULES.contains(&module))
+}
+
+/// `a.b.c`, if the expression is that.
+fn chain(expr: &Expr) -> Option<String> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        ExprKind::Attribute { value, attr } => Some(format!("{}.{attr}", chain(value)?)),
+        _ => None,
+    }
+}
+
+fn count(expr: &Expr) -> Option<u64> {
+    match expr.kind {
+        ExprKind::Constant(Constant::Int(value)) => u64::try_from(value).ok(),
+        _ => None,
+    }
+}
+
+fn layout_of(expr: &Expr) -> Result<Layout> {
+    let name = match &expr.kind {
+        ExprKind::Name(name) | ExprKind::Constant(Constant::Str(name)) => name.as_str(),
+        _ => "",
+    };
+    match name {
+        "C" => Ok(Layout::C),
+        "F" => Ok(Layout::F),
+        "A" => Ok(Layout::Any),
+        _ => Err(bad(expr.span, "the layout of an array is C, F or A")),
+    }
+}
+
+/// `float32[:, ::1]`: the index says how many dimensions, and which one is contiguous.
+fn array(dtype: Scalar, index: &Expr) -> Result<ArgType> {
+    let dims = match &index.kind {
+        ExprKind::Tuple(dims) => dims.as_slice(),
+        _ => std::slice::from_ref(index),
+    };
+    let mut contiguous = Vec::new();
+    for (axis, dim) in dims.iter().enumerate() {
+        let step = match &dim.kind {
+            ExprKind::Slice { lower: None, upper: None, step } => step.as_deref(),
+            _ => return Err(bad(dim.span, "a dimension is written `:` or `::1`")),
+        };
+        match step {
+            None => {}
+            Some(step) if count(step) == Some(1) => contiguous.push(axis),
+            Some(step) => {
+                let negative = matches!(step.kind, ExprKind::Unary { op: UnaryOp::Minus, .. });
+                let known = if negative { "no layout has a negative step" } else { "the step can only be 1" };
+                return Err(bad(step.span, format!("{known}: `::1` marks the contiguous dimension")));
+            }
+        }
+    }
+    if dims.is_empty() || dims.len() > 4 {
+        return Err(bad(index.span, format!("an array has 1 to 4 dimensions here, not {}", dims.len())));
+    }
+    let layout = match contiguous.as_slice() {
+        [] => Layout::Any,
+        [axis] if *axis + 1 == dims.len() => Layout::C,
+        [0] => Layout::F,
+        _ => return Err(bad(index.span, "only the last (C) or the first (Fortran) dimension can be `::1`")),
+    };
+    Ok(ArgType::Array(ArrayType { dtype, ndim: dims.len() as u8, layout, readonly: false }))
+}
+
+/// Moves an error in a string's text to its place in the literal, if that shows the text as it is.
+fn inside(error: Diagnostic, literal: &Expr, text: &str) -> Diagnostic {
+    let length = literal.span.end - literal.span.start;
+    let quotes = length.saturating_sub(text.len() as u32);
+    if !matches!(quotes, 2 | 6) {
+        return Diagnostic { span: literal.span, ..error };
+    }
+    let start = literal.span.start + quotes / 2;
+    Diagnostic { span: Span { start: start + error.span.start, end: start + error.span.end, ..literal.span }, ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match parse_signature(text) {
+            Ok(Signature { args, returns }) => {
+                let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+                format!("{}({})", returns.map_or("void".to_owned(), |ty| ty.to_string()), args.join(", "))
+            }
+            Err(error) => format!("{} at {}..{}", error.message, error.span.start, error.span.end),
+        }
+    }
+
+    #[test]
+    fn signatures_are_read_as_numba_writes_them() {
+        let cases = [
+            ("void(float32[:], int32)", "void(array(float32, 1d, A), int32)"),
+            ("(f4[::1], i8)", "void(array(float32, 1d, C), int64)"),
+            ("(f4)", "void(float32)"),
+            ("()", "void()"),
+            ("void()", "void()"),
+            ("none(b1,)", "void(boolean)"),
+            ("float32(float32)", "float32(float32)"),
+            ("types.void(types.float64[:,::1], cuda.int32)", "void(array(float64, 2d, C), int32)"),
+            ("void(weft.c8[::1,:], np.uint8)", "void(array(complex64, 2d, F), uint8)"),
+            ("void(f8[:,:,:,::1])", "void(array(float64, 4d, C))"),
+            (
+                "void(array(float32, 1d, C), Tuple((int32, float32)))",
+                "void(array(float32, 1d, C), Tuple(int32, float32))",
+            ),
+            ("UniTuple(int64, 2)(intp)", "UniTuple(int64, 2)(int64)"),
+            ("void(Array(float32, 1, 'C', readonly=True))", "void(Array(float32, 1d, C))"),
+            ("void(Array(float32, 1, 'C'))", "void(array(float32, 1d, C))"),
+            ("void(float32[:], int33)", "`int33` is not a type that weft knows at 17..22"),
+            ("void(float)", "`float` is not a type that weft knows at 5..10"),
+            ("void(f4[::2])", "the step can only be 1: `::1` marks the contiguous dimension at 10..11"),
+            ("void(f4[:,::1,:])", "only the last (C) or the first (Fortran) dimension can be `::1` at 8..15"),
+            ("void(f4[3])", "a dimension is written `:` or `::1` at 8..9"),
+            ("float32[:]", "array(float32, 1d, A) is a type, not a signature at 0..10"),
+            ("void(f4[:]", "the text ends in the middle of a statement at 10..10"),
+            ("void(other.float32)", "`other.float32` is not a type that weft knows at 5..18"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn misspelt_types_have_a_way_out() {
+        let help = |text| parse_type(text).expect_err("is no type").help;
+        assert_eq!(help("flaot32").as_deref(), Some("did you mean `float32`?"));
+        assert_eq!(help("int").as_deref(), Some("write `int32` or `int64`"));
+    }
+
+    #[test]
+    fn what_a_type_prints_is_read_back() {
+        let array = |dtype, ndim, layout, readonly| ArgType::Array(ArrayType { dtype, ndim, layout, readonly });
+        let mut types: Vec<ArgType> = Scalar::ALL.iter().copied().map(ArgType::Scalar).collect();
+        for ndim in 0..=4 {
+            for layout in [Layout::C, Layout::F, Layout::Any] {
+                types.extend([array(Scalar::F32, ndim, layout, false), array(Scalar::C128, ndim, layout, true)]);
+            }
+        }
+        types.push(ArgType::Tuple(vec![]));
+        types.push(ArgType::Tuple(vec![ArgType::Scalar(Scalar::I64)]));
+        types.push(ArgType::Tuple(vec![ArgType::Scalar(Scalar::I64); 3]));
+        types.push(ArgType::Tuple(vec![ArgType::Tuple(vec![
+            ArgType::Scalar(Scalar::I8),
+            array(Scalar::U8, 2, Layout::C, false),
+        ])]));
+        for ty in types {
+            assert_eq!(parse_type(&ty.to_string()), Ok(ty.clone()), "{ty}");
+        }
+    }
+
+    fn expr(text: &str) -> Expr {
+        parse_expression(&SourceFile::new("k.py", text), 0).expect("parses")
+    }
+
+    fn names(chain: &str) -> Option<Named> {
+        match chain {
+            "T" => Some(Named::Value(expr("f[:, ::1]"))),
+            "SIG" => Some(Named::Value(expr("[void(T, i), 'void(f8)']"))),
+            "loop" => Some(Named::Value(expr("loop"))),
+            "f" => Some(Named::Path("weft.types.float32".into())),
+            "i" | "int" => Some(Named::Path("builtins.int".into())),
+            "void" => Some(Named::Path("weft.void".into())),
+            "np.float32" => Some(Named::Path("numpy.float32".into())),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn expressions_are_read_with_the_names_of_their_file() {
+        let signatures = signatures_of(&expr("SIG"), &names).expect("is a list of signatures");
+        assert_eq!(
+            signatures,
+            [parse_signature("void(f4[:, ::1], i8)").expect("reads"), parse_signature("(f8,)").expect("reads")]
+        );
+        assert_eq!(type_of(&expr("np.float32"), &names), parse_type("f4"));
+        assert_eq!(type_of(&expr("'f4[:]'"), &names), parse_type("f4[:]"));
+        assert!(type_of(&expr("loop"), &names).is_err());
+        let error = signatures_of(&expr("  'void(nope)'"), &names).expect_err("has an unknown type");
+        assert_eq!((error.span.start, error.span.end), (8, 12));
+    }
+}
