@@ -1,12 +1,113 @@
 //! The passes over the IR, in order.
+//!
+//! A pass is a file with one function that changes a module and cannot fail, and a row of [`PASSES`]. Passes prove
+//! things and drop what is dead; they never change what a kernel computes. What LLVM does well (folding, hoisting,
+//! inlining) is left to it.
 
-use crate::{diagnostic::Diagnostic, ir::Module, request::Target};
+mod access;
+mod drop_dead;
+mod drop_dead_params;
+mod fact;
+mod prove_nonneg;
+#[cfg(test)]
+mod tests;
 
-/// Runs every pass that is for `target`, and verifies the module after each in debug builds.
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{self, Module},
+    request::Target,
+    source::Span,
+};
+
+/// One row of [`PASSES`].
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// For messages.
+    pub name: &'static str,
+    /// Does the work.
+    pub run: fn(&mut Module),
+    /// Which targets need it.
+    pub targets: Targets,
+    /// Why it stands where it stands.
+    pub why_here: &'static str,
+}
+
+/// For which targets a pass runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// Every target.
+    All,
+    /// GPUs only.
+    Nvptx,
+    /// The CPU only.
+    Host,
+}
+
+/// Every pass, in order.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "prove_nonneg",
+        run: prove_nonneg::run,
+        targets: Targets::All,
+        why_here: "first: an index without its wrap no longer reads the extent, which may then be dead",
+    },
+    Pass {
+        name: "drop_dead",
+        run: drop_dead::run,
+        targets: Targets::All,
+        why_here: "after what makes code dead, before what looks at which locals are read",
+    },
+    Pass {
+        name: "drop_dead_params",
+        run: drop_dead_params::run,
+        targets: Targets::All,
+        why_here: "needs dead assignments gone; a slot that is not passed costs nothing at launch",
+    },
+    Pass {
+        name: "access",
+        run: access::run,
+        targets: Targets::All,
+        why_here: "last: describes the accesses that are left",
+    },
+];
+
+impl Targets {
+    /// Whether `target` is among them.
+    pub fn contains(self, target: &Target) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nvptx => matches!(target, Target::Sm(..)),
+            Self::Host => *target == Target::Host,
+        }
+    }
+}
+
+/// Runs every pass that is for `target`, and verifies the module before the first and after each in debug builds.
 ///
 /// # Errors
 ///
-/// `E0901` with the IR attached if a pass left an invalid module.
-pub fn run(_module: &mut Module, _target: &Target) -> Result<(), Diagnostic> {
+/// `E0901` with the IR attached if the front end or a pass left an invalid module.
+pub fn run(module: &mut Module, target: &Target) -> Result<(), Diagnostic> {
+    check(module, "the front end")?;
+    for pass in PASSES.iter().filter(|pass| pass.targets.contains(target)) {
+        (pass.run)(module);
+        check(module, pass.name)?;
+    }
     Ok(())
+}
+
+/// Verifies in debug builds.
+fn check(module: &Module, after: &str) -> Result<(), Diagnostic> {
+    if cfg!(debug_assertions) { ir::verify(module).map_err(|errors| invalid(module, after, &errors)) } else { Ok(()) }
+}
+
+/// The report of a fault of weft's own.
+fn invalid(module: &Module, after: &str, errors: &[String]) -> Diagnostic {
+    let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
+    let first = errors.first().map_or("", String::as_str);
+    let mut diagnostic = Diagnostic::error(Code::Internal, span, format!("{after} made an invalid IR: {first}"));
+    for error in errors.iter().skip(1) {
+        diagnostic = diagnostic.note(error);
+    }
+    diagnostic.note(format!("the IR:\n{module}"))
 }

@@ -1,0 +1,127 @@
+//! Finds out which array arguments a kernel may read and write, and fills [`weft_artifact::Access`].
+//!
+//! Each pointer local has the set of parameters that it may point into, the join over everything that is assigned to
+//! it. A load reads the parameters that its pointer may come from, a store writes them, an atomic does both; a call
+//! does to its arguments what the callee does to its parameters. A kernel that stores to only some elements is still
+//! `writes` alone: whoever copies must bring the others along.
+
+use std::collections::BTreeSet;
+
+use weft_artifact::Access;
+
+use crate::ir::{ExprId, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt};
+
+/// Positions in a function's list of parameters.
+type Params = BTreeSet<usize>;
+
+/// What a function does through its parameters.
+struct Summary {
+    reads: Params,
+    writes: Params,
+    /// For each result, the parameters that it may point into.
+    results: Vec<Params>,
+}
+
+/// Runs the pass.
+pub(super) fn run(module: &mut Module) {
+    // Callees stand before callers, so one walk sees every callee's summary.
+    let mut summaries: Vec<Summary> = Vec::new();
+    for (_, function) in module.functions.iter() {
+        let origins = origins(function, &summaries);
+        summaries.push(summarize(function, &origins, &summaries));
+    }
+    for param in &mut module.params {
+        param.access = Access::default();
+    }
+    let Some(kernel) = module.kernel else { return };
+    let slots = &module.functions[kernel].slots;
+    let summary = &summaries[kernel.index()];
+    for (index, slot) in slots.iter().enumerate() {
+        if let Some(param) = module.params.get_mut(slot.param as usize) {
+            param.access.reads |= summary.reads.contains(&index);
+            param.access.writes |= summary.writes.contains(&index);
+        }
+    }
+}
+
+/// For each local, the parameters that it may point into.
+fn origins(function: &Function, summaries: &[Summary]) -> Vec<Params> {
+    let mut origins = vec![Params::new(); function.locals.len()];
+    for (index, param) in function.params.iter().enumerate() {
+        origins[param.index()].insert(index);
+    }
+    loop {
+        let mut changed = false;
+        for_each_stmt(&function.body, &mut |stmt| {
+            let values = match &stmt.kind {
+                StmtKind::Assign(local, value) => vec![(*local, origin(function, &origins, *value))],
+                StmtKind::Call { results, func, args } => {
+                    let through = |result: &Params| map_through(function, &origins, args, result);
+                    let values = summaries[func.index()].results.iter().map(through);
+                    results.iter().copied().zip(values).collect()
+                }
+                _ => Vec::new(),
+            };
+            for (local, from) in values {
+                let known = &mut origins[local.index()];
+                let before = known.len();
+                known.extend(from);
+                changed |= known.len() != before;
+            }
+        });
+        if !changed {
+            return origins;
+        }
+    }
+}
+
+/// The parameters that a pointer may point into; nothing for other values, and for shared and local memory.
+fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
+    match &function.exprs[id].kind {
+        ExprKind::Local(local) => origins[local.index()].clone(),
+        ExprKind::Convert(base) | ExprKind::Offset { base, .. } | ExprKind::ByteOffset { base, .. } => {
+            origin(function, origins, *base)
+        }
+        ExprKind::Select(_, a, b) => {
+            let mut both = origin(function, origins, *a);
+            both.extend(origin(function, origins, *b));
+            both
+        }
+        _ => Params::new(),
+    }
+}
+
+/// The caller's parameters behind a set of a callee's.
+fn map_through(function: &Function, origins: &[Params], args: &[ExprId], callee: &Params) -> Params {
+    callee.iter().filter_map(|index| args.get(*index)).flat_map(|arg| origin(function, origins, *arg)).collect()
+}
+
+fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> Summary {
+    let mut summary =
+        Summary { reads: Params::new(), writes: Params::new(), results: vec![Params::new(); function.results.len()] };
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        if let ExprKind::Load(pointer) = function.exprs[id].kind {
+            summary.reads.extend(origin(function, origins, pointer));
+        }
+    });
+    for_each_stmt(&function.body, &mut |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Store { pointer, .. } => summary.writes.extend(origin(function, origins, *pointer)),
+        StmtKind::Atomic { pointer, .. } => {
+            let from = origin(function, origins, *pointer);
+            summary.reads.extend(&from);
+            summary.writes.extend(from);
+        }
+        StmtKind::Call { func, args, .. } => {
+            let callee: &Summary = &summaries[FuncId::index(*func)];
+            summary.reads.extend(map_through(function, origins, args, &callee.reads));
+            summary.writes.extend(map_through(function, origins, args, &callee.writes));
+        }
+        StmtKind::Return(values) => {
+            for (result, value) in summary.results.iter_mut().zip(values) {
+                result.extend(origin(function, origins, *value));
+            }
+        }
+        _ => {}
+    });
+    summary
+}

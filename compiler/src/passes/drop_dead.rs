@@ -1,0 +1,122 @@
+//! Drops what cannot be seen: assignments to locals that are never read, statements behind `break`, `continue` and
+//! `return`, and branches with nothing in them.
+//!
+//! ```text
+//! $x.shape0 = $n        (nothing: nobody reads $x.shape0)
+//! if $c {
+//!     return            if $c {
+//!     barrier               return
+//! }                     }
+//! ```
+//!
+//! A local is live if an effect, a condition or the value of a live local reads it. Calls stay, as their callees may
+//! have effects; loops stay, as they may not end.
+
+use crate::ir::{Block, ExprKind, Function, Module, Stmt, StmtKind, for_each_expr, for_each_stmt};
+
+/// Runs the pass.
+pub(super) fn run(module: &mut Module) {
+    for (_, function) in module.functions.iter_mut() {
+        clean(function);
+    }
+}
+
+/// Drops what is dead in one function.
+pub(super) fn clean(function: &mut Function) {
+    drop_unreachable(&mut function.body);
+    // A branch that has become empty no longer reads its condition, which may make more dead.
+    loop {
+        let live = live_locals(function);
+        if !drop_unread(&mut function.body, &live) {
+            return;
+        }
+    }
+}
+
+/// Which locals are live, by index.
+pub(super) fn live_locals(function: &Function) -> Vec<bool> {
+    let mut live = vec![false; function.locals.len()];
+    // For each local, what is read to compute its values.
+    let mut sources = vec![Vec::new(); function.locals.len()];
+    let mut work = Vec::new();
+    for_each_stmt(&function.body, &mut |stmt| {
+        let mut reads = Vec::new();
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| {
+                if let ExprKind::Local(local) = function.exprs[id].kind {
+                    reads.push(local.index());
+                }
+            });
+        }
+        match stmt.kind {
+            StmtKind::Assign(local, _) => sources[local.index()].append(&mut reads),
+            _ => work.append(&mut reads),
+        }
+    });
+    while let Some(local) = work.pop() {
+        if !std::mem::replace(&mut live[local], true) {
+            work.append(&mut sources[local]);
+        }
+    }
+    live
+}
+
+/// Cuts blocks behind statements that do not come to their end.
+fn drop_unreachable(block: &mut Block) {
+    let mut end = None;
+    for (index, stmt) in block.iter_mut().enumerate() {
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            drop_unreachable(inner);
+        }
+        if !falls_through(&stmt.kind) {
+            end = Some(index + 1);
+            break;
+        }
+    }
+    if let Some(end) = end {
+        block.truncate(end);
+    }
+}
+
+/// Whether control can reach what stands behind a statement.
+fn falls_through(kind: &StmtKind) -> bool {
+    match kind {
+        StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => false,
+        StmtKind::If { then, otherwise, .. } => [then, otherwise].into_iter().any(|block| block_falls_through(block)),
+        StmtKind::Loop { body, .. } => has_break(body),
+        _ => true,
+    }
+}
+
+fn block_falls_through(block: &[Stmt]) -> bool {
+    block.iter().all(|stmt| falls_through(&stmt.kind))
+}
+
+/// Whether a loop's body leaves this very loop.
+fn has_break(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Break => true,
+        StmtKind::If { then, otherwise, .. } => has_break(then) || has_break(otherwise),
+        _ => false,
+    })
+}
+
+/// Drops assignments to dead locals, unused results of atomics, and empty branches; `true` if a statement went.
+fn drop_unread(block: &mut Block, live: &[bool]) -> bool {
+    let mut changed = false;
+    for stmt in block.iter_mut() {
+        if let StmtKind::Atomic { result, .. } = &mut stmt.kind {
+            *result = result.filter(|local| live[local.index()]);
+        }
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            changed |= drop_unread(inner, live);
+        }
+    }
+    let before = block.len();
+    block.retain(|stmt| match &stmt.kind {
+        StmtKind::Assign(local, _) => live[local.index()],
+        StmtKind::If { then, otherwise, .. } => !(then.is_empty() && otherwise.is_empty()),
+        _ => true,
+    });
+    changed || block.len() != before
+}

@@ -1,0 +1,186 @@
+//! Proves integers non-negative, and uses the proofs: `wrap(i, n)` becomes `i`, and floor division and modulo become
+//! truncating ones.
+//!
+//! ```text
+//! $i = int64(threadIdx.x) + int64(blockIdx.x) * int64(blockDim.x)        the same
+//! store $x.data[wrap($i, $x.shape0)] = load $y.data[wrap($i // 2, …)]    store $x.data[$i] = load $y.data[div_nonneg($i, 2)]
+//! ```
+//!
+//! The analysis takes no account of control flow: a local has one [`Fact`], the join over everything that is assigned
+//! to it. It starts with every local 0 and weakens until nothing changes, over all functions at once, so that what
+//! callers pass and callees return counts. Locals that turn out non-negative are marked so for the back ends.
+
+use weft_artifact::{Scalar, SlotField};
+
+use super::fact::Fact;
+use crate::ir::{
+    BinaryOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type, UnaryOp,
+    for_each_expr_of_block, for_each_stmt,
+};
+
+/// After so many rounds a bound that still grows is given up, so that loops end.
+const EXACT_ROUNDS: u32 = 16;
+
+/// Runs the pass.
+pub(super) fn run(module: &mut Module) {
+    let facts = Analysis::of(module).facts;
+    for ((_, function), facts) in module.functions.iter_mut().zip(&facts) {
+        rewrite(function, &facts.locals);
+        for (id, local) in function.locals.iter_mut() {
+            let signed = local.ty.scalar().is_some_and(Scalar::is_signed_int);
+            local.nonneg |= signed && facts.locals[id.index()].is_certain(local.ty);
+        }
+    }
+}
+
+/// What is known about one function.
+struct Facts {
+    /// One a local; of a local that is no integer, nothing of use.
+    locals: Vec<Fact>,
+    /// One a result.
+    results: Vec<Fact>,
+}
+
+/// The fixpoint over all functions.
+struct Analysis<'a> {
+    module: &'a Module,
+    /// One a function.
+    facts: Vec<Facts>,
+    round: u32,
+    changed: bool,
+}
+
+impl<'a> Analysis<'a> {
+    fn of(module: &'a Module) -> Self {
+        let facts = module.functions.iter().map(|(_, function)| start(function)).collect();
+        let mut analysis = Self { module, facts, round: 0, changed: true };
+        while std::mem::take(&mut analysis.changed) {
+            for (id, function) in module.functions.iter() {
+                for_each_stmt(&function.body, &mut |stmt| analysis.stmt(id, function, stmt));
+            }
+            analysis.round += 1;
+        }
+        analysis
+    }
+
+    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => {
+                let fact = self.fact(id, function, *value);
+                self.weaken_local(id, *local, fact);
+            }
+            StmtKind::Atomic { result: Some(local), .. } => {
+                self.weaken_local(id, *local, Fact::of_type(function.locals[*local].ty));
+            }
+            StmtKind::Call { results, func, args } => {
+                let callee = &self.module.functions[*func];
+                for (arg, param) in args.iter().zip(&callee.params) {
+                    let fact = self.fact(id, function, *arg);
+                    self.weaken_local(*func, *param, fact);
+                }
+                for (index, local) in results.iter().enumerate() {
+                    let fact = self.facts[func.index()].results[index];
+                    self.weaken_local(id, *local, fact);
+                }
+            }
+            StmtKind::Return(values) => {
+                for (index, value) in values.iter().enumerate() {
+                    let fact = self.fact(id, function, *value);
+                    let known = self.facts[id.index()].results[index];
+                    self.facts[id.index()].results[index] = self.joined(known, fact, function.results[index]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fact(&self, id: FuncId, function: &Function, expr: ExprId) -> Fact {
+        fact_of(function, &self.facts[id.index()].locals, expr)
+    }
+
+    fn weaken_local(&mut self, id: FuncId, local: LocalId, fact: Fact) {
+        let declared = &self.module.functions[id].locals[local];
+        let fact = if declared.nonneg { fact.min(Fact::nonneg_of_type(declared.ty)) } else { fact };
+        let known = self.facts[id.index()].locals[local.index()];
+        let mut joined = self.joined(known, fact, declared.ty);
+        if declared.nonneg {
+            joined = joined.min(Fact::nonneg_of_type(declared.ty));
+        }
+        self.facts[id.index()].locals[local.index()] = joined;
+    }
+
+    /// The join, given up where it grows for too long; notes whether it differs from `known`.
+    fn joined(&mut self, known: Fact, fact: Fact, ty: Type) -> Fact {
+        if known.join(fact) == known {
+            return known;
+        }
+        self.changed = true;
+        if self.round < EXACT_ROUNDS { known.join(fact) } else { known.join(fact).without_bound(ty) }
+    }
+}
+
+/// Before the first round: what the kernel's arguments are, and 0 for everything else.
+fn start(function: &Function) -> Facts {
+    let mut locals = vec![Fact::Bits(0); function.locals.len()];
+    if function.kind == FunctionKind::Kernel {
+        for (param, slot) in function.params.iter().zip(&function.slots) {
+            let declared = &function.locals[*param];
+            let nonneg = declared.nonneg || matches!(slot.field, SlotField::Shape(_));
+            locals[param.index()] = if nonneg { Fact::nonneg_of_type(declared.ty) } else { Fact::of_type(declared.ty) };
+        }
+    }
+    Facts { locals, results: vec![Fact::Bits(0); function.results.len()] }
+}
+
+/// What is known about an expression, given what is known about the locals.
+fn fact_of(function: &Function, locals: &[Fact], id: ExprId) -> Fact {
+    let expr = &function.exprs[id];
+    let of = |id: &ExprId| fact_of(function, locals, *id);
+    match &expr.kind {
+        ExprKind::Const(Const::Int(value)) => Fact::of_constant(*value),
+        ExprKind::Local(local) => locals[local.index()],
+        ExprKind::Special(register) => Fact::of_register(*register),
+        ExprKind::Unary(UnaryOp::Abs, a) => Fact::abs(of(a), expr.ty),
+        ExprKind::Binary(op, a, b) => Fact::binary(*op, of(a), of(b), constant(function, *b), expr.ty),
+        ExprKind::Select(_, a, b) => of(a).join(of(b)),
+        ExprKind::Convert(a) => of(a).convert(function.exprs[*a].ty, expr.ty),
+        // A negative index that is in bounds wraps to one that is not negative, but nothing checks that it is.
+        ExprKind::Wrap { index, .. } => of(index),
+        _ => Fact::of_type(expr.ty),
+    }
+}
+
+/// The value of a constant that is not negative.
+fn constant(function: &Function, id: ExprId) -> Option<u32> {
+    match function.exprs[id].kind {
+        ExprKind::Const(Const::Int(value)) => u32::try_from(value).ok(),
+        _ => None,
+    }
+}
+
+/// Uses the facts.
+fn rewrite(function: &mut Function, locals: &[Fact]) {
+    let mut changes: Vec<(ExprId, ExprKind)> = Vec::new();
+    let mut unwrapped: Vec<(ExprId, ExprId)> = Vec::new();
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        let of = |id: ExprId| fact_of(function, locals, id);
+        match function.exprs[id].kind {
+            ExprKind::Wrap { index, .. } if of(index).is_hopeful() => unwrapped.push((id, index)),
+            ExprKind::Binary(op @ (BinaryOp::FloorDiv | BinaryOp::FloorMod), a, b) => {
+                let ty = function.exprs[id].ty;
+                if of(a).is_certain(ty) && of(b).is_certain(ty) {
+                    let op = if op == BinaryOp::FloorDiv { BinaryOp::DivNonneg } else { BinaryOp::ModNonneg };
+                    changes.push((id, ExprKind::Binary(op, a, b)));
+                }
+            }
+            _ => {}
+        }
+    });
+    for (id, kind) in changes {
+        function.exprs[id].kind = kind;
+    }
+    // Children first, so that what moves up is final. The index keeps its one parent: its old place is dropped.
+    for (wrap, index) in unwrapped.into_iter().rev() {
+        function.exprs[wrap] = function.exprs[index].clone();
+    }
+}
