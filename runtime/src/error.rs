@@ -1,4 +1,4 @@
-//! What can go wrong at run time.
+//! What can go wrong at run time. Every message stands alone: it names the thing, the limit or the call.
 
 use std::fmt;
 

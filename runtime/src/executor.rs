@@ -1,4 +1,11 @@
 //! The host API that both executors implement.
+//!
+//! Addresses travel as plain `u64`s, as they do in CUDA. Whoever calls holds the memory behind an address that is
+//! passed here: a buffer that lives until the work that uses it is done, or memory from another library. An executor
+//! cannot check that, on a GPU no more than on a CPU.
+//!
+//! Work in one stream runs in order. On a GPU it runs while the host goes on; on the CPU every call does its work
+//! before it returns, so streams and events are always up to date there.
 
 use std::{any::Any, fmt::Debug, sync::Arc};
 
@@ -170,6 +177,25 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn synchronize(&self) -> Result<(), Error>;
+    /// A stream that someone else made and keeps alive: the driver's handle of one, where 1 is the legacy default
+    /// stream and 2 the default stream of the calling thread. It is not destroyed when dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Value` on an executor that has no such streams.
+    fn external_stream(&self, handle: u64) -> Result<Arc<dyn Stream>, Error>;
+    /// Whether all work queued in a stream is done.
+    ///
+    /// # Errors
+    ///
+    /// An earlier launch faulted.
+    fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error>;
+    /// Makes what is queued in `stream` from now on wait for an event. The host does not wait.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error>;
     /// A new event that can be timed.
     ///
     /// # Errors
@@ -188,6 +214,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error>;
+    /// Whether the work before an event is done; an event that was never recorded is done.
+    ///
+    /// # Errors
+    ///
+    /// An earlier launch faulted.
+    fn query_event(&self, event: &dyn Event) -> Result<bool, Error>;
     /// Milliseconds between two recorded events.
     ///
     /// # Errors

@@ -3,12 +3,18 @@
 
 pub mod cpu;
 pub mod cuda;
+mod device;
 mod error;
 mod executor;
+mod launch;
+mod libdevice;
 mod settings;
+mod size;
 
+pub use device::open;
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Stream,
 };
-pub use settings::{DeviceChoice, Settings};
+pub use libdevice::Libdevice;
+pub use settings::{DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};

@@ -1,10 +1,16 @@
 //! Settings: one row each, read from the environment by the caller.
+//!
+//! A setting that is absent or empty has its default. A new setting is a field of [`Settings`] and a row of
+//! [`SETTINGS`]; the row's text is what users read.
+
+use std::{num::NonZeroUsize, path::PathBuf};
+
+use crate::error::{Error, ErrorKind};
 
 /// `WEFT_DEVICE`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceChoice {
     /// The GPU if there is one, else the CPU.
-    #[default]
     Auto,
     /// The GPU or an error.
     Cuda,
@@ -12,9 +18,194 @@ pub enum DeviceChoice {
     Cpu,
 }
 
-/// All settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// `WEFT_LIBDEVICE`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LibdeviceChoice {
+    /// The first one found; none is no error.
+    Auto,
+    /// Do not use libdevice.
+    None,
+    /// This file.
+    Path(PathBuf),
+}
+
+/// All settings. [`Settings::default`] is what an empty environment means.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// `WEFT_DEVICE=auto|cuda|cpu`.
+    /// `WEFT_DEVICE`: where kernels run.
     pub device: DeviceChoice,
+    /// `WEFT_CPU_COMPUTE_CAPABILITY`: (major, minor) that the CPU answers.
+    pub cpu_compute_capability: (u32, u32),
+    /// `WEFT_CPU_THREADS`: threads that run blocks on the CPU; `None` is one for each core.
+    pub cpu_threads: Option<NonZeroUsize>,
+    /// `WEFT_LIBDEVICE`: NVIDIA's math library.
+    pub libdevice: LibdeviceChoice,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// The environment variable.
+    pub name: &'static str,
+    /// What it is when absent, in the form in which a user would write it.
+    pub default: &'static str,
+    /// The values that it can have.
+    pub allowed: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Reads a value into the settings; `None` if it makes no sense.
+    parse: fn(&mut Settings, &str) -> Option<()>,
+}
+
+/// Every setting.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "WEFT_DEVICE",
+        default: "auto",
+        allowed: "auto, cuda or cpu",
+        doc: "Where kernels run. `auto` takes the GPU if there is one and else the CPU; `cuda` demands a GPU.",
+        parse: |settings, value| {
+            settings.device = match value {
+                "auto" => DeviceChoice::Auto,
+                "cuda" => DeviceChoice::Cuda,
+                "cpu" => DeviceChoice::Cpu,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CPU_COMPUTE_CAPABILITY",
+        default: "9.0",
+        allowed: "major.minor such as 9.0, from 5.0 to 12.9",
+        doc: "The compute capability that the CPU answers when it stands in for a GPU; the limit on shared memory follows it.",
+        parse: |settings, value| {
+            let (major, minor) = value.split_once('.')?;
+            let pair = (small_number(major)?, small_number(minor)?);
+            settings.cpu_compute_capability = ((5, 0)..=(12, 9)).contains(&pair).then_some(pair)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CPU_THREADS",
+        default: "auto",
+        allowed: "auto or a number from 1 to 4096",
+        doc: "How many threads run the blocks of a launch on the CPU. `auto` is one for each core that this process may use.",
+        parse: |settings, value| {
+            settings.cpu_threads = match value {
+                "auto" => None,
+                _ => Some(NonZeroUsize::new(small_number(value)? as usize).filter(|n| n.get() <= 4096)?),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_LIBDEVICE",
+        default: "auto",
+        allowed: "auto, none or the path of a libdevice.10.bc",
+        doc: "NVIDIA's math library, used for GPU code where there is one: faster than the built-in one. `none` never uses it.",
+        parse: |settings, value| {
+            settings.libdevice = match value {
+                "auto" => LibdeviceChoice::Auto,
+                "none" => LibdeviceChoice::None,
+                // A word without a slash is a misspelt choice rather than a file.
+                path if path.contains('/') => LibdeviceChoice::Path(PathBuf::from(path)),
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+];
+
+/// A decimal number without sign or blanks.
+fn small_number(text: &str) -> Option<u32> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            device: DeviceChoice::Auto,
+            cpu_compute_capability: (9, 0),
+            cpu_threads: None,
+            libdevice: LibdeviceChoice::Auto,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads every setting through `variable`, which answers the value of an environment variable.
+    ///
+    /// # Errors
+    ///
+    /// `Value`, naming the variable, its value and what it could be.
+    pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        for setting in SETTINGS {
+            let Some(value) = variable(setting.name) else { continue };
+            let trimmed = value.trim();
+            if !trimmed.is_empty() && (setting.parse)(&mut settings, trimmed).is_none() {
+                let Setting { name, allowed, default, .. } = setting;
+                return Err(Error::new(
+                    ErrorKind::Value,
+                    format!("{name} is \"{value}\"; it can be {allowed} (default: {default})"),
+                ));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &'static str, value: &'static str) -> Result<Settings, Error> {
+        Settings::from_env(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn the_default_column_is_the_default() {
+        for setting in SETTINGS {
+            assert_eq!(with(setting.name, setting.default), Ok(Settings::default()), "{}", setting.name);
+            assert_eq!(with(setting.name, "  "), Ok(Settings::default()), "{}", setting.name);
+        }
+        assert_eq!(Settings::from_env(|_| None), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn values_are_read() {
+        assert_eq!(with("WEFT_DEVICE", "cpu").map(|s| s.device), Ok(DeviceChoice::Cpu));
+        assert_eq!(with("WEFT_DEVICE", " cuda ").map(|s| s.device), Ok(DeviceChoice::Cuda));
+        assert_eq!(with("WEFT_CPU_COMPUTE_CAPABILITY", "8.6").map(|s| s.cpu_compute_capability), Ok((8, 6)));
+        assert_eq!(with("WEFT_CPU_THREADS", "3").map(|s| s.cpu_threads), Ok(NonZeroUsize::new(3)));
+        let path = LibdeviceChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
+        assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
+        assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(LibdeviceChoice::None));
+    }
+
+    #[test]
+    fn a_bad_value_names_variable_value_and_choices() {
+        for (name, value) in [
+            ("WEFT_DEVICE", "gpu"),
+            ("WEFT_CPU_COMPUTE_CAPABILITY", "9"),
+            ("WEFT_CPU_COMPUTE_CAPABILITY", "9.x"),
+            ("WEFT_CPU_COMPUTE_CAPABILITY", "+9.0"),
+            ("WEFT_CPU_COMPUTE_CAPABILITY", "1.0"),
+            ("WEFT_CPU_THREADS", "0"),
+            ("WEFT_CPU_THREADS", "-1"),
+            ("WEFT_CPU_THREADS", "5000"),
+            ("WEFT_LIBDEVICE", "yes"),
+        ] {
+            let error = with(name, value).expect_err("not a value of this setting");
+            let allowed = SETTINGS.iter().find(|s| s.name == name).map_or("", |s| s.allowed);
+            assert_eq!(error.kind, ErrorKind::Value);
+            for part in [name, &format!("\"{value}\""), allowed] {
+                assert!(error.message.contains(part), "{part} is not in: {}", error.message);
+            }
+        }
+    }
 }

@@ -1,18 +1,26 @@
-//! The CPU executor.
+//! The CPU executor: blocks over all cores, in this process. Every call does its work before it returns.
+
+mod executor;
+mod machine;
+mod memory;
+mod module;
+mod pool;
+mod scratch;
+mod stream;
 
 use std::sync::Arc;
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::Error,
     executor::{Executor, HostLoader},
     settings::Settings,
 };
 
-/// Opens the CPU as a device.
+/// Opens the CPU as a device. Starts no thread: the first launch of several blocks does.
 ///
 /// # Errors
 ///
 /// The settings make no sense.
-pub fn open(_settings: &Settings, _loader: Arc<dyn HostLoader>) -> Result<Arc<dyn Executor>, Error> {
-    Err(Error::new(ErrorKind::Internal, "not built"))
+pub fn open(settings: &Settings, loader: Arc<dyn HostLoader>) -> Result<Arc<dyn Executor>, Error> {
+    Ok(Arc::new(executor::CpuExecutor::new(settings, loader)))
 }

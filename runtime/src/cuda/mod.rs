@@ -1,16 +1,25 @@
-//! The CUDA executor.
+//! The CUDA executor: a GPU behind the driver, which is opened at run time. A machine without one is an answer, never a
+//! panic.
+
+mod context;
+mod driver;
+mod executor;
+mod memory;
+mod module;
+mod stream;
 
 use std::sync::Arc;
 
-use crate::{
-    error::{Error, ErrorKind},
-    executor::Executor,
-    settings::Settings,
-};
+use crate::{error::Error, executor::Executor, settings::Settings};
 
 /// How many CUDA devices there are; no driver is 0. Never panics.
 pub fn device_count() -> u32 {
-    0
+    driver::device_count().unwrap_or(0)
+}
+
+/// Why there is no CUDA device, or `None` if there is one.
+pub fn why_none() -> Option<Error> {
+    driver::device_count().err()
 }
 
 /// Opens a CUDA device by its ordinal.
@@ -18,6 +27,6 @@ pub fn device_count() -> u32 {
 /// # Errors
 ///
 /// `NoDevice` without a driver or a device, saying which of the two.
-pub fn open(_settings: &Settings, _ordinal: u32) -> Result<Arc<dyn Executor>, Error> {
-    Err(Error::new(ErrorKind::NoDevice, "not built"))
+pub fn open(_settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Error> {
+    Ok(Arc::new(executor::CudaExecutor::open(ordinal)?))
 }

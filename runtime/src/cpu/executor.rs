@@ -1,0 +1,136 @@
+//! [`Executor`] on this machine's CPU.
+
+use std::sync::Arc;
+
+use weft_artifact::Artifact;
+
+use super::{
+    machine,
+    memory::{self, CpuBuffer},
+    module::{CpuModule, Shared},
+    pool::Pool,
+    stream::{CpuEvent, CpuStream, check_stream},
+};
+use crate::{
+    error::Error,
+    executor::{Buffer, DeviceAttributes, Event, Executor, HostLoader, Module, Stream},
+    settings::Settings,
+};
+
+/// The CPU as a device.
+#[derive(Debug)]
+pub(super) struct CpuExecutor {
+    shared: Arc<Shared>,
+    loader: Arc<dyn HostLoader>,
+}
+
+impl CpuExecutor {
+    /// The CPU as the settings want it.
+    pub(super) fn new(settings: &Settings, loader: Arc<dyn HostLoader>) -> Self {
+        let attributes = machine::attributes(settings);
+        let pool = Pool::new(machine::thread_count(settings));
+        Self { shared: Arc::new(Shared { attributes, pool }), loader }
+    }
+}
+
+impl Executor for CpuExecutor {
+    fn kind(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn device_count(&self) -> u32 {
+        1
+    }
+
+    fn attributes(&self) -> &DeviceAttributes {
+        &self.shared.attributes
+    }
+
+    fn memory_info(&self) -> Result<(u64, u64), Error> {
+        Ok(machine::memory_info())
+    }
+
+    fn target(&self) -> String {
+        "host".to_owned()
+    }
+
+    fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
+        check_stream(stream)?;
+        Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory)?))
+    }
+
+    fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)?;
+        memory::copy_to_device(to, from)
+    }
+
+    fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)?;
+        memory::copy_to_host(to, from)
+    }
+
+    fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)?;
+        memory::copy_on_device(to, from, bytes)
+    }
+
+    fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)?;
+        memory::fill(to, value, bytes)
+    }
+
+    fn new_stream(&self) -> Result<Arc<dyn Stream>, Error> {
+        Ok(Arc::new(CpuStream::new()))
+    }
+
+    fn external_stream(&self, handle: u64) -> Result<Arc<dyn Stream>, Error> {
+        Ok(Arc::new(CpuStream::external(handle)))
+    }
+
+    fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)
+    }
+
+    fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
+        check_stream(stream)?;
+        Ok(true)
+    }
+
+    fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error> {
+        check_stream(stream)?;
+        CpuEvent::of(event)?;
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
+        Ok(Arc::new(CpuEvent::default()))
+    }
+
+    fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)?;
+        CpuEvent::of(event)?.record();
+        Ok(())
+    }
+
+    fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error> {
+        CpuEvent::of(event)?;
+        Ok(())
+    }
+
+    fn query_event(&self, event: &dyn Event) -> Result<bool, Error> {
+        CpuEvent::of(event)?;
+        Ok(true)
+    }
+
+    fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error> {
+        CpuEvent::of(start)?.elapsed_ms(CpuEvent::of(end)?)
+    }
+
+    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error> {
+        Ok(Arc::new(CpuModule::load(&self.shared, &*self.loader, artifact)?))
+    }
+}

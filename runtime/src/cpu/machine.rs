@@ -1,0 +1,102 @@
+//! What this machine's CPU is, in the words of a GPU.
+
+use std::{fs, num::NonZeroUsize, thread};
+
+use crate::{executor::DeviceAttributes, settings::Settings};
+
+/// Shared memory of a block in bytes, with opting in, of the GPUs with these compute capabilities. The last row that
+/// is not newer than the asked one counts.
+const SHARED_MEMORY: &[((u32, u32), u32)] = &[
+    ((5, 0), 48 << 10),
+    ((7, 0), 96 << 10),
+    ((7, 5), 64 << 10),
+    ((8, 0), 163 << 10),
+    ((8, 6), 99 << 10),
+    ((8, 7), 163 << 10),
+    ((8, 9), 99 << 10),
+    ((9, 0), 227 << 10),
+    ((12, 0), 99 << 10),
+];
+
+/// How many threads run blocks.
+pub(super) fn thread_count(settings: &Settings) -> usize {
+    settings.cpu_threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+/// The limits are a GPU's, so that what launches here launches there.
+pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
+    let compute_capability = settings.cpu_compute_capability;
+    let shared = SHARED_MEMORY.iter().rev().find(|(since, _)| *since <= compute_capability);
+    DeviceAttributes {
+        id: 0,
+        name: name(),
+        compute_capability,
+        max_threads_per_block: 1024,
+        max_block_dim: [1024, 1024, 64],
+        max_grid_dim: [i32::MAX as u32, 65535, 65535],
+        max_shared_memory_per_block: 48 << 10,
+        max_shared_memory_per_block_optin: shared.map_or(48 << 10, |(_, bytes)| *bytes),
+        multiprocessor_count: thread_count(settings) as u32,
+        warp_size: 32,
+        total_memory: memory_info().1,
+        driver_version: (0, 0),
+        pci_bus_id: String::new(),
+        uuid: String::new(),
+    }
+}
+
+/// The CPU's model as the system names it, or its architecture.
+fn name() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = field(&info, "model name").filter(|model| !model.is_empty());
+    model.map_or_else(|| format!("{} CPU", std::env::consts::ARCH), str::to_owned)
+}
+
+/// Free and total memory of the machine in bytes. A system that does not tell counts as having all addresses.
+pub(super) fn memory_info() -> (u64, u64) {
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let bytes = |name| {
+        let kib: u64 = field(&info, name)?.strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib << 10)
+    };
+    let total = bytes("MemTotal").unwrap_or(i64::MAX as u64);
+    (bytes("MemAvailable").unwrap_or(total), total)
+}
+
+/// The value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found() {
+        let info = "processor\t: 0\nmodel name\t: AMD EPYC: 9\nprocessor\t: 1\nmodel name\t: other\n";
+        assert_eq!(field(info, "model name"), Some("AMD EPYC: 9"));
+        assert_eq!(field(info, "model"), None);
+    }
+
+    #[test]
+    fn shared_memory_follows_the_compute_capability() {
+        for (compute_capability, kib) in
+            [((5, 0), 48), ((7, 2), 96), ((8, 6), 99), ((9, 0), 227), ((10, 3), 227), ((12, 1), 99)]
+        {
+            let settings = Settings { cpu_compute_capability: compute_capability, ..Settings::default() };
+            assert_eq!(attributes(&settings).max_shared_memory_per_block_optin, kib << 10, "{compute_capability:?}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_a_name_and_memory() {
+        let attributes = attributes(&Settings::default());
+        assert!(!attributes.name.is_empty());
+        assert!(attributes.total_memory > 1 << 20);
+        assert!(attributes.multiprocessor_count >= 1);
+    }
+}

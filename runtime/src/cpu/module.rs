@@ -1,0 +1,152 @@
+//! Loaded code and launches.
+#![expect(unsafe_code, reason = "calls code that was compiled at run time")]
+
+use std::{ops::Range, sync::Arc};
+
+use weft_artifact::{Artifact, CodeFormat, Kernel};
+
+use super::{
+    pool::{Cost, Pool, Work},
+    scratch::with_scratch,
+    stream::check_stream,
+};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Stream},
+    launch::{self, KernelLimits},
+};
+
+/// The entry of a kernel; see `weft_artifact`.
+type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+
+/// What launches need from the executor.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) attributes: DeviceAttributes,
+    pub(super) pool: Pool,
+}
+
+/// A loaded object.
+#[derive(Debug)]
+pub(super) struct CpuModule {
+    shared: Arc<Shared>,
+    code: Arc<dyn HostCode>,
+}
+
+impl CpuModule {
+    /// Has the loader load an object.
+    pub(super) fn load(shared: &Arc<Shared>, loader: &dyn HostLoader, artifact: &Artifact) -> Result<Self, Error> {
+        if artifact.format != CodeFormat::HostObject {
+            return Err(Error::new(
+                ErrorKind::Value,
+                format!("code for {} cannot be loaded on the CPU", artifact.target),
+            ));
+        }
+        let failed =
+            |message| Error::new(ErrorKind::Internal, format!("the compiled code cannot be loaded: {message}"));
+        Ok(Self { shared: Arc::clone(shared), code: loader.load(&artifact.code).map_err(failed)? })
+    }
+}
+
+impl Module for CpuModule {
+    fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error> {
+        let broken = |what: &str| {
+            Error::new(ErrorKind::Internal, format!("kernel `{}` cannot be launched on the CPU: {what}", kernel.name))
+        };
+        let address = self.code.symbol(&kernel.symbol).filter(|address| *address != 0);
+        let address = address.ok_or_else(|| broken(&format!("its symbol {} is not in the code", kernel.symbol)))?;
+        let layout = kernel.host.ok_or_else(|| broken("its layout is missing"))?;
+        if layout.dynamic_offset % 64 != 0 {
+            return Err(broken("its dynamic shared memory is not aligned"));
+        }
+        // SAFETY: the address is not zero, and the artifact says that it is an entry.
+        let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
+        Ok(Arc::new(CpuKernel {
+            entry,
+            fixed_scratch: usize::try_from(layout.dynamic_offset).map_err(|_| broken("it needs too much memory"))?,
+            limits: KernelLimits {
+                name: kernel.name.clone(),
+                shared_bytes: u32::try_from(kernel.shared_bytes).unwrap_or(u32::MAX),
+                max_threads_per_block: self.shared.attributes.max_threads_per_block,
+                registers: 0,
+                slots: kernel.slots.len(),
+            },
+            cost: Cost::default(),
+            shared: Arc::clone(&self.shared),
+            _code: Arc::clone(&self.code),
+        }))
+    }
+}
+
+/// A kernel.
+#[derive(Debug)]
+struct CpuKernel {
+    entry: Entry,
+    /// Scratch before the dynamic shared memory, in bytes.
+    fixed_scratch: usize,
+    limits: KernelLimits,
+    cost: Cost,
+    shared: Arc<Shared>,
+    /// Keeps the code loaded.
+    _code: Arc<dyn HostCode>,
+}
+
+impl LoadedKernel for CpuKernel {
+    fn registers(&self) -> u32 {
+        0
+    }
+
+    fn shared_bytes(&self) -> u32 {
+        self.limits.shared_bytes
+    }
+
+    fn local_bytes(&self) -> u32 {
+        0
+    }
+
+    fn const_bytes(&self) -> u32 {
+        0
+    }
+
+    fn max_threads_per_block(&self) -> u32 {
+        self.limits.max_threads_per_block
+    }
+
+    /// Runs the whole launch before it returns.
+    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error> {
+        launch::check(config, slots.len(), &self.shared.attributes, &self.limits)?;
+        check_stream(stream)?;
+        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+        let launch = Launch {
+            entry: self.entry,
+            slots,
+            config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
+            scratch_bytes: self.fixed_scratch + shared_bytes as usize,
+        };
+        // Three extents that were checked against the device's limits: at most 2^63.
+        let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
+        self.shared.pool.run(&launch, n_blocks, &self.cost)
+    }
+}
+
+/// One launch, shared by the threads that run it.
+struct Launch<'a> {
+    entry: Entry,
+    slots: &'a [u64],
+    config: [u32; 8],
+    scratch_bytes: usize,
+}
+
+impl Work for Launch<'_> {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>) -> bool {
+        let ran = with_scratch(self.scratch_bytes, |scratch| {
+            while let Some(Range { start, end }) = next() {
+                // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
+                // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
+                // holds the memory that the slots point to.
+                unsafe { (self.entry)(self.slots.as_ptr(), self.config.as_ptr(), start, end, scratch) };
+            }
+        });
+        ran.is_some()
+    }
+}

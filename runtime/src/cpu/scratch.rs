@@ -1,0 +1,23 @@
+//! Scratch memory of a thread that runs blocks: shared memory and what lives across barriers. Each thread keeps its own
+//! between launches, so that a launch allocates only where it needs more than any before it.
+
+use std::cell::RefCell;
+
+use super::memory::Allocation;
+
+thread_local! {
+    static SCRATCH: RefCell<Option<Allocation>> = const { RefCell::new(None) };
+}
+
+/// Calls `run` with this thread's scratch of at least `bytes` bytes, 64-byte aligned, contents undefined; `None` if
+/// there is not so much memory. A kernel cannot launch a kernel, so `run` never comes here again.
+pub(super) fn with_scratch<R>(bytes: usize, run: impl FnOnce(*mut u8) -> R) -> Option<R> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.as_ref().is_none_or(|held| held.len() < bytes) {
+            // The old one goes first: nothing in it is needed.
+            *scratch = None;
+            *scratch = Some(Allocation::new(bytes.next_multiple_of(4096))?);
+        }
+        scratch.as_ref().map(|held| run(held.start()))
+    })
+}

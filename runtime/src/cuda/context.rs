@@ -1,0 +1,277 @@
+//! A device and its primary context, which other CUDA libraries of the process share.
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    cell::Cell,
+    ffi::{CStr, c_char, c_int, c_void},
+    ptr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemPool_attribute_enum as PoolAttribute};
+
+use super::driver::{self, Driver, Handle};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::DeviceAttributes,
+};
+
+thread_local! {
+    /// The context that weft last left current on this thread: it may be replaced without bringing it back.
+    static OURS: Cell<sys::CUcontext> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// A retained primary context.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) driver: &'static Driver,
+    pub(super) attributes: DeviceAttributes,
+    pub(super) registers_per_block: u32,
+    /// The device's default memory pool, if it has stream-ordered allocation.
+    pub(super) pool: Option<Handle<sys::CUmemPoolHandle_st>>,
+    /// The device can read any host memory, so that an asynchronous copy may still read it after the call.
+    pub(super) reads_host_memory: bool,
+    device: sys::CUdevice,
+    handle: Handle<sys::CUctx_st>,
+    /// Names of kernels in the order in which they were loaded, and the one launched last, for the text of a fault.
+    kernels: Mutex<Vec<String>>,
+    last_kernel: AtomicU32,
+}
+
+/// Keeps the context current. Dropping it brings back another library's context.
+#[must_use]
+pub(super) struct Entered {
+    driver: Option<&'static Driver>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(driver) = self.driver {
+            let mut popped = ptr::null_mut();
+            // SAFETY: it writes one handle. `enter` pushed what this pops.
+            let _: Result<(), Error> = unsafe { driver.cuCtxPopCurrent(&raw mut popped) };
+        }
+    }
+}
+
+/// No kernel was launched yet.
+const NO_KERNEL: u32 = u32::MAX;
+
+impl Context {
+    /// Retains the primary context of a device.
+    pub(super) fn open(ordinal: u32) -> Result<Arc<Self>, Error> {
+        let driver = driver::driver()?;
+        let n_devices = driver::device_count()?;
+        if ordinal >= n_devices {
+            return Err(Error::new(
+                ErrorKind::NoDevice,
+                format!("there is no CUDA device {ordinal}: this machine has {n_devices}, numbered from 0"),
+            ));
+        }
+        let mut device = 0;
+        // SAFETY: it writes one int.
+        unsafe { driver.cuDeviceGet(&raw mut device, ordinal as c_int) }?;
+        let attributes = read_attributes(driver, device, ordinal)?;
+        let registers_per_block = attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)?;
+        let reads_host_memory = attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0;
+        let pool = open_pool(driver, device)?;
+        let mut handle = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        unsafe { driver.cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
+        Ok(Arc::new(Self {
+            driver,
+            attributes,
+            registers_per_block,
+            pool,
+            reads_host_memory,
+            device,
+            handle: Handle(handle),
+            kernels: Mutex::new(Vec::new()),
+            last_kernel: AtomicU32::new(NO_KERNEL),
+        }))
+    }
+
+    /// Makes the context current on this thread. Where it is already, that costs one look into the driver's
+    /// thread-local state; a cache of our own could not see that another library has switched.
+    #[inline]
+    pub(super) fn enter(&self) -> Result<Entered, Error> {
+        let mut current = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        unsafe { self.driver.cuCtxGetCurrent(&raw mut current) }?;
+        if current == self.handle.0 { Ok(Entered { driver: None }) } else { self.switch(current) }
+    }
+
+    #[cold]
+    fn switch(&self, current: sys::CUcontext) -> Result<Entered, Error> {
+        if current.is_null() || current == OURS.get() {
+            // SAFETY: the context is retained as long as `self` lives.
+            unsafe { self.driver.cuCtxSetCurrent(self.handle.0) }?;
+            OURS.set(self.handle.0);
+            return Ok(Entered { driver: None });
+        }
+        // SAFETY: as above.
+        unsafe { self.driver.cuCtxPushCurrent(self.handle.0) }?;
+        Ok(Entered { driver: Some(self.driver) })
+    }
+
+    /// A number for a kernel, which `note_launch` takes.
+    pub(super) fn register_kernel(&self, name: &str) -> u32 {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kernels.iter().position(|known| known == name) {
+            return known as u32;
+        }
+        kernels.push(name.to_owned());
+        kernels.len() as u32 - 1
+    }
+
+    /// Notes that a kernel was launched, for `blame`.
+    #[inline]
+    pub(super) fn note_launch(&self, kernel: u32) {
+        self.last_kernel.store(kernel, Ordering::Relaxed);
+    }
+
+    /// Adds to a fault which kernel was launched last.
+    pub(super) fn blame<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|mut error| {
+            let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+            if let (true, Some(name)) =
+                (driver::is_fault(&error), kernels.get(self.last_kernel.load(Ordering::Relaxed) as usize))
+            {
+                error.message = format!("{} (the last kernel launched was `{name}`)", error.message);
+            }
+            error
+        })
+    }
+
+    /// Free and total memory. What the pool keeps for the next allocation counts as free.
+    pub(super) fn memory_info(&self) -> Result<(u64, u64), Error> {
+        let _entered = self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: it writes two sizes.
+        unsafe { self.driver.cuMemGetInfo(&raw mut free, &raw mut total) }?;
+        let kept = match self.pool {
+            Some(pool) => {
+                let reserved = self.pool_attribute(pool, PoolAttribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
+                let used = self.pool_attribute(pool, PoolAttribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+                reserved.saturating_sub(used)
+            }
+            None => 0,
+        };
+        Ok((free as u64 + kept, total as u64))
+    }
+
+    fn pool_attribute(&self, pool: Handle<sys::CUmemPoolHandle_st>, which: PoolAttribute) -> Result<u64, Error> {
+        let mut value = 0_u64;
+        let to: *mut u64 = &raw mut value;
+        // SAFETY: the pool is the device's own; attributes about memory are 64 bits wide.
+        unsafe { self.driver.cuMemPoolGetAttribute(pool.0, which as u32, to.cast::<c_void>()) }?;
+        Ok(value)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if !driver::is_forked() {
+            // SAFETY: it takes no pointer; `open` retained it. It fails at the end of a process whose driver is gone.
+            let _: Result<(), Error> = unsafe { self.driver.cuDevicePrimaryCtxRelease(self.device) };
+        }
+    }
+}
+
+/// The device's default pool, told to keep memory instead of returning it at every synchronization: that makes
+/// allocation cheap. A threshold that someone else chose stays.
+fn open_pool(driver: &Driver, device: sys::CUdevice) -> Result<Option<Handle<sys::CUmemPoolHandle_st>>, Error> {
+    if attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
+        return Ok(None);
+    }
+    let mut pool = ptr::null_mut();
+    // SAFETY: it writes one handle.
+    unsafe { driver.cuDeviceGetDefaultMemPool(&raw mut pool, device) }?;
+    let which = PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD as u32;
+    let mut threshold = 0_u64;
+    let value: *mut u64 = &raw mut threshold;
+    // SAFETY: this attribute is 64 bits wide.
+    unsafe { driver.cuMemPoolGetAttribute(pool, which, value.cast::<c_void>()) }?;
+    if threshold == 0 {
+        threshold = u64::MAX;
+        let value: *mut u64 = &raw mut threshold;
+        // SAFETY: as above; the driver only reads it.
+        unsafe { driver.cuMemPoolSetAttribute(pool, which, value.cast::<c_void>()) }?;
+    }
+    Ok(Some(Handle(pool)))
+}
+
+/// A device attribute; none of those that are asked for is negative.
+fn attribute(driver: &Driver, device: sys::CUdevice, which: Attribute) -> Result<u32, Error> {
+    let mut value = 0;
+    // SAFETY: it writes one int.
+    unsafe { driver.cuDeviceGetAttribute(&raw mut value, which as u32, device) }?;
+    Ok(value as u32)
+}
+
+fn read_attributes(driver: &Driver, device: sys::CUdevice, id: u32) -> Result<DeviceAttributes, Error> {
+    let read = |which| attribute(driver, device, which);
+    let mut total_memory = 0;
+    // SAFETY: it writes one size.
+    unsafe { driver.cuDeviceTotalMem(&raw mut total_memory, device) }?;
+    let mut uuid = [0; 16];
+    // SAFETY: it writes 16 bytes.
+    unsafe { driver.cuDeviceGetUuid(&raw mut uuid, device) }?;
+    Ok(DeviceAttributes {
+        id,
+        // SAFETY: it writes at most `len` bytes, the NUL included.
+        name: read_text(|text, len| unsafe { driver.cuDeviceGetName(text, len, device) })?,
+        compute_capability: (
+            read(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            read(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        max_threads_per_block: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        max_block_dim: [
+            read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
+            read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
+            read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+        ],
+        max_grid_dim: [
+            read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+            read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+            read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+        ],
+        max_shared_memory_per_block: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+        max_shared_memory_per_block_optin: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        multiprocessor_count: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        warp_size: read(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+        total_memory: total_memory as u64,
+        driver_version: driver::version()?,
+        // SAFETY: as for the name.
+        pci_bus_id: read_text(|text, len| unsafe { driver.cuDeviceGetPCIBusId(text, len, device) })?,
+        uuid: show_uuid(&uuid),
+    })
+}
+
+/// Text that the driver writes into a buffer.
+fn read_text(write: impl FnOnce(*mut c_char, c_int) -> Result<(), Error>) -> Result<String, Error> {
+    let mut buffer = [0_u8; 256];
+    write(buffer.as_mut_ptr().cast::<c_char>(), buffer.len() as c_int)?;
+    let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// `GPU-` and the five groups, as `nvidia-smi -L` shows it.
+fn show_uuid(uuid: &[u8; 16]) -> String {
+    let hex = format!("{:032x}", u128::from_be_bytes(*uuid));
+    format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::show_uuid;
+
+    #[test]
+    fn a_uuid_has_five_groups() {
+        let uuid = std::array::from_fn(|i| i as u8 * 17);
+        assert_eq!(show_uuid(&uuid), "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    }
+}

@@ -1,0 +1,293 @@
+//! The CUDA driver's functions, opened at run time, as a table that either has all of them or is an error.
+//!
+//! cudarc gives the library and the types. Its own functions are not called: they panic where the driver lacks one,
+//! and they return a Rust enum, which a newer driver's error number would make undefined behavior. Here a result is a
+//! number until it is an [`Error`] that names the call.
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    env,
+    ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void},
+    fmt, process, ptr,
+    sync::OnceLock,
+};
+
+use cudarc::driver::sys;
+
+use crate::error::{Error, ErrorKind};
+
+/// The oldest driver that has every function of the table, and stream-ordered memory.
+const OLDEST_DRIVER: (u32, u32) = (11, 4);
+
+/// An object of the driver.
+pub(super) struct Handle<T>(pub(super) *mut T);
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Handle<T> {}
+
+impl<T> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// SAFETY: the driver's handles are opaque, mean the same on every thread, and its functions are thread-safe.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above; a shared handle is only ever passed to the driver.
+unsafe impl<T> Sync for Handle<T> {}
+
+macro_rules! driver_table {
+    ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
+        /// Every driver function that weft calls.
+        #[expect(non_snake_case, reason = "the functions have the driver's names")]
+        pub(super) struct Driver {
+            $($name: unsafe extern "C" fn($($ty),*) -> c_uint,)*
+        }
+
+        #[expect(non_snake_case, reason = "the functions have the driver's names")]
+        #[expect(clippy::too_many_arguments, reason = "so has cuLaunchKernel")]
+        #[expect(dead_code, reason = "the two that explain errors are only called through their fields")]
+        impl Driver {
+            fn load() -> Result<Self, Error> {
+                Ok(Self { $($name: find($symbol)?,)* })
+            }
+
+            $(
+                /// The driver's function of this name.
+                ///
+                /// # Safety
+                ///
+                /// As the driver's manual says: pointers are valid for what it reads and writes, handles are live.
+                #[inline]
+                pub(super) unsafe fn $name(&self, $($arg: $ty),*) -> Result<(), Error> {
+                    // SAFETY: the caller promises it.
+                    let code = unsafe { (self.$name)($($arg),*) };
+                    if code == 0 { Ok(()) } else { Err(self.error(stringify!($name), code)) }
+                }
+            )*
+        }
+    };
+}
+
+driver_table! {
+    cuInit = "cuInit" (flags: c_uint);
+    cuDeviceGet = "cuDeviceGet" (device: *mut sys::CUdevice, ordinal: c_int);
+    cuDeviceGetCount = "cuDeviceGetCount" (count: *mut c_int);
+    cuDeviceGetName = "cuDeviceGetName" (name: *mut c_char, len: c_int, device: sys::CUdevice);
+    cuDeviceTotalMem = "cuDeviceTotalMem_v2" (bytes: *mut usize, device: sys::CUdevice);
+    cuDeviceGetAttribute = "cuDeviceGetAttribute" (value: *mut c_int, attribute: c_uint, device: sys::CUdevice);
+    cuDeviceGetUuid = "cuDeviceGetUuid_v2" (uuid: *mut [u8; 16], device: sys::CUdevice);
+    cuDeviceGetPCIBusId = "cuDeviceGetPCIBusId" (id: *mut c_char, len: c_int, device: sys::CUdevice);
+    cuDevicePrimaryCtxRetain = "cuDevicePrimaryCtxRetain" (context: *mut sys::CUcontext, device: sys::CUdevice);
+    cuDevicePrimaryCtxRelease = "cuDevicePrimaryCtxRelease_v2" (device: sys::CUdevice);
+    cuCtxGetCurrent = "cuCtxGetCurrent" (context: *mut sys::CUcontext);
+    cuCtxSetCurrent = "cuCtxSetCurrent" (context: sys::CUcontext);
+    cuCtxPushCurrent = "cuCtxPushCurrent_v2" (context: sys::CUcontext);
+    cuCtxPopCurrent = "cuCtxPopCurrent_v2" (context: *mut sys::CUcontext);
+    cuCtxSynchronize = "cuCtxSynchronize" ();
+    cuMemGetInfo = "cuMemGetInfo_v2" (free: *mut usize, total: *mut usize);
+    cuDeviceGetDefaultMemPool = "cuDeviceGetDefaultMemPool" (pool: *mut sys::CUmemoryPool, device: sys::CUdevice);
+    cuMemPoolGetAttribute = "cuMemPoolGetAttribute" (pool: sys::CUmemoryPool, attribute: c_uint, value: *mut c_void);
+    cuMemPoolSetAttribute = "cuMemPoolSetAttribute" (pool: sys::CUmemoryPool, attribute: c_uint, value: *mut c_void);
+    cuMemAllocAsync = "cuMemAllocAsync" (address: *mut sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
+    cuMemFreeAsync = "cuMemFreeAsync" (address: sys::CUdeviceptr, stream: sys::CUstream);
+    cuMemAlloc = "cuMemAlloc_v2" (address: *mut sys::CUdeviceptr, bytes: usize);
+    cuMemFree = "cuMemFree_v2" (address: sys::CUdeviceptr);
+    cuMemcpyHtoD = "cuMemcpyHtoD_v2" (to: sys::CUdeviceptr, from: *const c_void, bytes: usize);
+    cuMemcpyHtoDAsync = "cuMemcpyHtoDAsync_v2" (to: sys::CUdeviceptr, from: *const c_void, bytes: usize, stream: sys::CUstream);
+    cuMemcpyDtoH = "cuMemcpyDtoH_v2" (to: *mut c_void, from: sys::CUdeviceptr, bytes: usize);
+    cuMemcpyDtoHAsync = "cuMemcpyDtoHAsync_v2" (to: *mut c_void, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
+    cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2" (to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
+    cuMemsetD8Async = "cuMemsetD8Async" (to: sys::CUdeviceptr, value: c_uchar, bytes: usize, stream: sys::CUstream);
+    cuPointerGetAttribute = "cuPointerGetAttribute" (data: *mut c_void, attribute: c_uint, address: sys::CUdeviceptr);
+    cuStreamCreate = "cuStreamCreate" (stream: *mut sys::CUstream, flags: c_uint);
+    cuStreamDestroy = "cuStreamDestroy_v2" (stream: sys::CUstream);
+    cuStreamSynchronize = "cuStreamSynchronize" (stream: sys::CUstream);
+    cuStreamQuery = "cuStreamQuery" (stream: sys::CUstream);
+    cuStreamWaitEvent = "cuStreamWaitEvent" (stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
+    cuEventCreate = "cuEventCreate" (event: *mut sys::CUevent, flags: c_uint);
+    cuEventDestroy = "cuEventDestroy_v2" (event: sys::CUevent);
+    cuEventRecord = "cuEventRecord" (event: sys::CUevent, stream: sys::CUstream);
+    cuEventQuery = "cuEventQuery" (event: sys::CUevent);
+    cuEventSynchronize = "cuEventSynchronize" (event: sys::CUevent);
+    cuEventElapsedTime = "cuEventElapsedTime" (ms: *mut f32, start: sys::CUevent, end: sys::CUevent);
+    cuModuleLoadDataEx = "cuModuleLoadDataEx" (module: *mut sys::CUmodule, image: *const c_void, n_options: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+    cuModuleUnload = "cuModuleUnload" (module: sys::CUmodule);
+    cuModuleGetFunction = "cuModuleGetFunction" (function: *mut sys::CUfunction, module: sys::CUmodule, name: *const c_char);
+    cuFuncGetAttribute = "cuFuncGetAttribute" (value: *mut c_int, attribute: c_uint, function: sys::CUfunction);
+    cuFuncSetAttribute = "cuFuncSetAttribute" (function: sys::CUfunction, attribute: c_uint, value: c_int);
+    cuLaunchKernel = "cuLaunchKernel" (function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
+    cuGetErrorName = "cuGetErrorName" (code: c_uint, text: *mut *const c_char);
+    cuGetErrorString = "cuGetErrorString" (code: c_uint, text: *mut *const c_char);
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+/// Looks a function up. `F` is a function pointer type of the symbol.
+fn find<F: Copy>(symbol: &str) -> Result<F, Error> {
+    // SAFETY: only called once the library is known to be there.
+    let library = unsafe { sys::culib() };
+    // SAFETY: the table gives each symbol the type that the driver's header gives it.
+    match unsafe { library.get::<F>(symbol.as_bytes()) } {
+        Ok(function) => Ok(*function),
+        Err(_) => Err(no_device(&format!("the CUDA driver is too old: it has no {symbol}; {}", needed()))),
+    }
+}
+
+fn needed() -> String {
+    let (major, minor) = OLDEST_DRIVER;
+    format!("weft needs a driver for CUDA {major}.{minor} or newer")
+}
+
+/// An error with the way out.
+pub(super) fn no_device(what: &str) -> Error {
+    Error::new(ErrorKind::NoDevice, format!("{what}. Set WEFT_DEVICE=cpu to run kernels on the CPU"))
+}
+
+/// A driver that is there and initialized, with the process that did so.
+#[derive(Debug)]
+struct Opened {
+    driver: Driver,
+    n_devices: u32,
+    version: (u32, u32),
+    process: u32,
+}
+
+/// Opens the driver at the first call; later calls get the same answer.
+fn opened() -> Result<&'static Opened, Error> {
+    static OPENED: OnceLock<Result<Opened, Error>> = OnceLock::new();
+    OPENED.get_or_init(open_driver).as_ref().map_err(Clone::clone)
+}
+
+fn open_driver() -> Result<Opened, Error> {
+    // SAFETY: it opens and closes the library, whose constructors do nothing that matters here.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(no_device(
+            "no CUDA driver: libcuda.so was not found (it comes with NVIDIA's driver, not with the CUDA toolkit)",
+        ));
+    }
+    let version_of: unsafe extern "C" fn(*mut c_int) -> c_uint = find("cuDriverGetVersion")?;
+    let mut version = 0;
+    // SAFETY: it may be called before cuInit and writes one int.
+    let code = unsafe { version_of(&raw mut version) };
+    let version = (version as u32 / 1000, version as u32 % 1000 / 10);
+    // A stub library (for linking, without a driver behind it) fails here and has its own error in cuInit.
+    if code == 0 && version < OLDEST_DRIVER {
+        let (major, minor) = version;
+        return Err(no_device(&format!("the CUDA driver is too old: it is for CUDA {major}.{minor}; {}", needed())));
+    }
+    let driver = Driver::load()?;
+    // SAFETY: it takes no pointer.
+    unsafe { driver.cuInit(0) }.map_err(|error| no_device(&explain_no_init(&error)))?;
+    let mut n_devices = 0;
+    // SAFETY: it writes one int.
+    unsafe { driver.cuDeviceGetCount(&raw mut n_devices) }.map_err(|error| no_device(&explain_no_init(&error)))?;
+    if n_devices <= 0 {
+        return Err(no_device(&format!("the CUDA driver found no device{}", visible_devices())));
+    }
+    Ok(Opened { driver, n_devices: n_devices as u32, version, process: process::id() })
+}
+
+/// A failure of `cuInit`, with what usually is behind it.
+fn explain_no_init(error: &Error) -> String {
+    match error.driver_code {
+        Some(34) => format!("{error}: this libcuda.so is a stub for linking, not NVIDIA's driver"),
+        Some(100) => format!("the CUDA driver found no device: {error}{}", visible_devices()),
+        _ => format!("the CUDA driver does not start: {error}"),
+    }
+}
+
+/// `CUDA_VISIBLE_DEVICES`, which can hide every device.
+fn visible_devices() -> String {
+    match env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(value) => format!(" (CUDA_VISIBLE_DEVICES is \"{value}\")"),
+        Err(_) => String::new(),
+    }
+}
+
+/// The driver.
+pub(super) fn driver() -> Result<&'static Driver, Error> {
+    Ok(&opened()?.driver)
+}
+
+/// How many devices it has, at least one.
+pub(super) fn device_count() -> Result<u32, Error> {
+    Ok(opened()?.n_devices)
+}
+
+/// The CUDA version that it is for.
+pub(super) fn version() -> Result<(u32, u32), Error> {
+    Ok(opened()?.version)
+}
+
+/// `true` in a process that was forked off the one that opened the driver. The driver does not work there, and what
+/// the parent owns must not be freed.
+pub(super) fn is_forked() -> bool {
+    opened().is_ok_and(|opened| opened.process != process::id())
+}
+
+impl Driver {
+    /// What a failed call means. Slow; only for errors.
+    #[cold]
+    pub(super) fn error(&self, call: &str, code: c_uint) -> Error {
+        let name = error_text(self.cuGetErrorName, code).unwrap_or_else(|| format!("error {code}"));
+        let words = error_text(self.cuGetErrorString, code).map(|words| format!(" ({words})")).unwrap_or_default();
+        let mut message = format!("{call} failed: {name}{words}");
+        if let Some(fault) = fault(code) {
+            message = format!(
+                "{fault}, noticed by {call}: {name}{words}. The device's context cannot be used any more; start a new \
+                 process"
+            );
+        } else if code == 3 && is_forked() {
+            message += ". This process was forked off one that had used CUDA, which CUDA does not allow: use the start \
+                        method \"spawn\" or \"forkserver\"";
+        }
+        let kind = match code {
+            2 => ErrorKind::Memory,
+            100 | 101 => ErrorKind::NoDevice,
+            701 => ErrorKind::Launch,
+            _ => ErrorKind::Driver,
+        };
+        Error { kind, message, driver_code: Some(code) }
+    }
+}
+
+/// The driver's name or description of an error, by one of its two functions for that.
+fn error_text(of: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint, code: c_uint) -> Option<String> {
+    let mut text = ptr::null();
+    // SAFETY: it writes one pointer.
+    let result = unsafe { of(code, &raw mut text) };
+    if result != 0 || text.is_null() {
+        return None;
+    }
+    // SAFETY: the driver gave a pointer to a constant with a NUL at its end.
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(text.to_string_lossy().into_owned())
+}
+
+/// The faults of a kernel that end the context: every later call returns the same error.
+fn fault(code: c_uint) -> Option<&'static str> {
+    Some(match code {
+        214 => "the device's memory has an uncorrectable error",
+        700 => "a kernel faulted: it read or wrote outside of its arrays",
+        702 => "a kernel ran for too long and was stopped",
+        710 => "an assertion in a kernel failed",
+        714 | 715 | 717..=719 => "a kernel faulted",
+        716 => "a kernel faulted: it used an address that is not aligned for its type",
+        _ => return None,
+    })
+}
+
+/// `true` for an error after which the context is dead.
+pub(super) fn is_fault(error: &Error) -> bool {
+    error.driver_code.is_some_and(|code| fault(code).is_some())
+}

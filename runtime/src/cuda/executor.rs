@@ -1,0 +1,130 @@
+//! [`Executor`] over the driver.
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::sync::Arc;
+
+use weft_artifact::Artifact;
+
+use super::{
+    context::Context,
+    driver,
+    memory::{self, CudaBuffer},
+    module::CudaModule,
+    stream::{CudaEvent, CudaStream, is_ready, raw_stream},
+};
+use crate::{
+    error::Error,
+    executor::{Buffer, DeviceAttributes, Event, Executor, Module, Stream},
+};
+
+/// A CUDA device.
+#[derive(Debug)]
+pub(super) struct CudaExecutor {
+    context: Arc<Context>,
+}
+
+impl CudaExecutor {
+    /// Retains the device's primary context.
+    pub(super) fn open(ordinal: u32) -> Result<Self, Error> {
+        Ok(Self { context: Context::open(ordinal)? })
+    }
+}
+
+impl Executor for CudaExecutor {
+    fn kind(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn device_count(&self) -> u32 {
+        driver::device_count().unwrap_or(0)
+    }
+
+    fn attributes(&self) -> &DeviceAttributes {
+        &self.context.attributes
+    }
+
+    fn memory_info(&self) -> Result<(u64, u64), Error> {
+        self.context.blame(self.context.memory_info())
+    }
+
+    fn target(&self) -> String {
+        let (major, minor) = self.context.attributes.compute_capability;
+        format!("sm_{major}{minor}")
+    }
+
+    fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
+        Ok(Arc::new(CudaBuffer::new(&self.context, bytes, stream)?))
+    }
+
+    fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
+        memory::copy_to_device(&self.context, to, from, stream)
+    }
+
+    fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        memory::copy_to_host(&self.context, to, from, stream)
+    }
+
+    fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        memory::copy_on_device(&self.context, to, from, bytes, stream)
+    }
+
+    fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        memory::fill(&self.context, to, value, bytes, stream)
+    }
+
+    fn new_stream(&self) -> Result<Arc<dyn Stream>, Error> {
+        Ok(Arc::new(CudaStream::new(&self.context)?))
+    }
+
+    fn external_stream(&self, handle: u64) -> Result<Arc<dyn Stream>, Error> {
+        Ok(Arc::new(CudaStream::external(&self.context, handle)))
+    }
+
+    fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let stream = raw_stream(stream)?;
+        let _entered = self.context.enter()?;
+        // SAFETY: the stream is live.
+        self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })
+    }
+
+    fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
+        let stream = raw_stream(stream)?;
+        let _entered = self.context.enter()?;
+        // SAFETY: the stream is live.
+        self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }))
+    }
+
+    fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error> {
+        CudaEvent::of(event)?.hold(stream)
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        let _entered = self.context.enter()?;
+        // SAFETY: it takes no pointer.
+        self.context.blame(unsafe { self.context.driver.cuCtxSynchronize() })
+    }
+
+    fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
+        Ok(Arc::new(CudaEvent::new(&self.context)?))
+    }
+
+    fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        CudaEvent::of(event)?.record(stream)
+    }
+
+    fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error> {
+        CudaEvent::of(event)?.synchronize()
+    }
+
+    fn query_event(&self, event: &dyn Event) -> Result<bool, Error> {
+        CudaEvent::of(event)?.query()
+    }
+
+    fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error> {
+        CudaEvent::of(start)?.elapsed_ms(CudaEvent::of(end)?)
+    }
+
+    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error> {
+        Ok(Arc::new(CudaModule::load(&self.context, artifact)?))
+    }
+}

@@ -1,0 +1,295 @@
+//! Loaded code and launches.
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    ffi::{CString, c_int, c_uint, c_void},
+    mem::MaybeUninit,
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use cudarc::driver::sys::{self, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption};
+use weft_artifact::{Artifact, CodeFormat, Kernel};
+
+use super::{
+    context::Context,
+    driver::{self, Handle},
+    stream::raw_stream,
+};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::{DeviceAttributes, LaunchConfig, LoadedKernel, Module, Stream},
+    launch::{self, KernelLimits},
+};
+
+/// Bytes of each of the JIT's logs.
+const LOG_BYTES: usize = 8192;
+/// Lines of the JIT's log that an error shows.
+const LOG_LINES: usize = 12;
+/// Slots whose addresses a launch keeps on the stack.
+const SLOTS_ON_STACK: usize = 64;
+/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+const OUT_OF_RESOURCES: u32 = 701;
+
+/// A loaded module.
+#[derive(Debug)]
+struct ModuleInner {
+    context: Arc<Context>,
+    handle: Handle<sys::CUmod_st>,
+}
+
+impl Drop for ModuleInner {
+    fn drop(&mut self) {
+        if driver::is_forked() {
+            return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: the handle is live; every kernel of the module keeps `self` alive.
+            let _: Result<(), Error> = unsafe { self.context.driver.cuModuleUnload(self.handle.0) };
+        }
+    }
+}
+
+/// A loaded module, shared with its kernels.
+#[derive(Debug)]
+pub(super) struct CudaModule(Arc<ModuleInner>);
+
+impl CudaModule {
+    /// Has the driver compile and load PTX.
+    pub(super) fn load(context: &Arc<Context>, artifact: &Artifact) -> Result<Self, Error> {
+        if artifact.format != CodeFormat::Ptx {
+            return Err(Error::new(
+                ErrorKind::Value,
+                format!("code for {} cannot be loaded on {}", artifact.target, context.attributes.name),
+            ));
+        }
+        let mut image = Vec::with_capacity(artifact.code.len() + 1);
+        image.extend_from_slice(&artifact.code);
+        image.push(0);
+        let mut info = [0_u8; LOG_BYTES];
+        let mut errors = [0_u8; LOG_BYTES];
+        let mut options = [
+            JitOption::CU_JIT_INFO_LOG_BUFFER as c_uint,
+            JitOption::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES as c_uint,
+            JitOption::CU_JIT_ERROR_LOG_BUFFER as c_uint,
+            JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as c_uint,
+        ];
+        // A number travels in the place of a pointer.
+        let size: *mut c_void = ptr::without_provenance_mut(LOG_BYTES);
+        let mut values = [info.as_mut_ptr().cast::<c_void>(), size, errors.as_mut_ptr().cast::<c_void>(), size];
+        let mut handle = ptr::null_mut();
+        let entered = context.enter()?;
+        // SAFETY: the image ends with a NUL; each option has its value; the logs have the size that is told.
+        let loaded = unsafe {
+            context.driver.cuModuleLoadDataEx(
+                &raw mut handle,
+                image.as_ptr().cast::<c_void>(),
+                options.len() as c_uint,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        drop(entered);
+        context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &errors, &info, error))?;
+        Ok(Self(Arc::new(ModuleInner { context: Arc::clone(context), handle: Handle(handle) })))
+    }
+}
+
+/// Adds the JIT's log to a failure.
+#[cold]
+fn explain_no_load(context: &Context, artifact: &Artifact, errors: &[u8], info: &[u8], mut error: Error) -> Error {
+    let DeviceAttributes { name, driver_version: (major, minor), .. } = &context.attributes;
+    let hint = match error.driver_code {
+        Some(209) => ". The code is for another kind of GPU".to_owned(),
+        Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
+        _ => String::new(),
+    };
+    let log = first_lines(errors).or_else(|| first_lines(info)).unwrap_or_default();
+    error.message = format!("{name} cannot load code for {}: {}{hint}{log}", artifact.target, error.message);
+    error
+}
+
+/// The start of a log of the JIT, each line with a line break before it; `None` if the log is empty.
+fn first_lines(log: &[u8]) -> Option<String> {
+    let log = log.split(|&byte| byte == 0).next().unwrap_or_default();
+    let text = String::from_utf8_lossy(log);
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let mut shown: String = lines.iter().take(LOG_LINES).flat_map(|line| ["\n", line]).collect();
+    if lines.len() > LOG_LINES {
+        shown = format!("{shown}\n… and {} more lines", lines.len() - LOG_LINES);
+    }
+    (!lines.is_empty()).then_some(shown)
+}
+
+impl Module for CudaModule {
+    fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error> {
+        let context = &self.0.context;
+        let symbol = CString::new(kernel.symbol.as_str()).map_err(|_| {
+            Error::new(ErrorKind::Internal, format!("the symbol of kernel `{}` holds a NUL byte", kernel.name))
+        })?;
+        let _entered = context.enter()?;
+        let mut function = ptr::null_mut();
+        // SAFETY: it writes one handle; the module is live and the symbol ends with a NUL.
+        unsafe { context.driver.cuModuleGetFunction(&raw mut function, self.0.handle.0, symbol.as_ptr()) }.map_err(
+            |mut error| {
+                error.message = format!(
+                    "kernel `{}` is not in the loaded code under its symbol {}: {}",
+                    kernel.name, kernel.symbol, error.message
+                );
+                error
+            },
+        )?;
+        let read = |which: Attribute| {
+            let mut value = 0;
+            // SAFETY: it writes one int; the function is live.
+            unsafe { context.driver.cuFuncGetAttribute(&raw mut value, which as c_uint, function) }?;
+            Ok::<_, Error>(value as u32)
+        };
+        Ok(Arc::new(CudaKernel {
+            limits: KernelLimits {
+                name: kernel.name.clone(),
+                shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+                max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+                slots: kernel.slots.len(),
+            },
+            local_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
+            number: context.register_kernel(&kernel.name),
+            function: Handle(function),
+            module: Arc::clone(&self.0),
+        }))
+    }
+}
+
+/// A kernel.
+#[derive(Debug)]
+struct CudaKernel {
+    limits: KernelLimits,
+    local_bytes: u32,
+    const_bytes: u32,
+    /// Dynamic shared memory that the driver lets a launch ask for at present.
+    dynamic_limit: AtomicU32,
+    /// Its number in the context, for the text of a fault.
+    number: u32,
+    function: Handle<sys::CUfunc_st>,
+    module: Arc<ModuleInner>,
+}
+
+impl LoadedKernel for CudaKernel {
+    fn registers(&self) -> u32 {
+        self.limits.registers
+    }
+
+    fn shared_bytes(&self) -> u32 {
+        self.limits.shared_bytes
+    }
+
+    fn local_bytes(&self) -> u32 {
+        self.local_bytes
+    }
+
+    fn const_bytes(&self) -> u32 {
+        self.const_bytes
+    }
+
+    fn max_threads_per_block(&self) -> u32 {
+        self.limits.max_threads_per_block
+    }
+
+    /// Allocates nothing and takes no lock, up to 64 slots: the price is that of `cuLaunchKernel`.
+    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error> {
+        let context = &*self.module.context;
+        launch::check(config, slots.len(), &context.attributes, &self.limits)?;
+        let stream = raw_stream(stream)?;
+        let _entered = context.enter()?;
+        if config.shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
+            self.raise_dynamic_limit()?;
+        }
+        if slots.len() > SLOTS_ON_STACK {
+            let mut params: Vec<_> = slots.iter_mut().map(|slot| (&raw mut *slot).cast::<c_void>()).collect();
+            return self.queue(config, stream, params.as_mut_ptr());
+        }
+        let mut params = [const { MaybeUninit::<*mut c_void>::uninit() }; SLOTS_ON_STACK];
+        for (param, slot) in params.iter_mut().zip(slots) {
+            param.write((&raw mut *slot).cast::<c_void>());
+        }
+        self.queue(config, stream, params.as_mut_ptr().cast::<*mut c_void>())
+    }
+}
+
+impl CudaKernel {
+    /// `params` has the address of each slot.
+    fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
+        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+        let context = &*self.module.context;
+        // SAFETY: the function is live, and there is one address for each of its parameters, whose values the driver
+        // copies before it returns. The caller holds the memory that the values point to.
+        let launched = unsafe {
+            context.driver.cuLaunchKernel(
+                self.function.0,
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                shared_bytes,
+                stream,
+                params,
+                ptr::null_mut(),
+            )
+        };
+        match launched {
+            Ok(()) => {
+                context.note_launch(self.number);
+                Ok(())
+            }
+            Err(error) => context.blame(Err(self.explain(config, error))),
+        }
+    }
+
+    /// Asks the driver for more than the 48 KiB of dynamic shared memory that a launch may use without asking: for all
+    /// that the device has, at once, so that threads that ask at the same time ask for the same.
+    #[cold]
+    fn raise_dynamic_limit(&self) -> Result<(), Error> {
+        let which = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_uint;
+        let context = &self.module.context;
+        let most = context.attributes.max_shared_memory_per_block_optin.saturating_sub(self.limits.shared_bytes);
+        // SAFETY: the function is live.
+        unsafe { context.driver.cuFuncSetAttribute(self.function.0, which, most as c_int) }?;
+        self.dynamic_limit.store(most, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Names the kernel and the launch in a failure.
+    #[cold]
+    fn explain(&self, config: &LaunchConfig, error: Error) -> Error {
+        let context = &*self.module.context;
+        if driver::is_fault(&error) {
+            // An earlier launch's fault, so this kernel is not to blame.
+            return error;
+        }
+        let LaunchConfig { grid, block, shared_bytes } = config;
+        let KernelLimits { name, registers, .. } = &self.limits;
+        let mut error = error;
+        error.message = format!(
+            "cannot launch `{name}` with grid {grid:?}, block {block:?} and {shared_bytes} bytes of dynamic shared \
+             memory: {}",
+            error.message
+        );
+        if error.driver_code == Some(OUT_OF_RESOURCES) {
+            let threads = block.iter().map(|&extent| extent as u64).product::<u64>();
+            error.message = format!(
+                "{}. The block needs {registers} registers for each of {threads} threads; {} has {} a block. Use smaller \
+                 blocks",
+                error.message, context.attributes.name, context.registers_per_block
+            );
+        }
+        error
+    }
+}

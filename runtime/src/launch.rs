@@ -1,0 +1,104 @@
+//! The limits that a launch must keep, checked alike and with the same words on every executor.
+
+use crate::{
+    error::{Error, ErrorKind},
+    executor::{DeviceAttributes, LaunchConfig},
+};
+
+/// What one kernel needs and allows.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelLimits {
+    /// The Python function's name.
+    pub(crate) name: String,
+    /// Static shared memory of a block in bytes.
+    pub(crate) shared_bytes: u32,
+    /// Threads a block can have with this kernel.
+    pub(crate) max_threads_per_block: u32,
+    /// Registers a thread; 0 where that means nothing.
+    pub(crate) registers: u32,
+    /// How many slots a launch passes.
+    pub(crate) slots: usize,
+}
+
+/// Checks a launch. The way through for a good one is a dozen comparisons.
+pub(crate) fn check(
+    config: &LaunchConfig,
+    n_slots: usize,
+    device: &DeviceAttributes,
+    kernel: &KernelLimits,
+) -> Result<(), Error> {
+    let fits = |extent: &[u32; 3], most: &[u32; 3]| {
+        extent.iter().zip(most).all(|(&extent, &most)| extent.wrapping_sub(1) < most)
+    };
+    if fits(&config.block, &device.max_block_dim)
+        && fits(&config.grid, &device.max_grid_dim)
+        && threads(config) <= kernel.max_threads_per_block.min(device.max_threads_per_block) as u64
+        && shared(config, kernel) <= device.max_shared_memory_per_block_optin as u64
+        && n_slots == kernel.slots
+    {
+        return Ok(());
+    }
+    Err(explain(config, n_slots, device, kernel))
+}
+
+/// Threads of a block. Extents are at most 32 bits each, so a product of three that were checked fits.
+fn threads(config: &LaunchConfig) -> u64 {
+    config.block.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent as u64))
+}
+
+/// Static and dynamic shared memory of a block in bytes.
+fn shared(config: &LaunchConfig, kernel: &KernelLimits) -> u64 {
+    kernel.shared_bytes as u64 + config.shared_bytes as u64
+}
+
+/// Which limit a launch breaks.
+#[cold]
+fn explain(config: &LaunchConfig, n_slots: usize, device: &DeviceAttributes, kernel: &KernelLimits) -> Error {
+    let KernelLimits { name, shared_bytes, max_threads_per_block, registers, slots } = kernel;
+    let device_name = &device.name;
+    let launch = |message: String| Error::new(ErrorKind::Launch, message);
+    let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+    let threads = threads(config);
+
+    for (what, extent, none) in [("grid", config.grid, "blocks"), ("block", config.block, "threads")] {
+        if extent.contains(&0) {
+            return launch(format!("cannot launch `{name}`: {what} {} has no {none}", shown(extent)));
+        }
+    }
+    if threads > device.max_threads_per_block as u64 {
+        return launch(format!(
+            "cannot launch `{name}`: block {} has {threads} threads; {device_name} allows {} a block",
+            shown(config.block),
+            device.max_threads_per_block
+        ));
+    }
+    for (what, extent, most) in
+        [("block", config.block, device.max_block_dim), ("grid", config.grid, device.max_grid_dim)]
+    {
+        for ((axis, value), most) in ["x", "y", "z"].into_iter().zip(extent).zip(most) {
+            if value > most {
+                return launch(format!(
+                    "cannot launch `{name}`: {what} {} has {value} in {axis}; {device_name} allows {most}",
+                    shown(extent)
+                ));
+            }
+        }
+    }
+    if threads > *max_threads_per_block as u64 {
+        let why = if *registers == 0 { String::new() } else { format!(", with {registers} registers a thread") };
+        return launch(format!(
+            "cannot launch `{name}`: block {} has {threads} threads; this kernel can have {max_threads_per_block} a \
+             block on {device_name}{why}",
+            shown(config.block)
+        ));
+    }
+    let shared = shared(config, kernel);
+    if shared > device.max_shared_memory_per_block_optin as u64 {
+        return launch(format!(
+            "cannot launch `{name}`: it asks for {shared} bytes of shared memory a block ({shared_bytes} static and {} \
+             dynamic); {device_name} allows {}",
+            config.shared_bytes, device.max_shared_memory_per_block_optin
+        ));
+    }
+    Error::new(ErrorKind::Internal, format!("a launch of `{name}` passes {n_slots} slots; the kernel takes {slots}"))
+}

@@ -1,0 +1,156 @@
+//! What the tests of the CPU executor share: a loader whose code are functions of the test, and the reading and writing
+//! that those functions do.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::{slice, sync::Arc};
+
+use weft_artifact::{Artifact, CodeFormat, HostLayout, Kernel, Scalar, Slot, SlotField, SlotType};
+use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
+
+/// The entry of a host kernel.
+pub(crate) type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+
+/// Takes the eight bytes of an "object" for the address of an [`Entry`], whose symbol is `probe_symbol`.
+#[derive(Debug)]
+pub(crate) struct AddressLoader;
+
+#[derive(Debug)]
+struct AddressCode(usize);
+
+impl HostCode for AddressCode {
+    fn symbol(&self, name: &str) -> Option<usize> {
+        (name == "probe_symbol").then_some(self.0)
+    }
+}
+
+impl HostLoader for AddressLoader {
+    fn load(&self, object: &[u8]) -> Result<Arc<dyn HostCode>, String> {
+        let bytes = object.try_into().map_err(|_| "this is no object".to_owned())?;
+        Ok(Arc::new(AddressCode(usize::from_le_bytes(bytes))))
+    }
+}
+
+/// The CPU device with as many threads as there are cores.
+pub(crate) fn cpu() -> Arc<dyn Executor> {
+    cpu::open(&Settings::default(), Arc::new(AddressLoader)).expect("the settings are good")
+}
+
+/// The CPU device with so many threads.
+pub(crate) fn cpu_with(threads: usize) -> Arc<dyn Executor> {
+    let settings = Settings { cpu_threads: threads.try_into().ok(), ..Settings::default() };
+    cpu::open(&settings, Arc::new(AddressLoader)).expect("the settings are good")
+}
+
+/// A kernel `probe` with so many slots.
+pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> Kernel {
+    let slot = Slot { param: 0, path: Vec::new(), field: SlotField::Value, ty: SlotType::Scalar(Scalar::U64) };
+    Kernel {
+        name: "probe".into(),
+        symbol: "probe_symbol".into(),
+        params: Vec::new(),
+        slots: vec![slot; n_slots],
+        shared_bytes,
+        dynamic_shared: false,
+        host: Some(HostLayout { dynamic_offset }),
+    }
+}
+
+/// An artifact whose code is `entry`.
+pub(crate) fn artifact(entry: Entry, kernel: Kernel) -> Artifact {
+    let code = (entry as usize).to_le_bytes().to_vec();
+    Artifact { format: CodeFormat::HostObject, target: "host".into(), code, kernels: vec![kernel] }
+}
+
+/// `entry` as a kernel without shared memory.
+pub(crate) fn load(device: &Arc<dyn Executor>, entry: Entry, n_slots: usize) -> Arc<dyn LoadedKernel> {
+    load_with(device, entry, n_slots, 0, 0)
+}
+
+/// `entry` as a kernel with a layout.
+pub(crate) fn load_with(
+    device: &Arc<dyn Executor>,
+    entry: Entry,
+    n_slots: usize,
+    dynamic_offset: u64,
+    shared_bytes: u64,
+) -> Arc<dyn LoadedKernel> {
+    let artifact = artifact(entry, probe(n_slots, dynamic_offset, shared_bytes));
+    let module = device.load(&artifact).expect("the loader takes it");
+    module.kernel(&artifact.kernels[0]).expect("the symbol is known")
+}
+
+/// A launch without dynamic shared memory.
+pub(crate) fn config(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
+    LaunchConfig { grid, block, shared_bytes: 0 }
+}
+
+/// The error of a call that should fail.
+pub(crate) fn expect_error<T>(result: Result<T, Error>) -> Error {
+    result.err().expect("it should fail")
+}
+
+/// A kernel's slot.
+pub(crate) fn slot(slots: *const u64, i: usize) -> u64 {
+    // SAFETY: the tests' kernels ask only for slots that they declare.
+    unsafe { *slots.add(i) }
+}
+
+/// A word of a kernel's configuration.
+pub(crate) fn config_word(config: *const u32, i: usize) -> u32 {
+    // SAFETY: there are eight.
+    unsafe { *config.add(i) }
+}
+
+/// What a slot with the address of something points to.
+pub(crate) fn reference<'a, T>(slots: *const u64, i: usize) -> &'a T {
+    // SAFETY: the test passed a reference to a `T` that outlives the launch.
+    unsafe { &*(slot(slots, i) as usize as *const T) }
+}
+
+/// A kernel's scratch.
+pub(crate) fn scratch<'a>(start: *mut u8, bytes: usize) -> &'a mut [u8] {
+    // SAFETY: the executor gave so many bytes to this thread alone.
+    unsafe { slice::from_raw_parts_mut(start, bytes) }
+}
+
+/// Adds one to a cell of the array in slot 0, atomically.
+pub(crate) fn bump(slots: *const u64, cell: u64) {
+    let cells = slot(slots, 0) as usize as *mut u64;
+    // SAFETY: the test passed an array with such a cell.
+    let cell = unsafe { std::sync::atomic::AtomicU64::from_ptr(cells.add(cell as usize)) };
+    cell.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Writes a cell of the array in slot 0.
+pub(crate) fn store(slots: *const u64, cell: usize, value: u64) {
+    let cells = slot(slots, 0) as usize as *mut u64;
+    // SAFETY: the test passed an array with such a cell.
+    unsafe { *cells.add(cell) = value };
+}
+
+/// What `child` answers in a forked process; `false` if that one hangs for ten seconds.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_fork(child: impl FnOnce() -> bool) -> bool {
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn alarm(seconds: u32) -> u32;
+        fn _exit(status: i32) -> !;
+        fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    }
+    // SAFETY: the child runs only code that takes no lock of the threads that it has lost, and leaves by `_exit`.
+    match unsafe { fork() } {
+        0 => {
+            // SAFETY: it takes no pointer; its signal ends this process.
+            unsafe { alarm(10) };
+            let good = child();
+            // SAFETY: it ends this process.
+            unsafe { _exit(i32::from(!good)) }
+        }
+        process => {
+            let mut status = -1;
+            // SAFETY: it writes one int.
+            unsafe { waitpid(process, &raw mut status, 0) };
+            status == 0
+        }
+    }
+}
