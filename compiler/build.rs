@@ -1,5 +1,5 @@
-//! Links zstd, z and stdc++ statically without RUSTFLAGS: a search directory that holds only archives wins over the
-//! system's shared libraries.
+//! Three things that cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the C shim around LLVM's
+//! fatal errors, and the math library cut out of libclc.
 
 use std::{
     env, fs,
@@ -7,17 +7,93 @@ use std::{
     process::Command,
 };
 
+/// Functions of libclc that the back ends call, by the form of their arguments: `f` is a float of either width, `i`
+/// an `int`. `backend/llvm/math.rs` mangles the same names; a test compiles every one.
+const LIBCLC: &[(&str, &[&str])] = &[
+    (
+        "f",
+        &[
+            "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2",
+            "expm1", "lgamma", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh", "tgamma",
+        ],
+    ),
+    ("ff", &["atan2", "fmod", "hypot", "nextafter", "pow", "remainder"]),
+    ("fi", &["ldexp"]),
+];
+
 fn main() {
-    let dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("static");
+    let out = PathBuf::from(variable("OUT_DIR"));
+    static_libraries(&out);
+    cut_libclc(&out);
+    cc::Build::new().file("src/backend/llvm/guard.c").warnings(true).compile("weft_guard");
+    println!("cargo:rerun-if-changed=src/backend/llvm/guard.c");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
+    println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");
+}
+
+/// A search directory that holds only archives wins over the system's shared libraries.
+fn static_libraries(out: &Path) {
+    let dir = out.join("static");
     fs::create_dir_all(&dir).expect("OUT_DIR can be written");
-    for lib in ["libzstd.a", "libz.a", "libstdc++.a"] {
-        let out = Command::new("cc").arg(format!("-print-file-name={lib}")).output().expect("a C compiler");
-        let path = String::from_utf8(out.stdout).expect("a path");
-        let path = Path::new(path.trim()).canonicalize().expect("the static library is installed");
-        let link = dir.join(lib);
+    let packages = [("libzstd.a", "libzstd-dev"), ("libz.a", "zlib1g-dev"), ("libstdc++.a", "g++")];
+    for (library, package) in packages {
+        let answer = Command::new("cc").arg(format!("-print-file-name={library}")).output();
+        let answer =
+            answer.unwrap_or_else(|error| panic!("cannot run the C compiler `cc` (Debian package gcc): {error}"));
+        let path = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        // The compiler answers with the bare name where it finds no such file.
+        let path = Path::new(&path).canonicalize();
+        let path = path.unwrap_or_else(|_| panic!("{library} is not installed (Debian package {package})"));
+        let link = dir.join(library);
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(path, link).expect("OUT_DIR can be written");
     }
     println!("cargo:rustc-link-search=native={}", dir.display());
-    println!("cargo:rerun-if-changed=build.rs");
+}
+
+/// Cuts libclc down to the functions in [`LIBCLC`] and what they call: `OUT_DIR/libclc.bc`.
+fn cut_libclc(out: &Path) {
+    let prefix = PathBuf::from(variable("LLVM_SYS_221_PREFIX"));
+    let opt = prefix.join("bin/opt");
+    assert!(
+        opt.exists(),
+        "{} does not exist (Debian package llvm-22; LLVM_SYS_221_PREFIX is its prefix)",
+        opt.display()
+    );
+    let source = find_libclc(&prefix);
+    println!("cargo:rerun-if-changed={}", source.display());
+    let mut names = Vec::new();
+    for (form, functions) in LIBCLC {
+        for function in *functions {
+            for width in ["f", "d"] {
+                names.push(format!("_Z{}{function}{}", function.len(), form.replace('f', width)));
+            }
+        }
+    }
+    let result = Command::new(&opt)
+        .arg("-passes=internalize,globaldce,strip-dead-prototypes")
+        .arg(format!("-internalize-public-api-list={}", names.join(",")))
+        .arg(&source)
+        .arg("-o")
+        .arg(out.join("libclc.bc"))
+        .output();
+    let result = result.unwrap_or_else(|error| panic!("cannot run {}: {error}", opt.display()));
+    assert!(result.status.success(), "cannot cut {}: {}", source.display(), String::from_utf8_lossy(&result.stderr));
+}
+
+/// libclc's generic NVPTX library; the `nvidiacl` one calls libdevice, so it is of no use.
+fn find_libclc(prefix: &Path) -> PathBuf {
+    let file = "nvptx64--.bc";
+    let mut places: Vec<PathBuf> = env::var_os("WEFT_LIBCLC").map(PathBuf::from).into_iter().collect();
+    places.extend(["share/clc", "lib/clc"].map(|dir| prefix.join(dir).join(file)));
+    places.extend(["/usr/lib/clc", "/usr/share/clc"].map(|dir| Path::new(dir).join(file)));
+    let found = places.iter().find(|place| place.exists());
+    found.cloned().unwrap_or_else(|| {
+        panic!("libclc's {file} is in none of {places:?} (Debian package libclc-22; WEFT_LIBCLC names the file)")
+    })
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set; cargo and .cargo/config.toml set it"))
 }

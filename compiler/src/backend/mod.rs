@@ -1,12 +1,21 @@
 //! From IR to code, through LLVM. The only user of inkwell.
+//!
+//! [`emit`] checks limits, gives the module to the target's back end and turns its errors into diagnostics. `llvm/` is
+//! shared by the back ends: statements, expressions, math, passes, the guard around LLVM's fatal errors.
 
-use weft_artifact::Artifact;
+mod llvm;
+mod nvptx;
+#[cfg(test)]
+mod testing;
+
+use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::Module,
-    request::Request,
+    ir::{Function, Module, Type},
+    request::{Request, Target},
     source::Span,
+    target::STATIC_SHARED_BYTES,
 };
 
 /// Code, and the texts that were asked for.
@@ -24,7 +33,95 @@ pub struct Emitted {
 ///
 /// # Errors
 ///
-/// `E0901`, a fault of weft's own, with LLVM's message and the IR.
-pub fn emit(_module: &Module, _request: &Request) -> Result<Emitted, Diagnostic> {
-    Err(Diagnostic::error(Code::Internal, Span::default(), "no back end"))
+/// `E0305` where the block-shared arrays do not fit; `E0901`, a fault of weft's own, with LLVM's message and the IR.
+pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
+    check_shared(module)?;
+    let emitted = match &request.target {
+        Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
+        Target::Host => llvm::internal("there is no host back end"),
+    };
+    emitted.map_err(|error| match error {
+        llvm::Error::Rejected(diagnostic) => *diagnostic,
+        llvm::Error::Fatal(text) | llvm::Error::Internal(text) => {
+            let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
+            Diagnostic::error(Code::Internal, span, format!("weft cannot emit code for {}: {text}", request.target))
+                .note(format!("weft's IR:\n{module}"))
+        }
+    })
+}
+
+/// Bytes of the block-shared arrays of fixed size, laid out in order.
+fn shared_bytes(module: &Module) -> u64 {
+    module.shared.iter().fold(0, |end, (_, array)| {
+        let size = array.len.saturating_mul(array.elem.size_bytes());
+        end.next_multiple_of(array.align.max(1)).saturating_add(size)
+    })
+}
+
+/// Static shared memory has the same limit on every SM, and on the host, which stands for one.
+fn check_shared(module: &Module) -> Result<(), Diagnostic> {
+    let bytes = shared_bytes(module);
+    if bytes <= STATIC_SHARED_BYTES {
+        return Ok(());
+    }
+    let size = |elem: weft_artifact::Scalar, len: u64| len.saturating_mul(elem.size_bytes());
+    let Some((_, largest)) = module.shared.iter().max_by_key(|(_, array)| size(array.elem, array.len)) else {
+        return Ok(());
+    };
+    let message = format!("the kernel's shared arrays take {bytes} bytes, but a block can have {STATIC_SHARED_BYTES}");
+    let mut diagnostic = Diagnostic::error(Code::SharedTooLarge, largest.span, message)
+        .label(format!("this one takes {} bytes", size(largest.elem, largest.len)))
+        .help("make the arrays smaller, or take them from dynamic shared memory: a shape of 0, and the bytes at the launch");
+    for (_, array) in module.shared.iter() {
+        if array.span != largest.span {
+            diagnostic = diagnostic.also(array.span, format!("this one takes {} bytes", size(array.elem, array.len)));
+        }
+    }
+    Err(diagnostic)
+}
+
+/// The ABI record of the module's kernel.
+fn kernel_record(module: &Module, kernel: &Function, python_name: String, host: Option<HostLayout>) -> Kernel {
+    let slots = kernel.slots.iter().zip(&kernel.params).map(|(slot, &local)| Slot {
+        param: slot.param,
+        path: slot.path.clone(),
+        field: slot.field,
+        ty: match kernel.locals[local].ty {
+            Type::Scalar(scalar) => SlotType::Scalar(scalar),
+            Type::Ptr(..) => SlotType::Pointer,
+        },
+    });
+    Kernel {
+        name: python_name,
+        symbol: symbol(&kernel.name),
+        params: module.params.clone(),
+        slots: slots.collect(),
+        shared_bytes: shared_bytes(module),
+        dynamic_shared: module.dynamic_shared,
+        host,
+    }
+}
+
+/// The module's kernel.
+fn kernel_of(module: &Module) -> llvm::Result<(crate::ir::FuncId, &Function)> {
+    let id = module.kernel.map_or_else(|| llvm::internal("the module has no kernel"), Ok)?;
+    Ok((id, &module.functions[id]))
+}
+
+/// The symbol of a function: its name where that is an identifier of PTX, else with the other characters as
+/// `$` and their code point. A name of weft's IR holds no `$`, so no two names meet.
+pub(crate) fn symbol(name: &str) -> String {
+    let mut symbol = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_ascii_alphanumeric() || character == '_' {
+            symbol.push(character);
+        } else {
+            symbol.push_str(&format!("${:x}$", u32::from(character)));
+        }
+    }
+    // PTX: a letter first, or `_` or `$` with something behind it.
+    if symbol.starts_with(|first: char| first.is_ascii_digit()) || symbol.chars().all(|c| c == '_') {
+        symbol.insert_str(0, "$_");
+    }
+    symbol
 }

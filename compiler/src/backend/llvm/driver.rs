@@ -1,0 +1,129 @@
+//! From a built LLVM module to code: the math library, the verifier, LLVM's passes, the code generator.
+
+#![expect(unsafe_code, reason = "LLVM's C interface, for lazy bitcode, which inkwell has not")]
+
+use std::{ffi::CStr, mem::ManuallyDrop, ptr};
+
+use inkwell::{
+    attributes::AttributeLoc,
+    context::{AsContextRef, Context},
+    llvm_sys::{bit_reader::LLVMGetBitcodeModuleInContext2, core::LLVMCreateMemoryBufferWithMemoryRange},
+    module::{Linkage, Module},
+    passes::PassBuilderOptions,
+    targets::FileType,
+};
+
+use super::{
+    Library, ModuleContext, Result,
+    guard::{self, LeakyModule, Machine},
+    internal,
+};
+
+/// The scalar functions of libclc, cut out by `build.rs`. Aligned, because bitcode is read in words.
+static LIBCLC: Aligned<[u8; include_bytes!(concat!(env!("OUT_DIR"), "/libclc.bc")).len()]> =
+    Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/libclc.bc")));
+
+#[repr(align(16))]
+struct Aligned<T>(T);
+
+/// What becomes of a built module.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    /// The pipeline: `default<O3>`.
+    pub passes: &'a str,
+    /// What to emit after the passes, in order.
+    pub emit: &'a [FileType],
+    /// Return LLVM IR after the passes.
+    pub keep_llvm: bool,
+    /// String attributes that the functions of the library get, as the back end's own functions have them.
+    pub attributes: &'a [(&'a str, &'a str)],
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// One text or object for each of [`Job::emit`].
+    pub code: Vec<Vec<u8>>,
+    /// LLVM IR after the passes.
+    pub llvm: Option<String>,
+}
+
+/// Links the library, verifies, optimises and emits. The module's triple and layout are the machine's.
+pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_>) -> Result<Finished> {
+    if let Some(debug) = &cx.debug {
+        debug.finish();
+    }
+    link_library(cx, machine, job.attributes)?;
+    verify(cx.module)?;
+    machine.run_passes(cx.module, job.passes, &PassBuilderOptions::create())?;
+    let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());
+    let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
+    Ok(Finished { code, llvm })
+}
+
+/// LLVM's verifier; a fault is weft's own.
+pub(crate) fn verify(module: &Module<'_>) -> Result<()> {
+    module
+        .verify()
+        .or_else(|error| internal(format!("LLVM rejects the module: {error}\n\n{}", module.print_to_string())))
+}
+
+/// Links the functions of the math library that were called, if there are some.
+fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&str, &str)]) -> Result<()> {
+    let wanted = cx.library_symbols();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let bytes: &[u8] = match (cx.library, &cx.options.libdevice) {
+        (Library::Libdevice, Some(bytes)) => bytes,
+        (Library::Libdevice, None) => return internal("libdevice is wanted but not given"),
+        (Library::Libclc, _) => &LIBCLC.0,
+    };
+    let library = lazy_bitcode(cx.types.context, bytes)?;
+    machine.prepare(&library);
+    for function in library.get_functions() {
+        if function.as_global_value().is_declaration() {
+            continue;
+        }
+        // A definition that may be dropped is linked only where something refers to it.
+        if function.get_linkage() == Linkage::External {
+            function.set_linkage(Linkage::LinkOnceODR);
+        }
+        // They say what libclc was built for; the machine knows better.
+        for key in ["target-cpu", "target-features", "frame-pointer", "stack-protector-buffer-size"] {
+            function.remove_string_attribute(AttributeLoc::Function, key);
+        }
+        for (key, value) in attributes {
+            cx.string_attribute(function, key, value);
+        }
+    }
+    guard::link(cx.module, library)?;
+    for name in wanted {
+        match cx.module.get_function(&name) {
+            Some(function) if !function.as_global_value().is_declaration() => {}
+            _ => return internal(format!("the math library has no function {name}")),
+        }
+    }
+    for function in cx.module.get_functions() {
+        if function.get_linkage() == Linkage::LinkOnceODR {
+            function.set_linkage(Linkage::Internal);
+        }
+    }
+    Ok(())
+}
+
+/// A module that reads a function's body when it is asked for. It refers to `bytes` until it is linked.
+fn lazy_bitcode<'ctx>(context: &'ctx Context, bytes: &[u8]) -> Result<LeakyModule<'ctx>> {
+    let name: &CStr = c"math";
+    // SAFETY: the range is alive while this compilation runs, which is as long as the buffer's module is used.
+    let buffer = unsafe { LLVMCreateMemoryBufferWithMemoryRange(bytes.as_ptr().cast(), bytes.len(), name.as_ptr(), 0) };
+    let mut module = ptr::null_mut();
+    // SAFETY: context and buffer are alive; the call takes the buffer over.
+    let failed = unsafe { LLVMGetBitcodeModuleInContext2(context.as_ctx_ref(), buffer, &raw mut module) };
+    if failed != 0 || module.is_null() {
+        return internal("LLVM cannot read the math library");
+    }
+    // SAFETY: the call succeeded, so `module` is a module of `context` that nobody else holds.
+    let module = unsafe { Module::new(module) };
+    Ok(ManuallyDrop::new(module))
+}

@@ -1,0 +1,496 @@
+//! Statements and expressions of one function, emitted at the builder's position.
+//!
+//! A local lives in a place: a pointer in [`FunctionEmitter::places`], which the back end sets (an `alloca`, or a slot
+//! of the host's scratch memory) and may change between two blocks. LLVM's `sroa` makes SSA from the `alloca`s.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+};
+
+use inkwell::{
+    IntPredicate,
+    basic_block::BasicBlock,
+    builder::Builder,
+    intrinsics::Intrinsic,
+    module::{Linkage, Module},
+    types::{BasicTypeEnum, FunctionType},
+    values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue},
+};
+use weft_artifact::Scalar;
+
+use super::{DebugInfo, Hooks, Library, Result, Types, internal};
+use crate::{
+    ir::{self, Const, ExprId, ExprKind, FuncId, LocalId, Stmt, StmtKind, Type},
+    request::Options,
+};
+
+/// What the functions of one LLVM module share.
+pub(crate) struct ModuleContext<'a, 'ctx> {
+    /// LLVM's types.
+    pub types: Types<'ctx>,
+    /// LLVM's module.
+    pub module: &'a Module<'ctx>,
+    /// weft's module.
+    pub ir: &'a ir::Module,
+    /// Options of the request.
+    pub options: &'a Options,
+    /// Where math functions come from.
+    pub library: Library,
+    /// Line tables, if they are asked for.
+    pub debug: Option<DebugInfo<'ctx>>,
+    functions: RefCell<HashMap<FuncId, FunctionValue<'ctx>>>,
+    library_symbols: RefCell<BTreeSet<String>>,
+}
+
+impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
+    /// An empty context.
+    pub(crate) fn new(
+        types: Types<'ctx>,
+        module: &'a Module<'ctx>,
+        ir: &'a ir::Module,
+        options: &'a Options,
+        library: Library,
+        debug: Option<DebugInfo<'ctx>>,
+    ) -> Self {
+        Self {
+            types,
+            module,
+            ir,
+            options,
+            library,
+            debug,
+            functions: RefCell::default(),
+            library_symbols: RefCell::default(),
+        }
+    }
+
+    /// Declares a device function, internal to the module, and remembers it for calls.
+    pub(crate) fn declare_device(&self, id: FuncId, hidden: &[BasicTypeEnum<'ctx>]) -> Result<FunctionValue<'ctx>> {
+        let function = &self.ir.functions[id];
+        let params = function.params.iter().map(|&local| function.locals[local].ty);
+        let ty = self.types.function(hidden, params, &function.results)?;
+        let value = self.module.add_function(&crate::backend::symbol(&function.name), ty, Some(Linkage::Internal));
+        self.attribute(value, if function.inline { "alwaysinline" } else { "nounwind" });
+        self.functions.borrow_mut().insert(id, value);
+        Ok(value)
+    }
+
+    /// The function of a handle; callees are declared before their callers.
+    pub(crate) fn function(&self, id: FuncId) -> Result<FunctionValue<'ctx>> {
+        let known = self.functions.borrow().get(&id).copied();
+        known.map_or_else(|| internal(format!("@{} is called before it is declared", self.ir.functions[id].name)), Ok)
+    }
+
+    /// Adds an enum attribute without a value, such as `convergent`, to a function.
+    pub(crate) fn attribute(&self, function: FunctionValue<'ctx>, name: &str) {
+        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(name);
+        let attribute = self.types.context.create_enum_attribute(kind, 0);
+        function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
+    }
+
+    /// Adds a string attribute to a function.
+    pub(crate) fn string_attribute(&self, function: FunctionValue<'ctx>, key: &str, value: &str) {
+        let attribute = self.types.context.create_string_attribute(key, value);
+        function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
+    }
+
+    /// Declares a function of the math library, to be linked at the end.
+    pub(crate) fn library_function(&self, symbol: String, ty: FunctionType<'ctx>) -> FunctionValue<'ctx> {
+        let known = self.module.get_function(&symbol);
+        let function = known.unwrap_or_else(|| self.module.add_function(&symbol, ty, Some(Linkage::External)));
+        self.library_symbols.borrow_mut().insert(symbol);
+        function
+    }
+
+    /// The symbols of all functions of the math library that were declared.
+    pub(crate) fn library_symbols(&self) -> BTreeSet<String> {
+        self.library_symbols.borrow().clone()
+    }
+
+    /// The declaration of an LLVM intrinsic.
+    pub(crate) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'ctx>]) -> Result<FunctionValue<'ctx>> {
+        let declared = Intrinsic::find(name).and_then(|intrinsic| intrinsic.get_declaration(self.module, types));
+        declared.map_or_else(|| internal(format!("LLVM has no intrinsic {name}")), Ok)
+    }
+}
+
+/// Where `break` and `continue` go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoopTargets<'ctx> {
+    /// After the loop.
+    pub break_to: BasicBlock<'ctx>,
+    /// The loop's step.
+    pub continue_to: BasicBlock<'ctx>,
+}
+
+/// Emits one function's statements.
+pub(crate) struct FunctionEmitter<'a, 'ctx> {
+    /// The module's shared parts.
+    pub cx: &'a ModuleContext<'a, 'ctx>,
+    /// weft's function.
+    pub function: &'a ir::Function,
+    /// LLVM's function, which new blocks are added to.
+    pub value: FunctionValue<'ctx>,
+    /// Emits at its position.
+    pub builder: Builder<'ctx>,
+    /// Where each local lives now; by the local's index.
+    pub places: Vec<Option<PointerValue<'ctx>>>,
+    /// Targets of the loops around the position, innermost last.
+    pub loops: Vec<LoopTargets<'ctx>>,
+    /// What the target does differently.
+    pub hooks: &'a dyn Hooks<'ctx>,
+}
+
+impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
+    /// An emitter at the end of a new block `entry` of `value`.
+    pub(crate) fn new(
+        cx: &'a ModuleContext<'a, 'ctx>,
+        function: &'a ir::Function,
+        value: FunctionValue<'ctx>,
+        hooks: &'a dyn Hooks<'ctx>,
+    ) -> Self {
+        let builder = cx.types.context.create_builder();
+        builder.position_at_end(cx.types.context.append_basic_block(value, "entry"));
+        let emitter =
+            Self { cx, function, value, builder, places: vec![None; function.locals.len()], loops: Vec::new(), hooks };
+        emitter.locate(function.span);
+        emitter
+    }
+
+    /// Gives every local without a place an `alloca` at the present position, which is in the entry block.
+    pub(crate) fn declare_locals(&mut self) -> Result<()> {
+        for (id, local) in self.function.locals.iter() {
+            if self.places[id.index()].is_none() {
+                let place = self.builder.build_alloca(self.cx.types.memory(local.ty)?, &local.name)?;
+                self.places[id.index()] = Some(place);
+            }
+        }
+        Ok(())
+    }
+
+    /// A new block at the end of the function.
+    pub(crate) fn block(&self, name: &str) -> BasicBlock<'ctx> {
+        self.cx.types.context.append_basic_block(self.value, name)
+    }
+
+    /// The block at the position.
+    pub(crate) fn current(&self) -> Result<BasicBlock<'ctx>> {
+        self.builder.get_insert_block().map_or_else(|| internal("the builder has no position"), Ok)
+    }
+
+    /// `true` if the present block already ends: what follows is never reached.
+    pub(crate) fn ended(&self) -> Result<bool> {
+        Ok(self.current()?.get_terminator().is_some())
+    }
+
+    /// Branches to `target` unless the present block already ends.
+    pub(crate) fn go(&self, target: BasicBlock<'ctx>) -> Result<()> {
+        if !self.ended()? {
+            self.builder.build_unconditional_branch(target)?;
+        }
+        Ok(())
+    }
+
+    /// Gives what is emitted next a place in the source.
+    pub(crate) fn locate(&self, span: crate::source::Span) {
+        if let Some(debug) = &self.cx.debug {
+            debug.locate(&self.builder, self.value, &self.cx.ir.sources, span);
+        }
+    }
+
+    /// Emits statements; stops after one that leaves the block.
+    pub(crate) fn emit_block(&mut self, block: &[Stmt]) -> Result<()> {
+        for stmt in block {
+            if self.ended()? {
+                break;
+            }
+            self.locate(stmt.span);
+            self.emit_stmt(stmt)?;
+        }
+        Ok(())
+    }
+
+    fn emit_stmt(&mut self, stmt: &Stmt) -> Result<()> {
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => {
+                let value = self.emit_expr(*value)?;
+                self.set_local(*local, value)?;
+            }
+            StmtKind::Store { pointer, value } => {
+                let pointer_value = self.emit_pointer(*pointer)?;
+                let value = self.emit_expr(*value)?;
+                let value = self.to_memory(value)?;
+                let store = self.builder.build_store(pointer_value, value)?;
+                self.align(store, self.element(*pointer)?)?;
+            }
+            StmtKind::Atomic { result, op, pointer, value, compare } => {
+                let element = self.element(*pointer)?;
+                let pointer = self.emit_pointer(*pointer)?;
+                let value = self.emit_expr(*value)?;
+                let compare = compare.map(|compare| self.emit_expr(compare)).transpose()?;
+                let old = self.emit_atomic(*op, element, pointer, value, compare)?;
+                if let Some(result) = result {
+                    self.set_local(*result, old)?;
+                }
+            }
+            StmtKind::Call { results, func, args } => self.emit_call(results, *func, args)?,
+            StmtKind::Barrier => self.hooks.barrier(self)?,
+            StmtKind::WarpBarrier(mask) => {
+                let mask = self.emit_int(*mask)?;
+                self.hooks.warp_barrier(self, mask)?;
+            }
+            StmtKind::Fence(scope) => self.hooks.fence(self, *scope)?,
+            StmtKind::If { cond, then, otherwise } => {
+                let cond = self.emit_int(*cond)?;
+                let then_block = self.block("then");
+                let end = self.block("endif");
+                let else_block = if otherwise.is_empty() { end } else { self.block("else") };
+                self.builder.build_conditional_branch(cond, then_block, else_block)?;
+                self.builder.position_at_end(then_block);
+                self.emit_block(then)?;
+                self.go(end)?;
+                if !otherwise.is_empty() {
+                    self.builder.position_at_end(else_block);
+                    self.emit_block(otherwise)?;
+                    self.go(end)?;
+                }
+                self.builder.position_at_end(end);
+            }
+            StmtKind::Loop { body, step } => {
+                let head = self.block("loop");
+                let step_block = self.block("step");
+                let end = self.block("endloop");
+                self.go(head)?;
+                self.builder.position_at_end(head);
+                self.loops.push(LoopTargets { break_to: end, continue_to: step_block });
+                self.emit_block(body)?;
+                self.loops.pop();
+                self.go(step_block)?;
+                self.builder.position_at_end(step_block);
+                self.emit_block(step)?;
+                self.go(head)?;
+                self.builder.position_at_end(end);
+            }
+            StmtKind::Break => self.go(self.innermost()?.break_to)?,
+            StmtKind::Continue => self.go(self.innermost()?.continue_to)?,
+            StmtKind::Return(values) => {
+                let values = values.iter().map(|&value| self.emit_expr(value)).collect::<Result<Vec<_>>>()?;
+                self.hooks.emit_return(self, &values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn innermost(&self) -> Result<LoopTargets<'ctx>> {
+        self.loops.last().copied().map_or_else(|| internal("a break or continue outside of a loop"), Ok)
+    }
+
+    /// Ends the function where its last statement may be reached: a kernel returns, elsewhere it cannot happen.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if !self.ended()? {
+            if self.function.results.is_empty() {
+                self.hooks.emit_return(self, &[])?;
+            } else {
+                self.builder.build_unreachable()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn emit_call(&mut self, results: &[LocalId], func: FuncId, args: &[ExprId]) -> Result<()> {
+        let callee = self.cx.function(func)?;
+        let mut values: Vec<BasicMetadataValueEnum<'ctx>> = self.hooks.hidden_args(self)?;
+        for &arg in args {
+            values.push(self.emit_expr(arg)?.into());
+        }
+        let call = self.builder.build_call(callee, &values, "")?;
+        let value = call.try_as_basic_value().basic();
+        match (results, value) {
+            ([], _) => {}
+            ([one], Some(value)) => self.set_local(*one, value)?,
+            (many, Some(BasicValueEnum::StructValue(all))) => {
+                for (index, &local) in many.iter().enumerate() {
+                    let value = self.builder.build_extract_value(all, index as u32, "")?;
+                    self.set_local(local, value)?;
+                }
+            }
+            _ => return internal(format!("@{} gives no results", self.cx.ir.functions[func].name)),
+        }
+        Ok(())
+    }
+
+    /// Where a local lives.
+    pub(crate) fn place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+        let place = self.places.get(local.index()).copied().flatten();
+        place.map_or_else(|| internal(format!("${} has no place", self.function.locals[local].name)), Ok)
+    }
+
+    /// Reads a local.
+    pub(crate) fn get_local(&self, local: LocalId) -> Result<BasicValueEnum<'ctx>> {
+        let Some(info) = self.function.locals.get(local) else { return internal(format!("no local {local:?}")) };
+        let value = self.builder.build_load(self.cx.types.memory(info.ty)?, self.place(local)?, &info.name)?;
+        if info.ty == Type::BOOL {
+            // A local holds 0 or 1, because only `set_local` writes it.
+            return Ok(self.builder.build_int_truncate(int(value)?, self.cx.types.context.bool_type(), "")?.into());
+        }
+        Ok(value)
+    }
+
+    /// Assigns a local.
+    pub(crate) fn set_local(&self, local: LocalId, value: BasicValueEnum<'ctx>) -> Result<()> {
+        self.builder.build_store(self.place(local)?, self.to_memory(value)?)?;
+        Ok(())
+    }
+
+    /// A value as it is in memory: `Bool` as a byte.
+    pub(crate) fn to_memory(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        match value {
+            BasicValueEnum::IntValue(bool) if bool.get_type().get_bit_width() == 1 => {
+                Ok(self.builder.build_int_z_extend(bool, self.cx.types.context.i8_type(), "")?.into())
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// The element type of a pointer expression.
+    pub(crate) fn element(&self, pointer: ExprId) -> Result<Scalar> {
+        match self.function.exprs[pointer].ty {
+            Type::Ptr(element, _) => Ok(element),
+            other @ Type::Scalar(_) => internal(format!("a {other} where a pointer must stand")),
+        }
+    }
+
+    fn align(&self, instruction: inkwell::values::InstructionValue<'ctx>, element: Scalar) -> Result<()> {
+        let set = instruction.set_alignment(element.align_bytes() as u32);
+        set.or_else(|error| internal(format!("LLVM takes no alignment of {element}: {error}")))
+    }
+
+    /// The value of an integer or `Bool` expression.
+    pub(crate) fn emit_int(&self, expr: ExprId) -> Result<IntValue<'ctx>> {
+        int(self.emit_expr(expr)?)
+    }
+
+    /// The value of a pointer expression.
+    pub(crate) fn emit_pointer(&self, expr: ExprId) -> Result<PointerValue<'ctx>> {
+        match self.emit_expr(expr)? {
+            BasicValueEnum::PointerValue(pointer) => Ok(pointer),
+            other => internal(format!("{other} where a pointer must stand")),
+        }
+    }
+
+    /// The value of an expression now; `Bool` as `i1`.
+    pub(crate) fn emit_expr(&self, id: ExprId) -> Result<BasicValueEnum<'ctx>> {
+        let Some(expr) = self.function.exprs.get(id) else { return internal(format!("no expression {id:?}")) };
+        let types = self.cx.types;
+        Ok(match &expr.kind {
+            ExprKind::Const(value) => self.emit_const(*value, expr.ty)?,
+            ExprKind::Local(local) => self.get_local(*local)?,
+            ExprKind::Special(register) => self.hooks.special(self, *register)?.into(),
+            ExprKind::Unary(op, a) => self.emit_unary(*op, *a)?,
+            ExprKind::Binary(op, a, b) => self.emit_binary(*op, *a, *b)?,
+            ExprKind::Compare(op, a, b) => self.emit_compare(*op, *a, *b)?.into(),
+            ExprKind::Select(c, a, b) => {
+                let (c, a, b) = (self.emit_int(*c)?, self.emit_expr(*a)?, self.emit_expr(*b)?);
+                self.builder.build_select(c, a, b, "")?
+            }
+            ExprKind::Convert(a) => self.emit_convert(*a, expr.ty)?,
+            ExprKind::Math(function, args) => {
+                let args = args.iter().map(|&arg| self.emit_expr(arg)).collect::<Result<Vec<_>>>()?;
+                self.emit_math(*function, &args)?
+            }
+            ExprKind::Load(pointer) => {
+                let element = self.element(*pointer)?;
+                let pointer = self.emit_pointer(*pointer)?;
+                let value = self.builder.build_load(types.memory(Type::Scalar(element))?, pointer, "")?;
+                if let Some(load) = value.as_instruction_value() {
+                    self.align(load, element)?;
+                }
+                if element == Scalar::Bool {
+                    // Arrays come from outside: every byte but 0 is true.
+                    let byte = int(value)?;
+                    let zero = byte.get_type().const_zero();
+                    return Ok(self.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into());
+                }
+                value
+            }
+            ExprKind::Offset { base, index, scale } => {
+                let element = self.element(*base)?;
+                let (base, mut index) = (self.emit_pointer(*base)?, self.emit_int(*index)?);
+                if *scale != 1 {
+                    let scale = index.get_type().const_int(u64::from(*scale), false);
+                    index = self.builder.build_int_nsw_mul(index, scale, "")?;
+                }
+                self.offset(types.memory(Type::Scalar(element))?, base, index)?.into()
+            }
+            ExprKind::ByteOffset { base, bytes } => {
+                let (base, bytes) = (self.emit_pointer(*base)?, self.emit_int(*bytes)?);
+                self.offset(types.context.i8_type().into(), base, bytes)?.into()
+            }
+            ExprKind::SharedBase(array) => self.hooks.shared_base(self, *array)?.into(),
+            ExprKind::DynamicShared => self.hooks.dynamic_shared(self)?.into(),
+            ExprKind::LocalBase(array) => self.hooks.local_base(self, *array)?.into(),
+            ExprKind::Wrap { index, extent } => {
+                let (index, extent) = (self.emit_int(*index)?, self.emit_int(*extent)?);
+                let zero = index.get_type().const_zero();
+                let negative = self.builder.build_int_compare(IntPredicate::SLT, index, zero, "")?;
+                let wrapped = self.builder.build_int_add(index, extent, "")?;
+                self.builder.build_select(negative, wrapped, index, "")?
+            }
+        })
+    }
+
+    fn emit_const(&self, value: Const, ty: Type) -> Result<BasicValueEnum<'ctx>> {
+        let Type::Scalar(scalar) = ty else { return internal(format!("a constant of type {ty}")) };
+        Ok(match value {
+            Const::Bool(value) => self.cx.types.int(scalar)?.const_int(u64::from(value), false).into(),
+            Const::Int(value) => self.cx.types.int(scalar)?.const_int(value as u64, false).into(),
+            Const::Float(value) => self.cx.types.float(scalar)?.const_float(value).into(),
+        })
+    }
+
+    /// `base + index` elements, in bounds.
+    #[expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+    fn offset(
+        &self,
+        element: BasicTypeEnum<'ctx>,
+        base: PointerValue<'ctx>,
+        index: IntValue<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        // SAFETY: one index on a scalar element type is a valid getelementptr; the IR says that it stays in bounds.
+        Ok(unsafe { self.builder.build_in_bounds_gep(element, base, &[index], "")? })
+    }
+
+    /// Calls a function that gives a value.
+    pub(crate) fn call(
+        &self,
+        callee: FunctionValue<'ctx>,
+        args: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&arg| arg.into()).collect();
+        let value = self.builder.build_call(callee, &args, "")?.try_as_basic_value().basic();
+        value.map_or_else(|| internal(format!("{:?} gives no value", callee.get_name())), Ok)
+    }
+
+    /// Calls an intrinsic that is overloaded on its first argument's type and gives a value.
+    pub(crate) fn call_intrinsic(&self, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
+        let types: Vec<_> = args.first().map(BasicValueEnum::get_type).into_iter().collect();
+        self.call(self.cx.intrinsic(name, &types)?, args)
+    }
+}
+
+/// An integer value.
+pub(crate) fn int(value: BasicValueEnum<'_>) -> Result<IntValue<'_>> {
+    match value {
+        BasicValueEnum::IntValue(value) => Ok(value),
+        other => internal(format!("{other} where an integer must stand")),
+    }
+}
+
+/// A float value.
+pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
+    match value {
+        BasicValueEnum::FloatValue(value) => Ok(value),
+        other => internal(format!("{other} where a float must stand")),
+    }
+}

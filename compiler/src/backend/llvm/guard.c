@@ -1,0 +1,91 @@
+/* LLVM reports some faults by ending the process: report_fatal_error, and errors given to a context that has no
+ * handler. Each call of ours that can meet one goes through a function here, which turns the fault into a return value.
+ *
+ * Only the frames of this file and of LLVM lie between setjmp and longjmp, never one of Rust's. After a fatal error
+ * the context, its modules and the target machine are in an unknown state and must be leaked. */
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef void *Ref;
+
+/* LLVM's C API (llvm-c/Core.h, TargetMachine.h, Linker.h, DebugInfo.h, Transforms/PassBuilder.h). */
+extern void LLVMInstallFatalErrorHandler(void (*)(const char *));
+extern void LLVMContextSetDiagnosticHandler(Ref, void (*)(Ref, void *), void *);
+extern int LLVMGetDiagInfoSeverity(Ref);
+extern char *LLVMGetDiagInfoDescription(Ref);
+extern void LLVMDisposeMessage(char *);
+extern int LLVMTargetMachineEmitToMemoryBuffer(Ref, Ref, int, char **, Ref *);
+extern Ref LLVMRunPasses(Ref, const char *, Ref, Ref);
+extern Ref LLVMCreateTargetMachine(Ref, const char *, const char *, const char *, int, int, int);
+extern int LLVMLinkModules2(Ref, Ref);
+extern Ref LLVMDIBuilderCreateCompileUnit(Ref, int, Ref, const char *, size_t, int, const char *, size_t, unsigned,
+                                          const char *, size_t, int, unsigned, int, int, const char *, size_t,
+                                          const char *, size_t);
+
+static _Thread_local jmp_buf *landing;
+static _Thread_local char message[8192];
+
+static void keep(const char *text) {
+  strncpy(message, text, sizeof message - 1);
+  message[sizeof message - 1] = 0;
+}
+
+static void on_fatal(const char *text) {
+  if (!landing) {
+    fprintf(stderr, "LLVM ERROR: %s\n", text);
+    return; /* LLVM ends the process now */
+  }
+  keep(text);
+  longjmp(*landing, 1);
+}
+
+static void on_diagnostic(Ref info, void *unused) {
+  (void)unused;
+  if (LLVMGetDiagInfoSeverity(info) != 0 /* LLVMDSError */ || message[0]) return;
+  char *text = LLVMGetDiagInfoDescription(info);
+  keep(text && *text ? text : "LLVM reports an error without a text");
+  LLVMDisposeMessage(text);
+}
+
+void weft_guard_install(void) { LLVMInstallFatalErrorHandler(on_fatal); }
+
+void weft_guard_watch(Ref context) { LLVMContextSetDiagnosticHandler(context, on_diagnostic, NULL); }
+
+/* The message of the last guarded call of this thread; empty if it met no fault. */
+const char *weft_guard_message(void) { return message; }
+
+/* Evaluates to 1 after a fatal error, else to 0. The message may be set in both cases. */
+#define GUARD(expression)        \
+  jmp_buf here;                  \
+  jmp_buf *outer = landing;      \
+  message[0] = 0;                \
+  landing = &here;               \
+  int fatal = setjmp(here);      \
+  if (!fatal) { expression; }    \
+  landing = outer;               \
+  return fatal
+
+int weft_guard_emit(Ref machine, Ref module, int file_type, char **error, Ref *out, int *failed) {
+  GUARD(*failed = LLVMTargetMachineEmitToMemoryBuffer(machine, module, file_type, error, out));
+}
+
+int weft_guard_passes(Ref module, const char *passes, Ref machine, Ref options, Ref *error) {
+  GUARD(*error = LLVMRunPasses(module, passes, machine, options));
+}
+
+int weft_guard_machine(Ref target, const char *triple, const char *cpu, const char *features, int level, int reloc,
+                       int model, Ref *out) {
+  GUARD(*out = LLVMCreateTargetMachine(target, triple, cpu, features, level, reloc, model));
+}
+
+int weft_guard_link(Ref into, Ref from, int *failed) { GUARD(*failed = LLVMLinkModules2(into, from)); }
+
+/* A compile unit of line tables only, in the form that ptxas takes for optimised code: DebugDirectivesOnly, which the
+ * enumeration of the C API does not name but its implementation passes on. */
+Ref weft_debug_unit(Ref builder, Ref file, const char *producer, int optimised) {
+  const int language_python = 19, debug_directives_only = 3;
+  return LLVMDIBuilderCreateCompileUnit(builder, language_python, file, producer, strlen(producer), optimised, "", 0, 0,
+                                        "", 0, debug_directives_only, 0, 0, 0, "", 0, "", 0);
+}

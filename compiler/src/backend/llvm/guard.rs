@@ -1,0 +1,299 @@
+//! The calls of LLVM that can meet a fatal error, through the C shim `guard.c`: each gives an error value.
+//!
+//! After [`Error::Fatal`] the context, its modules and the target machine must be leaked, never dropped. That is why
+//! [`with_context`] hands out the only contexts of this crate, modules are [`LeakyModule`]s (a context frees the
+//! modules that it owns), and target machines live in a [`Machine`].
+
+#![expect(unsafe_code, reason = "LLVM's C interface and the shim around its fatal errors")]
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    fmt,
+    mem::ManuallyDrop,
+    ptr,
+    sync::Once,
+};
+
+use inkwell::{
+    OptimizationLevel,
+    builder::BuilderError,
+    context::{AsContextRef, Context},
+    llvm_sys::{
+        core::LLVMDisposeMessage,
+        error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage},
+        prelude::{LLVMMemoryBufferRef, LLVMModuleRef},
+        target_machine::{LLVMCodeModel, LLVMRelocMode, LLVMTargetMachineRef},
+    },
+    memory_buffer::MemoryBuffer,
+    module::Module,
+    passes::PassBuilderOptions,
+    targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple},
+};
+
+use crate::diagnostic::Diagnostic;
+
+unsafe extern "C" {
+    fn weft_guard_install();
+    fn weft_guard_watch(context: *mut c_void);
+    fn weft_guard_message() -> *const c_char;
+    fn weft_guard_emit(
+        machine: LLVMTargetMachineRef,
+        module: LLVMModuleRef,
+        file_type: c_int,
+        error: *mut *mut c_char,
+        out: *mut LLVMMemoryBufferRef,
+        failed: *mut c_int,
+    ) -> c_int;
+    fn weft_guard_passes(
+        module: LLVMModuleRef,
+        passes: *const c_char,
+        machine: LLVMTargetMachineRef,
+        options: *mut c_void,
+        error: *mut *mut c_void,
+    ) -> c_int;
+    fn weft_guard_machine(
+        target: *mut c_void,
+        triple: *const c_char,
+        cpu: *const c_char,
+        features: *const c_char,
+        level: c_int,
+        reloc: c_int,
+        model: c_int,
+        out: *mut LLVMTargetMachineRef,
+    ) -> c_int;
+    fn weft_guard_link(into: LLVMModuleRef, from: LLVMModuleRef, failed: *mut c_int) -> c_int;
+}
+
+/// Why emission failed.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// LLVM gave up: its objects are in an unknown state.
+    Fatal(String),
+    /// A fault of weft's own: LLVM, or a check of ours, rejected what was built.
+    Internal(String),
+    /// The user's program cannot be emitted.
+    Rejected(Box<Diagnostic>),
+}
+
+/// The result of building or emitting code.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fatal(text) | Self::Internal(text) => f.write_str(text),
+            Self::Rejected(diagnostic) => f.write_str(&diagnostic.message),
+        }
+    }
+}
+
+impl From<BuilderError> for Error {
+    fn from(error: BuilderError) -> Self {
+        Self::Internal(format!("LLVM's builder: {error}"))
+    }
+}
+
+impl From<Diagnostic> for Error {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Rejected(Box::new(diagnostic))
+    }
+}
+
+/// An error for something that a verified module cannot hold.
+pub(crate) fn internal<T>(text: impl Into<String>) -> Result<T> {
+    Err(Error::Internal(text.into()))
+}
+
+/// A module that is freed with its context, never by itself.
+pub(crate) type LeakyModule<'ctx> = ManuallyDrop<Module<'ctx>>;
+
+/// Runs `work` with a fresh context, which is freed afterwards unless LLVM met a fatal error.
+pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        Target::initialize_nvptx(&InitializationConfig::default());
+        Target::initialize_x86(&InitializationConfig::default());
+        // SAFETY: installs a function that lives as long as the process; nothing else installs one.
+        unsafe { weft_guard_install() };
+    });
+    let mut context = ManuallyDrop::new(Context::create());
+    let raw = AsContextRef::as_ctx_ref(&&*context);
+    // SAFETY: the context is alive, and the handler is a function of the shim with no state.
+    unsafe { weft_guard_watch(raw.cast()) };
+    let result = work(&context);
+    if !matches!(result, Err(Error::Fatal(_))) {
+        // SAFETY: `context` is not used after this, and no fatal error has left its objects in an unknown state.
+        unsafe { ManuallyDrop::drop(&mut context) };
+    }
+    result
+}
+
+/// The text of the last guarded call's error, if it met one.
+fn message() -> Option<String> {
+    // SAFETY: the function takes nothing and gives a thread-local buffer.
+    let text = unsafe { weft_guard_message() };
+    // SAFETY: the buffer ends with a NUL and does not change before the next guarded call of this thread.
+    let text = unsafe { CStr::from_ptr(text) };
+    (!text.is_empty()).then(|| text.to_string_lossy().into_owned())
+}
+
+/// What a guarded call left: `fatal` is its return value.
+fn outcome(what: &str, fatal: c_int) -> Result<()> {
+    let text = message();
+    if fatal != 0 {
+        return Err(Error::Fatal(format!("{what}: {}", text.unwrap_or_default())));
+    }
+    text.map_or(Ok(()), |text| internal(format!("{what}: {text}")))
+}
+
+/// A C string of text that was made by weft or LLVM.
+pub(crate) fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::Internal(format!("a NUL in {text:?}")))
+}
+
+/// What code is generated for.
+#[derive(Debug)]
+pub(crate) struct MachineSpec<'a> {
+    /// The triple.
+    pub triple: &'a str,
+    /// LLVM's name of the processor.
+    pub cpu: &'a str,
+    /// `+ptx78,-foo`; empty for the processor's own.
+    pub features: &'a str,
+    /// Effort of the code generator.
+    pub level: OptimizationLevel,
+    /// Relocation model.
+    pub reloc: RelocMode,
+    /// Code model.
+    pub model: CodeModel,
+}
+
+/// A target machine; leaked with everything else after a fatal error.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    machine: ManuallyDrop<TargetMachine>,
+}
+
+impl Machine {
+    /// Creates one.
+    pub(crate) fn new(spec: &MachineSpec<'_>) -> Result<Self> {
+        let target = Target::from_triple(&TargetTriple::create(spec.triple));
+        let target = target.map_err(|error| Error::Internal(format!("no target {}: {error}", spec.triple)))?;
+        let (triple, cpu, features) = (c_string(spec.triple)?, c_string(spec.cpu)?, c_string(spec.features)?);
+        let mut raw = ptr::null_mut();
+        // LLVMCodeGenOptLevel counts from none to aggressive.
+        let level = match spec.level {
+            OptimizationLevel::None => 0,
+            OptimizationLevel::Less => 1,
+            OptimizationLevel::Default => 2,
+            OptimizationLevel::Aggressive => 3,
+        };
+        // SAFETY: the strings outlive the call, which copies them; `raw` is written only where the call succeeds.
+        let fatal = unsafe {
+            weft_guard_machine(
+                target.as_mut_ptr().cast(),
+                triple.as_ptr(),
+                cpu.as_ptr(),
+                features.as_ptr(),
+                level,
+                LLVMRelocMode::from(spec.reloc) as c_int,
+                LLVMCodeModel::from(spec.model) as c_int,
+                &raw mut raw,
+            )
+        };
+        outcome("LLVM cannot make a target machine", fatal)?;
+        if raw.is_null() {
+            return internal(format!("LLVM has no target machine for {spec:?}"));
+        }
+        // SAFETY: `raw` is a target machine that nobody else owns.
+        let machine = unsafe { TargetMachine::new(raw) };
+        Ok(Self { machine: ManuallyDrop::new(machine) })
+    }
+
+    /// The machine, to be asked about; passes and emission go through the methods here.
+    pub(crate) fn get(&self) -> &TargetMachine {
+        &self.machine
+    }
+
+    /// Sets the module's triple and data layout to the machine's.
+    pub(crate) fn prepare(&self, module: &Module<'_>) {
+        module.set_triple(&self.machine.get_triple());
+        module.set_data_layout(&self.machine.get_target_data().get_data_layout());
+    }
+
+    /// Runs a pipeline such as `default<O3>`.
+    pub(crate) fn run_passes(&self, module: &Module<'_>, passes: &str, options: &PassBuilderOptions) -> Result<()> {
+        let text = c_string(passes)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: all four objects are alive, and the module belongs to a context that this thread alone uses.
+        let fatal = unsafe {
+            weft_guard_passes(
+                module.as_mut_ptr(),
+                text.as_ptr(),
+                self.machine.as_mut_ptr(),
+                options.as_mut_ptr().cast(),
+                &raw mut error,
+            )
+        };
+        if fatal == 0 && !error.is_null() {
+            // SAFETY: a non-null error is an LLVMErrorRef, which this call consumes.
+            let text = unsafe { LLVMGetErrorMessage(error.cast()) };
+            // SAFETY: the message ends with a NUL and lives until it is disposed of.
+            let owned = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+            // SAFETY: the message came from LLVMGetErrorMessage and is not used after this.
+            unsafe { LLVMDisposeErrorMessage(text) };
+            return internal(format!("LLVM's passes {passes}: {owned}"));
+        }
+        outcome("LLVM's passes", fatal)
+    }
+
+    /// Emits assembly or an object.
+    pub(crate) fn emit(&self, module: &Module<'_>, file_type: FileType) -> Result<Vec<u8>> {
+        let (mut error, mut buffer, mut failed) = (ptr::null_mut(), ptr::null_mut(), 0);
+        // LLVMCodeGenFileType.
+        let file_type = match file_type {
+            FileType::Assembly => 0,
+            FileType::Object => 1,
+        };
+        // SAFETY: the machine and the module are alive; the three results are written where the call succeeds.
+        let fatal = unsafe {
+            weft_guard_emit(
+                self.machine.as_mut_ptr(),
+                module.as_mut_ptr(),
+                file_type,
+                &raw mut error,
+                &raw mut buffer,
+                &raw mut failed,
+            )
+        };
+        if fatal == 0 && failed != 0 {
+            let mut text = "LLVM cannot emit code for the target".to_owned();
+            if !error.is_null() {
+                // SAFETY: a non-null error ends with a NUL and lives until it is disposed of.
+                text = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
+                // SAFETY: the text is LLVM's and is not used after this.
+                unsafe { LLVMDisposeMessage(error) };
+            }
+            return internal(text);
+        }
+        outcome("LLVM's code generator", fatal)?;
+        // SAFETY: the call succeeded, so `buffer` is a memory buffer that nobody else owns.
+        let buffer = unsafe { MemoryBuffer::new(buffer) };
+        Ok(buffer.as_slice().to_vec())
+    }
+
+    /// Frees the machine: not called after a fatal error.
+    pub(crate) fn dispose(mut self) {
+        // SAFETY: `self` is consumed, so the machine is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.machine) };
+    }
+}
+
+/// Links `from`, which is consumed, into `into`.
+pub(crate) fn link<'ctx>(into: &Module<'ctx>, from: LeakyModule<'ctx>) -> Result<()> {
+    let mut failed = 0;
+    // SAFETY: both modules are of one context; `from` is LLVM's after this and is not used again.
+    let fatal = unsafe { weft_guard_link(into.as_mut_ptr(), from.as_mut_ptr(), &raw mut failed) };
+    outcome("LLVM's linker", fatal)?;
+    if failed != 0 { internal("LLVM's linker failed without a message") } else { Ok(()) }
+}

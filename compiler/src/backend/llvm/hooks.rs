@@ -1,0 +1,58 @@
+//! What differs between targets.
+
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
+
+use super::{FunctionEmitter, Result};
+use crate::ir::{FenceScope, LocalArrayId, MathFn, SharedId, SpecialRegister};
+
+/// A target's answers while a function is emitted. Each method emits at the position of the emitter's builder.
+pub(crate) trait Hooks<'ctx> {
+    /// A special register, an `i32`.
+    fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>>;
+
+    /// The first element of a block-shared array.
+    fn shared_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>>;
+
+    /// The first byte of dynamic shared memory.
+    fn dynamic_shared(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx>>;
+
+    /// The first element of a thread-local array.
+    fn local_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>>;
+
+    /// The block's barrier.
+    fn barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()>;
+
+    /// The warp's barrier.
+    fn warp_barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>, mask: IntValue<'ctx>) -> Result<()>;
+
+    /// A memory fence.
+    fn fence(&self, emitter: &FunctionEmitter<'_, 'ctx>, scope: FenceScope) -> Result<()>;
+
+    /// The synchronisation scope of atomics: LLVM's name of it.
+    fn atomic_scope(&self) -> &'static str;
+
+    /// Arguments that every device function takes before its own.
+    fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {
+        Ok(Vec::new())
+    }
+
+    /// A fast approximation of a math function, where the request allows it and the target has one.
+    fn approximate(
+        &self,
+        _emitter: &FunctionEmitter<'_, 'ctx>,
+        _function: MathFn,
+        _args: &[BasicValueEnum<'ctx>],
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        Ok(None)
+    }
+
+    /// Leaves the function; ends the present block.
+    fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
+        match values {
+            [] => emitter.builder.build_return(None)?,
+            [one] => emitter.builder.build_return(Some(one as &dyn BasicValue<'ctx>))?,
+            many => emitter.builder.build_aggregate_return(many)?,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! Math functions: LLVM intrinsics where every target has instructions, code in place where a few instructions do,
+//! else a function of a bitcode library, which [`super::driver`] links.
+
+use inkwell::{
+    FloatPredicate, IntPredicate,
+    values::{BasicValueEnum, FloatValue, IntValue},
+};
+
+use super::{
+    FunctionEmitter, Result,
+    function::{float, int},
+    internal,
+};
+use crate::ir::MathFn;
+
+/// The bitcode library that math functions come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Library {
+    /// The part of libclc that is embedded.
+    Libclc,
+    /// NVIDIA's libdevice, from the request.
+    Libdevice,
+}
+
+impl Library {
+    /// The symbol of a function on floats, the last argument an `i32` where `int_last`.
+    fn symbol(self, name: &str, bits: u32, arity: usize, int_last: bool) -> String {
+        match self {
+            // Itanium mangling of OpenCL C's overloads: `build.rs` cuts these.
+            Self::Libclc => {
+                let letter = if bits == 32 { "f" } else { "d" };
+                let args = if int_last { format!("{}i", letter.repeat(arity - 1)) } else { letter.repeat(arity) };
+                format!("_Z{}{name}{args}", name.len())
+            }
+            Self::Libdevice => format!("__nv_{name}{}", if bits == 32 { "f" } else { "" }),
+        }
+    }
+}
+
+/// How a function is computed.
+enum Way {
+    /// An intrinsic overloaded on its type.
+    Intrinsic(&'static str),
+    /// Code in place.
+    Inline,
+    /// A library function of this name.
+    Library(&'static str),
+}
+
+fn way(function: MathFn) -> Way {
+    match function {
+        MathFn::Ceil => Way::Intrinsic("llvm.ceil"),
+        MathFn::Copysign => Way::Intrinsic("llvm.copysign"),
+        MathFn::Floor => Way::Intrinsic("llvm.floor"),
+        MathFn::Fma => Way::Intrinsic("llvm.fma"),
+        MathFn::RoundEven => Way::Intrinsic("llvm.roundeven"),
+        MathFn::Sqrt => Way::Intrinsic("llvm.sqrt"),
+        MathFn::Trunc => Way::Intrinsic("llvm.trunc"),
+        MathFn::FrexpMantissa | MathFn::FrexpExponent | MathFn::Isfinite | MathFn::Isinf | MathFn::Isnan => Way::Inline,
+        MathFn::Gamma => Way::Library("tgamma"),
+        MathFn::Acos
+        | MathFn::Acosh
+        | MathFn::Asin
+        | MathFn::Asinh
+        | MathFn::Atan
+        | MathFn::Atan2
+        | MathFn::Atanh
+        | MathFn::Cbrt
+        | MathFn::Cos
+        | MathFn::Cosh
+        | MathFn::Erf
+        | MathFn::Erfc
+        | MathFn::Exp
+        | MathFn::Exp2
+        | MathFn::Expm1
+        | MathFn::Fmod
+        | MathFn::Hypot
+        | MathFn::Ldexp
+        | MathFn::Lgamma
+        | MathFn::Log
+        | MathFn::Log10
+        | MathFn::Log1p
+        | MathFn::Log2
+        | MathFn::Nextafter
+        | MathFn::Pow
+        | MathFn::Remainder
+        | MathFn::Sin
+        | MathFn::Sinh
+        | MathFn::Tan
+        | MathFn::Tanh => Way::Library(function.name()),
+    }
+}
+
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// Emits a math function on its arguments.
+    pub(crate) fn emit_math(&self, function: MathFn, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
+        let Some(&first) = args.first() else { return internal(format!("{} of nothing", function.name())) };
+        if self.cx.options.fastmath {
+            if let Some(value) = self.hooks.approximate(self, function, args)? {
+                return Ok(value);
+            }
+        }
+        match way(function) {
+            Way::Intrinsic(name) => {
+                let value = self.call_intrinsic(name, args)?;
+                Ok(self.flagged(float(value)?)?.into())
+            }
+            Way::Inline => self.inline_math(function, float(first)?),
+            Way::Library(name) => {
+                let ty = float(first)?.get_type();
+                let bits = if ty == self.cx.types.context.f32_type() { 32 } else { 64 };
+                let int_last = args.last().is_some_and(|arg| arg.is_int_value());
+                let symbol = self.cx.library.symbol(name, bits, args.len(), int_last);
+                let params: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
+                self.call(self.cx.library_function(symbol, ty.fn_type(&params, false)), args)
+            }
+        }
+    }
+
+    fn inline_math(&self, function: MathFn, a: FloatValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let infinity = self.constant(a, f64::INFINITY);
+        let magnitude = || float(self.call_intrinsic("llvm.fabs", &[a.into()])?);
+        let predicate = match function {
+            MathFn::Isnan => return Ok(self.builder.build_float_compare(FloatPredicate::UNO, a, a, "")?.into()),
+            MathFn::Isinf => FloatPredicate::OEQ,
+            MathFn::Isfinite => FloatPredicate::OLT,
+            MathFn::FrexpMantissa => return Ok(self.frexp(a)?.0.into()),
+            MathFn::FrexpExponent => return Ok(self.frexp(a)?.1.into()),
+            other => return internal(format!("{} is not computed in place", other.name())),
+        };
+        Ok(self.builder.build_float_compare(predicate, magnitude()?, infinity, "")?.into())
+    }
+
+    /// A constant of a value's type.
+    pub(crate) fn constant(&self, like: FloatValue<'ctx>, value: f64) -> FloatValue<'ctx> {
+        like.get_type().const_float(value)
+    }
+
+    /// C's `frexp`: mantissa in [0.5, 1) and exponent; zero, infinity and NaN stay as they are, with exponent 0.
+    fn frexp(&self, a: FloatValue<'ctx>) -> Result<(FloatValue<'ctx>, IntValue<'ctx>)> {
+        let (builder, context) = (&self.builder, self.cx.types.context);
+        let single = a.get_type() == context.f32_type();
+        // Bits of the mantissa and of the exponent; the bias of the exponent less one.
+        let (ty, mantissa_bits, exponent_bits, bias) =
+            if single { (context.i32_type(), 23, 8, 126) } else { (context.i64_type(), 52, 11, 1022) };
+        let exponent_mask = (1_u64 << exponent_bits) - 1;
+        let number = |value: u64| ty.const_int(value, false);
+        let exponent_of = |bits: IntValue<'ctx>| -> Result<IntValue<'ctx>> {
+            let shifted = builder.build_right_shift(bits, number(mantissa_bits), false, "")?;
+            Ok(builder.build_and(shifted, number(exponent_mask), "")?)
+        };
+        // Subnormals are scaled up first; for zero and the others the result is not used.
+        let scale = mantissa_bits + 2;
+        let bits = int(builder.build_bit_cast(a, ty, "")?)?;
+        let field = exponent_of(bits)?;
+        let small = builder.build_int_compare(IntPredicate::EQ, field, number(0), "")?;
+        let factor = self.constant(a, (1_u64 << scale) as f64);
+        let scaled = builder.build_float_mul(a, factor, "")?;
+        let normal = float(builder.build_select(small, scaled, a, "")?)?;
+        let bits = int(builder.build_bit_cast(normal, ty, "")?)?;
+        let correction = int(builder.build_select(small, number(bias + scale), number(bias), "")?)?;
+        let exponent = builder.build_int_sub(exponent_of(bits)?, correction, "")?;
+        let kept = builder.build_and(bits, number(!(exponent_mask << mantissa_bits)), "")?;
+        let halved = builder.build_or(kept, number(bias << mantissa_bits), "")?;
+        let mantissa = float(builder.build_bit_cast(halved, a.get_type(), "")?)?;
+
+        let zero = builder.build_float_compare(FloatPredicate::OEQ, a, self.constant(a, 0.0), "")?;
+        let special = builder.build_int_compare(IntPredicate::EQ, field, number(exponent_mask), "")?;
+        let special = builder.build_or(special, zero, "")?;
+        let mantissa = float(builder.build_select(special, a, mantissa, "")?)?;
+        let exponent = int(builder.build_select(special, number(0), exponent, "")?)?;
+        let exponent = if single { exponent } else { builder.build_int_truncate(exponent, context.i32_type(), "")? };
+        Ok((mantissa, exponent))
+    }
+}

@@ -1,0 +1,23 @@
+//! What both back ends share: IR to LLVM IR, math, LLVM's passes and code generators.
+//!
+//! A back end makes a [`ModuleContext`], declares its functions, and fills each through a [`FunctionEmitter`] whose
+//! [`Hooks`] say what differs between targets. Then it calls [`driver::finish`].
+
+mod arith;
+mod atomic;
+mod debug;
+mod divide;
+pub(crate) mod driver;
+mod function;
+pub(crate) mod guard;
+mod hooks;
+mod math;
+mod power;
+mod types;
+
+pub(crate) use debug::DebugInfo;
+pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext};
+pub(crate) use guard::{Error, Result, internal};
+pub(crate) use hooks::Hooks;
+pub(crate) use math::Library;
+pub(crate) use types::{AddressSpaces, Types};

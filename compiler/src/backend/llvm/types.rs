@@ -1,0 +1,106 @@
+//! The IR's types as LLVM's.
+//!
+//! `Bool` is `i1` in registers and `i8` (0 or 1) in memory, in a local's place and in a kernel's parameter.
+
+use inkwell::{
+    AddressSpace,
+    context::Context,
+    types::{BasicType, BasicTypeEnum, FloatType, FunctionType, IntType, PointerType},
+};
+use weft_artifact::Scalar;
+
+use super::guard::{Result, internal};
+use crate::ir::{Space, Type};
+
+/// Which of LLVM's address spaces the spaces of pointers are on a target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddressSpaces {
+    /// [`Space::Global`].
+    pub global: u16,
+    /// [`Space::Shared`].
+    pub shared: u16,
+    /// [`Space::Local`].
+    pub local: u16,
+    /// [`Space::Generic`].
+    pub generic: u16,
+}
+
+/// The types of one context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Types<'ctx> {
+    /// Where the types live.
+    pub context: &'ctx Context,
+    /// The target's address spaces.
+    pub spaces: AddressSpaces,
+}
+
+impl<'ctx> Types<'ctx> {
+    /// The pointer type of a space.
+    pub(crate) fn pointer(&self, space: Space) -> PointerType<'ctx> {
+        let number = match space {
+            Space::Global => self.spaces.global,
+            Space::Shared => self.spaces.shared,
+            Space::Local => self.spaces.local,
+            Space::Generic => self.spaces.generic,
+        };
+        self.context.ptr_type(AddressSpace::from(number))
+    }
+
+    /// The integer type of an integer or `Bool` in registers.
+    pub(crate) fn int(&self, scalar: Scalar) -> Result<IntType<'ctx>> {
+        Ok(match scalar {
+            Scalar::Bool => self.context.bool_type(),
+            Scalar::I8 | Scalar::U8 => self.context.i8_type(),
+            Scalar::I16 | Scalar::U16 => self.context.i16_type(),
+            Scalar::I32 | Scalar::U32 => self.context.i32_type(),
+            Scalar::I64 | Scalar::U64 => self.context.i64_type(),
+            Scalar::F32 | Scalar::F64 | Scalar::C64 | Scalar::C128 => {
+                return internal(format!("{scalar} where an integer must stand"));
+            }
+        })
+    }
+
+    /// The type of a float.
+    pub(crate) fn float(&self, scalar: Scalar) -> Result<FloatType<'ctx>> {
+        match scalar {
+            Scalar::F32 => Ok(self.context.f32_type()),
+            Scalar::F64 => Ok(self.context.f64_type()),
+            _ => internal(format!("{scalar} where a float must stand")),
+        }
+    }
+
+    /// The type of a value in registers.
+    pub(crate) fn value(&self, ty: Type) -> Result<BasicTypeEnum<'ctx>> {
+        match ty {
+            Type::Scalar(scalar) if scalar.is_float() => Ok(self.float(scalar)?.into()),
+            Type::Scalar(scalar) => Ok(self.int(scalar)?.into()),
+            Type::Ptr(_, space) => Ok(self.pointer(space).into()),
+        }
+    }
+
+    /// The type of a value in memory.
+    pub(crate) fn memory(&self, ty: Type) -> Result<BasicTypeEnum<'ctx>> {
+        if ty == Type::BOOL { Ok(self.context.i8_type().into()) } else { self.value(ty) }
+    }
+
+    /// The type of a device function: hidden parameters first, results as nothing, a value or a struct.
+    pub(crate) fn function(
+        &self,
+        hidden: &[BasicTypeEnum<'ctx>],
+        params: impl Iterator<Item = Type>,
+        results: &[Type],
+    ) -> Result<FunctionType<'ctx>> {
+        let mut all: Vec<_> = hidden.iter().map(|&ty| ty.into()).collect();
+        for param in params {
+            all.push(self.value(param)?.into());
+        }
+        Ok(match results {
+            [] => self.context.void_type().fn_type(&all, false),
+            [one] => self.value(*one)?.fn_type(&all, false),
+            many => {
+                let fields = many.iter().map(|&ty| self.value(ty)).collect::<Result<Vec<_>>>()?;
+                self.context.struct_type(&fields, false).fn_type(&all, false)
+            }
+        })
+    }
+}

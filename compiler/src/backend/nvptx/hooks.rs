@@ -1,0 +1,149 @@
+//! Special registers, shared and local memory, barriers and fences of PTX.
+
+use std::cell::RefCell;
+
+use inkwell::{
+    AddressSpace,
+    module::Linkage,
+    values::{BasicValueEnum, GlobalValue, IntValue, PointerValue},
+};
+
+use super::{SPACES, approximate};
+use crate::{
+    backend::{
+        llvm::{FunctionEmitter, Hooks, ModuleContext, Result, internal},
+        symbol,
+    },
+    ir::{FenceScope, LocalArrayId, MathFn, SharedId, SpecialRegister, Type},
+};
+
+/// What the module declares besides functions.
+pub(super) struct NvptxHooks<'ctx> {
+    shared: Vec<GlobalValue<'ctx>>,
+    dynamic: Option<GlobalValue<'ctx>>,
+    /// The arrays of the function that is being emitted, in its entry block.
+    local_arrays: RefCell<Vec<PointerValue<'ctx>>>,
+}
+
+impl<'ctx> NvptxHooks<'ctx> {
+    /// Declares the module's shared memory.
+    pub(super) fn new(cx: &ModuleContext<'_, 'ctx>) -> Result<Self> {
+        let space = Some(AddressSpace::from(SPACES.shared));
+        let mut shared = Vec::new();
+        for (id, array) in cx.ir.shared.iter() {
+            let element = cx.types.memory(Type::Scalar(array.elem))?;
+            let Ok(len) = u32::try_from(array.len) else { return internal("a shared array beyond 4 GiB") };
+            let ty = match element {
+                inkwell::types::BasicTypeEnum::FloatType(float) => float.array_type(len),
+                inkwell::types::BasicTypeEnum::IntType(int) => int.array_type(len),
+                other => return internal(format!("a shared array of {other}")),
+            };
+            let name = symbol(&format!("{}_shared{}", array.name, id.index()));
+            let global = cx.module.add_global(ty, space, &name);
+            global.set_linkage(Linkage::Internal);
+            global.set_initializer(&ty.get_undef());
+            global.set_alignment(array.align.max(1) as u32);
+            shared.push(global);
+        }
+        let dynamic = cx.ir.dynamic_shared.then(|| {
+            let global = cx.module.add_global(cx.types.context.i8_type().array_type(0), space, "weft_dynamic_shared");
+            global.set_linkage(Linkage::External);
+            global.set_alignment(cx.ir.dynamic_shared_align.max(1) as u32);
+            global
+        });
+        Ok(Self { shared, dynamic, local_arrays: RefCell::default() })
+    }
+
+    /// Makes room for the function's local arrays, at the present position, which is in its entry block.
+    pub(super) fn declare_local_arrays(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        let mut arrays = Vec::new();
+        for (_, array) in emitter.function.local_arrays.iter() {
+            let element = emitter.cx.types.memory(Type::Scalar(array.elem))?;
+            let len = emitter.cx.types.context.i64_type().const_int(array.len, false);
+            let place = emitter.builder.build_array_alloca(element, len, &array.name)?;
+            if let Some(alloca) = place.as_instruction() {
+                let set = alloca.set_alignment(array.align.max(1) as u32);
+                set.or_else(|error| internal(format!("an alignment of {}: {error}", array.align)))?;
+            }
+            arrays.push(place);
+        }
+        *self.local_arrays.borrow_mut() = arrays;
+        Ok(())
+    }
+}
+
+/// Calls an intrinsic that gives nothing.
+fn effect<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<()> {
+    let args: Vec<_> = args.iter().map(|&arg| arg.into()).collect();
+    emitter.builder.build_call(emitter.cx.intrinsic(name, &[])?, &args, "")?;
+    Ok(())
+}
+
+impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
+    fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
+        let axis = |kind: &str, axis: u8| match axis {
+            0..=2 => Ok(format!("{kind}.{}", ['x', 'y', 'z'][usize::from(axis)])),
+            _ => internal(format!("axis {axis} of a special register")),
+        };
+        let name = match register {
+            SpecialRegister::ThreadIdx(i) => axis("tid", i)?,
+            SpecialRegister::BlockIdx(i) => axis("ctaid", i)?,
+            SpecialRegister::BlockDim(i) => axis("ntid", i)?,
+            SpecialRegister::GridDim(i) => axis("nctaid", i)?,
+            SpecialRegister::LaneId => "laneid".to_owned(),
+            SpecialRegister::WarpSize => return Ok(emitter.cx.types.context.i32_type().const_int(32, false)),
+            SpecialRegister::DynamicSharedBytes => "dynamic_smem_size".to_owned(),
+        };
+        let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
+        match emitter.call(read, &[])? {
+            BasicValueEnum::IntValue(value) => Ok(value),
+            other => internal(format!("a special register gives {other}")),
+        }
+    }
+
+    fn shared_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>> {
+        let global = self.shared.get(array.index());
+        global.map_or_else(|| internal("a shared array that is not declared"), |global| Ok(global.as_pointer_value()))
+    }
+
+    fn dynamic_shared(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
+        let global = self.dynamic;
+        global.map_or_else(|| internal("dynamic shared memory is not declared"), |global| Ok(global.as_pointer_value()))
+    }
+
+    fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {
+        let place = self.local_arrays.borrow().get(array.index()).copied();
+        place.map_or_else(|| internal("a local array that is not declared"), Ok)
+    }
+
+    fn barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        let zero = emitter.cx.types.context.i32_type().const_zero();
+        effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
+    }
+
+    fn warp_barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>, mask: IntValue<'ctx>) -> Result<()> {
+        effect(emitter, "llvm.nvvm.bar.warp.sync", &[mask.into()])
+    }
+
+    fn fence(&self, emitter: &FunctionEmitter<'_, 'ctx>, scope: FenceScope) -> Result<()> {
+        let scope = match scope {
+            FenceScope::Block => "cta",
+            FenceScope::Device => "gl",
+            FenceScope::System => "sys",
+        };
+        effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
+    }
+
+    fn atomic_scope(&self) -> &'static str {
+        "device"
+    }
+
+    fn approximate(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        function: MathFn,
+        args: &[BasicValueEnum<'ctx>],
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        approximate::emit(emitter, function, args)
+    }
+}

@@ -1,0 +1,103 @@
+//! A kernel's signature and attributes, and how parameters become locals.
+
+#![expect(unsafe_code, reason = "LLVM's C interface, for the attribute `range`, which inkwell has not")]
+
+use inkwell::{
+    IntPredicate,
+    attributes::{Attribute, AttributeLoc},
+    context::AsContextRef,
+    llvm_sys::core::LLVMCreateConstantRangeAttribute,
+    values::{BasicValueEnum, FunctionValue},
+};
+
+use crate::{
+    backend::{
+        llvm::{FunctionEmitter, ModuleContext, Result, internal},
+        symbol,
+    },
+    ir::{self, FuncId, FunctionKind, StmtKind, Type},
+};
+
+/// LLVM's number of the calling convention `ptx_kernel`.
+const PTX_KERNEL: u32 = 71;
+
+/// Declares the kernel: slots in order, with what is known about them.
+pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function) -> Result<FunctionValue<'ctx>> {
+    let context = cx.types.context;
+    let mut params = Vec::new();
+    for &local in &kernel.params {
+        params.push(cx.types.memory(kernel.locals[local].ty)?.into());
+    }
+    let value = cx.module.add_function(&symbol(&kernel.name), context.void_type().fn_type(&params, false), None);
+    value.set_call_conventions(PTX_KERNEL);
+    cx.attribute(value, "nounwind");
+    for (index, &local) in kernel.params.iter().enumerate() {
+        let place = AttributeLoc::Param(index as u32);
+        let local = &kernel.locals[local];
+        match local.ty {
+            Type::Ptr(element, _) => {
+                let kind = Attribute::get_named_enum_kind_id("align");
+                value.add_attribute(place, context.create_enum_attribute(kind, element.align_bytes()));
+            }
+            Type::Scalar(scalar) if local.nonneg && scalar.is_signed_int() => {
+                let bits = scalar.size_bytes() as u32 * 8;
+                value.add_attribute(place, nonneg(cx, bits));
+            }
+            Type::Scalar(_) => {}
+        }
+    }
+    if let Some((threads, blocks)) = cx.options.launch_bounds {
+        cx.string_attribute(value, "nvvm.maxntid", &threads.to_string());
+        if let Some(blocks) = blocks {
+            cx.string_attribute(value, "nvvm.minctasm", &blocks.to_string());
+        }
+    }
+    Ok(value)
+}
+
+/// `range(iN 0, minimum)`: the signed values that are not negative.
+fn nonneg(cx: &ModuleContext<'_, '_>, bits: u32) -> Attribute {
+    let kind = Attribute::get_named_enum_kind_id("range");
+    let (low, high) = ([0_u64], [1_u64 << (bits - 1)]);
+    let context = cx.types.context.as_ctx_ref();
+    // SAFETY: the context is alive; both bounds have the one word that up to 64 bits take; LLVM copies them.
+    let range = unsafe { LLVMCreateConstantRangeAttribute(context, kind, bits, low.as_ptr(), high.as_ptr()) };
+    // SAFETY: `range` is the attribute just made.
+    unsafe { Attribute::new(range) }
+}
+
+/// Stores the arguments into the places of their locals.
+pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
+    let function = emitter.function;
+    for (index, &local) in function.params.iter().enumerate() {
+        let Some(value) = emitter.value.get_nth_param(index as u32) else {
+            return internal(format!("@{} has too few parameters", function.name));
+        };
+        value.set_name(&function.locals[local].name);
+        match value {
+            BasicValueEnum::IntValue(byte)
+                if function.kind == FunctionKind::Kernel && function.locals[local].ty == Type::BOOL =>
+            {
+                // A byte from the host: every value but 0 is true.
+                let zero = byte.get_type().const_zero();
+                let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
+                emitter.set_local(local, value.into())?;
+            }
+            other => emitter.set_local(local, other)?,
+        }
+    }
+    Ok(())
+}
+
+/// `true` if the function, or one that it calls, holds a barrier of the block or the warp.
+pub(super) fn reaches_barrier(module: &ir::Module, id: FuncId) -> bool {
+    let mut reaches = false;
+    ir::for_each_stmt(&module.functions[id].body, &mut |stmt| {
+        reaches |= match &stmt.kind {
+            StmtKind::Barrier | StmtKind::WarpBarrier(_) => true,
+            StmtKind::Call { func, .. } => reaches_barrier(module, *func),
+            _ => false,
+        };
+    });
+    reaches
+}

@@ -1,0 +1,114 @@
+//! NVIDIA GPUs: PTX text.
+//!
+//! A kernel has the calling convention `ptx_kernel` (71) and takes its slots in order. Attributes of LLVM carry launch
+//! bounds; `nvvm.annotations` do nothing in a module that was built and not read.
+
+mod approximate;
+mod hooks;
+mod kernel;
+#[cfg(test)]
+mod tests;
+
+use inkwell::{
+    OptimizationLevel,
+    module::FlagBehavior,
+    targets::{CodeModel, FileType, RelocMode},
+};
+use weft_artifact::{Artifact, CodeFormat};
+
+use super::{
+    Emitted, kernel_of, kernel_record,
+    llvm::{
+        AddressSpaces, DebugInfo, FunctionEmitter, Library, ModuleContext, Result, Types,
+        driver::{self, Job},
+        guard::{self, LeakyModule, Machine, MachineSpec},
+        internal,
+    },
+};
+use crate::{
+    ir::{FuncId, FunctionKind, Module},
+    request::Request,
+    target::Sm,
+};
+
+/// LLVM's address spaces. Local arrays are `alloca`s, which are generic until LLVM finds them out.
+const SPACES: AddressSpaces = AddressSpaces { global: 1, shared: 3, local: 0, generic: 0 };
+
+/// Flush denormals: how LLVM's attribute says it.
+const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sign");
+
+/// Emits a module as PTX for `sm_<number><suffix>`.
+pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str) -> Result<Emitted> {
+    let (kernel_id, kernel) = kernel_of(module)?;
+    let finished = guard::with_context(|context| {
+        let cpu = format!("sm_{number}{suffix}");
+        let isa = Sm::of_target(&request.target).map(|row| row.lowest_isa);
+        let features = isa.map(|(major, minor)| format!("+ptx{major}{minor}")).unwrap_or_default();
+        let level = if request.options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
+        let machine = Machine::new(&MachineSpec {
+            triple: "nvptx64-nvidia-cuda",
+            cpu: &cpu,
+            features: &features,
+            level,
+            reloc: RelocMode::Default,
+            model: CodeModel::Default,
+        })?;
+        let llvm_module = LeakyModule::new(context.create_module(&kernel.name));
+        machine.prepare(&llvm_module);
+        let library = if request.options.libdevice.is_some() { Library::Libdevice } else { Library::Libclc };
+        if request.options.fastmath && library == Library::Libdevice {
+            let on = context.i32_type().const_int(1, false);
+            llvm_module.add_basic_value_flag("nvvm-reflect-ftz", FlagBehavior::Override, on);
+        }
+        let debug = request.options.lineinfo.then(|| DebugInfo::new(&llvm_module, context, &module.sources));
+        let types = Types { context, spaces: SPACES };
+        let cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
+        build(&cx, kernel_id)?;
+        let job = Job {
+            passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
+            emit: &[FileType::Assembly],
+            keep_llvm: request.keep.llvm,
+            attributes: if request.options.fastmath { &[FLUSH] } else { &[] },
+        };
+        let finished = driver::finish(&cx, &machine, &job)?;
+        machine.dispose();
+        Ok(finished)
+    })?;
+    let Some(code) = finished.code.into_iter().next() else { return internal("LLVM emitted nothing") };
+    let name = request.function.ast.name.clone();
+    let artifact = Artifact {
+        format: CodeFormat::Ptx,
+        target: request.target.to_string(),
+        code,
+        kernels: vec![kernel_record(module, kernel, name, None)],
+    };
+    Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
+}
+
+/// Declares and fills every function, callees first.
+fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId) -> Result<()> {
+    let hooks = hooks::NvptxHooks::new(cx)?;
+    for (id, function) in cx.ir.functions.iter() {
+        let is_kernel = id == kernel_id;
+        if is_kernel != (function.kind == FunctionKind::Kernel) {
+            return internal(format!("@{} is a kernel, but not the module's", function.name));
+        }
+        let value = if is_kernel { kernel::declare(cx, function)? } else { cx.declare_device(id, &[])? };
+        if kernel::reaches_barrier(cx.ir, id) {
+            cx.attribute(value, "convergent");
+        }
+        if cx.options.fastmath {
+            cx.string_attribute(value, FLUSH.0, FLUSH.1);
+        }
+        if let Some(debug) = &cx.debug {
+            debug.enter(value, &function.name, &cx.ir.sources, function.span);
+        }
+        let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+        emitter.declare_locals()?;
+        hooks.declare_local_arrays(&emitter)?;
+        kernel::receive(&emitter)?;
+        emitter.emit_block(&function.body)?;
+        emitter.finish()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Small modules and requests for the back ends' tests, built by hand.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField};
+
+use crate::{
+    ir::{Builder, Function, FunctionKind, LocalId, Module, ParamSlot, Space, Type, verify},
+    request::{FunctionDef, Keep, Options, Request, Target},
+    source::{SourceFile, Span},
+    syntax::ast,
+};
+
+/// The span of everything that is built here.
+pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
+
+/// A request whose only parts that a back end reads are the target, the options and the kernel's name.
+pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
+    let ast = ast::Function {
+        name: name.to_owned(),
+        params: Vec::new(),
+        body: Vec::new(),
+        decorators: Vec::new(),
+        returns: None,
+        name_span: SPAN,
+        span: SPAN,
+    };
+    let function = FunctionDef {
+        ast,
+        source: Arc::new(SourceFile::new("kernel.py", "def kernel(): pass\n")),
+        globals: BTreeMap::new(),
+        defaults: BTreeMap::new(),
+        signatures: Vec::new(),
+        inline: false,
+    };
+    let keep = Keep { ir: true, llvm: true, asm: true };
+    Request { function: Arc::new(function), args: Vec::new(), target, options, keep }
+}
+
+/// Builds a module with one kernel.
+pub(crate) struct KernelBuilder {
+    /// Builds the kernel's body.
+    pub b: Builder,
+    /// What the kernel stands in.
+    pub module: Module,
+}
+
+impl KernelBuilder {
+    /// A kernel without parameters or statements.
+    pub(crate) fn new(name: &str) -> Self {
+        let mut module = Module::default();
+        module.sources.add(&Arc::new(SourceFile::new("kernel.py", "def kernel(): pass\n")));
+        Self { b: Builder::new(Function::new(name, FunctionKind::Kernel, SPAN)), module }
+    }
+
+    fn slot(&mut self, name: &str, ty: ArgType, local: Type, field: SlotField) -> LocalId {
+        let access = Access { reads: true, writes: true };
+        self.module.params.push(Param { name: name.to_owned(), ty, access });
+        let param = self.module.params.len() as u32 - 1;
+        let id = self.b.local(name, local);
+        self.b.function.params.push(id);
+        self.b.function.slots.push(ParamSlot { param, path: Vec::new(), field });
+        id
+    }
+
+    /// A scalar parameter.
+    pub(crate) fn scalar(&mut self, name: &str, scalar: Scalar) -> LocalId {
+        self.slot(name, ArgType::Scalar(scalar), Type::Scalar(scalar), SlotField::Value)
+    }
+
+    /// An array parameter, of which only the data pointer is live.
+    pub(crate) fn array(&mut self, name: &str, dtype: Scalar) -> LocalId {
+        let ty = ArrayType { dtype, ndim: 1, layout: Layout::C, readonly: false };
+        self.slot(name, ArgType::Array(ty), Type::Ptr(dtype, Space::Global), SlotField::Data)
+    }
+
+    /// The verified module.
+    pub(crate) fn finish(mut self) -> Module {
+        let kernel = self.module.functions.push(self.b.finish());
+        self.module.kernel = Some(kernel);
+        verify(&self.module).expect("the test builds a valid module");
+        self.module
+    }
+}
