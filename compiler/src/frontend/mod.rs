@@ -1,6 +1,27 @@
 //! From syntax to IR: names, types and Python's rules.
+//!
+//! [`lower`] walks a kernel's syntax tree once, typing and lowering at the same time (`lowerer.rs`). A statement is
+//! one file in `stmt/`, an expression one in `expr/`, what a call of a builtin means one in `builtins/`. Number types
+//! follow `promote.rs`; variables and joins `env.rs`.
 
-use crate::{diagnostic::Diagnostic, ir::Module, pipeline::Failure, request::Request, source::SourceMap};
+mod builtins;
+mod env;
+mod expr;
+mod function;
+mod lowerer;
+mod promote;
+mod stmt;
+mod suggest;
+mod ty;
+mod value;
+
+use crate::{
+    diagnostic::{Diagnostic, Severity},
+    ir::Module,
+    pipeline::Failure,
+    request::Request,
+    source::SourceMap,
+};
 
 /// What the front end hands to the passes.
 #[derive(Debug)]
@@ -18,6 +39,14 @@ pub struct Lowered {
 /// # Errors
 ///
 /// Every diagnostic found, if one is an error.
-pub fn lower(_request: &Request) -> Result<Lowered, Failure> {
-    Err(Failure { diagnostics: Vec::new(), sources: SourceMap::default() })
+pub fn lower(request: &Request) -> Result<Lowered, Failure> {
+    let mut lowerer = lowerer::Lowerer::default();
+    function::lower_kernel(&mut lowerer, request);
+    let lowerer::Lowerer { mut module, sources, mut diagnostics, .. } = lowerer;
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span);
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(Failure { diagnostics, sources });
+    }
+    module.sources = sources.clone();
+    Ok(Lowered { module, warnings: diagnostics, sources })
 }

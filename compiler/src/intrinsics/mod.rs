@@ -1,1 +1,160 @@
 //! One row per name that a kernel can call or read.
+//!
+//! A row is read by name resolution, typing (and its "closest overload" note), the reference page and a test that
+//! compiles every signature for both targets and looks for the mnemonic. A name that maps onto a lowering kind that
+//! exists needs nothing but its row. Paths are canonical: `weft.cuda.grid`, `math.sin`, `builtins.abs`.
+
+mod rows;
+
+pub use rows::ROWS;
+
+use weft_artifact::Scalar;
+
+use crate::ir::{AtomicOp, FenceScope, MathFn, SpecialRegister};
+
+/// One name.
+#[derive(Debug)]
+pub struct Intrinsic {
+    /// Canonical dotted path.
+    pub path: &'static str,
+    /// What it takes and gives; one entry an overload. An attribute has one without arguments.
+    pub signatures: &'static [Signature],
+    /// How it becomes IR.
+    pub lowering: Lowering,
+    /// The lowest SM that has it, as `70`.
+    pub min_sm: u32,
+    /// What the PTX of every signature contains; empty where nothing is certain.
+    pub ptx: &'static str,
+    /// One or two sentences for the reference.
+    pub doc: &'static str,
+}
+
+/// One overload.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature {
+    /// Arguments.
+    pub args: &'static [Arg],
+    /// The result.
+    pub returns: Returns,
+}
+
+/// An argument of an overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// A number of a type.
+    Scalar(Scalar),
+    /// A one-dimensional array; more dimensions take a tuple of indices.
+    Array(Scalar),
+    /// An index into the array before it: an integer, or a tuple of them.
+    Index,
+    /// An integer that is known when the kernel is compiled; the value is for the test of the row.
+    Const(i64),
+    /// A scalar type.
+    DType(Scalar),
+}
+
+/// What an overload gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// Nothing.
+    Nothing,
+    /// A number.
+    Scalar(Scalar),
+    /// A tuple of numbers.
+    Tuple(&'static [Scalar]),
+    /// A one-dimensional array.
+    Array(Scalar),
+}
+
+/// How a row becomes IR: a small closed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lowering {
+    /// An attribute: a special register.
+    Register(SpecialRegister),
+    /// A pure function of floats; other numbers are converted to `float64`.
+    Math(MathFn),
+    /// The block's barrier.
+    Barrier,
+    /// A warp's barrier.
+    WarpBarrier,
+    /// A memory fence.
+    Fence(FenceScope),
+    /// A read-modify-write of an array element.
+    Atomic(AtomicOp),
+    /// Code of its own in `frontend/builtins`.
+    Custom(Custom),
+}
+
+/// Names with code of their own in `frontend/builtins`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the function of its name")]
+pub enum Custom {
+    Grid,
+    GridSize,
+    SharedArray,
+    LocalArray,
+    Abs,
+    Bool,
+    Complex,
+    Degrees,
+    Float,
+    Frexp,
+    Int,
+    Len,
+    Max,
+    Min,
+    Modf,
+    Pow,
+    Radians,
+    Range,
+    Round,
+}
+
+/// Modules and objects that have members but are no value.
+const MODULES: &[&str] = &[
+    "builtins",
+    "math",
+    "numpy",
+    "weft",
+    "weft.cuda",
+    "weft.cuda.atomic",
+    "weft.cuda.blockDim",
+    "weft.cuda.blockIdx",
+    "weft.cuda.gridDim",
+    "weft.cuda.local",
+    "weft.cuda.shared",
+    "weft.cuda.threadIdx",
+    "weft.cuda.types",
+    "weft.types",
+];
+
+/// The row of a path.
+pub fn lookup(path: &str) -> Option<&'static Intrinsic> {
+    ROWS.iter().find(|row| row.path == path)
+}
+
+/// Whether a path is a row or a module.
+pub fn is_known(path: &str) -> bool {
+    MODULES.contains(&path) || lookup(path).is_some()
+}
+
+/// The value of a constant such as `math.pi`.
+pub fn constant(path: &str) -> Option<f64> {
+    Some(match path {
+        "math.pi" | "numpy.pi" => std::f64::consts::PI,
+        "math.e" | "numpy.e" => std::f64::consts::E,
+        "math.tau" => std::f64::consts::TAU,
+        "math.inf" | "numpy.inf" => f64::INFINITY,
+        "math.nan" | "numpy.nan" => f64::NAN,
+        _ => return None,
+    })
+}
+
+/// The names of a module's members, for "did you mean".
+pub fn members(module: &str) -> impl Iterator<Item = &'static str> {
+    let prefix = format!("{module}.");
+    let modules = MODULES.iter().copied();
+    let constants = ["math.pi", "math.e", "math.tau", "math.inf", "math.nan", "numpy.pi", "numpy.inf", "numpy.nan"];
+    let all = ROWS.iter().map(|row| row.path).chain(modules).chain(constants);
+    all.filter_map(move |path| path.strip_prefix(prefix.as_str()).filter(|name| !name.contains('.')))
+}

@@ -1,0 +1,234 @@
+//! `cuda.grid`, `cuda.gridsize`, and the arrays that a kernel makes: `cuda.shared.array`, `cuda.local.array`.
+
+use weft_artifact::{Layout, Scalar};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::Args,
+        lowerer::FnLowerer,
+        ty::{ArrayTy, shown_path},
+        value::{ArrayValue, Atom, Value},
+    },
+    intrinsics::Intrinsic,
+    ir::{BinaryOp, ExprId, ExprKind, LocalArray, SharedArray, Space, SpecialRegister, Type},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// `cuda.grid(n)` or `cuda.gridsize(n)`.
+    pub(super) fn grid(&mut self, row: &Intrinsic, size: bool, args: Args, span: Span) -> Value {
+        let Some([dims]) = self.exactly(row, args, span) else { return Value::Poison };
+        let dims = match dims {
+            Value::Int(dims @ 1..=3) => dims as u8,
+            Value::Int(other) => {
+                let message = format!("`{}` takes 1, 2 or 3 dimensions, not {other}", shown_path(row.path));
+                return self.error(Code::NoMatchingOverload, span, message);
+            }
+            other => {
+                let diagnostic = Diagnostic::error(
+                    Code::NotConstant,
+                    span,
+                    format!("the number of dimensions must be known when the kernel is compiled, not {}", other.ty()),
+                )
+                .help(format!("write `{}(1)`, `(2)` or `(3)`", shown_path(row.path)));
+                return self.report(diagnostic);
+            }
+        };
+        let mut items: Vec<Value> = (0..dims)
+            .map(|axis| {
+                let expr = if size { self.grid_size(axis, span) } else { self.grid_index(axis, span) };
+                Value::Scalar(expr, Scalar::I64)
+            })
+            .collect();
+        if dims == 1 { items.pop().unwrap_or(Value::Poison) } else { Value::Tuple(items) }
+    }
+
+    fn wide(&mut self, register: SpecialRegister, span: Span) -> ExprId {
+        let value = self.b.special(register, span);
+        self.b.convert(value, Type::I64, span)
+    }
+
+    fn grid_index(&mut self, axis: u8, span: Span) -> ExprId {
+        let block = self.wide(SpecialRegister::BlockIdx(axis), span);
+        let size = self.wide(SpecialRegister::BlockDim(axis), span);
+        let thread = self.wide(SpecialRegister::ThreadIdx(axis), span);
+        let base = self.b.binary(BinaryOp::Mul, block, size, span);
+        self.b.binary(BinaryOp::Add, base, thread, span)
+    }
+
+    fn grid_size(&mut self, axis: u8, span: Span) -> ExprId {
+        let size = self.wide(SpecialRegister::BlockDim(axis), span);
+        let blocks = self.wide(SpecialRegister::GridDim(axis), span);
+        self.b.binary(BinaryOp::Mul, size, blocks, span)
+    }
+
+    /// `array(shape, dtype, alignment=None)` in shared or local memory.
+    pub(super) fn make_array(&mut self, row: &Intrinsic, shared: bool, args: Args, span: Span) -> Value {
+        let hint = self.hint.take().unwrap_or_else(|| if shared { "shared".to_owned() } else { "local".to_owned() });
+        let Some([shape, dtype, alignment]) = self.array_args(row, args, span) else { return Value::Poison };
+        let Some(shape) = shape else {
+            let message = format!("`{}` needs a shape", shown_path(row.path));
+            return self.error(Code::ArgumentCount, span, message);
+        };
+        let dtype = match dtype {
+            Some(Value::DType(scalar)) => scalar,
+            Some(Value::Str(name)) if Scalar::from_name(&name).is_some() => {
+                Scalar::from_name(&name).unwrap_or(Scalar::F32)
+            }
+            Some(other) => {
+                let message =
+                    format!("`{}` takes a scalar type as its dtype, not {}", shown_path(row.path), other.ty());
+                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message)
+                    .help("write a type such as `weft.float32` or `np.float32`");
+                return self.report(diagnostic);
+            }
+            None => {
+                let message = format!("`{}` needs a dtype", shown_path(row.path));
+                return self.error(Code::ArgumentCount, span, message);
+            }
+        };
+        let Some(shape) = self.known_shape(row, shape, span) else { return Value::Poison };
+        let align = match alignment {
+            None | Some(Value::None) => dtype.align_bytes().max(if shared { 16 } else { 1 }),
+            Some(Value::Int(align)) if align > 0 && align % 8 == 0 && (align as u64).is_power_of_two() => {
+                (align as u64).max(dtype.align_bytes())
+            }
+            Some(_) => {
+                return self.error(
+                    Code::NoMatchingOverload,
+                    span,
+                    "the alignment must be a constant power of two and a multiple of 8 bytes",
+                );
+            }
+        };
+        if shared && shape == [0] {
+            return self.dynamic_shared(dtype, align, span);
+        }
+        if let Some(bad) = shape.iter().find(|extent| **extent <= 0) {
+            let what = if shared { "; only a one-dimensional shape 0 is dynamic shared memory" } else { "" };
+            let message = format!("an extent of {bad} is no size of an array{what}");
+            return self.error(Code::NoMatchingOverload, span, message);
+        }
+        let parts = if dtype.is_complex() { 2 } else { 1 };
+        let len = shape.iter().map(|extent| *extent as u64).product::<u64>() * parts;
+        let elem = dtype.part();
+        let space = if shared { Space::Shared } else { Space::Local };
+        let ty = ArrayTy { dtype, ndim: shape.len(), layout: Layout::C, readonly: false, space };
+        let kind = if shared {
+            let at = self.at(span);
+            let declared = SharedArray { name: hint, elem, len, align, span: at };
+            let key = (self.name.clone(), at);
+            let id = match self.cx.shared_sites.get(&key) {
+                Some(id) => {
+                    self.cx.module.shared[*id] = declared;
+                    *id
+                }
+                None => {
+                    let id = self.cx.module.shared.push(declared);
+                    self.cx.shared_sites.insert(key, id);
+                    id
+                }
+            };
+            ExprKind::SharedBase(id)
+        } else {
+            let id = self.b.function.local_arrays.push(LocalArray { name: hint, elem, len, align, span });
+            ExprKind::LocalBase(id)
+        };
+        let data = self.b.expr(kind, ty.pointer(), span);
+        let data = Atom::Local(self.b.temp(data, span));
+        let shape = shape.into_iter().map(Atom::Int).collect();
+        Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
+    }
+
+    /// Shape, dtype and alignment, by position or name.
+    fn array_args(&mut self, row: &Intrinsic, args: Args, span: Span) -> Option<[Option<Value>; 3]> {
+        let mut out = [None, None, None];
+        if args.positional.len() > 3 {
+            let message = format!("`{}` takes shape, dtype and alignment", shown_path(row.path));
+            self.error(Code::ArgumentCount, span, message);
+            return None;
+        }
+        for (slot, (value, _)) in out.iter_mut().zip(args.positional) {
+            *slot = Some(value);
+        }
+        for (name, value, at) in args.keywords {
+            let index = ["shape", "dtype", "alignment"].iter().position(|known| *known == name);
+            match index.and_then(|index| out.get_mut(index)) {
+                Some(slot) if slot.is_none() => *slot = Some(value),
+                Some(_) => {
+                    let message = format!("`{}` gets `{name}` twice", shown_path(row.path));
+                    self.error(Code::ArgumentCount, at, message);
+                    return None;
+                }
+                None => {
+                    let message = format!("`{}` has no parameter `{name}`", shown_path(row.path));
+                    self.error(Code::ArgumentCount, at, message);
+                    return None;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// The extents of a shape that is known when the kernel is compiled.
+    fn known_shape(&mut self, row: &Intrinsic, shape: Value, span: Span) -> Option<Vec<i64>> {
+        let items = match shape {
+            Value::Tuple(items) => items,
+            one => vec![one],
+        };
+        let mut out = Vec::new();
+        for item in items {
+            let known = match &item {
+                Value::Int(known) => i64::try_from(*known).ok(),
+                Value::Scalar(expr, scalar) if scalar.is_int() => self.constant_int(*expr),
+                _ => None,
+            };
+            match known {
+                Some(known) => out.push(known),
+                None => {
+                    if !item.ty().is_poison() {
+                        let diagnostic = Diagnostic::error(
+                            Code::NotConstant,
+                            span,
+                            format!(
+                                "the shape of `{}` must be known when the kernel is compiled",
+                                shown_path(row.path)
+                            ),
+                        )
+                        .label(format!("this extent is a run-time {}", item.ty()))
+                        .help(
+                            "use a literal, a global or closure int, or shape 0 with the size given at launch \
+                             (`kernel[grid, block, stream, shared_bytes]`)",
+                        );
+                        self.report(diagnostic);
+                    }
+                    return None;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn constant_int(&self, expr: ExprId) -> Option<i64> {
+        match &self.b.function.exprs[expr].kind {
+            ExprKind::Const(crate::ir::Const::Int(value)) => i64::try_from(*value).ok(),
+            ExprKind::Convert(inner) => self.constant_int(*inner),
+            _ => None,
+        }
+    }
+
+    /// The launch's dynamic shared memory as a one-dimensional array; all such arrays start at the same address.
+    fn dynamic_shared(&mut self, dtype: Scalar, align: u64, span: Span) -> Value {
+        self.cx.module.dynamic_shared = true;
+        self.cx.module.dynamic_shared_align = self.cx.module.dynamic_shared_align.max(align);
+        let ty = ArrayTy { dtype, ndim: 1, layout: Layout::C, readonly: false, space: Space::Shared };
+        let data = self.b.expr(ExprKind::DynamicShared, ty.pointer(), span);
+        let data = Atom::Local(self.b.temp(data, span));
+        let bytes = self.wide(SpecialRegister::DynamicSharedBytes, span);
+        let size = self.b.i64(dtype.size_bytes() as i64, span);
+        let extent = self.b.binary(BinaryOp::DivNonneg, bytes, size, span);
+        let extent = self.nonneg_atom(extent, span);
+        Value::Array(ArrayValue { ty, data, shape: vec![extent], strides: Vec::new() })
+    }
+}

@@ -1,0 +1,132 @@
+//! Casts: `float32(x)`, `int(x)`, `float(x)`, `bool(x)`, `complex(x, y)`.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::Args,
+        function::count,
+        lowerer::{FnLowerer, Truth},
+        value::Value,
+    },
+    intrinsics::Intrinsic,
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// A type called on a number.
+    pub(in crate::frontend) fn cast(&mut self, to: Scalar, args: Args, span: Span) -> Value {
+        let given = args.positional.len() + args.keywords.len();
+        let mut values = args.positional.into_iter().map(|(value, _)| value);
+        let (Some(value), true) = (values.next(), given == 1) else {
+            let message = format!("`{to}` takes {}, not {given}", count(1, "argument"));
+            return self.error(Code::ArgumentCount, span, message);
+        };
+        if to == Scalar::Bool {
+            return self.truth_value(value, span);
+        }
+        let ty = value.ty();
+        if to.is_complex() {
+            return match self.complex(&value, to, span) {
+                Some((real, imag)) => Value::Complex(real, imag, to),
+                None => self.cannot_cast(to, &ty, span),
+            };
+        }
+        match self.number(&value, to, span) {
+            // A cast of a literal to its own type keeps its value known: it can be a shape.
+            Some(_) if to == Scalar::I64 && matches!(value, Value::Int(_)) => value,
+            Some(expr) => Value::Scalar(expr, to),
+            None => self.cannot_cast(to, &ty, span),
+        }
+    }
+
+    fn cannot_cast(&mut self, to: Scalar, from: &crate::frontend::ty::Ty, span: Span) -> Value {
+        if from.is_poison() {
+            return Value::Poison;
+        }
+        let mut diagnostic =
+            Diagnostic::error(Code::NoMatchingOverload, span, format!("{from} cannot be converted to {to}"));
+        if from.scalar().is_some_and(Scalar::is_complex) {
+            diagnostic = diagnostic.help("take `.real`, `.imag` or `abs(…)`");
+        }
+        self.report(diagnostic)
+    }
+
+    pub(super) fn to_bool(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        self.truth_value(value, span)
+    }
+
+    fn truth_value(&mut self, value: Value, span: Span) -> Value {
+        match self.truth(value, span) {
+            Truth::Known(known) => Value::Bool(known),
+            Truth::Expr(expr) => Value::Scalar(expr, Scalar::Bool),
+            Truth::Poison => Value::Poison,
+        }
+    }
+
+    pub(super) fn to_int(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match value.ty().scalar() {
+            Some(scalar) if scalar.is_int() => value,
+            Some(scalar) if scalar.is_float() || scalar == Scalar::Bool => {
+                self.number(&value, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
+            }
+            _ => self.no_overload(row, &[value.ty()], span),
+        }
+    }
+
+    pub(super) fn to_float(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match value.ty().scalar() {
+            Some(scalar) if scalar.is_float() => value,
+            Some(scalar) if !scalar.is_complex() => {
+                self.number(&value, Scalar::F64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::F64))
+            }
+            // `float("inf")` and the like are constants.
+            None => match &value {
+                Value::Str(text) => match text.trim().trim_start_matches('+').to_lowercase().as_str() {
+                    "inf" | "infinity" => Value::Scalar(self.b.float(Scalar::F64, f64::INFINITY, span), Scalar::F64),
+                    "-inf" | "-infinity" => {
+                        Value::Scalar(self.b.float(Scalar::F64, f64::NEG_INFINITY, span), Scalar::F64)
+                    }
+                    "nan" => Value::Scalar(self.b.float(Scalar::F64, f64::NAN, span), Scalar::F64),
+                    _ => self.no_overload(row, &[value.ty()], span),
+                },
+                other => {
+                    let ty = other.ty();
+                    self.no_overload(row, &[ty], span)
+                }
+            },
+            Some(_) => self.no_overload(row, &[value.ty()], span),
+        }
+    }
+
+    pub(super) fn to_complex(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        let Some(scalars) = types.iter().map(super::super::ty::Ty::scalar).collect::<Option<Vec<Scalar>>>() else {
+            return self.no_overload(row, &types, span);
+        };
+        let single = scalars.iter().all(|scalar| matches!(scalar, Scalar::F32 | Scalar::C64));
+        let ty = if single && !scalars.is_empty() { Scalar::C64 } else { Scalar::C128 };
+        match values.as_slice() {
+            [value] => match self.complex(value, ty, span) {
+                Some((real, imag)) => Value::Complex(real, imag, ty),
+                None => self.no_overload(row, &types, span),
+            },
+            [real, imag] => match (self.number(real, ty.part(), span), self.number(imag, ty.part(), span)) {
+                (Some(real), Some(imag)) => Value::Complex(real, imag, ty),
+                _ => self.no_overload(row, &types, span),
+            },
+            _ => {
+                let message = format!("`complex` takes 1 or 2 arguments, not {}", values.len());
+                self.error(Code::ArgumentCount, span, message)
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What a call of a row of the intrinsic table becomes.
+
+mod arrays;
+mod cast;
+mod numbers;
+
+use weft_artifact::Scalar;
+
+use super::{
+    expr::Args,
+    function::count,
+    lowerer::FnLowerer,
+    promote,
+    ty::{Ty, shown_path},
+    value::Value,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
+    ir::{AtomicOp, ExprId, MathFn, StmtKind as Ir, Type},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn intrinsic(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        match row.lowering {
+            Lowering::Register(_) => {
+                let message = format!("`{}` is a value, not a function", shown_path(row.path));
+                self.error(Code::NotCallable, span, message)
+            }
+            Lowering::Math(function) => self.math(row, function, args, span),
+            Lowering::Barrier => self.effect(row, args, Ir::Barrier, span),
+            Lowering::Fence(scope) => self.effect(row, args, Ir::Fence(scope), span),
+            Lowering::WarpBarrier => self.syncwarp(row, args, span),
+            Lowering::Atomic(op) => self.atomic(row, op, args, span),
+            Lowering::Custom(custom) => self.custom(row, custom, args, span),
+        }
+    }
+
+    fn custom(&mut self, row: &'static Intrinsic, custom: Custom, args: Args, span: Span) -> Value {
+        match custom {
+            Custom::Grid => self.grid(row, false, args, span),
+            Custom::GridSize => self.grid(row, true, args, span),
+            Custom::SharedArray => self.make_array(row, true, args, span),
+            Custom::LocalArray => self.make_array(row, false, args, span),
+            Custom::Abs => self.abs(row, args, span),
+            Custom::Bool => self.to_bool(row, args, span),
+            Custom::Complex => self.to_complex(row, args, span),
+            Custom::Degrees => self.scaled(row, 180.0 / std::f64::consts::PI, args, span),
+            Custom::Radians => self.scaled(row, std::f64::consts::PI / 180.0, args, span),
+            Custom::Float => self.to_float(row, args, span),
+            Custom::Int => self.to_int(row, args, span),
+            Custom::Frexp => self.frexp(row, args, span),
+            Custom::Modf => self.modf(row, args, span),
+            Custom::Len => self.len(row, args, span),
+            Custom::Max => self.extremum(row, true, args, span),
+            Custom::Min => self.extremum(row, false, args, span),
+            Custom::Pow => {
+                let Some([a, b]) = self.exactly(row, args, span) else { return Value::Poison };
+                self.binary(crate::syntax::ast::BinOp::Pow, a, b, span)
+            }
+            Custom::Round => self.round(row, args, span),
+            Custom::Range => {
+                let diagnostic =
+                    Diagnostic::error(Code::UnsupportedExpression, span, "`range` stands only in a `for` statement")
+                        .help("write `for i in range(…):`");
+                self.report(diagnostic)
+            }
+        }
+    }
+
+    /// The arguments, by position only and exactly `N`.
+    pub(super) fn exactly<const N: usize>(&mut self, row: &Intrinsic, args: Args, span: Span) -> Option<[Value; N]> {
+        self.no_keywords(row, &args)?;
+        let given = args.positional.len();
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        match <[Value; N]>::try_from(values) {
+            Ok(values) => Some(values),
+            Err(_) => {
+                let message = format!("`{}` takes {}, not {given}", shown_path(row.path), count(N, "argument"));
+                self.error(Code::ArgumentCount, span, message);
+                None
+            }
+        }
+    }
+
+    /// Reports keyword arguments where there are none.
+    pub(super) fn no_keywords(&mut self, row: &Intrinsic, args: &Args) -> Option<()> {
+        if let Some((name, _, span)) = args.keywords.first() {
+            let message = format!("`{}` has no parameter `{name}`", shown_path(row.path));
+            self.error(Code::ArgumentCount, *span, message);
+            return None;
+        }
+        Some(())
+    }
+
+    fn effect(&mut self, row: &Intrinsic, args: Args, stmt: Ir, span: Span) -> Value {
+        let Some([]) = self.exactly(row, args, span) else { return Value::Poison };
+        self.stmt(stmt, span);
+        Value::None
+    }
+
+    fn syncwarp(&mut self, row: &Intrinsic, mut args: Args, span: Span) -> Value {
+        if args.positional.is_empty() {
+            if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "mask") {
+                let (_, value, at) = args.keywords.remove(index);
+                args.positional.push((value, at));
+            }
+        }
+        let mask = if args.positional.is_empty() {
+            self.no_keywords(row, &args);
+            Value::Int(0xFFFF_FFFF)
+        } else {
+            let Some([mask]) = self.exactly(row, args, span) else { return Value::Poison };
+            mask
+        };
+        match mask.ty().scalar() {
+            Some(scalar) if promote::is_integral(scalar) => {
+                let Some(mask) = self.number(&mask, Scalar::I32, span) else { return Value::Poison };
+                self.stmt(Ir::WarpBarrier(mask), span);
+                Value::None
+            }
+            _ => self.no_overload(row, &[mask.ty()], span),
+        }
+    }
+
+    /// A function of floats, by the overload that fits best.
+    fn math(&mut self, row: &'static Intrinsic, function: MathFn, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        let Some((exprs, returns)) = self.overload(row, &values, span) else { return Value::Poison };
+        let scalar = match returns {
+            Returns::Scalar(scalar) => scalar,
+            Returns::Nothing | Returns::Tuple(_) | Returns::Array(_) => return Value::Poison,
+        };
+        let mut exprs = exprs;
+        // `pow` of a float32 and an int: the exponent becomes a float32.
+        if function == MathFn::Pow
+            && let Some(exponent) = exprs.get_mut(1)
+        {
+            *exponent = self.b.convert(*exponent, Type::Scalar(scalar), span);
+        }
+        Value::Scalar(self.b.math(function, exprs, Type::Scalar(scalar), span), scalar)
+    }
+
+    /// The arguments converted to the overload that fits best, and what it returns.
+    pub(super) fn overload(
+        &mut self,
+        row: &'static Intrinsic,
+        values: &[Value],
+        span: Span,
+    ) -> Option<(Vec<ExprId>, Returns)> {
+        let types: Vec<Ty> = values.iter().map(Value::ty).collect();
+        let arity = row.signatures.first().map_or(0, |sig| sig.args.len());
+        if row.signatures.iter().all(|sig| sig.args.len() != values.len()) {
+            let message =
+                format!("`{}` takes {}, not {}", shown_path(row.path), count(arity, "argument"), values.len());
+            self.error(Code::ArgumentCount, span, message);
+            return None;
+        }
+        let best = row
+            .signatures
+            .iter()
+            .filter_map(|sig| cost(sig, &types).map(|cost| (cost, sig)))
+            .min_by_key(|(cost, _)| *cost);
+        let Some((_, sig)) = best else {
+            self.no_overload(row, &types, span);
+            return None;
+        };
+        let mut exprs = Vec::new();
+        for (value, arg) in values.iter().zip(sig.args) {
+            let Arg::Scalar(scalar) = arg else { continue };
+            exprs.push(self.number(value, *scalar, span)?);
+        }
+        Some((exprs, sig.returns))
+    }
+
+    /// No overload takes these types: the overloads that there are.
+    pub(super) fn no_overload(&mut self, row: &Intrinsic, types: &[Ty], span: Span) -> Value {
+        if types.iter().any(Ty::is_poison) {
+            return Value::Poison;
+        }
+        let given: Vec<String> = types.iter().map(ToString::to_string).collect();
+        let name = shown_path(row.path);
+        let mut diagnostic = Diagnostic::error(
+            Code::NoMatchingOverload,
+            span,
+            format!("no overload of `{name}` takes ({})", given.join(", ")),
+        );
+        let closest = row.signatures.iter().max_by_key(|sig| {
+            let fitting = sig.args.iter().zip(types).filter(|(arg, ty)| arg_cost(**arg, ty).is_some()).count();
+            (fitting, sig.args.len() == types.len())
+        });
+        if let Some(sig) = closest {
+            diagnostic = diagnostic.note(format!("the closest is {name}({})", shown_args(sig)));
+        }
+        if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && matches!(row.lowering, Lowering::Math(_)) {
+            diagnostic = diagnostic.help("kernels compute on elements: index the array");
+        } else if types.iter().any(|ty| ty.scalar().is_some_and(Scalar::is_complex)) {
+            diagnostic = diagnostic.note("functions of `math` take real numbers");
+        }
+        self.report(diagnostic)
+    }
+
+    /// `array[index] op= value` as one step.
+    fn atomic(&mut self, row: &'static Intrinsic, op: AtomicOp, args: Args, span: Span) -> Value {
+        let Some([array, index, operand]) = self.exactly(row, args, span) else { return Value::Poison };
+        let types = [array.ty(), index.ty(), operand.ty()];
+        let Value::Array(array) = array else { return self.no_overload(row, &types, span) };
+        let dtype = array.ty.dtype;
+        let known = row.signatures.iter().any(|sig| sig.args.first() == Some(&Arg::Array(dtype)));
+        if !known || operand.ty().scalar().is_none_or(Scalar::is_complex) {
+            return self.no_overload(row, &types, span);
+        }
+        if array.ty.readonly {
+            let message = format!("{} is read-only", Ty::Array(array.ty));
+            return self.error(Code::ReadonlyArray, span, message);
+        }
+        // As in Numba, an atomic's index may be a float and is truncated.
+        let index = match index.ty().scalar() {
+            Some(scalar) if scalar.is_float() => {
+                self.number(&index, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
+            }
+            _ => index,
+        };
+        let Some(indices) = self.index_values(index, span) else { return Value::Poison };
+        let Some(pointer) = self.element(&array, &indices, span) else { return Value::Poison };
+        let Some(value) = self.number(&operand, dtype, span) else { return Value::Poison };
+        let result = self.b.local("t", Type::Scalar(dtype));
+        self.stmt(Ir::Atomic { result: Some(result), op, pointer, value, compare: None }, span);
+        Value::Scalar(self.b.read(result, span), dtype)
+    }
+
+    fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match value {
+            Value::Tuple(items) => Value::Int(items.len() as i128),
+            Value::Str(text) => Value::Int(text.chars().count() as i128),
+            Value::Array(array) if array.ty.ndim > 0 => match array.shape.first().copied() {
+                Some(super::value::Atom::Int(known)) => Value::Int(i128::from(known)),
+                Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
+                None => Value::Poison,
+            },
+            other => self.no_overload(row, &[other.ty()], span),
+        }
+    }
+}
+
+/// How far argument types are from an overload; `None` if they do not fit.
+fn cost(sig: &Signature, types: &[Ty]) -> Option<u32> {
+    if sig.args.len() != types.len() {
+        return None;
+    }
+    sig.args.iter().zip(types).map(|(arg, ty)| arg_cost(*arg, ty)).sum()
+}
+
+fn arg_cost(arg: Arg, ty: &Ty) -> Option<u32> {
+    let Arg::Scalar(to) = arg else { return None };
+    let from = ty.scalar()?;
+    if from == to {
+        return Some(0);
+    }
+    Some(match (from, to) {
+        (from, _) if from.is_complex() => return None,
+        (Scalar::F32, Scalar::F64) => 2,
+        (Scalar::F64, Scalar::F32) => return None,
+        (from, to) if from.is_float() && to.is_int() => return None,
+        // Integers compute as float64; the int32 of `ldexp` and `pow` takes any integer.
+        (_, Scalar::F64) => 3,
+        (_, Scalar::F32) => return None,
+        (_, _) => 1,
+    })
+}
+
+/// An overload's arguments as Numba writes types.
+fn shown_args(sig: &Signature) -> String {
+    let shown: Vec<String> = sig
+        .args
+        .iter()
+        .map(|arg| match arg {
+            Arg::Scalar(scalar) => scalar.to_string(),
+            Arg::Array(scalar) => format!("array({scalar})"),
+            Arg::Index => "index".to_owned(),
+            Arg::Const(_) => "constant".to_owned(),
+            Arg::DType(_) => "dtype".to_owned(),
+        })
+        .collect();
+    shown.join(", ")
+}

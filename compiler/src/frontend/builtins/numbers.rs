@@ -1,0 +1,207 @@
+//! `abs`, `min`, `max`, `round`, and the functions of `math` that are no single function of the hardware or library.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::Code,
+    frontend::{expr::Args, function::count, lowerer::FnLowerer, promote, ty::shown_path, value::Value},
+    intrinsics::Intrinsic,
+    ir::{BinaryOp, CompareOp, ExprId, MathFn, Type, UnaryOp},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// `abs(x)` and `math.fabs(x)`, which gives a float.
+    pub(super) fn abs(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        if row.path == "math.fabs" {
+            let Some((exprs, _)) = self.overload(row, std::slice::from_ref(&value), span) else {
+                return Value::Poison;
+            };
+            let Some(expr) = exprs.into_iter().next() else { return Value::Poison };
+            let scalar = self.b.ty(expr).scalar().unwrap_or(Scalar::F64);
+            return Value::Scalar(self.b.unary(UnaryOp::Abs, expr, span), scalar);
+        }
+        match value {
+            Value::Complex(real, imag, ty) => {
+                let part = ty.part();
+                let modulus = self.b.math(MathFn::Hypot, vec![real, imag], Type::Scalar(part), span);
+                Value::Scalar(modulus, part)
+            }
+            Value::Int(known) => Value::Int(known.abs()),
+            value => match value.ty().scalar() {
+                Some(scalar) => {
+                    let ty = if scalar.is_float() { scalar } else { promote::arith(scalar, scalar) };
+                    let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
+                    let expr = if ty.is_unsigned_int() { expr } else { self.b.unary(UnaryOp::Abs, expr, span) };
+                    Value::Scalar(expr, ty)
+                }
+                None => self.no_overload(row, &[value.ty()], span),
+            },
+        }
+    }
+
+    /// `min(a, b, …)`, `max(a, b, …)`, or of one tuple.
+    pub(super) fn extremum(&mut self, row: &Intrinsic, largest: bool, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let mut values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        if let [Value::Tuple(items)] = values.as_slice() {
+            values = items.clone();
+        } else if values.len() < 2 {
+            let message = format!(
+                "`{}` takes two numbers or more, or a tuple, not {}",
+                shown_path(row.path),
+                count(values.len(), "argument")
+            );
+            return self.error(Code::ArgumentCount, span, message);
+        }
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        let scalars: Option<Vec<Scalar>> =
+            types.iter().map(|ty| ty.scalar().filter(|scalar| !scalar.is_complex())).collect();
+        let Some(scalars) = scalars else { return self.no_overload(row, &types, span) };
+        if let Some(known) = values
+            .iter()
+            .map(|value| if let Value::Int(known) = value { Some(*known) } else { None })
+            .collect::<Option<Vec<i128>>>()
+            .and_then(|known| if largest { known.into_iter().max() } else { known.into_iter().min() })
+        {
+            return Value::Int(known);
+        }
+        let Some(ty) = Self::unified(&scalars) else {
+            return self.error(Code::ArgumentCount, span, "an empty tuple has no extreme value");
+        };
+        let op = if largest { BinaryOp::Max } else { BinaryOp::Min };
+        let mut result: Option<ExprId> = None;
+        for value in values {
+            let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
+            result = Some(match result {
+                None => expr,
+                Some(before) => self.extreme_of_two(op, before, expr, ty, span),
+            });
+        }
+        result.map_or(Value::Poison, |expr| Value::Scalar(expr, ty))
+    }
+
+    fn extreme_of_two(&mut self, op: BinaryOp, a: ExprId, b: ExprId, ty: Scalar, span: Span) -> ExprId {
+        if ty != Scalar::Bool {
+            return self.b.binary(op, a, b, span);
+        }
+        // Of bools, the smaller is `and`, the larger `or`.
+        let op = if op == BinaryOp::Min { BinaryOp::And } else { BinaryOp::Or };
+        self.b.binary(op, a, b, span)
+    }
+
+    /// `round(x)` and `round(x, ndigits)`.
+    pub(super) fn round(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        if let [value] = values.as_slice()
+            && value.ty().scalar().is_some_and(promote::is_integral)
+        {
+            return value.clone();
+        }
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        let (value, digits) = match values.as_slice() {
+            [value] => (value, None),
+            [value, digits] if digits.ty().scalar().is_some_and(promote::is_integral) => (value, Some(digits)),
+            _ => return self.no_overload(row, &types, span),
+        };
+        let Some(ty) = value.ty().scalar().filter(|scalar| !scalar.is_complex()) else {
+            return self.no_overload(row, &types, span);
+        };
+        let ty = if ty.is_float() { ty } else { Scalar::F64 };
+        let Some(expr) = self.number(value, ty, span) else { return Value::Poison };
+        let float = Type::Scalar(ty);
+        let Some(digits) = digits else {
+            let rounded = self.b.math(MathFn::RoundEven, vec![expr], float, span);
+            return Value::Scalar(self.b.convert(rounded, Type::I64, span), Scalar::I64);
+        };
+        // As Numba: scale, round, scale back; a value that overflows when scaled has no decimals to round.
+        let Some(digits) = self.number(digits, Scalar::I64, span) else { return Value::Poison };
+        let value = self.b.temp(expr, span);
+        let digits = self.b.temp(digits, span);
+        let (now, zero) = (self.b.read(digits, span), self.b.i64(0, span));
+        let negative = self.b.compare(CompareOp::Lt, now, zero, span);
+        let negative = self.b.temp(negative, span);
+        let ten = self.b.float(ty, 10.0, span);
+        let size = self.b.read(digits, span);
+        let size = self.b.unary(UnaryOp::Abs, size, span);
+        let size = self.b.convert(size, float, span);
+        let power = self.b.math(MathFn::Pow, vec![ten, size], float, span);
+        let power = self.b.temp(power, span);
+        let scale = |this: &mut Self, x: ExprId, y: ExprId, up: bool| {
+            let (power_a, power_b) = (this.b.read(power, span), this.b.read(power, span));
+            let product = this.b.binary(BinaryOp::Mul, x, power_a, span);
+            let quotient = this.b.binary(BinaryOp::Div, y, power_b, span);
+            let negative = this.b.read(negative, span);
+            if up {
+                this.b.select(negative, quotient, product, span)
+            } else {
+                this.b.select(negative, product, quotient, span)
+            }
+        };
+        let (x, y) = (self.b.read(value, span), self.b.read(value, span));
+        let scaled = scale(self, x, y, true);
+        let scaled = self.b.temp(scaled, span);
+        let read = self.b.read(scaled, span);
+        let rounded = self.b.math(MathFn::RoundEven, vec![read], float, span);
+        let rounded = self.b.temp(rounded, span);
+        let (x, y) = (self.b.read(rounded, span), self.b.read(rounded, span));
+        let back = scale(self, x, y, false);
+        let read = self.b.read(scaled, span);
+        let finite = self.b.math(MathFn::Isfinite, vec![read], Type::BOOL, span);
+        let plain = self.b.read(value, span);
+        Value::Scalar(self.b.select(finite, back, plain, span), ty)
+    }
+
+    /// `math.degrees` and `math.radians`: times a constant.
+    pub(super) fn scaled(&mut self, row: &'static Intrinsic, factor: f64, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        let Some((exprs, _)) = self.overload(row, &[value], span) else { return Value::Poison };
+        let Some(expr) = exprs.into_iter().next() else { return Value::Poison };
+        let ty = self.b.ty(expr).scalar().unwrap_or(Scalar::F64);
+        let factor = self.b.float(ty, factor, span);
+        Value::Scalar(self.b.binary(BinaryOp::Mul, expr, factor, span), ty)
+    }
+
+    /// `math.frexp(x)`: mantissa and exponent.
+    pub(super) fn frexp(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let Some((value, ty)) = self.one_float(row, args, span) else { return Value::Poison };
+        let (a, b) = (self.b.read(value, span), self.b.read(value, span));
+        let mantissa = self.b.math(MathFn::FrexpMantissa, vec![a], Type::Scalar(ty), span);
+        let exponent = self.b.math(MathFn::FrexpExponent, vec![b], Type::I32, span);
+        Value::Tuple(vec![Value::Scalar(mantissa, ty), Value::Scalar(exponent, Scalar::I32)])
+    }
+
+    /// `math.modf(x)`: fraction and integer part, both with the sign of x; the fraction of an infinity is zero.
+    pub(super) fn modf(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let Some((value, ty)) = self.one_float(row, args, span) else { return Value::Poison };
+        let float = Type::Scalar(ty);
+        let read = self.b.read(value, span);
+        let whole = self.b.math(MathFn::Trunc, vec![read], float, span);
+        let whole = self.b.temp(whole, span);
+        let (x, w) = (self.b.read(value, span), self.b.read(whole, span));
+        let fraction = self.b.binary(BinaryOp::Sub, x, w, span);
+        let read = self.b.read(value, span);
+        let infinite = self.b.math(MathFn::Isinf, vec![read], Type::BOOL, span);
+        let zero = self.b.float(ty, 0.0, span);
+        let fraction = self.b.select(infinite, zero, fraction, span);
+        let sign = self.b.read(value, span);
+        let fraction = self.b.math(MathFn::Copysign, vec![fraction, sign], float, span);
+        let whole = self.b.read(whole, span);
+        Value::Tuple(vec![Value::Scalar(fraction, ty), Value::Scalar(whole, ty)])
+    }
+
+    /// The one argument of a function of floats, in a local.
+    fn one_float(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Option<(crate::ir::LocalId, Scalar)> {
+        let [value] = self.exactly(row, args, span)?;
+        let (exprs, _) = self.overload(row, &[value], span)?;
+        let expr = exprs.into_iter().next()?;
+        let ty = self.b.ty(expr).scalar()?;
+        Some((self.b.temp(expr, span), ty))
+    }
+}

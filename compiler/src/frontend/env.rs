@@ -1,0 +1,176 @@
+//! The variables of a function: their types at a point of the program, and the locals that hold them.
+//!
+//! A variable has one set of locals for each type that it takes. Where paths meet, the types are joined, and each path
+//! converts its variables to the joined types before it arrives.
+
+use std::collections::BTreeMap;
+
+use super::{lowerer::FnLowerer, promote, ty::Ty, value::Value};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{LocalId, StmtKind},
+    source::Span,
+};
+
+/// A variable at a point of the program.
+#[derive(Clone, Debug)]
+pub(super) struct Var {
+    pub(super) ty: Ty,
+    /// Where it got this type.
+    pub(super) span: Span,
+    /// No path, or not every path, to here assigns it.
+    pub(super) maybe_undefined: bool,
+}
+
+/// All variables at a point of the program; `None` where the point cannot be reached.
+pub(super) type Env = Option<BTreeMap<String, Var>>;
+
+/// The environment where several paths meet.
+pub(super) fn join(envs: &[&Env]) -> Env {
+    let mut reached = envs.iter().filter_map(|env| env.as_ref());
+    let mut out = reached.next()?.clone();
+    for env in reached {
+        for (name, var) in env {
+            if let Some(known) = out.get_mut(name) {
+                known.maybe_undefined |= var.maybe_undefined;
+                if known.ty != var.ty {
+                    known.ty = promote::join(&known.ty, known.span, &var.ty, var.span);
+                }
+            } else {
+                out.insert(name.clone(), Var { maybe_undefined: true, ..var.clone() });
+            }
+        }
+        for (name, var) in &mut out {
+            if !env.contains_key(name) {
+                var.maybe_undefined = true;
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Whether two environments give every variable the same type.
+pub(super) fn same(a: &Env, b: &Env) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|((name, x), (other, y))| {
+                    name == other && x.ty == y.ty && x.maybe_undefined == y.maybe_undefined
+                })
+        }
+        _ => false,
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The locals that hold a variable of a type.
+    pub(super) fn storage(&mut self, name: &str, ty: &Ty) -> Vec<LocalId> {
+        let parts = ty.parts();
+        if parts.is_empty() {
+            return Vec::new();
+        }
+        let key = (name.to_owned(), format!("{ty} {parts:?}"));
+        if let Some(locals) = self.slots.get(&key) {
+            return locals.clone();
+        }
+        let locals: Vec<LocalId> =
+            parts.into_iter().map(|(suffix, part)| self.b.local(format!("{name}{suffix}"), part)).collect();
+        self.slots.insert(key, locals.clone());
+        locals
+    }
+
+    /// Gives a variable a value.
+    pub(super) fn assign_var(&mut self, name: &str, value: Value, span: Span) {
+        let ty = value.ty();
+        let locals = self.storage(name, &ty);
+        self.store_parts(&locals, value, span);
+        if let Some(env) = &mut self.env {
+            env.insert(name.to_owned(), Var { ty, span, maybe_undefined: false });
+        }
+    }
+
+    /// Assigns a value's run-time parts to locals.
+    pub(super) fn store_parts(&mut self, locals: &[LocalId], value: Value, span: Span) {
+        let parts = self.flatten(value, span);
+        for (local, part) in locals.iter().zip(parts) {
+            self.b.assign(*local, part, span);
+        }
+    }
+
+    /// A variable's value now.
+    pub(super) fn read_var(&mut self, name: &str, var: &Var, span: Span) -> Value {
+        if let Ty::Conflict(conflict) = &var.ty {
+            let diagnostic = Diagnostic::error(
+                Code::CannotJoin,
+                span,
+                format!("`{name}` is {} on one path and {} on another", conflict.first, conflict.second),
+            )
+            .label("used here, where the paths have met")
+            .also(conflict.first_span, format!("`{name}` is {} here", conflict.first))
+            .also(conflict.second_span, format!("`{name}` is {} here", conflict.second))
+            .help("use two variables, or give both paths a value of one type");
+            return self.report(diagnostic);
+        }
+        let locals = self.storage(name, &var.ty);
+        if var.maybe_undefined {
+            self.zeroed.extend(locals.iter().copied());
+        }
+        self.rebuild(&var.ty, &mut locals.into_iter(), span)
+    }
+
+    /// Converts the variables to the types that they have in `target`, before a jump to where paths meet.
+    pub(super) fn convert_env(&mut self, target: &Env, span: Span) {
+        let (Some(from), Some(target)) = (self.env.clone(), target) else { return };
+        for (name, to) in target {
+            let Some(var) = from.get(name) else { continue };
+            if var.ty == to.ty || to.ty.parts().is_empty() {
+                continue;
+            }
+            if matches!(var.ty, Ty::Conflict(_) | Ty::Poison) {
+                continue;
+            }
+            let locals = self.storage(name, &var.ty);
+            let value = self.rebuild(&var.ty, &mut locals.into_iter(), span);
+            if let Some(value) = self.try_convert(value, &to.ty, span) {
+                let locals = self.storage(name, &to.ty);
+                self.store_parts(&locals, value, span);
+            }
+        }
+    }
+
+    /// Lowers what `arm` does in a block of its own, from the environment `env`; gives the block's statements, which
+    /// do not yet convert to a joined environment, and the environment at its end.
+    pub(super) fn in_block(&mut self, env: Env, arm: impl FnOnce(&mut Self)) -> Env {
+        self.b.open();
+        self.env = env;
+        arm(self);
+        self.env.take()
+    }
+
+    /// Closes the block that `in_block` opened, after converting to the joined environment.
+    pub(super) fn close_arm(&mut self, env: Env, joined: &Env, span: Span) -> crate::ir::Block {
+        self.env = env;
+        self.convert_env(joined, span);
+        self.b.close()
+    }
+
+    /// Statements at the start of the function that give maybe-undefined variables a defined value: zero.
+    pub(super) fn zero_maybe_undefined(&mut self, span: Span) -> crate::ir::Block {
+        self.b.open();
+        for local in std::mem::take(&mut self.zeroed) {
+            let Some(declared) = self.b.function.locals.get(local) else { continue };
+            let Some(scalar) = declared.ty.scalar() else { continue };
+            if self.b.function.params.contains(&local) {
+                continue;
+            }
+            let zero = match scalar {
+                weft_artifact::Scalar::Bool => self.b.bool(false, span),
+                float if float.is_float() => self.b.float(float, 0.0, span),
+                int => self.b.int(int, 0, span),
+            };
+            self.b.stmt(StmtKind::Assign(local, zero), span);
+        }
+        self.b.close()
+    }
+}

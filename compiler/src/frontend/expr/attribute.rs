@@ -1,0 +1,166 @@
+//! Attributes: of modules, arrays and numbers.
+
+use weft_artifact::{Layout, Scalar};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        lowerer::FnLowerer,
+        suggest,
+        ty::{ArrayTy, Ty, shown_path},
+        value::{ArrayValue, Value},
+    },
+    intrinsics::{self, Lowering},
+    ir::BinaryOp,
+    request::Captured,
+    source::Span,
+    syntax::ast::Expr,
+};
+
+/// Attributes of arrays, for "did you mean".
+const ARRAY_ATTRIBUTES: [&str; 9] = ["shape", "size", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "real"];
+
+impl FnLowerer<'_> {
+    pub(super) fn attribute(&mut self, value: &Expr, attr: &str, span: Span) -> Value {
+        let value = self.expr(value);
+        self.attribute_of(value, attr, span)
+    }
+
+    pub(super) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
+        match value {
+            Value::Poison => Value::Poison,
+            Value::Known(path) => self.known_attribute(&path, attr, span),
+            Value::Module(name, captured) => {
+                if let Captured::Module(_, members) = captured.as_ref()
+                    && let Some(member) = members.get(attr)
+                {
+                    return self.captured(member, &format!("{name}.{attr}"), span);
+                }
+                self.error(Code::NoSuchAttribute, span, format!("`{name}` has no attribute `{attr}`"))
+            }
+            Value::Array(array) => self.array_attribute(array, attr, span),
+            Value::Complex(real, imag, ty) => match attr {
+                "real" => Value::Scalar(real, ty.part()),
+                "imag" => Value::Scalar(imag, ty.part()),
+                _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
+            },
+            number if number.ty().scalar().is_some() => {
+                let ty = number.ty().scalar().unwrap_or(Scalar::I64);
+                match attr {
+                    "real" => number,
+                    "imag" => {
+                        let zero = Value::Int(0);
+                        self.number(&zero, ty, span).map_or(Value::Poison, |zero| Value::Scalar(zero, ty))
+                    }
+                    _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
+                }
+            }
+            other => self.no_attribute(&other.ty(), attr, &[], span),
+        }
+    }
+
+    fn known_attribute(&mut self, path: &str, attr: &str, span: Span) -> Value {
+        let full = format!("{path}.{attr}");
+        if let Some(value) = self.resolve_known(&full, span) {
+            return value;
+        }
+        let shown = shown_path(path).to_owned();
+        let mut diagnostic =
+            Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
+        if let Some(near) = suggest::nearest(attr, intrinsics::members(path)) {
+            diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
+        }
+        self.report(diagnostic)
+    }
+
+    /// The value of a known path: a register's content, a constant, a type, or the name itself.
+    pub(in crate::frontend) fn resolve_known(&mut self, path: &str, span: Span) -> Option<Value> {
+        if let Some(constant) = intrinsics::constant(path) {
+            return Some(Value::Scalar(self.b.float(Scalar::F64, constant, span), Scalar::F64));
+        }
+        if let Some(row) = intrinsics::lookup(path) {
+            if let Lowering::Register(register) = row.lowering {
+                return Some(Value::Scalar(self.b.special(register, span), Scalar::I32));
+            }
+            return Some(Value::Known(path.to_owned()));
+        }
+        match super::name::known(path) {
+            Value::Known(path) => intrinsics::is_known(&path).then_some(Value::Known(path)),
+            other => Some(other),
+        }
+    }
+
+    fn array_attribute(&mut self, array: ArrayValue, attr: &str, span: Span) -> Value {
+        match attr {
+            "shape" => {
+                let items = array.shape.iter().map(|extent| self.extent(*extent, span)).collect();
+                Value::Tuple(items)
+            }
+            "strides" => {
+                let items = (0..array.ty.ndim)
+                    .map(|dim| {
+                        let stride = self.stride(&array, dim, span);
+                        self.extent(stride, span)
+                    })
+                    .collect();
+                Value::Tuple(items)
+            }
+            "ndim" => Value::Int(array.ty.ndim as i128),
+            "itemsize" => Value::Int(i128::from(array.ty.dtype.size_bytes())),
+            "dtype" => Value::DType(array.ty.dtype),
+            "size" => self.product(&array, 1, span),
+            "nbytes" => self.product(&array, array.ty.dtype.size_bytes() as i64, span),
+            "T" => self.transposed(&array, span),
+            _ => self.no_attribute(&Ty::Array(array.ty), attr, &ARRAY_ATTRIBUTES, span),
+        }
+    }
+
+    fn extent(&mut self, atom: crate::frontend::value::Atom, span: Span) -> Value {
+        match atom {
+            crate::frontend::value::Atom::Int(known) => Value::Int(i128::from(known)),
+            crate::frontend::value::Atom::Local(_) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
+        }
+    }
+
+    /// The product of the extents, times a factor.
+    fn product(&mut self, array: &ArrayValue, factor: i64, span: Span) -> Value {
+        let mut product = (factor != 1).then(|| self.b.i64(factor, span));
+        for extent in array.shape.clone() {
+            let extent = self.use_atom(extent, span);
+            product = Some(match product {
+                None => extent,
+                Some(before) => self.b.binary(BinaryOp::Mul, before, extent, span),
+            });
+        }
+        match product {
+            None => Value::Int(1),
+            Some(product) => Value::Scalar(product, Scalar::I64),
+        }
+    }
+
+    /// `a.T`: a view with the dimensions reversed.
+    fn transposed(&mut self, array: &ArrayValue, span: Span) -> Value {
+        let layout = match array.ty.layout {
+            Layout::C if array.ty.ndim > 1 => Layout::F,
+            Layout::F => Layout::C,
+            other => other,
+        };
+        let mut strides = if layout == Layout::Any { array.strides.clone() } else { Vec::new() };
+        strides.reverse();
+        let _ = span;
+        Value::Array(ArrayValue {
+            ty: ArrayTy { layout, ..array.ty },
+            data: array.data,
+            shape: array.shape.iter().rev().copied().collect(),
+            strides,
+        })
+    }
+
+    fn no_attribute(&mut self, ty: &Ty, attr: &str, candidates: &[&str], span: Span) -> Value {
+        let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, format!("{ty} has no attribute `{attr}`"));
+        if let Some(near) = suggest::nearest(attr, candidates.iter().copied()) {
+            diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
+        }
+        self.report(diagnostic)
+    }
+}

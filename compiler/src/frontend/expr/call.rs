@@ -1,0 +1,300 @@
+//! Calls: of device functions, types, and the rows of the intrinsic table.
+
+use std::sync::Arc;
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        function::count,
+        lowerer::FnLowerer,
+        ty::{Ty, shown_path},
+        value::Value,
+    },
+    intrinsics,
+    ir::StmtKind as Ir,
+    request::{FunctionDef, Signature},
+    source::Span,
+    syntax::ast::{Constant, Expr, ExprKind, ParamKind, UnaryOp},
+};
+
+/// Evaluated arguments of a call.
+#[derive(Debug)]
+pub(in crate::frontend) struct Args {
+    /// By position, with their places.
+    pub(in crate::frontend) positional: Vec<(Value, Span)>,
+    /// By name.
+    pub(in crate::frontend) keywords: Vec<(String, Value, Span)>,
+}
+
+impl FnLowerer<'_> {
+    pub(super) fn call(
+        &mut self,
+        func: &Expr,
+        args: &[Expr],
+        keywords: &[(Option<String>, Expr)],
+        span: Span,
+    ) -> Value {
+        let hint = self.hint.take();
+        let callee = if let ExprKind::Attribute { value, attr } = &func.kind {
+            let object = self.expr(value);
+            if let Value::Complex(real, imag, ty) = object {
+                if attr == "conjugate" && args.is_empty() {
+                    let imag = self.b.unary(crate::ir::UnaryOp::Neg, imag, span);
+                    return Value::Complex(real, imag, ty);
+                }
+                self.attribute_of(Value::Complex(real, imag, ty), attr, func.span)
+            } else {
+                self.attribute_of(object, attr, func.span)
+            }
+        } else {
+            self.expr(func)
+        };
+        let Some(args) = self.args(args, keywords) else { return Value::Poison };
+        if args.positional.iter().any(|(value, _)| value.ty().is_poison())
+            || args.keywords.iter().any(|(_, value, _)| value.ty().is_poison())
+        {
+            return Value::Poison;
+        }
+        match callee {
+            Value::Poison => Value::Poison,
+            Value::Function(def) => self.call_function(&def, args, span),
+            Value::DType(scalar) => self.cast(scalar, args, span),
+            Value::Known(path) => match intrinsics::lookup(&path) {
+                Some(row) => {
+                    self.hint = hint;
+                    let value = self.intrinsic(row, args, span);
+                    self.hint = None;
+                    value
+                }
+                None => {
+                    let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
+                    self.error(Code::NotCallable, func.span, message)
+                }
+            },
+            other => {
+                let message = format!("{} cannot be called", other.ty());
+                self.error(Code::NotCallable, func.span, message)
+            }
+        }
+    }
+
+    /// Evaluates arguments in order, each complete before the next one's effects.
+    fn args(&mut self, args: &[Expr], keywords: &[(Option<String>, Expr)]) -> Option<Args> {
+        let mut out = Args { positional: Vec::new(), keywords: Vec::new() };
+        let all = args.iter().chain(keywords.iter().map(|(_, value)| value));
+        let effects: Vec<bool> = all.map(super::has_effect).collect();
+        let later = |index: usize| effects.iter().skip(index + 1).any(|effect| *effect);
+        for (index, arg) in args.iter().enumerate() {
+            let (inner, starred) = match &arg.kind {
+                ExprKind::Starred(inner) => (inner.as_ref(), true),
+                _ => (arg, false),
+            };
+            let value = self.expr(inner);
+            let value = if later(index) { self.settle(value, arg.span) } else { value };
+            match value {
+                Value::Tuple(items) if starred => {
+                    out.positional.extend(items.into_iter().map(|item| (item, arg.span)));
+                }
+                other if starred => {
+                    let message = format!("`*` unpacks tuples, not {}", other.ty());
+                    self.error(Code::UnsupportedExpression, arg.span, message);
+                    return None;
+                }
+                value => out.positional.push((value, arg.span)),
+            }
+        }
+        for (index, (name, value)) in keywords.iter().enumerate() {
+            let Some(name) = name else {
+                self.error(Code::UnsupportedExpression, value.span, "a kernel cannot unpack with `**`");
+                return None;
+            };
+            let span = value.span;
+            let value = self.expr(value);
+            let value = if later(args.len() + index) { self.settle(value, span) } else { value };
+            out.keywords.push((name.clone(), value, span));
+        }
+        Some(out)
+    }
+
+    fn call_function(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Value {
+        let Some(values) = self.bind(def, args, span) else { return Value::Poison };
+        let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
+        let types: Vec<Ty> = values.iter().map(|value| value.ty().widened()).collect();
+        if types.iter().any(Ty::is_poison) {
+            return Value::Poison;
+        }
+        let compiled = self.device_function(def, &types, span);
+        for diagnostic in compiled.errors {
+            if !self.cx.diagnostics.contains(&diagnostic) {
+                self.cx.diagnostics.push(diagnostic);
+            }
+        }
+        let Some(func) = compiled.func else { return Value::Poison };
+        let mut parts = Vec::new();
+        for (value, ty) in values.into_iter().zip(&types) {
+            if let Some(value) = self.try_convert(value, ty, span) {
+                parts.extend(self.flatten(value, span));
+            }
+        }
+        let results: Vec<_> = compiled.returns.parts().into_iter().map(|(_, ty)| self.b.local("t", ty)).collect();
+        self.stmt(Ir::Call { results: results.clone(), func, args: parts }, span);
+        self.rebuild(&compiled.returns, &mut results.into_iter(), span)
+    }
+
+    /// One value a parameter: by position, by name, or the default.
+    fn bind(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Option<Vec<Value>> {
+        let params = &def.ast.params;
+        let name = &def.ast.name;
+        let wrong = |this: &mut Self, message: String| {
+            let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+            let diagnostic = Diagnostic::error(Code::ArgumentCount, span, message)
+                .note(format!("`{name}` takes ({})", names.join(", ")));
+            this.report(diagnostic);
+        };
+        if let Some(param) =
+            params.iter().find(|param| matches!(param.kind, ParamKind::VarArgs | ParamKind::VarKeywords))
+        {
+            wrong(self, format!("`{name}` has `*{}`, which device functions cannot have", param.name));
+            return None;
+        }
+        let mut slots: Vec<Option<Value>> = params.iter().map(|_| None).collect();
+        let positional = params.iter().filter(|param| param.kind != ParamKind::KeywordOnly).count();
+        if args.positional.len() > positional {
+            wrong(
+                self,
+                format!("`{name}` takes {} but {} given", count(positional, "argument"), were(args.positional.len())),
+            );
+            return None;
+        }
+        for (slot, (value, _)) in slots.iter_mut().zip(args.positional) {
+            *slot = Some(value);
+        }
+        for (keyword, value, _) in args.keywords {
+            match params.iter().position(|param| param.name == keyword && param.kind != ParamKind::PositionalOnly) {
+                Some(index) => {
+                    if slots.get(index).is_some_and(Option::is_some) {
+                        wrong(self, format!("`{name}` gets `{keyword}` twice"));
+                        return None;
+                    }
+                    if let Some(slot) = slots.get_mut(index) {
+                        *slot = Some(value);
+                    }
+                }
+                None => {
+                    wrong(self, format!("`{name}` has no parameter `{keyword}`"));
+                    return None;
+                }
+            }
+        }
+        let mut out = Vec::new();
+        for (slot, param) in slots.into_iter().zip(params) {
+            let value = match slot {
+                Some(value) => value,
+                None => match (def.defaults.get(&param.name), &param.default) {
+                    (Some(captured), _) => self.captured(captured, &param.name, span),
+                    (None, Some(default)) => match self.literal_default(default, span) {
+                        Some(value) => value,
+                        None => {
+                            wrong(self, format!("the default of `{}` is no constant", param.name));
+                            return None;
+                        }
+                    },
+                    (None, None) => {
+                        wrong(self, format!("`{name}` needs a value for `{}`", param.name));
+                        return None;
+                    }
+                },
+            };
+            out.push(value);
+        }
+        Some(out)
+    }
+
+    fn literal_default(&mut self, default: &Expr, span: Span) -> Option<Value> {
+        Some(match &default.kind {
+            ExprKind::Constant(Constant::Int(value)) => Value::Int(*value),
+            ExprKind::Constant(Constant::Bool(value)) => Value::Bool(*value),
+            ExprKind::Constant(Constant::None) => Value::None,
+            ExprKind::Constant(Constant::Float(value)) => {
+                Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64)
+            }
+            ExprKind::Unary { op: UnaryOp::Minus, operand } => match &operand.kind {
+                ExprKind::Constant(Constant::Int(value)) => Value::Int(-value),
+                ExprKind::Constant(Constant::Float(value)) => {
+                    Value::Scalar(self.b.float(Scalar::F64, -value, span), Scalar::F64)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Converts arguments to a declared signature, if the function has some: the exact one, else the first that fits.
+    fn convert_to_signature(&mut self, def: &Arc<FunctionDef>, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
+        if def.signatures.is_empty() {
+            return Some(values);
+        }
+        let fits = |sig: &&Signature, exact: bool| {
+            sig.args.len() == values.len()
+                && sig.args.iter().zip(&values).all(|(arg, value)| accepts(&Ty::of_arg(arg), &value.ty(), exact))
+        };
+        let chosen = def
+            .signatures
+            .iter()
+            .find(|sig| fits(sig, true))
+            .or_else(|| def.signatures.iter().find(|sig| fits(sig, false)));
+        let Some(chosen) = chosen else {
+            let given: Vec<String> = values.iter().map(|value| value.ty().to_string()).collect();
+            let mut diagnostic = Diagnostic::error(
+                Code::NoMatchingOverload,
+                span,
+                format!("no signature of `{}` takes ({})", def.ast.name, given.join(", ")),
+            );
+            for sig in &def.signatures {
+                let args: Vec<String> = sig.args.iter().map(ToString::to_string).collect();
+                diagnostic = diagnostic.note(format!("it is declared for ({})", args.join(", ")));
+            }
+            self.report(diagnostic);
+            return None;
+        };
+        let mut out = Vec::new();
+        for (value, arg) in values.into_iter().zip(&chosen.args) {
+            let to = match (&value, Ty::of_arg(arg)) {
+                // A declared array says nothing of the address space.
+                (Value::Array(array), Ty::Array(mut to)) => {
+                    to.space = array.ty.space;
+                    Ty::Array(to)
+                }
+                (_, to) => to,
+            };
+            out.push(self.try_convert(value, &to, span)?);
+        }
+        Some(out)
+    }
+}
+
+/// Whether a declared parameter type takes a value: numbers convert, arrays may be more special than declared.
+fn accepts(to: &Ty, from: &Ty, exact: bool) -> bool {
+    match (to, from) {
+        (Ty::Scalar(to), from) => {
+            from.scalar().is_some_and(|from| if exact { from == *to } else { to.is_complex() || !from.is_complex() })
+        }
+        (Ty::Array(to), Ty::Array(from)) => {
+            to.dtype == from.dtype
+                && to.ndim == from.ndim
+                && (to.layout == from.layout || (!exact && to.layout == weft_artifact::Layout::Any))
+                && (!from.readonly || to.readonly)
+        }
+        (Ty::Tuple(to), Ty::Tuple(from)) => {
+            to.len() == from.len() && to.iter().zip(from).all(|(to, from)| accepts(to, from, exact))
+        }
+        _ => false,
+    }
+}
+
+/// `1 was`, `3 were`.
+fn were(n: usize) -> String {
+    if n == 1 { "1 was".to_owned() } else { format!("{n} were") }
+}

@@ -1,0 +1,230 @@
+//! Comparisons, chained or not: `a < b <= c` evaluates `b` once and stops at the first false one.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{lowerer::FnLowerer, promote, value::Value},
+    ir::{BinaryOp, CompareOp, ExprId, Type},
+    source::Span,
+    syntax::ast::{CmpOp, Expr},
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn compare_chain(&mut self, left: &Expr, rest: &[(CmpOp, Expr)], span: Span) -> Value {
+        let first = self.expr(left);
+        if let [(op, right)] = rest {
+            let first = if super::has_effect(right) { self.settle(first, left.span) } else { first };
+            let right = self.expr(right);
+            return self.compare(*op, first, right, span);
+        }
+        let first = self.settle(first, left.span);
+        self.compare_links(first, rest, span)
+    }
+
+    /// `left op0 c0 and c0 op1 c1 …`, each operand evaluated once.
+    fn compare_links(&mut self, left: Value, rest: &[(CmpOp, Expr)], span: Span) -> Value {
+        let Some(((op, right), more)) = rest.split_first() else { return Value::Bool(true) };
+        let right_value = self.expr(right);
+        let right_value = self.settle(right_value, right.span);
+        let again = self.reread(&right_value, right.span);
+        let first = self.compare(*op, left, again, span);
+        if more.is_empty() {
+            return first;
+        }
+        self.and_then(first, span, |this| this.compare_links(right_value, more, span))
+    }
+
+    pub(in crate::frontend) fn compare(&mut self, op: CmpOp, left: Value, right: Value, span: Span) -> Value {
+        if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
+            return Value::Poison;
+        }
+        if matches!(op, CmpOp::In | CmpOp::NotIn) {
+            return self.contains(op, &left, &right, span);
+        }
+        if let Some(known) = known(op, &left, &right) {
+            return Value::Bool(known);
+        }
+        if let (Value::Tuple(a), Value::Tuple(b), CmpOp::Eq | CmpOp::NotEq) = (&left, &right, op) {
+            return self.compare_tuples(op, a.clone(), b.clone(), span);
+        }
+        let types = left.ty().scalar().zip(right.ty().scalar());
+        let Some((a, b)) = types else {
+            let message = format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty());
+            return self.error(Code::BadOperand, span, message);
+        };
+        let ir = match op {
+            CmpOp::Eq | CmpOp::Is => CompareOp::Eq,
+            CmpOp::NotEq | CmpOp::IsNot => CompareOp::Ne,
+            CmpOp::Lt => CompareOp::Lt,
+            CmpOp::LtE => CompareOp::Le,
+            CmpOp::Gt => CompareOp::Gt,
+            CmpOp::GtE | CmpOp::In | CmpOp::NotIn => CompareOp::Ge,
+        };
+        if a.is_complex() || b.is_complex() {
+            return self.compare_complex(op, ir, &left, &right, promote::arith(a, b), span);
+        }
+        if let Some(expr) = self.compare_mixed(ir, &left, a, &right, b, span) {
+            return Value::Scalar(expr, Scalar::Bool);
+        }
+        let ty = promote::arith(a, b);
+        let (Some(x), Some(y)) = (self.number(&left, ty, span), self.number(&right, ty, span)) else {
+            return Value::Poison;
+        };
+        Value::Scalar(self.b.compare(ir, x, y, span), Scalar::Bool)
+    }
+
+    /// `int64` beside `uint64`: exact, where Numba compares as float64. A known int that fits the other type is not
+    /// mixed at all.
+    fn compare_mixed(
+        &mut self,
+        op: CompareOp,
+        left: &Value,
+        a: Scalar,
+        right: &Value,
+        b: Scalar,
+        span: Span,
+    ) -> Option<ExprId> {
+        let signed = |s: Scalar| s.is_signed_int() || s == Scalar::Bool;
+        let (swapped, small, big) = match (a, b) {
+            (Scalar::U64, other) if signed(other) => (true, right, left),
+            (other, Scalar::U64) if signed(other) => (false, left, right),
+            _ => return None,
+        };
+        if let Value::Int(known) = small
+            && *known >= 0
+        {
+            let x = self.number(left, Scalar::U64, span)?;
+            let y = self.number(right, Scalar::U64, span)?;
+            return Some(self.b.compare(op, x, y, span));
+        }
+        let signed = self.number(small, Scalar::I64, span)?;
+        let signed = self.b.temp(signed, span);
+        let unsigned = self.number(big, Scalar::U64, span)?;
+        let (now, zero) = (self.b.read(signed, span), self.b.i64(0, span));
+        let negative = self.b.compare(CompareOp::Lt, now, zero, span);
+        let now = self.b.read(signed, span);
+        let now = self.b.convert(now, Type::Scalar(Scalar::U64), span);
+        let plain =
+            if swapped { self.b.compare(op, unsigned, now, span) } else { self.b.compare(op, now, unsigned, span) };
+        // A negative number is less than every unsigned one.
+        let if_negative = match (op, swapped) {
+            (CompareOp::Eq, _) => false,
+            (CompareOp::Ne, _) => true,
+            (CompareOp::Lt | CompareOp::Le, swapped) => !swapped,
+            (CompareOp::Gt | CompareOp::Ge, swapped) => swapped,
+        };
+        let answer = self.b.bool(if_negative, span);
+        Some(self.b.select(negative, answer, plain, span))
+    }
+
+    fn compare_complex(
+        &mut self,
+        op: CmpOp,
+        ir: CompareOp,
+        left: &Value,
+        right: &Value,
+        ty: Scalar,
+        span: Span,
+    ) -> Value {
+        if !matches!(ir, CompareOp::Eq | CompareOp::Ne) {
+            let diagnostic = Diagnostic::error(
+                Code::BadOperand,
+                span,
+                format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty()),
+            )
+            .note("complex numbers have no order")
+            .help("compare `abs(z)`, `z.real` or `z.imag`");
+            return self.report(diagnostic);
+        }
+        let (Some((ar, ai)), Some((br, bi))) = (self.complex(left, ty, span), self.complex(right, ty, span)) else {
+            return Value::Poison;
+        };
+        let real = self.b.compare(ir, ar, br, span);
+        let imag = self.b.compare(ir, ai, bi, span);
+        let both = if ir == CompareOp::Eq { BinaryOp::And } else { BinaryOp::Or };
+        Value::Scalar(self.b.binary(both, real, imag, span), Scalar::Bool)
+    }
+
+    fn compare_tuples(&mut self, op: CmpOp, a: Vec<Value>, b: Vec<Value>, span: Span) -> Value {
+        if a.len() != b.len() {
+            return Value::Bool(op == CmpOp::NotEq);
+        }
+        let combine = if op == CmpOp::Eq { BinaryOp::And } else { BinaryOp::Or };
+        let mut result: Option<ExprId> = None;
+        for (x, y) in a.into_iter().zip(b) {
+            let same = self.compare(op, x, y, span);
+            let Some(expr) = self.number(&same, Scalar::Bool, span) else { return Value::Poison };
+            result = Some(match result {
+                None => expr,
+                Some(before) => self.b.binary(combine, before, expr, span),
+            });
+        }
+        result.map_or(Value::Bool(op == CmpOp::Eq), |expr| Value::Scalar(expr, Scalar::Bool))
+    }
+
+    /// `x in (a, b, c)`.
+    fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
+        let Value::Tuple(items) = container else {
+            let message = format!("`{}` looks in tuples, not in {}", op.symbol(), container.ty());
+            return self.error(Code::BadOperand, span, message);
+        };
+        let item = self.settle(item.clone(), span);
+        let mut found: Option<ExprId> = None;
+        for candidate in items.clone() {
+            let again = self.reread(&item, span);
+            let same = self.compare(CmpOp::Eq, again, candidate, span);
+            let Some(expr) = self.number(&same, Scalar::Bool, span) else { return Value::Poison };
+            found = Some(match found {
+                None => expr,
+                Some(before) => self.b.binary(BinaryOp::Or, before, expr, span),
+            });
+        }
+        let found = found.map_or(Value::Bool(false), |expr| Value::Scalar(expr, Scalar::Bool));
+        if op == CmpOp::In {
+            return found;
+        }
+        match found {
+            Value::Scalar(expr, ty) => Value::Scalar(self.b.unary(crate::ir::UnaryOp::Not, expr, span), ty),
+            Value::Bool(known) => Value::Bool(!known),
+            other => other,
+        }
+    }
+}
+
+/// A comparison that is known when the kernel is compiled: of literals, of `None`, of types and functions.
+fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
+    let order = match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Int(a), Value::Bool(b)) => a.cmp(&i128::from(*b)),
+        (Value::Bool(a), Value::Int(b)) => i128::from(*a).cmp(b),
+        (Value::Str(a), Value::Str(b)) => a.cmp(b),
+        _ => {
+            let statics = |value: &Value| {
+                matches!(
+                    value,
+                    Value::None | Value::DType(_) | Value::Known(_) | Value::Module(..) | Value::Function(_)
+                )
+            };
+            if !statics(left) && !statics(right) {
+                return None;
+            }
+            let same = left.ty() == right.ty();
+            return match op {
+                CmpOp::Eq | CmpOp::Is => Some(same),
+                CmpOp::NotEq | CmpOp::IsNot => Some(!same),
+                _ => None,
+            };
+        }
+    };
+    Some(match op {
+        CmpOp::Eq | CmpOp::Is => order.is_eq(),
+        CmpOp::NotEq | CmpOp::IsNot => order.is_ne(),
+        CmpOp::Lt => order.is_lt(),
+        CmpOp::LtE => order.is_le(),
+        CmpOp::Gt => order.is_gt(),
+        CmpOp::GtE => order.is_ge(),
+        CmpOp::In | CmpOp::NotIn => return None,
+    })
+}

@@ -1,0 +1,167 @@
+//! What stands between the brackets.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{lowerer::FnLowerer, promote, value::Value},
+    ir::ExprId,
+    source::Span,
+    syntax::ast::{Constant, Expr, ExprKind},
+};
+
+/// One index.
+#[derive(Clone, Debug)]
+pub(in crate::frontend) enum Index {
+    /// An `I64`, for one use.
+    At {
+        /// The index.
+        expr: ExprId,
+        /// It may be negative and counts from the end then.
+        wraps: bool,
+        /// Its value, if known.
+        known: Option<i64>,
+    },
+    /// `lower:upper:step`; each an `I64` for one use and, if known, its value.
+    Slice { lower: Option<Bound>, upper: Option<Bound>, step: Option<Bound> },
+    /// `...`.
+    Ellipsis,
+}
+
+/// A bound of a slice.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::frontend) struct Bound {
+    pub(in crate::frontend) expr: ExprId,
+    pub(in crate::frontend) known: Option<i64>,
+    pub(in crate::frontend) wraps: bool,
+}
+
+impl Index {
+    /// An index that is known not to be negative.
+    pub(in crate::frontend) fn at(expr: ExprId) -> Self {
+        Self::At { expr, wraps: false, known: None }
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The indices of a subscript; `None` where one was reported.
+    pub(in crate::frontend) fn indices(&mut self, index: &Expr) -> Option<Vec<Index>> {
+        match &index.kind {
+            ExprKind::Tuple(items) => {
+                let mut out = Vec::new();
+                let mut good = true;
+                for item in items {
+                    match self.index(item) {
+                        Some(index) => out.extend(index),
+                        None => good = false,
+                    }
+                }
+                good.then_some(out)
+            }
+            _ => self.index(index),
+        }
+    }
+
+    /// One index, or those of a tuple value such as `cuda.grid(2)`.
+    fn index(&mut self, index: &Expr) -> Option<Vec<Index>> {
+        match &index.kind {
+            ExprKind::Slice { lower, upper, step } => {
+                let lower = self.bound(lower.as_deref())?;
+                let upper = self.bound(upper.as_deref())?;
+                let step = self.bound(step.as_deref())?;
+                Some(vec![Index::Slice { lower, upper, step }])
+            }
+            ExprKind::Constant(Constant::Ellipsis) => Some(vec![Index::Ellipsis]),
+            _ => {
+                let value = self.expr(index);
+                self.index_values(value, index.span)
+            }
+        }
+    }
+
+    /// The indices that a value is: an integer, or a tuple of them.
+    pub(in crate::frontend) fn index_values(&mut self, value: Value, span: Span) -> Option<Vec<Index>> {
+        if let Value::Tuple(items) = value {
+            let mut out = Vec::new();
+            for item in items {
+                out.extend(self.index_values(item, span)?);
+            }
+            return Some(out);
+        }
+        let bound = self.integer(value, span)?;
+        Some(vec![Index::At { expr: bound.expr, wraps: bound.wraps, known: bound.known }])
+    }
+
+    fn bound(&mut self, part: Option<&Expr>) -> Option<Option<Bound>> {
+        let Some(part) = part else { return Some(None) };
+        let value = self.expr(part);
+        if matches!(value, Value::None) {
+            return Some(None);
+        }
+        self.integer(value, part.span).map(Some)
+    }
+
+    /// An integer as an `I64`.
+    fn integer(&mut self, value: Value, span: Span) -> Option<Bound> {
+        let ty = value.ty();
+        if ty.is_poison() {
+            return None;
+        }
+        let scalar = ty.scalar().filter(|scalar| promote::is_integral(*scalar) && *scalar != Scalar::Bool);
+        let Some(scalar) = scalar else {
+            let mut diagnostic = Diagnostic::error(Code::BadIndex, span, format!("{ty} cannot be an index"));
+            if ty.scalar().is_some_and(Scalar::is_float) {
+                diagnostic =
+                    diagnostic.help("convert it: `int(…)` truncates; `//` divides integers without making floats");
+            } else if ty.scalar() == Some(Scalar::Bool) {
+                diagnostic = diagnostic.help("convert it: `int(…)`");
+            }
+            self.report(diagnostic);
+            return None;
+        };
+        let known = match value {
+            Value::Int(known) => i64::try_from(known).ok(),
+            _ => None,
+        };
+        let wraps = known.map_or(scalar.is_signed_int(), |known| known < 0);
+        let expr = self.number(&value, Scalar::I64, span)?;
+        Some(Bound { expr, known, wraps })
+    }
+
+    /// Indices that can be used again with [`Self::reread_indices`].
+    pub(in crate::frontend) fn settle_indices(&mut self, indices: Vec<Index>, span: Span) -> Vec<Index> {
+        indices.into_iter().map(|index| self.map_index(index, span, &mut Self::settle_bound)).collect()
+    }
+
+    /// Settled indices for another use.
+    pub(in crate::frontend) fn reread_indices(&mut self, indices: &[Index], span: Span) -> Vec<Index> {
+        indices.iter().map(|index| self.map_index(index.clone(), span, &mut Self::reread_bound)).collect()
+    }
+
+    fn map_index(&mut self, index: Index, span: Span, map: &mut dyn FnMut(&mut Self, Bound, Span) -> Bound) -> Index {
+        match index {
+            Index::At { expr, wraps, known } => {
+                let bound = map(self, Bound { expr, known, wraps }, span);
+                Index::At { expr: bound.expr, wraps, known }
+            }
+            Index::Slice { lower, upper, step } => {
+                let mut each = |bound: Option<Bound>| bound.map(|bound| map(self, bound, span));
+                Index::Slice { lower: each(lower), upper: each(upper), step: each(step) }
+            }
+            Index::Ellipsis => Index::Ellipsis,
+        }
+    }
+
+    fn settle_bound(&mut self, bound: Bound, span: Span) -> Bound {
+        if bound.known.is_some() {
+            return bound;
+        }
+        let local = self.b.temp(bound.expr, span);
+        Bound { expr: self.b.read(local, span), ..bound }
+    }
+
+    fn reread_bound(&mut self, bound: Bound, span: Span) -> Bound {
+        let known = self.b.function.exprs[bound.expr].clone();
+        Bound { expr: self.b.expr(known.kind, known.ty, span), ..bound }
+    }
+}

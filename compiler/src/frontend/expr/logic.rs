@@ -1,0 +1,210 @@
+//! `and`, `or` and `a if c else b`: the operand that is not taken is not evaluated.
+//!
+//! Where an operand needs no statement (no load, no call), both are evaluated and one is selected.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        env,
+        lowerer::{FnLowerer, Truth},
+        promote,
+        ty::Ty,
+        value::Value,
+    },
+    ir::{BinaryOp, Block, ExprId, StmtKind as Ir},
+    source::Span,
+    syntax::ast::Expr,
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn bool_op(&mut self, and: bool, values: &[Expr], span: Span) -> Value {
+        let Some((first, rest)) = values.split_first() else { return Value::Poison };
+        let left = self.expr(first);
+        self.bool_rest(and, left, first.span, rest, span)
+    }
+
+    fn bool_rest(&mut self, and: bool, left: Value, at: Span, rest: &[Expr], span: Span) -> Value {
+        let Some((right, more)) = rest.split_first() else { return left };
+        if matches!(left, Value::Scalar(_, Scalar::Bool)) {
+            // The common case: conditions.
+            let Value::Scalar(cond, _) = left else { return Value::Poison };
+            return self.short_circuit(and, cond, span, |this| {
+                let value = this.expr(right);
+                this.bool_rest(and, value, right.span, more, span)
+            });
+        }
+        // Python gives the operand itself.
+        let left = self.settle(left, at);
+        let test = self.reread(&left, at);
+        match self.truth(test, at) {
+            Truth::Poison => Value::Poison,
+            Truth::Known(known) if known == and => {
+                let value = self.expr(right);
+                self.bool_rest(and, value, right.span, more, span)
+            }
+            Truth::Known(_) => left,
+            Truth::Expr(cond) => {
+                let other = |this: &mut Self| {
+                    let value = this.expr(right);
+                    this.bool_rest(and, value, right.span, more, span)
+                };
+                if and {
+                    self.choose(cond, other, |_| left.clone(), span)
+                } else {
+                    self.choose(cond, |_| left.clone(), other, span)
+                }
+            }
+        }
+    }
+
+    /// `left and right()` for the links of a chained comparison.
+    pub(super) fn and_then(&mut self, left: Value, span: Span, right: impl FnOnce(&mut Self) -> Value) -> Value {
+        match left {
+            Value::Bool(true) => right(self),
+            Value::Scalar(cond, Scalar::Bool) => self.short_circuit(true, cond, span, right),
+            other => other,
+        }
+    }
+
+    /// `cond and right()` or `cond or right()` on a `Bool` expression.
+    fn short_circuit(&mut self, and: bool, cond: ExprId, span: Span, right: impl FnOnce(&mut Self) -> Value) -> Value {
+        let before = self.env.clone();
+        self.b.open();
+        let value = right(self);
+        let block = self.b.close();
+        let after = self.env.take();
+        self.env = env::join(&[&before, &after]);
+        let known = match &value {
+            Value::Bool(known) => Some(*known),
+            _ => None,
+        };
+        if block.is_empty() {
+            if let Some(known) = known {
+                // `cond and True` is cond; `cond and False` is False.
+                return if known == and { Value::Scalar(cond, Scalar::Bool) } else { Value::Bool(known) };
+            }
+            if let Value::Scalar(expr, Scalar::Bool) = value {
+                let op = if and { BinaryOp::And } else { BinaryOp::Or };
+                return Value::Scalar(self.b.binary(op, cond, expr, span), Scalar::Bool);
+            }
+        }
+        // cond stands before the right operand's statements.
+        let left = |this: &mut Self| Value::Scalar(this.b.bool(!and, span), Scalar::Bool);
+        if and {
+            self.merge(cond, (block, value), (Block::new(), None), left, span)
+        } else {
+            let right = (block, value);
+            self.merge_swapped(cond, right, left, span)
+        }
+    }
+
+    /// `if cond: right else: left`.
+    fn merge(
+        &mut self,
+        cond: ExprId,
+        (then, value): (Block, Value),
+        (otherwise, _): (Block, Option<Value>),
+        left: impl FnOnce(&mut Self) -> Value,
+        span: Span,
+    ) -> Value {
+        self.b.open();
+        let other = left(self);
+        let mut otherwise = otherwise;
+        otherwise.extend(self.b.close());
+        self.select_blocks(cond, (then, value), (otherwise, other), span)
+    }
+
+    fn merge_swapped(
+        &mut self,
+        cond: ExprId,
+        right: (Block, Value),
+        left: impl FnOnce(&mut Self) -> Value,
+        span: Span,
+    ) -> Value {
+        self.b.open();
+        let value = left(self);
+        let then = self.b.close();
+        self.select_blocks(cond, (then, value), right, span)
+    }
+
+    pub(super) fn if_exp(&mut self, test: &Expr, body: &Expr, orelse: &Expr, span: Span) -> Value {
+        let value = self.expr(test);
+        match self.truth(value, test.span) {
+            Truth::Known(true) => self.expr(body),
+            Truth::Known(false) => self.expr(orelse),
+            Truth::Poison => {
+                self.expr(body);
+                self.expr(orelse);
+                Value::Poison
+            }
+            Truth::Expr(cond) => self.choose(cond, |this| this.expr(body), |this| this.expr(orelse), span),
+        }
+    }
+
+    /// The value of one of two ways, evaluated only if it is taken.
+    fn choose(
+        &mut self,
+        cond: ExprId,
+        then: impl FnOnce(&mut Self) -> Value,
+        otherwise: impl FnOnce(&mut Self) -> Value,
+        span: Span,
+    ) -> Value {
+        let before = self.env.clone();
+        self.b.open();
+        let a = then(self);
+        let then = self.b.close();
+        let then_end = std::mem::replace(&mut self.env, before);
+        self.b.open();
+        let b = otherwise(self);
+        let otherwise = self.b.close();
+        let else_end = self.env.take();
+        self.env = env::join(&[&then_end, &else_end]);
+        self.select_blocks(cond, (then, a), (otherwise, b), span)
+    }
+
+    /// The value of the block that `cond` chooses, both of the unified type.
+    fn select_blocks(
+        &mut self,
+        cond: ExprId,
+        (mut then, a): (Block, Value),
+        (mut otherwise, b): (Block, Value),
+        span: Span,
+    ) -> Value {
+        let ty = promote::join(&a.ty(), span, &b.ty(), span);
+        match &ty {
+            Ty::Poison => return Value::Poison,
+            Ty::Conflict(conflict) => {
+                let diagnostic = Diagnostic::error(
+                    Code::CannotJoin,
+                    span,
+                    format!("the value is {} on one way and {} on the other", conflict.first, conflict.second),
+                );
+                return self.report(diagnostic);
+            }
+            _ => {}
+        }
+        if then.is_empty() && otherwise.is_empty() {
+            if let Ty::Scalar(scalar) = ty
+                && !scalar.is_complex()
+            {
+                let (Some(a), Some(b)) = (self.number(&a, scalar, span), self.number(&b, scalar, span)) else {
+                    return Value::Poison;
+                };
+                return Value::Scalar(self.b.select(cond, a, b, span), scalar);
+            }
+        }
+        let locals: Vec<_> =
+            ty.parts().into_iter().map(|(suffix, part)| self.b.local(format!("t{suffix}"), part)).collect();
+        for (block, value) in [(&mut then, a), (&mut otherwise, b)] {
+            self.b.open();
+            if let Some(value) = self.try_convert(value, &ty, span) {
+                self.store_parts(&locals, value, span);
+            }
+            block.extend(self.b.close());
+        }
+        self.stmt(Ir::If { cond, then, otherwise }, span);
+        self.rebuild(&ty, &mut locals.into_iter(), span)
+    }
+}

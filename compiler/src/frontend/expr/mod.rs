@@ -1,0 +1,193 @@
+//! Expressions: one file a family.
+
+mod attribute;
+mod binary;
+mod call;
+mod compare;
+mod index;
+mod logic;
+mod name;
+mod subscript;
+
+pub(super) use call::Args;
+pub(super) use index::Index;
+
+use weft_artifact::Scalar;
+
+use super::{lowerer::FnLowerer, value::Value};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::UnaryOp as IrUnary,
+    source::Span,
+    syntax::ast::{BinOp, Constant, Expr, ExprKind, UnaryOp},
+};
+
+impl FnLowerer<'_> {
+    /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation.
+    pub(super) fn expr(&mut self, expr: &Expr) -> Value {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Constant(constant) => self.constant(constant, span),
+            ExprKind::Binary { op, left, right } => {
+                let left_value = self.expr(left);
+                // An effect in the right operand must not change what the left one has read.
+                let left_value = if has_effect(right) { self.settle(left_value, left.span) } else { left_value };
+                let right = self.expr(right);
+                self.binary(*op, left_value, right, span)
+            }
+            ExprKind::Unary { op, operand } => {
+                let value = self.expr(operand);
+                self.unary(*op, value, span)
+            }
+            ExprKind::Bool { and, values } => self.bool_op(*and, values, span),
+            ExprKind::Compare { left, rest } => self.compare_chain(left, rest, span),
+            ExprKind::IfExp { test, body, orelse } => self.if_exp(test, body, orelse, span),
+            ExprKind::Call { func, args, keywords } => self.call(func, args, keywords, span),
+            ExprKind::Attribute { value, attr } => self.attribute(value, attr, span),
+            ExprKind::Subscript { value, index } => {
+                let base = self.expr(value);
+                match self.indices(index) {
+                    Some(indices) => self.subscript(base, &indices, span),
+                    None => Value::Poison,
+                }
+            }
+            ExprKind::Tuple(items) => Value::Tuple(items.iter().map(|item| self.tuple_item(item)).collect()),
+            ExprKind::Named { target, value } => {
+                let value = self.expr(value);
+                let value = self.settle(value, span);
+                let again = self.reread(&value, span);
+                self.assign_to(target, again, span);
+                value
+            }
+            ExprKind::Slice { .. } => self.error(Code::UnsupportedExpression, span, "a slice stands only in an index"),
+            ExprKind::List(_) => {
+                let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, "a kernel cannot make a list")
+                    .help("use a tuple, or `cuda.local.array(shape, dtype)`");
+                self.report(diagnostic)
+            }
+            ExprKind::Starred(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot unpack with `*`"),
+            ExprKind::Unsupported(what) => {
+                self.error(Code::UnsupportedExpression, span, format!("a kernel cannot have a {what}"))
+            }
+        }
+    }
+
+    /// An item of a tuple: evaluated before the items after it.
+    fn tuple_item(&mut self, item: &Expr) -> Value {
+        let value = self.expr(item);
+        if has_effect(item) { self.settle(value, item.span) } else { value }
+    }
+
+    fn constant(&mut self, constant: &Constant, span: Span) -> Value {
+        match constant {
+            Constant::None => Value::None,
+            Constant::Bool(value) => Value::Bool(*value),
+            Constant::Int(value) => Value::Int(*value),
+            Constant::BigInt(text) => {
+                let diagnostic =
+                    Diagnostic::error(Code::UnsupportedExpression, span, format!("{text} does not fit 64 bits"))
+                        .help("the largest integer is 18446744073709551615 (uint64)");
+                self.report(diagnostic)
+            }
+            Constant::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
+            Constant::Imaginary(value) => {
+                let real = self.b.float(Scalar::F64, 0.0, span);
+                let imag = self.b.float(Scalar::F64, *value, span);
+                Value::Complex(real, imag, Scalar::C128)
+            }
+            Constant::Str(text) => Value::Str(text.clone()),
+            Constant::Bytes(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot use bytes"),
+            Constant::Ellipsis => Value::Known("builtins.Ellipsis".to_owned()),
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Value {
+        if op == UnaryOp::Not {
+            return match self.truth(value, span) {
+                super::lowerer::Truth::Known(known) => Value::Bool(!known),
+                super::lowerer::Truth::Expr(expr) => {
+                    Value::Scalar(self.b.unary(IrUnary::Not, expr, span), Scalar::Bool)
+                }
+                super::lowerer::Truth::Poison => Value::Poison,
+            };
+        }
+        match (op, &value) {
+            (_, Value::Poison) => Value::Poison,
+            (UnaryOp::Minus, Value::Int(known)) => Value::Int(-known),
+            (UnaryOp::Plus, Value::Int(known)) => Value::Int(*known),
+            (UnaryOp::Invert, Value::Int(known)) => Value::Int(!known),
+            (UnaryOp::Plus | UnaryOp::Minus, Value::Complex(real, imag, ty)) => {
+                if op == UnaryOp::Plus {
+                    return value;
+                }
+                let real = self.b.unary(IrUnary::Neg, *real, span);
+                let imag = self.b.unary(IrUnary::Neg, *imag, span);
+                Value::Complex(real, imag, *ty)
+            }
+            (UnaryOp::Plus | UnaryOp::Minus, _) if value.ty().scalar().is_some_and(|ty| !ty.is_complex()) => {
+                let from = value.ty().scalar().unwrap_or(Scalar::I64);
+                // Integers widen to 64 bits, a bool to int64.
+                let ty = if from.is_float() { from } else { super::promote::arith(from, from) };
+                let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
+                let expr = if op == UnaryOp::Minus { self.b.unary(IrUnary::Neg, expr, span) } else { expr };
+                Value::Scalar(expr, ty)
+            }
+            (UnaryOp::Invert, _) if value.ty().scalar().is_some_and(super::promote::is_integral) => {
+                let from = value.ty().scalar().unwrap_or(Scalar::I64);
+                let ty = if from == Scalar::Bool { from } else { super::promote::arith(from, from) };
+                let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
+                Value::Scalar(self.b.unary(IrUnary::Not, expr, span), ty)
+            }
+            _ => {
+                let symbol = match op {
+                    UnaryOp::Plus => "+",
+                    UnaryOp::Minus => "-",
+                    UnaryOp::Invert => "~",
+                    UnaryOp::Not => "not",
+                };
+                let message = format!("unary `{symbol}` does not take {}", value.ty());
+                self.error(Code::BadOperand, span, message)
+            }
+        }
+    }
+
+    /// The same settled value for another use.
+    pub(super) fn reread(&mut self, value: &Value, span: Span) -> Value {
+        let again = |this: &mut Self, expr: crate::ir::ExprId| {
+            let known = this.b.function.exprs[expr].clone();
+            this.b.expr(known.kind, known.ty, span)
+        };
+        match value {
+            Value::Scalar(expr, ty) => Value::Scalar(again(self, *expr), *ty),
+            Value::Complex(real, imag, ty) => Value::Complex(again(self, *real), again(self, *imag), *ty),
+            Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.reread(item, span)).collect()),
+            other => other.clone(),
+        }
+    }
+}
+
+/// Whether evaluating an expression may assign, store or call.
+pub(super) fn has_effect(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Call { .. } | ExprKind::Named { .. } => true,
+        ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::Unsupported(_) => false,
+        ExprKind::Binary { left, right, .. } => has_effect(left) || has_effect(right),
+        ExprKind::Unary { operand, .. } => has_effect(operand),
+        ExprKind::Bool { values, .. } => values.iter().any(has_effect),
+        ExprKind::Compare { left, rest } => has_effect(left) || rest.iter().any(|(_, value)| has_effect(value)),
+        ExprKind::IfExp { test, body, orelse } => has_effect(test) || has_effect(body) || has_effect(orelse),
+        ExprKind::Attribute { value, .. } => has_effect(value),
+        ExprKind::Subscript { value, index } => has_effect(value) || has_effect(index),
+        ExprKind::Slice { lower, upper, step } => {
+            [lower, upper, step].into_iter().flatten().any(|part| has_effect(part))
+        }
+        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().any(has_effect),
+        ExprKind::Starred(inner) => has_effect(inner),
+    }
+}
+
+/// Python's symbol of an augmented or plain operator, for messages.
+pub(super) fn symbol(op: BinOp) -> &'static str {
+    op.symbol()
+}

@@ -1,0 +1,153 @@
+//! Names: locals, what the function captured, Python's builtins.
+
+use std::sync::Arc;
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{lowerer::FnLowerer, suggest, value::Value},
+    intrinsics,
+    request::Captured,
+    source::Span,
+    syntax::ast::{Expr, ExprKind},
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn name(&mut self, name: &str, span: Span) -> Value {
+        if self.bound.contains(name) {
+            let Some(env) = &self.env else { return Value::Poison };
+            if let Some(var) = env.get(name).cloned() {
+                return self.read_var(name, &var, span);
+            }
+            if self.def.globals.contains_key(name) {
+                let diagnostic = Diagnostic::error(
+                    Code::UndefinedLocal,
+                    span,
+                    format!("local variable `{name}` is used before it has a value"),
+                )
+                .note(format!(
+                    "`{name}` is assigned in this function, so it is a local here and the global `{name}` is hidden"
+                ))
+                .help("give the local another name");
+                return self.report(diagnostic);
+            }
+            let diagnostic = Diagnostic::error(
+                Code::UndefinedLocal,
+                span,
+                format!("local variable `{name}` is used before it has a value"),
+            )
+            .help(format!("assign `{name}` on the way to this line"));
+            return self.report(diagnostic);
+        }
+        let def = Arc::clone(&self.def);
+        if let Some(captured) = def.globals.get(name) {
+            return self.captured(captured, name, span);
+        }
+        let builtin = format!("builtins.{name}");
+        if intrinsics::is_known(&builtin) {
+            return Value::Known(builtin);
+        }
+        let mut diagnostic = Diagnostic::error(Code::UnknownName, span, format!("name `{name}` is not defined"));
+        let near = {
+            let mut candidates: Vec<&str> = self.bound.iter().map(String::as_str).collect();
+            candidates.extend(def.globals.keys().map(String::as_str));
+            for builtin in intrinsics::members("builtins") {
+                candidates.push(builtin);
+            }
+            suggest::nearest(name, candidates).map(str::to_owned)
+        };
+        if let Some(near) = near {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        self.report(diagnostic)
+    }
+
+    /// The value of something captured.
+    pub(in crate::frontend) fn captured(&mut self, captured: &Captured, name: &str, span: Span) -> Value {
+        match captured {
+            Captured::None => Value::None,
+            Captured::Bool(value) => Value::Bool(*value),
+            Captured::Int(value) => Value::Int(*value),
+            Captured::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
+            Captured::Complex(real, imag) => self.complex_constant(Scalar::C128, *real, *imag, span),
+            Captured::NumpyInt(Scalar::Bool, value) => Value::Bool(*value != 0),
+            Captured::NumpyInt(scalar, value) => Value::Scalar(self.b.int(*scalar, *value, span), *scalar),
+            Captured::NumpyFloat(scalar, real, imag) if scalar.is_complex() => {
+                self.complex_constant(*scalar, *real, *imag, span)
+            }
+            Captured::NumpyFloat(scalar, value, _) => Value::Scalar(self.b.float(*scalar, *value, span), *scalar),
+            Captured::Str(text) => Value::Str(text.clone()),
+            Captured::Tuple(items) => Value::Tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
+            Captured::DType(scalar) => Value::DType(*scalar),
+            Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
+            Captured::Module(module, _) => Value::Module(module.clone(), Arc::new(captured.clone())),
+            Captured::Function(def) => Value::Function(Arc::clone(def)),
+            Captured::Unsupported(what) => {
+                let mut diagnostic = Diagnostic::error(
+                    Code::UnsupportedValue,
+                    span,
+                    format!("`{name}` is a {what}, which a kernel cannot use"),
+                );
+                if what.contains("recursive") {
+                    diagnostic.code = Code::Recursion;
+                    diagnostic.message = format!("`{name}` calls itself");
+                    diagnostic = diagnostic.help("write the recursion as a loop; kernels have no call stack to grow");
+                } else if what.contains("function") {
+                    diagnostic = diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"));
+                } else if what.contains("array") {
+                    diagnostic = diagnostic.help("pass the array as an argument");
+                } else {
+                    diagnostic = diagnostic
+                        .note("kernels capture numbers, tuples of them, dtypes, modules and jitted functions");
+                }
+                self.report(diagnostic)
+            }
+        }
+    }
+
+    fn complex_constant(&mut self, ty: Scalar, real: f64, imag: f64, span: Span) -> Value {
+        let real = self.b.float(ty.part(), real, span);
+        let imag = self.b.float(ty.part(), imag, span);
+        Value::Complex(real, imag, ty)
+    }
+
+    /// Whether an expression is a name or attribute for something known, such as `builtins.range`.
+    pub(in crate::frontend) fn is_known(&mut self, expr: &Expr, path: &str) -> bool {
+        let ExprKind::Name(name) = &expr.kind else { return false };
+        if self.bound.contains(name) {
+            let ty = self.env.as_ref().and_then(|env| env.get(name)).map(|var| var.ty.clone());
+            return matches!(ty, Some(crate::frontend::ty::Ty::Known(known)) if known == path);
+        }
+        match self.def.globals.get(name) {
+            Some(Captured::Known(known)) => known == path,
+            Some(_) => false,
+            None => format!("builtins.{name}") == path,
+        }
+    }
+}
+
+/// A known path as a value: a scalar type where it names one.
+pub(in crate::frontend) fn known(path: &str) -> Value {
+    let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
+    for prefix in ["weft.types.", "weft.cuda.", "weft.cuda.types.", "weft.", "numpy."] {
+        if let Some(name) = path.strip_prefix(prefix)
+            && !name.contains('.')
+            && (prefix != "numpy." || !matches!(name, "char" | "float_"))
+            && let Some(scalar) = dtype_name(prefix, name)
+        {
+            return Value::DType(scalar);
+        }
+    }
+    Value::Known(path)
+}
+
+/// The scalar type that a member of `weft`, `weft.types`, `weft.cuda` or `numpy` is.
+fn dtype_name(prefix: &str, name: &str) -> Option<Scalar> {
+    if prefix == "numpy." {
+        // NumPy's short names (`i8`) are no attributes, and `uint` and `int_` are 64 bits.
+        let attribute = name.len() > 2 && !matches!(name, "boolean" | "ssize_t" | "size_t" | "long_" | "uchar");
+        return if attribute { Scalar::from_name(name) } else { None };
+    }
+    Scalar::from_name(name)
+}

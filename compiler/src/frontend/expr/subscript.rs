@@ -1,0 +1,568 @@
+//! Subscripts: elements, views, tuple items.
+
+use weft_artifact::{Layout, Scalar};
+
+use super::index::{Bound, Index};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        function::count,
+        lowerer::FnLowerer,
+        promote,
+        ty::{ArrayTy, Ty},
+        value::{ArrayValue, Atom, Value},
+    },
+    ir::{BinaryOp, CompareOp, ExprId, ExprKind, StmtKind as Ir, Type},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// `base[indices]` as a value.
+    pub(in crate::frontend) fn subscript(&mut self, base: Value, indices: &[Index], span: Span) -> Value {
+        match base {
+            Value::Poison => Value::Poison,
+            Value::Array(array) => match self.place(&array, indices, span) {
+                None => Value::Poison,
+                Some(Place::Element(pointer)) => self.load(pointer, array.ty.dtype, span),
+                Some(Place::View(view)) => Value::Array(view),
+            },
+            Value::Tuple(items) => self.tuple_item_at(items, indices, span),
+            other => {
+                let message = format!("{} cannot be indexed", other.ty());
+                self.error(Code::BadIndex, span, message)
+            }
+        }
+    }
+
+    /// `base[indices] = value`.
+    pub(in crate::frontend) fn store_subscript(&mut self, base: Value, indices: &[Index], value: Value, span: Span) {
+        let array = match base {
+            Value::Array(array) => array,
+            Value::Poison => return,
+            Value::Tuple(_) => {
+                self.error(Code::BadAssignment, span, "an item of a tuple cannot be assigned");
+                return;
+            }
+            other => {
+                let message = format!("{} cannot be indexed", other.ty());
+                self.error(Code::BadAssignment, span, message);
+                return;
+            }
+        };
+        if array.ty.readonly {
+            let message = format!("{} is read-only", Ty::Array(array.ty));
+            self.error(Code::ReadonlyArray, span, message);
+            return;
+        }
+        let Some(place) = self.place(&array, indices, span) else { return };
+        match place {
+            Place::Element(pointer) => self.store(pointer, array.ty.dtype, &value, span),
+            Place::View(view) => self.store_view(view, value, span),
+        }
+    }
+
+    /// Fills a view with a number, or copies an array of the same number of dimensions into it.
+    fn store_view(&mut self, view: ArrayValue, value: Value, span: Span) {
+        let value = match value {
+            Value::Poison => return,
+            Value::Array(source) if source.ty.ndim == view.ty.ndim => Value::Array(source),
+            number if number.ty().scalar().is_some() => self.settle(number, span),
+            other => {
+                let message = format!("{} cannot be stored into {}", other.ty(), Ty::Array(view.ty));
+                self.error(Code::BadAssignment, span, message);
+                return;
+            }
+        };
+        self.store_loops(&view, &value, &mut Vec::new(), span);
+    }
+
+    /// One loop a dimension, the store innermost.
+    fn store_loops(&mut self, view: &ArrayValue, value: &Value, counters: &mut Vec<crate::ir::LocalId>, span: Span) {
+        let Some(extent) = view.shape.get(counters.len()).copied() else {
+            let at = |this: &mut Self, counters: &[crate::ir::LocalId]| -> Vec<Index> {
+                counters.iter().map(|counter| Index::at(this.b.read(*counter, span))).collect()
+            };
+            let element = match value {
+                Value::Array(source) => {
+                    let indices = at(self, counters);
+                    self.subscript(Value::Array(source.clone()), &indices, span)
+                }
+                number => self.reread(number, span),
+            };
+            let indices = at(self, counters);
+            if let Some(Place::Element(pointer)) = self.place(view, &indices, span) {
+                self.store(pointer, view.ty.dtype, &element, span);
+            }
+            return;
+        };
+        let counter = self.b.local("counter", Type::I64);
+        self.b.function.locals[counter].nonneg = true;
+        let zero = self.b.i64(0, span);
+        self.b.assign(counter, zero, span);
+        self.b.open();
+        let (now, stop) = (self.b.read(counter, span), self.use_atom(extent, span));
+        let done = self.b.compare(CompareOp::Ge, now, stop, span);
+        let leave = vec![crate::ir::Stmt { kind: Ir::Break, span }];
+        self.stmt(Ir::If { cond: done, then: leave, otherwise: Vec::new() }, span);
+        counters.push(counter);
+        self.store_loops(view, value, counters, span);
+        counters.pop();
+        let body = self.b.close();
+        self.b.open();
+        let (now, one) = (self.b.read(counter, span), self.b.i64(1, span));
+        let next = self.b.binary(BinaryOp::Add, now, one, span);
+        self.b.assign(counter, next, span);
+        let step = self.b.close();
+        self.stmt(Ir::Loop { body, step }, span);
+    }
+
+    /// The pointer to the element that indices name, for atomics; `None` where it was reported.
+    pub(in crate::frontend) fn element(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<ExprId> {
+        match self.place(array, indices, span)? {
+            Place::Element(pointer) => Some(pointer),
+            Place::View(_) => {
+                let message = format!(
+                    "{} takes {} here, not {}",
+                    Ty::Array(array.ty),
+                    count(array.ty.ndim, "index").replace("indexs", "indices"),
+                    indices.len()
+                );
+                self.error(Code::IndexCount, span, message);
+                None
+            }
+        }
+    }
+
+    fn load(&mut self, pointer: ExprId, dtype: Scalar, span: Span) -> Value {
+        let part = Type::Scalar(dtype.part());
+        if !dtype.is_complex() {
+            let value = self.b.expr(ExprKind::Load(pointer), part, span);
+            // Loaded now: a later store must not change it.
+            let local = self.b.temp(value, span);
+            return Value::Scalar(self.b.read(local, span), dtype);
+        }
+        let pointer = self.b.temp(pointer, span);
+        let [real, imag] = [0, 1].map(|index| {
+            let base = self.b.read(pointer, span);
+            let at = self.part_pointer(base, index, span);
+            let value = self.b.expr(ExprKind::Load(at), part, span);
+            self.b.temp(value, span)
+        });
+        Value::Complex(self.b.read(real, span), self.b.read(imag, span), dtype)
+    }
+
+    /// The pointer to the real (0) or imaginary (1) part at `base`.
+    fn part_pointer(&mut self, base: ExprId, part: i64, span: Span) -> ExprId {
+        if part == 0 {
+            return base;
+        }
+        let ty = self.b.ty(base);
+        let index = self.b.i64(part, span);
+        self.b.expr(ExprKind::Offset { base, index, scale: 1 }, ty, span)
+    }
+
+    fn store(&mut self, pointer: ExprId, dtype: Scalar, value: &Value, span: Span) {
+        if value.ty().is_poison() {
+            return;
+        }
+        if dtype.is_complex() {
+            let Some((real, imag)) = self.complex(value, dtype, span) else {
+                self.cannot_store(value, dtype, span);
+                return;
+            };
+            let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
+            let pointer = self.b.temp(pointer, span);
+            for (index, part) in [real, imag].into_iter().enumerate() {
+                let base = self.b.read(pointer, span);
+                let at = self.part_pointer(base, index as i64, span);
+                let value = self.b.read(part, span);
+                self.stmt(Ir::Store { pointer: at, value }, span);
+            }
+            return;
+        }
+        match self.number(value, dtype, span) {
+            Some(value) => self.stmt(Ir::Store { pointer, value }, span),
+            None => self.cannot_store(value, dtype, span),
+        }
+    }
+
+    fn cannot_store(&mut self, value: &Value, dtype: Scalar, span: Span) {
+        let mut diagnostic = Diagnostic::error(
+            Code::BadAssignment,
+            span,
+            format!("{} cannot be stored into an array of {dtype}", value.ty()),
+        );
+        if matches!(value, Value::Complex(..)) {
+            diagnostic = diagnostic.help("store its `.real` or `abs(…)`, or make the array complex");
+        } else if matches!(value, Value::Array(_)) {
+            diagnostic = diagnostic.help("index the array on the right");
+        }
+        self.report(diagnostic);
+    }
+
+    /// Where indices lead: an element, or a view.
+    fn place(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Place> {
+        let indices = self.expand_ellipsis(array, indices, span)?;
+        let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
+        if elements && array.ty.layout != Layout::Any {
+            return Some(Place::Element(self.contiguous_element(array, &indices, span)));
+        }
+        let mut offset: Option<ExprId> = None;
+        let mut shape = Vec::new();
+        let mut strides = Vec::new();
+        for (dim, extent) in array.shape.iter().copied().enumerate() {
+            let stride = self.stride(array, dim, span);
+            let start = match indices.get(dim) {
+                None => {
+                    shape.push(extent);
+                    strides.push(stride);
+                    continue;
+                }
+                Some(Index::At { .. }) => self.wrapped(indices.get(dim)?, extent, span),
+                Some(Index::Slice { lower: None, upper: None, step: None }) => {
+                    shape.push(extent);
+                    strides.push(stride);
+                    continue;
+                }
+                Some(Index::Slice { lower, upper, step }) => {
+                    let (start, length, step) = self.slice(*lower, *upper, *step, extent, span);
+                    shape.push(length);
+                    strides.push(match step {
+                        None => stride,
+                        Some(step) => {
+                            let (step, stride) = (self.use_atom(step, span), self.use_atom(stride, span));
+                            let product = self.b.binary(BinaryOp::Mul, step, stride, span);
+                            self.atom(product, span)
+                        }
+                    });
+                    start
+                }
+                Some(Index::Ellipsis) => return None,
+            };
+            let stride = self.use_atom(stride, span);
+            let bytes = self.b.binary(BinaryOp::Mul, start, stride, span);
+            offset = Some(match offset {
+                None => bytes,
+                Some(before) => self.b.binary(BinaryOp::Add, before, bytes, span),
+            });
+        }
+        let data = self.use_atom(array.data, span);
+        let pointer = match offset {
+            None => data,
+            Some(bytes) => self.b.expr(ExprKind::ByteOffset { base: data, bytes }, array.ty.pointer(), span),
+        };
+        if elements {
+            return Some(Place::Element(pointer));
+        }
+        let layout = view_layout(array.ty.layout, array.ty.ndim, &indices, shape.len());
+        let ty = ArrayTy { ndim: shape.len(), layout, ..array.ty };
+        let data = Atom::Local(self.b.temp(pointer, span));
+        let strides = if layout == Layout::Any { strides } else { Vec::new() };
+        Some(Place::View(ArrayValue { ty, data, shape, strides }))
+    }
+
+    /// Replaces `...` by full slices and checks the count.
+    fn expand_ellipsis(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Vec<Index>> {
+        let full = || Index::Slice { lower: None, upper: None, step: None };
+        let given = indices.iter().filter(|index| !matches!(index, Index::Ellipsis)).count();
+        if given > array.ty.ndim || (array.ty.ndim > 0 && indices.is_empty()) {
+            let indices = count(given, "index").replace("indexs", "indices");
+            let dims = count(array.ty.ndim, "dimension");
+            let diagnostic = Diagnostic::error(Code::IndexCount, span, format!("{indices} for an array of {dims}"))
+                .label(format!("the array is {}", Ty::Array(array.ty)));
+            self.report(diagnostic);
+            return None;
+        }
+        let mut out = Vec::new();
+        for index in indices {
+            match index {
+                Index::Ellipsis if out.len() + 1 > indices.len() => {}
+                Index::Ellipsis => out.extend((0..array.ty.ndim - given).map(|_| full())),
+                other => out.push(other.clone()),
+            }
+        }
+        out.truncate(array.ty.ndim);
+        Some(out)
+    }
+
+    /// The element of a contiguous array: `(i0 * n1 + i1) * n2 + i2` elements from its start.
+    fn contiguous_element(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> ExprId {
+        let mut order: Vec<usize> = (0..array.ty.ndim).collect();
+        if array.ty.layout == Layout::F {
+            order.reverse();
+        }
+        let mut linear: Option<ExprId> = None;
+        for dim in order {
+            let (Some(index), Some(extent)) = (indices.get(dim), array.shape.get(dim).copied()) else { continue };
+            let at = self.wrapped(index, extent, span);
+            linear = Some(match linear {
+                None => at,
+                Some(before) => {
+                    let extent = self.use_atom(extent, span);
+                    let row = self.b.binary(BinaryOp::Mul, before, extent, span);
+                    self.b.binary(BinaryOp::Add, row, at, span)
+                }
+            });
+        }
+        let base = self.use_atom(array.data, span);
+        match linear {
+            None => base,
+            Some(index) => {
+                let kind = ExprKind::Offset { base, index, scale: array.ty.parts() };
+                self.b.expr(kind, array.ty.pointer(), span)
+            }
+        }
+    }
+
+    /// An index with Python's meaning of negative numbers.
+    fn wrapped(&mut self, index: &Index, extent: Atom, span: Span) -> ExprId {
+        let Index::At { expr, wraps, known } = index else { return self.b.i64(0, span) };
+        if !wraps {
+            return *expr;
+        }
+        let extent = self.use_atom(extent, span);
+        match known {
+            Some(_) => self.b.binary(BinaryOp::Add, extent, *expr, span),
+            None => self.b.expr(ExprKind::Wrap { index: *expr, extent }, Type::I64, span),
+        }
+    }
+
+    /// Start, length and step (`None` is 1) of a slice of a dimension: Python's clipping.
+    fn slice(
+        &mut self,
+        lower: Option<Bound>,
+        upper: Option<Bound>,
+        step: Option<Bound>,
+        extent: Atom,
+        span: Span,
+    ) -> (ExprId, Atom, Option<Atom>) {
+        let unit = step.is_none_or(|step| step.known == Some(1));
+        if unit {
+            let start = match lower {
+                None => Atom::Int(0),
+                Some(bound) => self.clip(bound, extent, span),
+            };
+            let stop = match upper {
+                None => extent,
+                Some(bound) => self.clip(bound, extent, span),
+            };
+            if let (Atom::Int(start), Atom::Int(stop)) = (start, stop) {
+                return (self.b.i64(start, span), Atom::Int((stop - start).max(0)), None);
+            }
+            let length = match start {
+                Atom::Int(0) => stop,
+                _ => {
+                    let (a, b) = (self.use_atom(stop, span), self.use_atom(start, span));
+                    let length = self.b.binary(BinaryOp::Sub, a, b, span);
+                    let zero = self.b.i64(0, span);
+                    let length = self.b.binary(BinaryOp::Max, length, zero, span);
+                    self.nonneg_atom(length, span)
+                }
+            };
+            return (self.use_atom(start, span), length, None);
+        }
+        self.stepped_slice(lower, upper, step, extent, span)
+    }
+
+    /// A bound of a step-less slice, in `0..=extent`.
+    fn clip(&mut self, bound: Bound, extent: Atom, span: Span) -> Atom {
+        if let (Some(known), Atom::Int(extent)) = (bound.known, extent) {
+            let at = if known < 0 { known + extent } else { known };
+            return Atom::Int(at.clamp(0, extent));
+        }
+        if bound.known == Some(0) {
+            return Atom::Int(0);
+        }
+        let mut at = bound.expr;
+        if bound.wraps {
+            let end = self.use_atom(extent, span);
+            at = match bound.known {
+                Some(_) => self.b.binary(BinaryOp::Add, end, at, span),
+                None => self.b.expr(ExprKind::Wrap { index: at, extent: end }, Type::I64, span),
+            };
+            let zero = self.b.i64(0, span);
+            at = self.b.binary(BinaryOp::Max, at, zero, span);
+        }
+        let end = self.use_atom(extent, span);
+        let at = self.b.binary(BinaryOp::Min, at, end, span);
+        self.nonneg_atom(at, span)
+    }
+
+    /// A slice with a step: both directions, the step's sign known or not.
+    fn stepped_slice(
+        &mut self,
+        lower: Option<Bound>,
+        upper: Option<Bound>,
+        step: Option<Bound>,
+        extent: Atom,
+        span: Span,
+    ) -> (ExprId, Atom, Option<Atom>) {
+        let step = match step {
+            Some(step) => self.atom(step.expr, span),
+            None => Atom::Int(1),
+        };
+        let down = {
+            let (value, zero) = (self.use_atom(step, span), self.b.i64(0, span));
+            let down = self.b.compare(CompareOp::Lt, value, zero, span);
+            self.b.temp(down, span)
+        };
+        // Upwards, bounds lie in 0..=n; downwards in -1..=n-1.
+        let low = {
+            let (down, a, b) = (self.b.read(down, span), self.b.i64(-1, span), self.b.i64(0, span));
+            let low = self.b.select(down, a, b, span);
+            self.b.temp(low, span)
+        };
+        let high = {
+            let n = self.use_atom(extent, span);
+            let one = self.b.i64(1, span);
+            let last = self.b.binary(BinaryOp::Sub, n, one, span);
+            let n = self.use_atom(extent, span);
+            let down = self.b.read(down, span);
+            let high = self.b.select(down, last, n, span);
+            self.b.temp(high, span)
+        };
+        let mut bound = |bound: Option<Bound>, first: bool| {
+            let at = match bound {
+                Some(bound) => {
+                    let end = self.use_atom(extent, span);
+                    let at = if bound.wraps {
+                        self.b.expr(ExprKind::Wrap { index: bound.expr, extent: end }, Type::I64, span)
+                    } else {
+                        bound.expr
+                    };
+                    let (low, high) = (self.b.read(low, span), self.b.read(high, span));
+                    let at = self.b.binary(BinaryOp::Max, at, low, span);
+                    self.b.binary(BinaryOp::Min, at, high, span)
+                }
+                None => {
+                    let (down, low, high) = (self.b.read(down, span), self.b.read(low, span), self.b.read(high, span));
+                    if first { self.b.select(down, high, low, span) } else { self.b.select(down, low, high, span) }
+                }
+            };
+            self.b.temp(at, span)
+        };
+        let (start, stop) = (bound(lower, true), bound(upper, false));
+        // Upwards: (stop - start + step - 1) // step; downwards: (start - stop - step - 1) // -step.
+        let distance = {
+            let (down, a, b) = (self.b.read(down, span), self.b.read(start, span), self.b.read(stop, span));
+            let downwards = self.b.binary(BinaryOp::Sub, a, b, span);
+            let (a, b) = (self.b.read(start, span), self.b.read(stop, span));
+            let upwards = self.b.binary(BinaryOp::Sub, b, a, span);
+            let distance = self.b.select(down, downwards, upwards, span);
+            let zero = self.b.i64(0, span);
+            self.b.binary(BinaryOp::Max, distance, zero, span)
+        };
+        let size = {
+            let size = self.use_atom(step, span);
+            let size = self.b.unary(crate::ir::UnaryOp::Abs, size, span);
+            self.b.temp(size, span)
+        };
+        let (size_a, one) = (self.b.read(size, span), self.b.i64(1, span));
+        let rounded = self.b.binary(BinaryOp::Add, distance, size_a, span);
+        let rounded = self.b.binary(BinaryOp::Sub, rounded, one, span);
+        let size = self.b.read(size, span);
+        let length = self.b.binary(BinaryOp::FloorDiv, rounded, size, span);
+        let length = self.nonneg_atom(length, span);
+        (self.b.read(start, span), length, Some(step))
+    }
+
+    /// An item of a tuple: a known index, or any index if the items have one type.
+    fn tuple_item_at(&mut self, items: Vec<Value>, indices: &[Index], span: Span) -> Value {
+        let [index] = indices else {
+            return self.error(Code::BadIndex, span, "a tuple takes one index");
+        };
+        let len = items.len() as i64;
+        match index {
+            Index::At { known: Some(known), .. } => {
+                let at = if *known < 0 { known + len } else { *known };
+                match usize::try_from(at).ok().and_then(|at| items.into_iter().nth(at)) {
+                    Some(item) => item,
+                    None => {
+                        let message = format!("index {known} is out of range for a tuple of {len}");
+                        self.error(Code::BadIndex, span, message)
+                    }
+                }
+            }
+            Index::At { expr, .. } => self.tuple_item_select(items, *expr, span),
+            Index::Slice { lower, upper, step } => {
+                let known = |bound: &Option<Bound>| bound.map_or(Some(None), |bound| bound.known.map(Some));
+                let (Some(lower), Some(upper), Some(step)) = (known(lower), known(upper), known(step)) else {
+                    return self.error(Code::NotConstant, span, "the bounds of a tuple's slice must be constants");
+                };
+                if step.is_some_and(|step| step != 1) {
+                    return self.error(Code::BadIndex, span, "a slice of a tuple has no step");
+                }
+                let clip = |at: i64| if at < 0 { (at + len).max(0) } else { at.min(len) };
+                let (start, stop) = (clip(lower.unwrap_or(0)), clip(upper.unwrap_or(len)));
+                let length = (stop - start).max(0) as usize;
+                Value::Tuple(items.into_iter().skip(start as usize).take(length).collect())
+            }
+            Index::Ellipsis => self.error(Code::BadIndex, span, "a tuple cannot be indexed with `...`"),
+        }
+    }
+
+    /// `items[index]` for an index that is not known: a chain of selections over items of one type.
+    fn tuple_item_select(&mut self, items: Vec<Value>, index: ExprId, span: Span) -> Value {
+        let mut types = items.iter().map(|item| item.ty().widened());
+        let Some(first) = types.next() else {
+            return self.error(Code::BadIndex, span, "an empty tuple has no items");
+        };
+        let joined = types.fold(first.clone(), |a, b| if a == b { a } else { promote::join(&a, span, &b, span) });
+        if joined != first || first.parts().is_empty() {
+            let ty = Ty::Tuple(items.iter().map(Value::ty).collect());
+            let message = format!("{ty} takes only constant indices: its items have different types");
+            return self.error(Code::NotConstant, span, message);
+        }
+        let len = items.len() as i64;
+        let extent = self.b.i64(len, span);
+        let index = self.b.expr(ExprKind::Wrap { index, extent }, Type::I64, span);
+        let index = self.b.temp(index, span);
+        let mut chosen: Option<Vec<ExprId>> = None;
+        for (number, item) in items.into_iter().enumerate() {
+            let Some(item) = self.try_convert(item, &first, span) else { return Value::Poison };
+            let parts = self.flatten(item, span);
+            chosen = Some(match chosen {
+                None => parts,
+                Some(before) => parts
+                    .into_iter()
+                    .zip(before)
+                    .map(|(part, before)| {
+                        let (at, number) = (self.b.read(index, span), self.b.i64(number as i64, span));
+                        let here = self.b.compare(CompareOp::Eq, at, number, span);
+                        self.b.select(here, part, before, span)
+                    })
+                    .collect(),
+            });
+        }
+        let locals: Vec<_> = chosen.unwrap_or_default().into_iter().map(|part| self.b.temp(part, span)).collect();
+        self.rebuild(&first, &mut locals.into_iter(), span)
+    }
+}
+
+enum Place {
+    Element(ExprId),
+    View(ArrayValue),
+}
+
+/// The layout of a view. C stays C where all indices are integers except the last one, which may be a slice without a
+/// step; F mirrors this from the right (Numba's rule). One contiguous dimension is C.
+fn view_layout(layout: Layout, ndim: usize, indices: &[Index], result: usize) -> Layout {
+    let mut all: Vec<Option<&Index>> = indices.iter().map(Some).collect();
+    all.resize(ndim, None);
+    if layout == Layout::F {
+        all.reverse();
+    }
+    if layout == Layout::Any {
+        return Layout::Any;
+    }
+    let full =
+        |index: &Option<&Index>| matches!(index, None | Some(Index::Slice { lower: None, upper: None, step: None }));
+    let mut rest = all.iter().skip_while(|index| matches!(index, Some(Index::At { .. })));
+    let stepless = rest.next().is_none_or(|index| {
+        full(index) || matches!(index, Some(Index::Slice { step, .. }) if step.is_none_or(|step| step.known == Some(1)))
+    });
+    if !stepless || !rest.all(|index| full(index)) {
+        return Layout::Any;
+    }
+    if result <= 1 { Layout::C } else { layout }
+}

@@ -1,0 +1,361 @@
+//! Kernels and device functions: parameters, bodies, returns.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use weft_artifact::{Access, ArgType, Param, SlotField};
+
+use super::{
+    lowerer::{Compiled, FnLowerer, Lowerer, Returns},
+    promote,
+    ty::Ty,
+    value::Value,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{Builder, Function, FunctionKind, ParamSlot, StmtKind, Type, for_each_stmt_mut},
+    request::{FunctionDef, Request},
+    source::Span,
+    syntax::ast::{self, ParamKind},
+};
+
+/// Lowers the kernel of a request into the lowerer's module.
+pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
+    let def = Arc::clone(&request.function);
+    let file = cx.sources.add(&def.source);
+    let name = def.ast.name.clone();
+    let span = def.ast.name_span;
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), name, FunctionKind::Kernel);
+    if def.ast.params.len() != request.args.len() {
+        lowerer.report(
+            Diagnostic::error(
+                Code::ArgumentCount,
+                span,
+                format!(
+                    "kernel `{}` takes {} but the signature has {}",
+                    def.ast.name,
+                    count(def.ast.params.len(), "argument"),
+                    request.args.len()
+                ),
+            )
+            .label("defined here"),
+        );
+        return;
+    }
+    lowerer.check_param_kinds();
+    for (index, (param, arg)) in def.ast.params.iter().zip(&request.args).enumerate() {
+        lowerer.kernel_param(index as u32, param, arg);
+    }
+    lowerer.body();
+    let function = lowerer.finish(file);
+    let params = def.ast.params.iter().zip(&request.args).map(|(param, ty)| Param {
+        name: param.name.clone(),
+        ty: ty.clone(),
+        access: Access { reads: true, writes: true },
+    });
+    cx.module.params = params.collect();
+    let id = cx.module.functions.push(function);
+    cx.module.kernel = Some(id);
+}
+
+/// `3 arguments`, `1 argument`.
+pub(super) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+impl<'a> FnLowerer<'a> {
+    fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, name: String, kind: FunctionKind) -> Self {
+        let file = cx.sources.add(&def.source);
+        let mut bound = BTreeSet::new();
+        for param in &def.ast.params {
+            bound.insert(param.name.clone());
+        }
+        bound_names(&def.ast.body, &mut bound);
+        let mut function = Function::new(name.clone(), kind, def.ast.span);
+        function.inline = def.inline;
+        Self {
+            cx,
+            file,
+            name,
+            b: Builder::new(function),
+            env: Some(BTreeMap::new()),
+            slots: BTreeMap::new(),
+            loops: Vec::new(),
+            bound,
+            zeroed: BTreeSet::new(),
+            loop_memo: BTreeMap::new(),
+            returns: None,
+            hint: None,
+            def,
+        }
+    }
+
+    fn check_param_kinds(&mut self) {
+        let def = Arc::clone(&self.def);
+        for param in &def.ast.params {
+            let what = match param.kind {
+                ParamKind::VarArgs => "`*args`",
+                ParamKind::VarKeywords => "`**kwargs`",
+                ParamKind::Plain | ParamKind::PositionalOnly | ParamKind::KeywordOnly => continue,
+            };
+            self.error(Code::UnsupportedStatement, param.span, format!("a kernel cannot take {what}"));
+        }
+    }
+
+    /// Declares the run-time parts of a kernel argument, with their slots.
+    fn kernel_param(&mut self, index: u32, param: &ast::Param, arg: &ArgType) {
+        let ty = Ty::of_arg(arg);
+        let locals = self.storage(&param.name, &ty);
+        let mut fields = Vec::new();
+        collect_fields(arg, &mut Vec::new(), &mut fields);
+        for (local, (path, field)) in locals.iter().zip(fields) {
+            self.b.function.params.push(*local);
+            self.b.function.slots.push(ParamSlot { param: index, path, field });
+            self.b.function.locals[*local].nonneg = matches!(field, SlotField::Shape(_));
+        }
+        self.declare_param(param, ty, locals);
+    }
+
+    /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values
+    /// that hold the parameter's locals stay as they are.
+    fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
+        let mut assigned = BTreeSet::new();
+        bound_names(&self.def.ast.body.clone(), &mut assigned);
+        let var = super::env::Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
+        if let Some(env) = &mut self.env {
+            env.insert(param.name.clone(), var);
+        }
+        if assigned.contains(&param.name) {
+            let value = self.rebuild(&ty, &mut locals.into_iter(), param.span);
+            self.slots.retain(|(name, _), _| *name != param.name);
+            self.assign_var(&param.name, value, param.span);
+        }
+    }
+
+    fn body(&mut self) {
+        let def = Arc::clone(&self.def);
+        self.stmts(&def.ast.body);
+    }
+
+    /// Closes the function; `file` is its file in the source map.
+    fn finish(mut self, file: u32) -> Function {
+        let span = self.def.ast.name_span;
+        let mut head = self.zero_maybe_undefined(span);
+        let mut function = self.b.finish();
+        head.append(&mut function.body);
+        function.body = head;
+        for (_, expr) in function.exprs.iter_mut() {
+            expr.span.file = file;
+        }
+        for (_, array) in function.local_arrays.iter_mut() {
+            array.span.file = file;
+        }
+        function.span.file = file;
+        for_each_stmt_mut(&mut function.body, &mut |stmt| stmt.span.file = file);
+        function
+    }
+
+    /// The compiled form of a device function for argument types; reports recursion at `call`.
+    pub(super) fn device_function(&mut self, def: &Arc<FunctionDef>, args: &[Ty], call: Span) -> Compiled {
+        if let Some(known) = self.cx.functions.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args) {
+            return known.clone();
+        }
+        let failed =
+            Compiled { def: Arc::clone(def), args: args.to_vec(), func: None, returns: Ty::Poison, errors: Vec::new() };
+        let recursive = self.cx.active.iter().any(|active| same_function(active, def)) || same_function(&self.def, def);
+        if recursive {
+            let name = def.ast.name.clone();
+            self.report(
+                Diagnostic::error(Code::Recursion, call, format!("`{name}` calls itself"))
+                    .label("this call is part of the recursion")
+                    .help("write the recursion as a loop; kernels have no call stack to grow"),
+            );
+            return failed;
+        }
+        let errors_before = self.cx.diagnostics.len();
+        self.cx.active.push(Arc::clone(&self.def));
+        let mut expected = None;
+        let mut compiled = failed;
+        for _trial in 0..4 {
+            self.cx.diagnostics.truncate(errors_before);
+            let (function, returns) = lower_device(self.cx, def, args, expected.clone());
+            if self.cx.diagnostics.len() > errors_before {
+                compiled.errors = self.cx.diagnostics.split_off(errors_before);
+                break;
+            }
+            if expected.as_ref() == Some(&returns) {
+                let id = self.cx.module.functions.push(function);
+                compiled.func = Some(id);
+                compiled.returns = returns;
+                break;
+            }
+            expected = Some(returns);
+        }
+        self.cx.active.pop();
+        self.cx.functions.push(compiled.clone());
+        compiled
+    }
+}
+
+/// Two captures of one function: Python may hand over the same function twice on a cycle.
+fn same_function(a: &Arc<FunctionDef>, b: &Arc<FunctionDef>) -> bool {
+    Arc::ptr_eq(a, b) || (a.source == b.source && a.ast.name == b.ast.name && a.ast.span == b.ast.span)
+}
+
+/// One trial of a device function: the function, and the joined type of its returns.
+fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty], expected: Option<Ty>) -> (Function, Ty) {
+    let file = cx.sources.add(&def.source);
+    let name = format!("{}.{}", def.ast.name, cx.module.functions.len());
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(def), name, FunctionKind::Device);
+    let declared = def.signatures.iter().find(|sig| sig.args.len() == args.len()).and_then(|sig| sig.returns.as_ref());
+    let expected = declared.map(Ty::of_arg).or(expected);
+    lowerer.returns = Some(Returns { expected: expected.clone(), found: Vec::new() });
+    for (param, ty) in def.ast.params.iter().zip(args) {
+        let locals = lowerer.storage(&param.name, ty);
+        lowerer.b.function.params.extend(locals.iter().copied());
+        if let Ty::Array(array) = ty {
+            for local in locals.iter().skip(1).take(array.ndim) {
+                lowerer.b.function.locals[*local].nonneg = true;
+            }
+        }
+        lowerer.declare_param(param, ty.clone(), locals);
+    }
+    lowerer.body();
+    let end = Span { start: def.ast.span.end, ..def.ast.span };
+    if lowerer.env.is_some() {
+        lowerer.lower_return(Value::None, end);
+    }
+    let found = lowerer.returns.take().map(|returns| returns.found).unwrap_or_default();
+    let mut joined: Option<(Ty, Span)> = None;
+    for (ty, span) in found {
+        let ty = ty.widened();
+        joined = Some(match joined {
+            None => (ty, span),
+            Some((before, at)) => (promote::join(&before, at, &ty, span), at),
+        });
+    }
+    let mut returns = joined.map_or(Ty::None, |(ty, _)| ty);
+    if let Ty::Conflict(conflict) = &returns {
+        let diagnostic = Diagnostic::error(
+            Code::ReturnTypes,
+            conflict.second_span,
+            format!("`{}` returns {} here and {} elsewhere", def.ast.name, conflict.second, conflict.first),
+        )
+        .also(conflict.first_span, format!("returns {} here", conflict.first))
+        .help("return values of one type on every path");
+        lowerer.report(diagnostic);
+        returns = Ty::Poison;
+    }
+    if let Some(declared) = declared {
+        returns = Ty::of_arg(declared);
+    }
+    lowerer.b.function.results = returns.parts().into_iter().map(|(_, ty)| ty).collect::<Vec<Type>>();
+    (lowerer.finish(file), returns)
+}
+
+impl FnLowerer<'_> {
+    /// `return value` in a device function: converts to the type that all returns have.
+    pub(super) fn lower_return(&mut self, value: Value, span: Span) {
+        let ty = value.ty();
+        let Some(returns) = &mut self.returns else { return };
+        returns.found.push((ty, span));
+        let expected = returns.expected.clone();
+        let parts = match &expected {
+            // The first trial only finds types; its function is thrown away.
+            None => Vec::new(),
+            Some(expected) => match self.try_convert(value, expected, span) {
+                Some(value) => self.flatten(value, span),
+                None => Vec::new(),
+            },
+        };
+        self.b.stmt(StmtKind::Return(parts), span);
+        self.env = None;
+    }
+}
+
+/// The way to each run-time part of an argument and its field, in the order of [`Ty::parts`].
+fn collect_fields(arg: &ArgType, path: &mut Vec<u32>, out: &mut Vec<(Vec<u32>, SlotField)>) {
+    match arg {
+        ArgType::Scalar(scalar) if scalar.is_complex() => {
+            out.push((path.clone(), SlotField::Real));
+            out.push((path.clone(), SlotField::Imag));
+        }
+        ArgType::Scalar(_) => out.push((path.clone(), SlotField::Value)),
+        ArgType::Array(array) => {
+            out.push((path.clone(), SlotField::Data));
+            out.extend((0..array.ndim).map(|dim| (path.clone(), SlotField::Shape(dim))));
+            if array.layout == weft_artifact::Layout::Any {
+                out.extend((0..array.ndim).map(|dim| (path.clone(), SlotField::Stride(dim))));
+            }
+        }
+        ArgType::Tuple(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index as u32);
+                collect_fields(item, path, out);
+                path.pop();
+            }
+        }
+    }
+}
+
+/// Names that statements bind.
+fn bound_names(stmts: &[ast::Stmt], out: &mut BTreeSet<String>) {
+    for stmt in stmts {
+        match &stmt.kind {
+            ast::StmtKind::Assign { targets, value } => {
+                targets.iter().for_each(|target| bound_targets(target, out));
+                named_targets(value, out);
+            }
+            ast::StmtKind::AnnAssign { target, .. } | ast::StmtKind::AugAssign { target, .. } => {
+                bound_targets(target, out);
+            }
+            ast::StmtKind::If { body, orelse, test } | ast::StmtKind::While { body, orelse, test } => {
+                named_targets(test, out);
+                bound_names(body, out);
+                bound_names(orelse, out);
+            }
+            ast::StmtKind::For { target, body, orelse, .. } => {
+                bound_targets(target, out);
+                bound_names(body, out);
+                bound_names(orelse, out);
+            }
+            ast::StmtKind::FunctionDef(function) => {
+                out.insert(function.name.clone());
+            }
+            ast::StmtKind::Expr(expr) => named_targets(expr, out),
+            ast::StmtKind::Break
+            | ast::StmtKind::Continue
+            | ast::StmtKind::Return(_)
+            | ast::StmtKind::Pass
+            | ast::StmtKind::Assert { .. }
+            | ast::StmtKind::Raise(_)
+            | ast::StmtKind::Unsupported(_) => {}
+        }
+    }
+}
+
+fn bound_targets(target: &ast::Expr, out: &mut BTreeSet<String>) {
+    match &target.kind {
+        ast::ExprKind::Name(name) => {
+            out.insert(name.clone());
+        }
+        ast::ExprKind::Tuple(items) | ast::ExprKind::List(items) => {
+            items.iter().for_each(|item| bound_targets(item, out));
+        }
+        ast::ExprKind::Starred(inner) => bound_targets(inner, out),
+        _ => {}
+    }
+}
+
+/// The target of a `:=` that is the whole expression or its first operand; enough for `if (n := …) > 0`.
+fn named_targets(expr: &ast::Expr, out: &mut BTreeSet<String>) {
+    match &expr.kind {
+        ast::ExprKind::Named { target, .. } => bound_targets(target, out),
+        ast::ExprKind::Compare { left, .. } | ast::ExprKind::Binary { left, .. } => named_targets(left, out),
+        ast::ExprKind::Unary { operand, .. } => named_targets(operand, out),
+        ast::ExprKind::Bool { values, .. } => values.iter().for_each(|value| named_targets(value, out)),
+        _ => {}
+    }
+}

@@ -1,0 +1,458 @@
+//! The state of a lowering: the module, and the function that is being lowered.
+//!
+//! Typing and lowering are one walk over the syntax tree. A loop's body is lowered again with wider types until the
+//! types at its head no longer change; each trial is rewound, with its diagnostics.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use weft_artifact::{Layout, Scalar};
+
+use super::{
+    env::Env,
+    promote,
+    ty::{ArrayTy, Ty},
+    value::{ArrayValue, Atom, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic, Severity},
+    ir::{BinaryOp, Builder, Const, ExprId, ExprKind, FuncId, LocalId, Mark, Module, SharedId, StmtKind, Type},
+    request::FunctionDef,
+    source::{SourceMap, Span},
+};
+
+/// What is lowered so far.
+#[derive(Debug, Default)]
+pub(super) struct Lowerer {
+    pub(super) module: Module,
+    pub(super) sources: SourceMap,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Device functions by definition and argument types.
+    pub(super) functions: Vec<Compiled>,
+    /// Device functions that are being lowered, outermost first.
+    pub(super) active: Vec<Arc<FunctionDef>>,
+    /// Shared arrays by function and call site, so that each call is one allocation however often it is lowered.
+    pub(super) shared_sites: BTreeMap<(String, Span), SharedId>,
+}
+
+/// A device function that was lowered.
+#[derive(Clone, Debug)]
+pub(super) struct Compiled {
+    pub(super) def: Arc<FunctionDef>,
+    pub(super) args: Vec<Ty>,
+    /// `None` if it has errors.
+    pub(super) func: Option<FuncId>,
+    pub(super) returns: Ty,
+    /// Its errors, to be reported wherever it is called: the trial of a loop that first met it may be rewound.
+    pub(super) errors: Vec<Diagnostic>,
+}
+
+/// A loop that is being lowered.
+#[derive(Debug)]
+pub(super) struct LoopState {
+    /// The types at the head, to which `continue` converts.
+    pub(super) header: Env,
+    /// The types after the loop, to which `break` converts, as far as known.
+    pub(super) exit: Env,
+    /// Environments of the `continue`s.
+    pub(super) continues: Vec<Env>,
+    /// Environments of the `break`s.
+    pub(super) breaks: Vec<Env>,
+}
+
+/// The function that is being lowered.
+#[derive(Debug)]
+pub(super) struct FnLowerer<'a> {
+    pub(super) cx: &'a mut Lowerer,
+    pub(super) def: Arc<FunctionDef>,
+    /// Index of the function's file in the source map; spans of the tree are moved to it.
+    pub(super) file: u32,
+    /// The IR function's name: unique.
+    pub(super) name: String,
+    pub(super) b: Builder,
+    pub(super) env: Env,
+    pub(super) slots: BTreeMap<(String, String), Vec<LocalId>>,
+    pub(super) loops: Vec<LoopState>,
+    /// Names that the function binds.
+    pub(super) bound: BTreeSet<String>,
+    /// Locals that may be read before they are assigned.
+    pub(super) zeroed: BTreeSet<LocalId>,
+    /// Joined environments of loops from earlier trials, by the loop's place.
+    pub(super) loop_memo: BTreeMap<Span, (Env, Env)>,
+    /// `None` in a kernel; else the types of the `return`s so far and the type that they are converted to.
+    pub(super) returns: Option<Returns>,
+    /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
+    pub(super) hint: Option<String>,
+}
+
+/// The returns of a device function.
+#[derive(Debug, Default)]
+pub(super) struct Returns {
+    /// What an earlier trial found.
+    pub(super) expected: Option<Ty>,
+    /// What this one finds.
+    pub(super) found: Vec<(Ty, Span)>,
+}
+
+/// A state to go back to.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    mark: Mark,
+    diagnostics: usize,
+    slots: BTreeMap<(String, String), Vec<LocalId>>,
+    zeroed: BTreeSet<LocalId>,
+    returns: usize,
+    env: Env,
+}
+
+impl FnLowerer<'_> {
+    /// The present state.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            mark: self.b.mark(),
+            diagnostics: self.cx.diagnostics.len(),
+            slots: self.slots.clone(),
+            zeroed: self.zeroed.clone(),
+            returns: self.returns.as_ref().map_or(0, |returns| returns.found.len()),
+            env: self.env.clone(),
+        }
+    }
+
+    /// Goes back.
+    pub(super) fn rewind(&mut self, snapshot: &Snapshot) {
+        self.b.rewind(snapshot.mark);
+        self.cx.diagnostics.truncate(snapshot.diagnostics);
+        self.slots.clone_from(&snapshot.slots);
+        self.zeroed.clone_from(&snapshot.zeroed);
+        if let Some(returns) = &mut self.returns {
+            returns.found.truncate(snapshot.returns);
+        }
+        self.env.clone_from(&snapshot.env);
+    }
+
+    /// A span of the tree in the compilation's source map.
+    pub(super) fn at(&self, span: Span) -> Span {
+        Span { file: self.file, ..span }
+    }
+
+    /// Records a diagnostic; the value stands for what could not be lowered.
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Value {
+        diagnostic.span = self.at(diagnostic.span);
+        for (span, _) in &mut diagnostic.labels {
+            *span = Span { file: self.file, ..*span };
+        }
+        if !self.cx.diagnostics.contains(&diagnostic) {
+            self.cx.diagnostics.push(diagnostic);
+        }
+        Value::Poison
+    }
+
+    /// Records an error with nothing but a message.
+    pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Value {
+        self.report(Diagnostic::error(code, span, message))
+    }
+
+    /// `true` if an error was recorded.
+    pub(super) fn failed(&self) -> bool {
+        self.cx.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// A value's run-time parts, each for one use.
+    pub(super) fn flatten(&mut self, value: Value, span: Span) -> Vec<ExprId> {
+        let mut out = Vec::new();
+        self.flatten_into(value, span, &mut out);
+        out
+    }
+
+    fn flatten_into(&mut self, value: Value, span: Span, out: &mut Vec<ExprId>) {
+        match value {
+            Value::Scalar(expr, _) => out.push(expr),
+            Value::Complex(real, imag, _) => out.extend([real, imag]),
+            Value::Array(array) => {
+                out.push(self.use_atom(array.data, span));
+                for atom in array.shape {
+                    out.push(self.use_atom(atom, span));
+                }
+                if array.ty.layout == Layout::Any {
+                    for atom in array.strides {
+                        out.push(self.use_atom(atom, span));
+                    }
+                }
+            }
+            Value::Tuple(items) => {
+                for item in items {
+                    self.flatten_into(item, span, out);
+                }
+            }
+            Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison => {}
+        }
+    }
+
+    /// The value of a type whose run-time parts are in locals, taken in order.
+    pub(super) fn rebuild(&mut self, ty: &Ty, locals: &mut dyn Iterator<Item = LocalId>, span: Span) -> Value {
+        match ty {
+            Ty::Scalar(scalar) if scalar.is_complex() => match (locals.next(), locals.next()) {
+                (Some(real), Some(imag)) => Value::Complex(self.b.read(real, span), self.b.read(imag, span), *scalar),
+                _ => Value::Poison,
+            },
+            Ty::Scalar(scalar) => {
+                locals.next().map_or(Value::Poison, |local| Value::Scalar(self.b.read(local, span), *scalar))
+            }
+            Ty::Array(array) => {
+                let Some(data) = locals.next() else { return Value::Poison };
+                let shape: Vec<Atom> = locals.take(array.ndim).map(Atom::Local).collect();
+                let strides = if array.layout == Layout::Any {
+                    locals.take(array.ndim).map(Atom::Local).collect()
+                } else {
+                    Vec::new()
+                };
+                Value::Array(ArrayValue { ty: *array, data: Atom::Local(data), shape, strides })
+            }
+            Ty::Tuple(items) => Value::Tuple(items.iter().map(|item| self.rebuild(item, locals, span)).collect()),
+            Ty::Int(value) => Value::Int(*value),
+            Ty::Bool(value) => Value::Bool(*value),
+            Ty::None => Value::None,
+            Ty::Str(text) => Value::Str(text.clone()),
+            Ty::DType(scalar) => Value::DType(*scalar),
+            Ty::Known(path) => Value::Known(path.clone()),
+            Ty::Module(name, captured) => Value::Module(name.clone(), Arc::clone(captured)),
+            Ty::Function(def) => Value::Function(Arc::clone(def)),
+            Ty::Conflict(_) | Ty::Poison => Value::Poison,
+        }
+    }
+
+    /// The same value, its parts in fresh temporaries: evaluated now, whatever is assigned later.
+    pub(super) fn settle(&mut self, value: Value, span: Span) -> Value {
+        match value {
+            Value::Scalar(expr, scalar) => {
+                let local = self.b.temp(expr, span);
+                Value::Scalar(self.b.read(local, span), scalar)
+            }
+            Value::Complex(real, imag, scalar) => {
+                let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
+                Value::Complex(self.b.read(real, span), self.b.read(imag, span), scalar)
+            }
+            Value::Tuple(items) => Value::Tuple(items.into_iter().map(|item| self.settle(item, span)).collect()),
+            Value::Array(mut array) => {
+                let settle = |this: &mut Self, atom: Atom| match atom {
+                    Atom::Local(_) => {
+                        let expr = this.use_atom(atom, span);
+                        Atom::Local(this.b.temp(expr, span))
+                    }
+                    Atom::Int(_) => atom,
+                };
+                array.data = settle(self, array.data);
+                array.shape = array.shape.into_iter().map(|atom| settle(self, atom)).collect();
+                array.strides = array.strides.into_iter().map(|atom| settle(self, atom)).collect();
+                Value::Array(array)
+            }
+            other => other,
+        }
+    }
+
+    /// A use of an atom.
+    pub(super) fn use_atom(&mut self, atom: Atom, span: Span) -> ExprId {
+        match atom {
+            Atom::Local(local) => self.b.read(local, span),
+            Atom::Int(value) => self.b.i64(value, span),
+        }
+    }
+
+    /// An `I64` expression as an atom; one that is a constant or a temporary already is taken as it is.
+    pub(super) fn atom(&mut self, expr: ExprId, span: Span) -> Atom {
+        match &self.b.function.exprs[expr].kind {
+            ExprKind::Const(Const::Int(value)) => {
+                if let Ok(value) = i64::try_from(*value) {
+                    return Atom::Int(value);
+                }
+            }
+            ExprKind::Local(local) if self.b.function.locals[*local].name == "t" => return Atom::Local(*local),
+            _ => {}
+        }
+        Atom::Local(self.b.temp(expr, span))
+    }
+
+    /// As [`Self::atom`], for a value that is known not to be negative.
+    pub(super) fn nonneg_atom(&mut self, expr: ExprId, span: Span) -> Atom {
+        let atom = self.atom(expr, span);
+        if let Atom::Local(local) = atom {
+            self.b.function.locals[local].nonneg = true;
+        }
+        atom
+    }
+
+    /// A number as an expression of a real scalar type.
+    ///
+    /// The caller has checked that it is a real number.
+    pub(super) fn number(&mut self, value: &Value, to: Scalar, span: Span) -> Option<ExprId> {
+        match value {
+            Value::Scalar(expr, _) => Some(self.b.convert(*expr, Type::Scalar(to), span)),
+            Value::Int(value) => Some(match to {
+                Scalar::Bool => self.b.bool(*value != 0, span),
+                float if float.is_float() => self.b.float(float, *value as f64, span),
+                int => self.b.int(int, wrap_int(*value, int), span),
+            }),
+            Value::Bool(value) => Some(match to {
+                Scalar::Bool => self.b.bool(*value, span),
+                float if float.is_float() => self.b.float(float, f64::from(u8::from(*value)), span),
+                int => self.b.int(int, i128::from(*value), span),
+            }),
+            _ => None,
+        }
+    }
+
+    /// A number as real and imaginary part of a complex type.
+    pub(super) fn complex(&mut self, value: &Value, to: Scalar, span: Span) -> Option<(ExprId, ExprId)> {
+        let part = Type::Scalar(to.part());
+        if let Value::Complex(real, imag, _) = value {
+            return Some((self.b.convert(*real, part, span), self.b.convert(*imag, part, span)));
+        }
+        let real = self.number(value, to.part(), span)?;
+        let imag = self.b.float(to.part(), 0.0, span);
+        Some((real, imag))
+    }
+
+    /// The value converted to a type, where weft converts: numbers to numbers (not complex to real), arrays to more
+    /// general arrays, tuples part by part.
+    pub(super) fn try_convert(&mut self, value: Value, to: &Ty, span: Span) -> Option<Value> {
+        if value.ty() == *to {
+            return Some(value);
+        }
+        match (value, to) {
+            (value, Ty::Scalar(to)) if to.is_complex() => {
+                let (real, imag) = self.complex(&value, *to, span)?;
+                Some(Value::Complex(real, imag, *to))
+            }
+            (value, Ty::Scalar(to)) => Some(Value::Scalar(self.number(&value, *to, span)?, *to)),
+            (Value::Array(array), Ty::Array(to)) => {
+                let from = array.ty;
+                if from.dtype != to.dtype || from.ndim != to.ndim || (from.readonly && !to.readonly) {
+                    return None;
+                }
+                if to.layout != Layout::Any && from.layout != to.layout {
+                    return None;
+                }
+                if to.space != from.space && to.space != crate::ir::Space::Generic {
+                    return None;
+                }
+                Some(Value::Array(self.generalize(array, *to, span)))
+            }
+            (Value::Tuple(items), Ty::Tuple(to)) if items.len() == to.len() => items
+                .into_iter()
+                .zip(to)
+                .map(|(item, to)| self.try_convert(item, to, span))
+                .collect::<Option<Vec<_>>>()
+                .map(Value::Tuple),
+            _ => None,
+        }
+    }
+
+    /// An array with a more general layout or address space.
+    fn generalize(&mut self, array: ArrayValue, to: ArrayTy, span: Span) -> ArrayValue {
+        let mut out = array.clone();
+        if to.layout == Layout::Any && array.ty.layout != Layout::Any {
+            out.strides = (0..array.ty.ndim).map(|dim| self.stride(&array, dim, span)).collect();
+        }
+        if to.space != array.ty.space {
+            let data = self.use_atom(array.data, span);
+            let data = self.b.convert(data, to.pointer(), span);
+            out.data = Atom::Local(self.b.temp(data, span));
+        }
+        out.ty = to;
+        out
+    }
+
+    /// The distance in bytes between elements along a dimension.
+    pub(super) fn stride(&mut self, array: &ArrayValue, dim: usize, span: Span) -> Atom {
+        let size = array.ty.dtype.size_bytes() as i64;
+        let inner: Vec<Atom> = match array.ty.layout {
+            Layout::Any => return array.strides.get(dim).copied().unwrap_or(Atom::Int(0)),
+            Layout::C => array.shape.iter().skip(dim + 1).copied().collect(),
+            Layout::F => array.shape.iter().take(dim).copied().collect(),
+        };
+        let known: i64 = inner.iter().map(|atom| if let Atom::Int(n) = atom { *n } else { 1 }).product::<i64>() * size;
+        let mut product: Option<ExprId> = None;
+        for atom in inner {
+            if let Atom::Local(_) = atom {
+                let extent = self.use_atom(atom, span);
+                product = Some(match product {
+                    None => extent,
+                    Some(before) => self.b.binary(BinaryOp::Mul, before, extent, span),
+                });
+            }
+        }
+        match product {
+            None => Atom::Int(known),
+            Some(product) => {
+                let known = self.b.i64(known, span);
+                let bytes = self.b.binary(BinaryOp::Mul, product, known, span);
+                self.nonneg_atom(bytes, span)
+            }
+        }
+    }
+
+    /// A condition: `Bool` expression, or what is known.
+    pub(super) fn truth(&mut self, value: Value, span: Span) -> Truth {
+        match value {
+            Value::Bool(known) => Truth::Known(known),
+            Value::Int(known) => Truth::Known(known != 0),
+            Value::None => Truth::Known(false),
+            Value::Str(text) => Truth::Known(!text.is_empty()),
+            Value::Tuple(items) => Truth::Known(!items.is_empty()),
+            Value::Known(_) | Value::Module(..) | Value::Function(_) | Value::DType(_) => Truth::Known(true),
+            Value::Scalar(expr, _) => Truth::Expr(self.b.convert(expr, Type::BOOL, span)),
+            Value::Complex(real, imag, _) => {
+                let real = self.b.convert(real, Type::BOOL, span);
+                let imag = self.b.convert(imag, Type::BOOL, span);
+                Truth::Expr(self.b.binary(BinaryOp::Or, real, imag, span))
+            }
+            Value::Array(array) => {
+                let diagnostic =
+                    Diagnostic::error(Code::BadOperand, span, format!("{} has no truth value", Ty::Array(array.ty)))
+                        .help("compare an element or the size: `a.size > 0`");
+                self.report(diagnostic);
+                Truth::Poison
+            }
+            Value::Poison => Truth::Poison,
+        }
+    }
+
+    /// Adds a statement.
+    pub(super) fn stmt(&mut self, kind: StmtKind, span: Span) {
+        self.b.stmt(kind, span);
+    }
+
+    /// The unified type of numbers, for `min`, conditional expressions and the like.
+    pub(super) fn unified(types: &[Scalar]) -> Option<Scalar> {
+        types.iter().copied().reduce(promote::unify)
+    }
+}
+
+/// A condition.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Truth {
+    /// Known now: the other branch is not lowered.
+    Known(bool),
+    /// A `Bool`, for one use.
+    Expr(ExprId),
+    /// Reported already.
+    Poison,
+}
+
+/// An integer modulo the width of a type, in the type's range; for `Bool`, 0 or 1.
+pub(super) fn wrap_int(value: i128, to: Scalar) -> i128 {
+    let bits = to.size_bytes() * 8;
+    let modulus = 1_i128 << bits;
+    let value = value.rem_euclid(modulus);
+    if to.is_signed_int() && value >= modulus / 2 { value - modulus } else { value }
+}

@@ -1,0 +1,138 @@
+//! `a = b = value`, `a, b = value`, `target: T = value` and `target op= value`
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        function::count,
+        lowerer::FnLowerer,
+        value::{Atom, Value},
+    },
+    source::Span,
+    syntax::ast::{BinOp, Expr, ExprKind},
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn assign(&mut self, targets: &[Expr], value: &Expr, span: Span) {
+        self.hint = match targets {
+            [Expr { kind: ExprKind::Name(name), .. }] => Some(name.clone()),
+            _ => None,
+        };
+        let mut result = self.expr(value);
+        self.hint = None;
+        let plain = matches!(targets, [Expr { kind: ExprKind::Name(_), .. }]);
+        if !plain {
+            // `a, b = b, a` and `i = a[i] = f(i)`: the value is complete before the first target changes.
+            result = self.settle(result, value.span);
+        }
+        for target in targets {
+            let now = if plain { result.clone() } else { self.reread(&result, value.span) };
+            self.assign_to(target, now, span);
+        }
+    }
+
+    /// Assigns a value to one target. A value in several parts that is stored in several places must be settled.
+    pub(in crate::frontend) fn assign_to(&mut self, target: &Expr, value: Value, span: Span) {
+        match &target.kind {
+            ExprKind::Name(name) => self.assign_var(name, value, target.span),
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => self.unpack(targets, value, target.span, span),
+            ExprKind::Subscript { value: base, index } => {
+                let base_value = self.expr(base);
+                let Some(indices) = self.indices(index) else { return };
+                self.store_subscript(base_value, &indices, value, target.span);
+            }
+            ExprKind::Starred(_) => {
+                self.error(Code::UnsupportedExpression, target.span, "a kernel cannot unpack into a starred name");
+            }
+            ExprKind::Attribute { value: base, attr } => {
+                let base = self.expr(base);
+                if !base.ty().is_poison() {
+                    let message = format!("attribute `{attr}` of {} cannot be assigned", base.ty());
+                    self.error(Code::BadAssignment, target.span, message);
+                }
+            }
+            _ => {
+                self.error(Code::BadAssignment, target.span, "this cannot be assigned to");
+            }
+        }
+    }
+
+    fn unpack(&mut self, targets: &[Expr], value: Value, at: Span, span: Span) {
+        if let Some(starred) = targets.iter().find(|target| matches!(target.kind, ExprKind::Starred(_))) {
+            self.error(Code::UnsupportedExpression, starred.span, "a kernel cannot unpack into a starred name");
+            return;
+        }
+        let items = match self.settle(value, span) {
+            Value::Tuple(items) => items,
+            Value::Array(array) if array.ty.ndim > 0 => {
+                // As in Numba, the extent is not checked: nothing in a kernel checks bounds.
+                if let Some(Atom::Int(extent)) = array.shape.first()
+                    && *extent != targets.len() as i64
+                {
+                    let message =
+                        format!("{} cannot be unpacked from an array of {extent}", count(targets.len(), "value"));
+                    self.error(Code::BadAssignment, at, message);
+                    return;
+                }
+                (0..targets.len())
+                    .map(|i| {
+                        let index = self.b.i64(i as i64, span);
+                        let index = crate::frontend::expr::Index::at(index);
+                        let item = self.subscript(Value::Array(array.clone()), &[index], span);
+                        self.settle(item, span)
+                    })
+                    .collect()
+            }
+            Value::Poison => targets.iter().map(|_| Value::Poison).collect(),
+            other => {
+                let message = format!("{} cannot be unpacked", other.ty());
+                self.error(Code::BadAssignment, at, message);
+                targets.iter().map(|_| Value::Poison).collect()
+            }
+        };
+        if items.len() != targets.len() {
+            let diagnostic = Diagnostic::error(
+                Code::BadAssignment,
+                at,
+                format!("{} cannot be unpacked into {}", count(items.len(), "value"), count(targets.len(), "target")),
+            );
+            self.report(diagnostic);
+        }
+        let mut items = items.into_iter();
+        for target in targets {
+            self.assign_to(target, items.next().unwrap_or(Value::Poison), span);
+        }
+    }
+
+    pub(super) fn aug_assign(&mut self, target: &Expr, op: BinOp, value: &Expr, span: Span) {
+        match &target.kind {
+            ExprKind::Name(_) => {
+                let left = self.expr(target);
+                let right = self.expr(value);
+                let result = self.binary(op, left, right, span);
+                self.assign_to(target, result, span);
+            }
+            ExprKind::Subscript { value: base, index } => {
+                // The array and the index are evaluated once, as in Python.
+                let base_value = self.expr(base);
+                let base_value = self.settle(base_value, base.span);
+                let Some(indices) = self.indices(index) else { return };
+                let indices = self.settle_indices(indices, index.span);
+                let again = self.reread_indices(&indices, index.span);
+                let array = self.reread(&base_value, base.span);
+                let left = self.subscript(array, &again, target.span);
+                if let Value::Array(view) = &left {
+                    let message =
+                        format!("`{}=` does not take {}", op.symbol(), crate::frontend::ty::Ty::Array(view.ty));
+                    self.error(Code::BadOperand, target.span, message);
+                    return;
+                }
+                let right = self.expr(value);
+                let result = self.binary(op, left, right, span);
+                self.store_subscript(base_value, &indices, result, target.span);
+            }
+            _ => {
+                self.error(Code::BadAssignment, target.span, "this cannot be assigned to");
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `if test: … elif … else: …`
+//!
+//! A test that is known when the kernel is compiled (a captured constant, `is None`) leaves only one branch, which
+//! alone is typed.
+
+use crate::{
+    frontend::{
+        env,
+        lowerer::{FnLowerer, Truth},
+    },
+    ir::StmtKind as Ir,
+    source::Span,
+    syntax::ast::{Expr, Stmt},
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn if_statement(&mut self, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
+        let value = self.expr(test);
+        match self.truth(value, test.span) {
+            Truth::Known(true) => self.stmts(body),
+            Truth::Known(false) => self.stmts(orelse),
+            Truth::Poison => {
+                // Both branches are lowered for their own errors.
+                self.branch(None, body, orelse, span);
+            }
+            Truth::Expr(cond) => self.branch(Some(cond), body, orelse, span),
+        }
+    }
+
+    fn branch(&mut self, cond: Option<crate::ir::ExprId>, body: &[Stmt], orelse: &[Stmt], span: Span) {
+        let before = self.env.clone();
+        let then_end = self.in_block(before.clone(), |this| this.stmts(body));
+        let then = self.b.close();
+        let else_end = self.in_block(before, |this| this.stmts(orelse));
+        let otherwise = self.b.close();
+        let joined = env::join(&[&then_end, &else_end]);
+        let then = self.reopen(then, then_end, &joined, span);
+        let otherwise = self.reopen(otherwise, else_end, &joined, span);
+        self.env = joined;
+        if let Some(cond) = cond {
+            self.stmt(Ir::If { cond, then, otherwise }, span);
+        }
+    }
+
+    /// Adds the conversions to a joined environment at the end of a block.
+    fn reopen(
+        &mut self,
+        mut block: crate::ir::Block,
+        end: env::Env,
+        joined: &env::Env,
+        span: Span,
+    ) -> crate::ir::Block {
+        self.b.open();
+        block.extend(self.close_arm(end, joined, span));
+        block
+    }
+}

@@ -1,0 +1,101 @@
+//! Statements: one file each.
+
+mod assert;
+mod assign;
+mod r#for;
+mod r#if;
+mod r#return;
+mod r#while;
+
+use super::lowerer::FnLowerer;
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::StmtKind as Ir,
+    source::Span,
+    syntax::ast::{ExprKind, Stmt, StmtKind},
+};
+
+impl FnLowerer<'_> {
+    /// Lowers statements in order; what cannot be reached is not lowered.
+    pub(super) fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            if self.env.is_none() {
+                return;
+            }
+            self.statement(stmt);
+        }
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Assign { targets, value } => self.assign(targets, value, span),
+            StmtKind::AnnAssign { target, value, .. } => {
+                if let Some(value) = value {
+                    self.assign(std::slice::from_ref(target), value, span);
+                }
+            }
+            StmtKind::AugAssign { target, op, value } => self.aug_assign(target, *op, value, span),
+            StmtKind::Expr(expr) => {
+                if !matches!(expr.kind, ExprKind::Constant(_)) {
+                    self.expr(expr);
+                }
+            }
+            StmtKind::If { test, body, orelse } => self.if_statement(test, body, orelse, span),
+            StmtKind::While { test, body, orelse } => self.while_statement(test, body, orelse, span),
+            StmtKind::For { target, iter, body, orelse } => self.for_statement(target, iter, body, orelse, span),
+            StmtKind::Break => self.jump(true, span),
+            StmtKind::Continue => self.jump(false, span),
+            StmtKind::Return(value) => self.return_statement(value.as_ref(), span),
+            StmtKind::Pass => {}
+            StmtKind::Assert { test, message } => self.assert_statement(test, message.as_ref(), span),
+            StmtKind::Raise(_) => {
+                self.unsupported("`raise`", "return early, or write an error flag into an array", span)
+            }
+            StmtKind::FunctionDef(_) => {
+                self.unsupported("a nested function", "define it outside and decorate it with `@cuda.jit`", span);
+            }
+            StmtKind::Unsupported(what) => {
+                self.unsupported(what, "see docs/language.md for what kernels can have", span)
+            }
+        }
+    }
+
+    fn unsupported(&mut self, what: &str, help: &str, span: Span) {
+        let first_line = self.first_line(span);
+        self.report(
+            Diagnostic::error(Code::UnsupportedStatement, first_line, format!("a kernel cannot have {what}"))
+                .help(help),
+        );
+    }
+
+    /// The part of a span on its first line: a compound statement is not shown whole.
+    pub(super) fn first_line(&self, span: Span) -> Span {
+        let text = &self.def.source.text;
+        let end = text
+            .get(span.start as usize..span.end as usize)
+            .and_then(|body| body.find('\n'))
+            .map_or(span.end, |length| span.start + length as u32);
+        Span { end, ..span }
+    }
+
+    /// `break` or `continue`.
+    fn jump(&mut self, leaves: bool, span: Span) {
+        let env = self.env.clone();
+        let Some(state) = self.loops.last_mut() else {
+            let what = if leaves { "break" } else { "continue" };
+            self.error(Code::MisplacedStatement, span, format!("`{what}` outside a loop"));
+            return;
+        };
+        let target = if leaves {
+            state.breaks.push(env);
+            state.exit.clone()
+        } else {
+            state.continues.push(env);
+            state.header.clone()
+        };
+        self.convert_env(&target, span);
+        self.stmt(if leaves { Ir::Break } else { Ir::Continue }, span);
+        self.env = None;
+    }
+}

@@ -1,0 +1,29 @@
+//! `return [value]`
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{lowerer::FnLowerer, value::Value},
+    ir::StmtKind as Ir,
+    source::Span,
+    syntax::ast::Expr,
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn return_statement(&mut self, value: Option<&Expr>, span: Span) {
+        let at = value.map_or(span, |value| value.span);
+        let value = value.map_or(Value::None, |value| self.expr(value));
+        if self.returns.is_some() {
+            self.lower_return(value, at);
+            return;
+        }
+        if !matches!(value, Value::None | Value::Poison) {
+            let ty = value.ty();
+            let diagnostic = Diagnostic::error(Code::KernelReturns, at, format!("a kernel returns {ty}"))
+                .label("a kernel cannot return a value")
+                .help("write the result into an array argument: `out[i] = …`; only device functions return values");
+            self.report(diagnostic);
+        }
+        self.stmt(Ir::Return(Vec::new()), span);
+        self.env = None;
+    }
+}

@@ -1,0 +1,137 @@
+//! `while test: … else: …`, and what all loops share: the fixpoint of the types at the head.
+
+use crate::{
+    frontend::{
+        env::{self, Env},
+        lowerer::{FnLowerer, LoopState, Truth},
+    },
+    ir::{LocalId, StmtKind as Ir, Type, UnaryOp},
+    source::Span,
+    syntax::ast::{Expr, Stmt},
+};
+
+/// How often a loop body may be lowered. Each trial widens a type; numbers have few steps to go.
+const TRIALS: usize = 12;
+
+impl FnLowerer<'_> {
+    pub(super) fn while_statement(&mut self, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
+        self.loop_statement(
+            span,
+            orelse,
+            |this, exhausted| {
+                let value = this.expr(test);
+                match this.truth(value, test.span) {
+                    Truth::Known(true) | Truth::Poison => {}
+                    Truth::Known(false) => {
+                        this.exhausted(exhausted, span);
+                        return;
+                    }
+                    Truth::Expr(cond) => this.leave_unless(cond, exhausted, span),
+                }
+                this.stmts(body);
+            },
+            |_| {},
+        );
+    }
+
+    /// `if !cond: leave the loop as exhausted`.
+    pub(super) fn leave_unless(&mut self, cond: crate::ir::ExprId, exhausted: Option<LocalId>, span: Span) {
+        let stop = self.b.unary(UnaryOp::Not, cond, span);
+        let here = self.env.clone();
+        let _ = self.in_block(here.clone(), |this| this.exhausted(exhausted, span));
+        let then = self.b.close();
+        self.env = here;
+        self.stmt(Ir::If { cond: stop, then, otherwise: Vec::new() }, span);
+    }
+
+    /// Leaves the loop because there is no next turn.
+    fn exhausted(&mut self, exhausted: Option<LocalId>, span: Span) {
+        if let Some(flag) = exhausted {
+            let yes = self.b.bool(true, span);
+            self.b.assign(flag, yes, span);
+        }
+        let env = self.env.clone();
+        let mut exit = None;
+        if let Some(state) = self.loops.last_mut() {
+            state.breaks.push(env);
+            exit.clone_from(&state.exit);
+        }
+        self.convert_env(&exit, span);
+        self.stmt(Ir::Break, span);
+        self.env = None;
+    }
+
+    /// A loop: `body` lowers one turn, its test first; `step` what comes between turns. Both are lowered until the
+    /// types at the head and at the exit are stable. With an `orelse`, `body` gets a flag to set on exhaustion.
+    pub(super) fn loop_statement(
+        &mut self,
+        span: Span,
+        orelse: &[Stmt],
+        body: impl Fn(&mut Self, Option<LocalId>),
+        step: impl Fn(&mut Self),
+    ) {
+        let entry = self.env.clone();
+        let (mut header, mut exit) = match self.loop_memo.get(&span) {
+            Some((header, exit)) => (env::join(&[&entry, header]), exit.clone()),
+            None => (entry.clone(), None),
+        };
+        let start = self.snapshot();
+        for trial in 0..TRIALS {
+            let exhausted = (!orelse.is_empty()).then(|| {
+                let flag = self.b.local("exhausted", Type::BOOL);
+                let no = self.b.bool(false, span);
+                self.b.assign(flag, no, span);
+                flag
+            });
+            self.env.clone_from(&entry);
+            self.convert_env(&header, span);
+            self.loops.push(LoopState {
+                header: header.clone(),
+                exit: exit.clone(),
+                continues: Vec::new(),
+                breaks: Vec::new(),
+            });
+            let end = self.in_block(header.clone(), |this| body(this, exhausted));
+            self.env.clone_from(&end);
+            self.convert_env(&header, span);
+            let block = self.b.close();
+            self.b.open();
+            self.env.clone_from(&header);
+            step(self);
+            let step_block = self.b.close();
+            let state = self.loops.pop();
+            let (continues, breaks) = state.map(|state| (state.continues, state.breaks)).unwrap_or_default();
+            let mut heads: Vec<&Env> = vec![&header, &end];
+            heads.extend(&continues);
+            let new_header = env::join(&heads);
+            let new_exit = env::join(&breaks.iter().collect::<Vec<_>>());
+            if (env::same(&header, &new_header) && env::same(&exit, &new_exit)) || trial + 1 == TRIALS {
+                self.loop_memo.insert(span, (header, exit.clone()));
+                self.stmt(Ir::Loop { body: block, step: step_block }, span);
+                self.env = exit;
+                if let (Some(flag), true) = (exhausted, self.env.is_some()) {
+                    self.else_branch(flag, orelse, span);
+                }
+                return;
+            }
+            header = new_header;
+            exit = new_exit;
+            self.rewind(&start);
+        }
+    }
+
+    /// The `else` of a loop: run when the loop was not left by `break`.
+    fn else_branch(&mut self, flag: LocalId, orelse: &[Stmt], span: Span) {
+        let before = self.env.clone();
+        let end = self.in_block(before.clone(), |this| this.stmts(orelse));
+        let mut then = self.b.close();
+        let joined = env::join(&[&end, &before]);
+        self.b.open();
+        then.extend(self.close_arm(end, &joined, span));
+        self.b.open();
+        let otherwise = self.close_arm(before, &joined, span);
+        self.env = joined;
+        let cond = self.b.read(flag, span);
+        self.stmt(Ir::If { cond, then, otherwise }, span);
+    }
+}

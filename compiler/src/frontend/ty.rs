@@ -1,0 +1,218 @@
+//! The front end's types: what a Python value can be while a kernel is typed.
+//!
+//! A type holds everything about a value that is known at compile time: an integer literal its value, a dtype, a
+//! module or a function itself. Only scalars, arrays and tuples of them have parts that exist at run time.
+
+use std::{fmt, sync::Arc};
+
+use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+
+use crate::{
+    ir::{Space, Type},
+    request::{Captured, FunctionDef},
+    source::Span,
+};
+
+/// A front-end type.
+#[derive(Clone, Debug)]
+pub(super) enum Ty {
+    /// A number of which only the type is known.
+    Scalar(Scalar),
+    /// A Python int whose value is known; computes as `int64` (`uint64` from 2^63 on).
+    Int(i128),
+    /// A Python bool whose value is known.
+    Bool(bool),
+    /// `None`.
+    None,
+    /// A string.
+    Str(String),
+    /// A slice object is only ever an index.
+    Array(ArrayTy),
+    /// A tuple.
+    Tuple(Vec<Ty>),
+    /// A scalar type used as a dtype or a cast.
+    DType(Scalar),
+    /// A module or function that weft knows by its path.
+    Known(String),
+    /// A user's module or object.
+    Module(String, Arc<Captured>),
+    /// A jitted function.
+    Function(Arc<FunctionDef>),
+    /// Types that met at a join and cannot be joined; an error once it is used.
+    Conflict(Box<Conflict>),
+    /// Stands for a value whose expression was already reported.
+    Poison,
+}
+
+/// Two types that cannot be joined, and where each came from.
+#[derive(Clone, Debug)]
+pub(super) struct Conflict {
+    pub(super) first: Ty,
+    pub(super) first_span: Span,
+    pub(super) second: Ty,
+    pub(super) second_span: Span,
+}
+
+/// The type of an array value in a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ArrayTy {
+    pub(super) dtype: Scalar,
+    pub(super) ndim: usize,
+    pub(super) layout: Layout,
+    pub(super) readonly: bool,
+    pub(super) space: Space,
+}
+
+impl PartialEq for Ty {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Scalar(a), Self::Scalar(b)) | (Self::DType(a), Self::DType(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::None, Self::None) | (Self::Poison, Self::Poison) => true,
+            (Self::Str(a), Self::Str(b)) | (Self::Known(a), Self::Known(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => a == b,
+            (Self::Tuple(a), Self::Tuple(b)) => a == b,
+            (Self::Module(a, x), Self::Module(b, y)) => a == b && Arc::ptr_eq(x, y) || a == b && x == y,
+            (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
+            (Self::Conflict(a), Self::Conflict(b)) => a.first == b.first && a.second == b.second,
+            _ => false,
+        }
+    }
+}
+
+impl ArrayTy {
+    /// The element's parts: 1, or 2 for complex dtypes.
+    pub(super) fn parts(self) -> u32 {
+        if self.dtype.is_complex() { 2 } else { 1 }
+    }
+
+    /// The type of its data pointer.
+    pub(super) fn pointer(self) -> Type {
+        Type::Ptr(self.dtype.part(), self.space)
+    }
+
+    /// The type without its address space, as users see it.
+    pub(super) fn arg(self) -> ArrayType {
+        ArrayType { dtype: self.dtype, ndim: self.ndim as u8, layout: self.layout, readonly: self.readonly }
+    }
+}
+
+impl Ty {
+    /// The type of a kernel argument.
+    pub(super) fn of_arg(arg: &ArgType) -> Self {
+        match arg {
+            ArgType::Scalar(scalar) => Self::Scalar(*scalar),
+            ArgType::Array(array) => Self::Array(ArrayTy {
+                dtype: array.dtype,
+                ndim: array.ndim as usize,
+                layout: array.layout,
+                readonly: array.readonly,
+                space: Space::Global,
+            }),
+            ArgType::Tuple(items) => Self::Tuple(items.iter().map(Self::of_arg).collect()),
+        }
+    }
+
+    /// The scalar that the value computes as; `None` for what is no number.
+    pub(super) fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Scalar(scalar) => Some(*scalar),
+            Self::Int(value) => Some(int_scalar(*value)),
+            Self::Bool(_) => Some(Scalar::Bool),
+            _ => None,
+        }
+    }
+
+    /// The type without literal values: what a variable that changes, or a parameter of a device function, has.
+    pub(super) fn widened(&self) -> Self {
+        match self {
+            Self::Int(value) => Self::Scalar(int_scalar(*value)),
+            Self::Bool(_) => Self::Scalar(Scalar::Bool),
+            Self::Tuple(items) => Self::Tuple(items.iter().map(Self::widened).collect()),
+            other => other.clone(),
+        }
+    }
+
+    /// `true` if the expression was reported already.
+    pub(super) fn is_poison(&self) -> bool {
+        match self {
+            Self::Poison => true,
+            Self::Tuple(items) => items.iter().any(Self::is_poison),
+            _ => false,
+        }
+    }
+
+    /// The parts that exist at run time, with the suffixes of their variables' names.
+    pub(super) fn parts(&self) -> Vec<(String, Type)> {
+        let mut out = Vec::new();
+        self.collect_parts("", &mut out);
+        out
+    }
+
+    fn collect_parts(&self, prefix: &str, out: &mut Vec<(String, Type)>) {
+        match self {
+            Self::Scalar(scalar) if scalar.is_complex() => {
+                out.push((format!("{prefix}.real"), Type::Scalar(scalar.part())));
+                out.push((format!("{prefix}.imag"), Type::Scalar(scalar.part())));
+            }
+            Self::Scalar(scalar) => out.push((prefix.to_owned(), Type::Scalar(*scalar))),
+            Self::Array(array) => {
+                out.push((format!("{prefix}.data"), array.pointer()));
+                for dim in 0..array.ndim {
+                    out.push((format!("{prefix}.shape{dim}"), Type::I64));
+                }
+                if array.layout == Layout::Any {
+                    for dim in 0..array.ndim {
+                        out.push((format!("{prefix}.stride{dim}"), Type::I64));
+                    }
+                }
+            }
+            Self::Tuple(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    item.collect_parts(&format!("{prefix}.{i}"), out);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The type of a Python int: `int64`, or `uint64` where it does not fit.
+pub(super) fn int_scalar(value: i128) -> Scalar {
+    if value > i128::from(i64::MAX) { Scalar::U64 } else { Scalar::I64 }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scalar(scalar) => scalar.fmt(f),
+            Self::Int(value) => int_scalar(*value).fmt(f),
+            Self::Bool(_) => Scalar::Bool.fmt(f),
+            Self::None => f.write_str("none"),
+            Self::Str(_) => f.write_str("str"),
+            Self::Array(array) => array.arg().fmt(f),
+            Self::Tuple(items) => {
+                f.write_str("Tuple(")?;
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    item.fmt(f)?;
+                }
+                f.write_str(")")
+            }
+            Self::DType(scalar) => write!(f, "type {scalar}"),
+            Self::Known(path) => f.write_str(shown_path(path)),
+            Self::Module(name, _) => write!(f, "module {name}"),
+            Self::Function(def) => write!(f, "function {}", def.ast.name),
+            Self::Conflict(conflict) => write!(f, "{} or {}", conflict.first, conflict.second),
+            Self::Poison => f.write_str("unknown"),
+        }
+    }
+}
+
+/// A canonical path as a user writes it: `cuda.grid`, `math.sin`, `range`.
+pub(super) fn shown_path(path: &str) -> &str {
+    path.strip_prefix("builtins.").or_else(|| path.strip_prefix("weft.")).unwrap_or(path)
+}
