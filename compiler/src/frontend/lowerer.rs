@@ -17,7 +17,7 @@ use super::{
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
-    diagnostic::{Code, Diagnostic, Severity},
+    diagnostic::{Code, Diagnostic},
     ir::{BinaryOp, Builder, Const, ExprId, ExprKind, FuncId, LocalId, Mark, Module, SharedId, StmtKind, Type},
     request::FunctionDef,
     source::{SourceMap, Span},
@@ -152,11 +152,6 @@ impl FnLowerer<'_> {
     /// Records an error with nothing but a message.
     pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Value {
         self.report(Diagnostic::error(code, span, message))
-    }
-
-    /// `true` if an error was recorded.
-    pub(super) fn failed(&self) -> bool {
-        self.cx.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// A value's run-time parts, each for one use.

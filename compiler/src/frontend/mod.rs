@@ -4,6 +4,9 @@
 //! one file in `stmt/`, an expression one in `expr/`, what a call of a builtin means one in `builtins/`. Number types
 //! follow `promote.rs`; variables and joins `env.rs`.
 
+#![expect(clippy::needless_pass_by_value, reason = "a value is for one use; taking it says so")]
+#![expect(clippy::option_option, reason = "a slice's bound may be absent, and reading it may fail")]
+
 mod builtins;
 mod env;
 mod expr;

@@ -53,7 +53,7 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    pub(super) fn to_bool(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+    pub(super) fn cast_bool(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         self.truth_value(value, span)
     }
@@ -66,7 +66,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    pub(super) fn to_int(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+    pub(super) fn cast_int(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match value.ty().scalar() {
             Some(scalar) if scalar.is_int() => value,
@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    pub(super) fn to_float(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+    pub(super) fn cast_float(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match value.ty().scalar() {
             Some(scalar) if scalar.is_float() => value,
@@ -103,7 +103,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    pub(super) fn to_complex(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+    pub(super) fn cast_complex(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }

@@ -44,12 +44,12 @@ impl FnLowerer<'_> {
             Custom::SharedArray => self.make_array(row, true, args, span),
             Custom::LocalArray => self.make_array(row, false, args, span),
             Custom::Abs => self.abs(row, args, span),
-            Custom::Bool => self.to_bool(row, args, span),
-            Custom::Complex => self.to_complex(row, args, span),
+            Custom::Bool => self.cast_bool(row, args, span),
+            Custom::Complex => self.cast_complex(row, args, span),
             Custom::Degrees => self.scaled(row, 180.0 / std::f64::consts::PI, args, span),
             Custom::Radians => self.scaled(row, std::f64::consts::PI / 180.0, args, span),
-            Custom::Float => self.to_float(row, args, span),
-            Custom::Int => self.to_int(row, args, span),
+            Custom::Float => self.cast_float(row, args, span),
+            Custom::Int => self.cast_int(row, args, span),
             Custom::Frexp => self.frexp(row, args, span),
             Custom::Modf => self.modf(row, args, span),
             Custom::Len => self.len(row, args, span),
@@ -101,11 +101,11 @@ impl FnLowerer<'_> {
     }
 
     fn syncwarp(&mut self, row: &Intrinsic, mut args: Args, span: Span) -> Value {
-        if args.positional.is_empty() {
-            if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "mask") {
-                let (_, value, at) = args.keywords.remove(index);
-                args.positional.push((value, at));
-            }
+        if args.positional.is_empty()
+            && let Some(index) = args.keywords.iter().position(|(name, ..)| name == "mask")
+        {
+            let (_, value, at) = args.keywords.remove(index);
+            args.positional.push((value, at));
         }
         let mask = if args.positional.is_empty() {
             self.no_keywords(row, &args);

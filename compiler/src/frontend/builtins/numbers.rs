@@ -48,7 +48,8 @@ impl FnLowerer<'_> {
         }
         let mut values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
         if let [Value::Tuple(items)] = values.as_slice() {
-            values = items.clone();
+            let items = items.clone();
+            values = items;
         } else if values.len() < 2 {
             let message = format!(
                 "`{}` takes two numbers or more, or a tuple, not {}",

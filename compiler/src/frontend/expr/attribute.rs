@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
                 }
                 self.error(Code::NoSuchAttribute, span, format!("`{name}` has no attribute `{attr}`"))
             }
-            Value::Array(array) => self.array_attribute(array, attr, span),
+            Value::Array(array) => self.array_attribute(&array, attr, span),
             Value::Complex(real, imag, ty) => match attr {
                 "real" => Value::Scalar(real, ty.part()),
                 "imag" => Value::Scalar(imag, ty.part()),
@@ -90,7 +90,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn array_attribute(&mut self, array: ArrayValue, attr: &str, span: Span) -> Value {
+    fn array_attribute(&mut self, array: &ArrayValue, attr: &str, span: Span) -> Value {
         match attr {
             "shape" => {
                 let items = array.shape.iter().map(|extent| self.extent(*extent, span)).collect();
@@ -99,7 +99,7 @@ impl FnLowerer<'_> {
             "strides" => {
                 let items = (0..array.ty.ndim)
                     .map(|dim| {
-                        let stride = self.stride(&array, dim, span);
+                        let stride = self.stride(array, dim, span);
                         self.extent(stride, span)
                     })
                     .collect();
@@ -108,9 +108,9 @@ impl FnLowerer<'_> {
             "ndim" => Value::Int(array.ty.ndim as i128),
             "itemsize" => Value::Int(i128::from(array.ty.dtype.size_bytes())),
             "dtype" => Value::DType(array.ty.dtype),
-            "size" => self.product(&array, 1, span),
-            "nbytes" => self.product(&array, array.ty.dtype.size_bytes() as i64, span),
-            "T" => self.transposed(&array, span),
+            "size" => self.product(array, 1, span),
+            "nbytes" => self.product(array, array.ty.dtype.size_bytes() as i64, span),
+            "T" => Self::transposed(array),
             _ => self.no_attribute(&Ty::Array(array.ty), attr, &ARRAY_ATTRIBUTES, span),
         }
     }
@@ -139,7 +139,7 @@ impl FnLowerer<'_> {
     }
 
     /// `a.T`: a view with the dimensions reversed.
-    fn transposed(&mut self, array: &ArrayValue, span: Span) -> Value {
+    fn transposed(array: &ArrayValue) -> Value {
         let layout = match array.ty.layout {
             Layout::C if array.ty.ndim > 1 => Layout::F,
             Layout::F => Layout::C,
@@ -147,7 +147,6 @@ impl FnLowerer<'_> {
         };
         let mut strides = if layout == Layout::Any { array.strides.clone() } else { Vec::new() };
         strides.reverse();
-        let _ = span;
         Value::Array(ArrayValue {
             ty: ArrayTy { layout, ..array.ty },
             data: array.data,

@@ -32,7 +32,7 @@ impl FnLowerer<'_> {
             return self.complex_binary(op, &left, &right, ty, span);
         }
         if op == BinOp::Pow {
-            return self.power(left, right, ty, span);
+            return self.power(&left, &right, ty, span);
         }
         let work = match op {
             // `int / int` divides as float64.
@@ -74,13 +74,13 @@ impl FnLowerer<'_> {
     }
 
     /// `left ** right` on real numbers.
-    fn power(&mut self, left: Value, right: Value, ty: Scalar, span: Span) -> Value {
+    fn power(&mut self, left: &Value, right: &Value, ty: Scalar, span: Span) -> Value {
         if let Value::Int(exponent) = right
-            && (0..=8).contains(&exponent)
+            && (0..=8).contains(exponent)
         {
-            return self.known_power(&left, exponent as u32, ty, span);
+            return self.known_power(left, *exponent as u32, ty, span);
         }
-        let (Some(a), Some(b)) = (self.number(&left, ty, span), self.number(&right, ty, span)) else {
+        let (Some(a), Some(b)) = (self.number(left, ty, span), self.number(right, ty, span)) else {
             return Value::Poison;
         };
         let expr = if ty.is_float() {

@@ -185,15 +185,15 @@ impl FnLowerer<'_> {
             }
             _ => {}
         }
-        if then.is_empty() && otherwise.is_empty() {
-            if let Ty::Scalar(scalar) = ty
-                && !scalar.is_complex()
-            {
-                let (Some(a), Some(b)) = (self.number(&a, scalar, span), self.number(&b, scalar, span)) else {
-                    return Value::Poison;
-                };
-                return Value::Scalar(self.b.select(cond, a, b, span), scalar);
-            }
+        if then.is_empty()
+            && otherwise.is_empty()
+            && let Ty::Scalar(scalar) = ty
+            && !scalar.is_complex()
+        {
+            let (Some(a), Some(b)) = (self.number(&a, scalar, span), self.number(&b, scalar, span)) else {
+                return Value::Poison;
+            };
+            return Value::Scalar(self.b.select(cond, a, b, span), scalar);
         }
         let locals: Vec<_> =
             ty.parts().into_iter().map(|(suffix, part)| self.b.local(format!("t{suffix}"), part)).collect();

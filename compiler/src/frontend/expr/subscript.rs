@@ -556,12 +556,12 @@ fn view_layout(layout: Layout, ndim: usize, indices: &[Index], result: usize) ->
         return Layout::Any;
     }
     let full =
-        |index: &Option<&Index>| matches!(index, None | Some(Index::Slice { lower: None, upper: None, step: None }));
-    let mut rest = all.iter().skip_while(|index| matches!(index, Some(Index::At { .. })));
+        |index: Option<&Index>| matches!(index, None | Some(Index::Slice { lower: None, upper: None, step: None }));
+    let mut rest = all.iter().copied().skip_while(|index| matches!(index, Some(Index::At { .. })));
     let stepless = rest.next().is_none_or(|index| {
         full(index) || matches!(index, Some(Index::Slice { step, .. }) if step.is_none_or(|step| step.known == Some(1)))
     });
-    if !stepless || !rest.all(|index| full(index)) {
+    if !stepless || !rest.all(full) {
         return Layout::Any;
     }
     if result <= 1 { Layout::C } else { layout }

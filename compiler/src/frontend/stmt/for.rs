@@ -128,6 +128,7 @@ impl FnLowerer<'_> {
             _ => return None,
         };
         let down_to_zero = literal(&stop.0).is_some_and(|stop| stop >= -1);
+        let up_from_zero = literal(&start.0).is_some_and(|start| start >= 0);
         let start = self.number(&start.0, ty, start.1)?;
         let stop = self.number(&stop.0, ty, stop.1)?;
         let stop = self.b.temp(stop, span);
@@ -143,7 +144,12 @@ impl FnLowerer<'_> {
                 Step::Local(self.b.temp(step, at))
             }
         };
-        let nonneg = ty.is_unsigned_int() || matches!(step, Step::Known(known) if known < 0) && down_to_zero;
+        let nonneg = match step {
+            _ if ty.is_unsigned_int() => true,
+            Step::Known(known) if known < 0 => down_to_zero,
+            Step::Known(_) => up_from_zero,
+            Step::Local(_) => false,
+        };
         Some(Range { ty, start, stop, step, nonneg })
     }
 
