@@ -1,1 +1,9 @@
-//! Tests live beside this file.
+//! Tests of the workspace as a whole, one file a subject. They go through the crates' public faces: a kernel is read as
+//! the command reads it and compiled by `weft_compiler::pipeline::compile`.
+//!
+//! `./weft-dev bless` accepts what changed: snapshots (`INSTA_UPDATE=always`) and generated pages (`WEFT_BLESS=1`).
+
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tidy;

@@ -1,0 +1,10 @@
+# weft: sig = "void(float32[::1], int64)"
+"""The shape of a shared array must be known when the kernel is compiled."""
+
+from weft import cuda, float32
+
+
+@cuda.jit
+def not_constant(x, n):
+    tile = cuda.shared.array(n, float32)  # error: [E0210] ""
+    tile[0] = x[0]

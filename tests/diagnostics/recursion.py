@@ -1,0 +1,16 @@
+# weft: sig = "void(int64[::1])"
+"""A device function that calls itself."""
+
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def factorial(n):
+    if n < 2:
+        return 1
+    return n * factorial(n - 1)  # error: [E0213] "factorial"
+
+
+@cuda.jit
+def recursion(x):
+    x[0] = factorial(x[1])

@@ -1,0 +1,11 @@
+# weft: sig = "void(float64[::1], int32, float32)", show = ["ir"]
+"""/ gives a float: float64 of integers, float32 of float32."""
+
+from weft import cuda
+
+
+@cuda.jit
+def true_division(out, a, b):
+    out[0] = a / 3
+    out[1] = b / b
+    out[2] = a / b

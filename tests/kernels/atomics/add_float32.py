@@ -1,0 +1,10 @@
+# weft: sig = "void(float32[::1], float32)", show = ["ptx"]
+"""atomic.add on float32; the old value comes back."""
+
+from weft import cuda
+
+
+@cuda.jit
+def add_float32(out, a):
+    out[1] = cuda.atomic.add(out, 0, a)
+    cuda.atomic.add(out, 2, 1)

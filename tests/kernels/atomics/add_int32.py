@@ -1,0 +1,10 @@
+# weft: sig = "void(int32[::1], int32)", show = ["ir", "ptx"]
+"""atomic.add on int32; the old value comes back."""
+
+from weft import cuda
+
+
+@cuda.jit
+def add_int32(out, a):
+    out[1] = cuda.atomic.add(out, 0, a)
+    cuda.atomic.add(out, 2, 1)

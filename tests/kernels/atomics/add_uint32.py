@@ -1,0 +1,10 @@
+# weft: sig = "void(uint32[::1], uint32)", show = ["ptx"]
+"""atomic.add on uint32; the old value comes back."""
+
+from weft import cuda
+
+
+@cuda.jit
+def add_uint32(out, a):
+    out[1] = cuda.atomic.add(out, 0, a)
+    cuda.atomic.add(out, 2, 1)

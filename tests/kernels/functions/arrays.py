@@ -1,0 +1,16 @@
+# weft: sig = "void(float32[:, ::1], float32[::1])", show = ["ir"]
+"""Arrays and views go into device functions; what those read and write counts."""
+
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def fill(row, value):
+    for i in range(row.size):
+        row[i] = value
+
+
+@cuda.jit
+def arrays(out, values):
+    i = cuda.grid(1)
+    fill(out[i], values[i])

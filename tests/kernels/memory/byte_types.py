@@ -1,0 +1,12 @@
+# weft: sig = "void(int8[::1], uint16[::1], boolean[::1])", show = ["ir", "ptx"]
+"""Elements of one and two bytes; a bool is a byte that is 0 or 1."""
+
+from weft import cuda
+
+
+@cuda.jit
+def byte_types(a, b, c):
+    i = cuda.grid(1)
+    a[i] = b[i]
+    b[i] += 1
+    c[i] = not c[i]

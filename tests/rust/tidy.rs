@@ -1,0 +1,347 @@
+//! The house rules that can be checked: who may use what, headers, sizes, `unsafe`, dependencies.
+//!
+//! The table of `docs/architecture.md` says who may use what; [`UNITS`] is the same by module.
+
+use crate::support::{files, read, root};
+
+/// Folders with code of ours.
+const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples"];
+
+/// Modules of the compiler, and the modules that each may name. Everything may name itself.
+const UNITS: &[(&str, &[&str])] = &[
+    ("source", &[]),
+    ("target", &["request"]),
+    ("diagnostic", &["source"]),
+    ("syntax", &["source", "diagnostic"]),
+    ("request", &["source", "syntax"]),
+    ("signature", &["source", "diagnostic", "syntax", "request"]),
+    ("ir", &["source"]),
+    ("intrinsics", &["ir"]),
+    ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics", "pipeline"]),
+    ("passes", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
+    ("backend", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
+    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend"]),
+    ("lib", &[]),
+];
+
+/// Crates from outside, and the only places that may name them.
+const SOLE_USERS: &[(&str, &[&str])] = &[
+    ("annotate_snippets", &["compiler/src/diagnostic/"]),
+    ("rustpython_parser", &["compiler/src/syntax/parse"]),
+    ("inkwell", &["compiler/src/backend/"]),
+    ("llvm_sys", &["compiler/src/backend/"]),
+    ("cudarc", &["runtime/src/cuda/"]),
+    ("clap", &["compiler/cli/src/"]),
+    ("pyo3", &["pybindings/src/"]),
+    ("insta", &["tests/rust/"]),
+];
+
+/// Crates of the workspace, and the crates of the workspace that each may name.
+const CRATES: &[(&str, &[&str])] = &[
+    ("compiler/artifact/src/", &[]),
+    ("compiler/src/", &["weft_artifact"]),
+    ("compiler/cli/src/", &["weft_artifact", "weft_compiler", "weft_runtime"]),
+    ("runtime/src/", &["weft_artifact"]),
+    ("pybindings/src/", &["weft_artifact", "weft_compiler", "weft_runtime", "weft_cli"]),
+];
+
+/// Files that may be longer than [`MAX_LINES`], and why.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+const MAX_LINES: usize = 600;
+
+/// Where `unsafe` may stand.
+const UNSAFE: [&str; 5] =
+    ["runtime/src/cuda/", "runtime/src/cpu/", "runtime/tests/", "compiler/src/backend/", "pybindings/src/"];
+
+/// Fails with the faults, one a line, if there are some.
+fn assert_none(faults: &[String], hint: &str) {
+    assert!(faults.is_empty(), "{hint}\n{}", faults.join("\n"));
+}
+
+/// A line without its comment. Good enough for this code base: no string of ours holds both `//` and code words.
+fn code_of(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// A Rust file without comments.
+fn code(path: &str) -> String {
+    read(path).lines().map(code_of).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a word stands in a text, not as a part of a longer one.
+fn has_word(text: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = text[start + word.len()..].chars().next();
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
+}
+
+/// The first names behind every `crate::` of a text: `a` and `b` of `use crate::{a::X, b};`.
+fn crate_names(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (start, prefix) in text.match_indices("crate::") {
+        if text[..start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$')) {
+            continue;
+        }
+        let rest = &text[start + prefix.len()..];
+        let mut depth = 0;
+        let mut name = String::new();
+        // A name counts at the start, or in the outermost braces behind `{` and `,`.
+        let mut wanted = true;
+        for c in rest.chars() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => wanted = true,
+                c if c.is_alphanumeric() || c == '_' => {
+                    if wanted {
+                        name.push(c);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            if !name.is_empty() {
+                names.push(std::mem::take(&mut name));
+                wanted = c == ',' && depth == 1;
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+        names.extend((!name.is_empty()).then_some(name));
+    }
+    names
+}
+
+#[test]
+fn names_behind_crate_are_found() {
+    let text = "use crate::{\n    ir::{self, Module},\n    request::Target,\n    target\n};\nfn f(x: crate::source::Span) {} $crate::no";
+    assert_eq!(crate_names(text), ["ir", "request", "target", "source"]);
+}
+
+#[test]
+fn modules_use_what_the_table_allows() {
+    let mut faults = Vec::new();
+    for path in files(&["compiler/src"], "rs") {
+        let inside = path.trim_start_matches("compiler/src/");
+        let unit = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
+        let Some((_, allowed)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            faults.push(format!("{path}: no row of UNITS for `{unit}`"));
+            continue;
+        };
+        // Tests may build what they need from anywhere.
+        let text = code(&path);
+        let text = if path.ends_with("/tests.rs") || path.ends_with("/testing.rs") {
+            ""
+        } else {
+            text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("")
+        };
+        for name in crate_names(text) {
+            if name != unit && !allowed.contains(&name.as_str()) {
+                faults.push(format!("{path}: {unit} may not use {name}"));
+            }
+        }
+    }
+    assert_none(&faults, "see the table in docs/architecture.md");
+}
+
+#[test]
+fn crates_have_their_only_users() {
+    let mut faults = Vec::new();
+    for path in files(&CODE, "rs") {
+        if path.ends_with("build.rs") || path.starts_with("tests/") || path.contains("/tests/") {
+            continue;
+        }
+        let text = code(&path);
+        for (name, users) in SOLE_USERS {
+            if has_word(&text, name) && !users.iter().any(|user| path.starts_with(user)) {
+                faults.push(format!("{path}: only {users:?} may use {name}"));
+            }
+        }
+        let ours = ["weft_artifact", "weft_compiler", "weft_runtime", "weft_cli"];
+        let Some((own, allowed)) = CRATES.iter().find(|(folder, _)| path.starts_with(folder)) else {
+            faults.push(format!("{path}: in no crate of the table"));
+            continue;
+        };
+        for name in ours {
+            // `main.rs` of the command names its own library.
+            let itself = *own == "compiler/cli/src/" && name == "weft_cli";
+            if has_word(&text, name) && !allowed.contains(&name) && !itself {
+                faults.push(format!("{path}: {own} may not use {name}"));
+            }
+        }
+        if path.starts_with("runtime/src/cuda/") && has_word(&text, "cpu") && text.contains("crate::cpu") {
+            faults.push(format!("{path}: cuda and cpu do not know each other"));
+        }
+        if path.starts_with("runtime/src/cpu/") && text.contains("crate::cuda") {
+            faults.push(format!("{path}: cuda and cpu do not know each other"));
+        }
+    }
+    assert_none(&faults, "see the table in docs/architecture.md");
+}
+
+#[test]
+fn every_file_says_what_it_holds() {
+    let mut faults = Vec::new();
+    for path in files(&CODE, "rs") {
+        if !read(&path).starts_with("//! ") {
+            faults.push(format!("{path}: does not open with `//! `"));
+        }
+    }
+    for path in files(&CODE, "py").into_iter().chain(["weft-dev".to_owned()]) {
+        let text = read(&path);
+        let first = text.lines().find(|line| !line.starts_with("#!")).unwrap_or("");
+        if !text.is_empty() && !first.starts_with('#') && !first.starts_with("\"\"\"") && !first.starts_with("r\"\"\"")
+        {
+            faults.push(format!("{path}: opens with neither a docstring nor a comment"));
+        }
+    }
+    assert_none(&faults, "see the house rules in docs/contributing.md");
+}
+
+#[test]
+fn files_are_short_enough_to_read() {
+    let mut faults = Vec::new();
+    for path in files(&CODE, "rs").into_iter().chain(files(&CODE, "py")) {
+        let n_lines = read(&path).lines().count();
+        let excepted = LONG_FILES.iter().any(|(file, _)| *file == path);
+        if n_lines > MAX_LINES && !excepted {
+            faults.push(format!("{path}: {n_lines} lines, at most {MAX_LINES}"));
+        }
+        if n_lines <= MAX_LINES && excepted {
+            faults.push(format!("{path}: no longer needs its exception"));
+        }
+    }
+    assert!(LONG_FILES.iter().all(|(_, reason)| !reason.is_empty()), "an exception has a reason");
+    assert_none(&faults, "see the house rules in docs/contributing.md");
+}
+
+#[test]
+fn unsafe_has_its_places_and_reasons() {
+    let mut faults = Vec::new();
+    for path in files(&CODE, "rs") {
+        let text = read(&path);
+        let lines: Vec<_> = text.lines().collect();
+        let mut used = false;
+        for (index, line) in lines.iter().enumerate() {
+            let code = code_of(line);
+            if !(code.contains("unsafe {") || code.contains("unsafe impl")) {
+                continue;
+            }
+            if path.starts_with("tests/") && code.contains('"') {
+                continue; // This file, looking for the word.
+            }
+            used = true;
+            if !has_reason(&lines, index) {
+                faults.push(format!("{path}:{}: no `// SAFETY:` above", index + 1));
+            }
+        }
+        if used && !UNSAFE.iter().any(|place| path.starts_with(place)) {
+            faults.push(format!("{path}: `unsafe` may not stand here"));
+        }
+    }
+    assert_none(&faults, "see the house rules in docs/contributing.md");
+}
+
+/// Whether a `// SAFETY:` comment stands above a line, attributes and the rest of its statement apart.
+fn has_reason(lines: &[&str], index: usize) -> bool {
+    if lines[index].contains("// SAFETY:") {
+        return true;
+    }
+    for line in lines[..index].iter().rev() {
+        let line = line.trim();
+        if line.starts_with("// SAFETY:") {
+            return true;
+        }
+        // The block may stand in the middle of a statement: the comment is then above its first line.
+        let ends = line.is_empty() || line.ends_with([';', '}']) && !line.starts_with("//");
+        if ends {
+            return false;
+        }
+    }
+    false
+}
+
+#[test]
+fn dependencies_say_what_they_are_for() {
+    let mut faults = Vec::new();
+    let mut n_checked = 0;
+    let text = read("Cargo.toml");
+    let dependencies = text.split("[workspace.dependencies]\n").nth(1).expect("the section is there");
+    for line in dependencies.lines().take_while(|line| !line.starts_with('[')) {
+        if !line.is_empty() && !line.contains("path = ") {
+            n_checked += 1;
+            if line.split_once("  # ").is_none_or(|(_, reason)| reason.len() < 10) {
+                faults.push(format!("Cargo.toml: {line}"));
+            }
+        }
+    }
+    for path in files(&["compiler", "runtime", "pybindings", "tests"], "toml") {
+        if !path.ends_with("Cargo.toml") {
+            continue;
+        }
+        let mut in_dependencies = false;
+        for line in read(&path).lines() {
+            if line.starts_with('[') {
+                in_dependencies = line.ends_with("dependencies]");
+            } else if in_dependencies && !line.is_empty() && !line.starts_with('#') {
+                n_checked += 1;
+                if !line.contains("workspace = true") {
+                    faults.push(format!("{path}: {line}"));
+                }
+            }
+        }
+    }
+    assert!(n_checked > 20, "the sections were not found");
+    assert_eq!(
+        faults, [""; 0],
+        "a dependency stands in the root's Cargo.toml, with a comment that says what it is for"
+    );
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let words = ["todo!", "unimplemented!", "dbg!"];
+    let mut faults = Vec::new();
+    for path in files(&["compiler", "runtime", "pybindings"], "rs") {
+        let text = code(&path);
+        for word in words {
+            if text.contains(word) {
+                faults.push(format!("{path}: {word}"));
+            }
+        }
+    }
+    assert_none(&faults, "see the house rules in docs/contributing.md");
+}
+
+#[test]
+fn only_the_command_prints() {
+    let mut faults = Vec::new();
+    for path in files(&["compiler", "runtime", "pybindings"], "rs") {
+        if path.starts_with("compiler/cli/") || path.ends_with("build.rs") {
+            continue;
+        }
+        let text = code(&path);
+        for word in ["println!", "eprintln!", "print!", "eprint!"] {
+            if has_word(&text, word.trim_end_matches('!')) && text.contains(word) {
+                faults.push(format!("{path}: {word}"));
+            }
+        }
+    }
+    assert_none(&faults, "see the house rules in docs/contributing.md");
+}
+
+#[test]
+fn the_table_names_units_that_exist() {
+    for (unit, allowed) in UNITS {
+        let place = root().join("compiler/src").join(unit);
+        assert!(place.is_dir() || place.with_extension("rs").is_file(), "there is no compiler/src/{unit}");
+        for name in *allowed {
+            assert!(UNITS.iter().any(|(other, _)| other == name), "{unit}: there is no {name}");
+        }
+    }
+}
