@@ -305,7 +305,9 @@ fn bound_names(stmts: &[ast::Stmt], out: &mut BTreeSet<String>) {
     for stmt in stmts {
         match &stmt.kind {
             ast::StmtKind::Assign { targets, value } => {
-                targets.iter().for_each(|target| bound_targets(target, out));
+                for target in targets {
+                    bound_targets(target, out);
+                }
                 named_targets(value, out);
             }
             ast::StmtKind::AnnAssign { target, .. } | ast::StmtKind::AugAssign { target, .. } => {
@@ -342,7 +344,9 @@ fn bound_targets(target: &ast::Expr, out: &mut BTreeSet<String>) {
             out.insert(name.clone());
         }
         ast::ExprKind::Tuple(items) | ast::ExprKind::List(items) => {
-            items.iter().for_each(|item| bound_targets(item, out));
+            for item in items {
+                bound_targets(item, out);
+            }
         }
         ast::ExprKind::Starred(inner) => bound_targets(inner, out),
         _ => {}

@@ -73,7 +73,7 @@ impl PartialEq for Ty {
             (Self::Str(a), Self::Str(b)) | (Self::Known(a), Self::Known(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => a == b,
             (Self::Tuple(a), Self::Tuple(b)) => a == b,
-            (Self::Module(a, x), Self::Module(b, y)) => a == b && Arc::ptr_eq(x, y) || a == b && x == y,
+            (Self::Module(a, x), Self::Module(b, y)) => a == b && (Arc::ptr_eq(x, y) || x == y),
             (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
             (Self::Conflict(a), Self::Conflict(b)) => a.first == b.first && a.second == b.second,
             _ => false,

@@ -50,13 +50,13 @@ impl FnLowerer<'_> {
             StmtKind::Pass => {}
             StmtKind::Assert { test, message } => self.assert_statement(test, message.as_ref(), span),
             StmtKind::Raise(_) => {
-                self.unsupported("`raise` statement", "return early, or write an error flag into an array", span)
+                self.unsupported("`raise` statement", "return early, or write an error flag into an array", span);
             }
             StmtKind::FunctionDef(_) => {
                 self.unsupported("nested function", "define it outside and decorate it with `@cuda.jit`", span);
             }
             StmtKind::Unsupported(what) => {
-                self.unsupported(what, "see docs/language.md for what kernels can have", span)
+                self.unsupported(what, "see docs/language.md for what kernels can have", span);
             }
         }
     }
