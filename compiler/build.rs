@@ -1,6 +1,11 @@
 //! Three things that cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the C shim around LLVM's
 //! fatal errors, and the math library cut out of libclc.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a build script, unlike the compiler, reads the machine that it runs on"
+)]
+
 use std::{
     env, fs,
     path::{Path, PathBuf},

@@ -8,6 +8,8 @@ mod nvptx;
 #[cfg(test)]
 mod testing;
 
+use std::fmt::Write;
+
 use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotType};
 
 use crate::{
@@ -116,11 +118,12 @@ pub(crate) fn symbol(name: &str) -> String {
         if character.is_ascii_alphanumeric() || character == '_' {
             symbol.push(character);
         } else {
-            symbol.push_str(&format!("${:x}$", u32::from(character)));
+            let _ = write!(symbol, "${:x}$", u32::from(character)); // a String takes all text
         }
     }
-    // PTX: a letter first, or `_` or `$` with something behind it.
-    if symbol.starts_with(|first: char| first.is_ascii_digit()) || symbol.chars().all(|c| c == '_') {
+    // PTX: a letter first, or `_` or `$` with something behind it; its constant may not be redefined.
+    let starts_badly = symbol.starts_with(|first: char| first.is_ascii_digit());
+    if starts_badly || symbol.chars().all(|c| c == '_') || symbol == "WARP_SZ" {
         symbol.insert_str(0, "$_");
     }
     symbol

@@ -15,7 +15,10 @@ use inkwell::{
     intrinsics::Intrinsic,
     module::{Linkage, Module},
     types::{BasicTypeEnum, FunctionType},
-    values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue},
+    values::{
+        BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue,
+        PointerValue,
+    },
 };
 use weft_artifact::Scalar;
 
@@ -222,7 +225,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let value = self.emit_expr(*value)?;
                 let value = self.to_memory(value)?;
                 let store = self.builder.build_store(pointer_value, value)?;
-                self.align(store, self.element(*pointer)?)?;
+                align(store, self.element(*pointer)?)?;
             }
             StmtKind::Atomic { result, op, pointer, value, compare } => {
                 let element = self.element(*pointer)?;
@@ -361,11 +364,6 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         }
     }
 
-    fn align(&self, instruction: inkwell::values::InstructionValue<'ctx>, element: Scalar) -> Result<()> {
-        let set = instruction.set_alignment(element.align_bytes() as u32);
-        set.or_else(|error| internal(format!("LLVM takes no alignment of {element}: {error}")))
-    }
-
     /// The value of an integer or `Bool` expression.
     pub(crate) fn emit_int(&self, expr: ExprId) -> Result<IntValue<'ctx>> {
         int(self.emit_expr(expr)?)
@@ -404,7 +402,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let pointer = self.emit_pointer(*pointer)?;
                 let value = self.builder.build_load(types.memory(Type::Scalar(element))?, pointer, "")?;
                 if let Some(load) = value.as_instruction_value() {
-                    self.align(load, element)?;
+                    align(load, element)?;
                 }
                 if element == Scalar::Bool {
                     // Arrays come from outside: every byte but 0 is true.
@@ -493,4 +491,10 @@ pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
         BasicValueEnum::FloatValue(value) => Ok(value),
         other => internal(format!("{other} where a float must stand")),
     }
+}
+
+/// Gives a load or a store the alignment of its element.
+fn align(instruction: InstructionValue<'_>, element: Scalar) -> Result<()> {
+    let set = instruction.set_alignment(element.align_bytes() as u32);
+    set.or_else(|error| internal(format!("LLVM takes no alignment of {element}: {error}")))
 }

@@ -210,11 +210,6 @@ impl Machine {
         Ok(Self { machine: ManuallyDrop::new(machine) })
     }
 
-    /// The machine, to be asked about; passes and emission go through the methods here.
-    pub(crate) fn get(&self) -> &TargetMachine {
-        &self.machine
-    }
-
     /// Sets the module's triple and data layout to the machine's.
     pub(crate) fn prepare(&self, module: &Module<'_>) {
         module.set_triple(&self.machine.get_triple());
@@ -290,6 +285,7 @@ impl Machine {
 }
 
 /// Links `from`, which is consumed, into `into`.
+#[expect(clippy::needless_pass_by_value, reason = "LLVM frees the module, so nobody may hold it")]
 pub(crate) fn link<'ctx>(into: &Module<'ctx>, from: LeakyModule<'ctx>) -> Result<()> {
     let mut failed = 0;
     // SAFETY: both modules are of one context; `from` is LLVM's after this and is not used again.

@@ -95,10 +95,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// Emits a math function on its arguments.
     pub(crate) fn emit_math(&self, function: MathFn, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
         let Some(&first) = args.first() else { return internal(format!("{} of nothing", function.name())) };
-        if self.cx.options.fastmath {
-            if let Some(value) = self.hooks.approximate(self, function, args)? {
-                return Ok(value);
-            }
+        if self.cx.options.fastmath
+            && let Some(value) = self.hooks.approximate(self, function, args)?
+        {
+            return Ok(value);
         }
         match way(function) {
             Way::Intrinsic(name) => {
@@ -118,7 +118,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     fn inline_math(&self, function: MathFn, a: FloatValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {
-        let infinity = self.constant(a, f64::INFINITY);
+        let infinity = constant(a, f64::INFINITY);
         let magnitude = || float(self.call_intrinsic("llvm.fabs", &[a.into()])?);
         let predicate = match function {
             MathFn::Isnan => return Ok(self.builder.build_float_compare(FloatPredicate::UNO, a, a, "")?.into()),
@@ -129,11 +129,6 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             other => return internal(format!("{} is not computed in place", other.name())),
         };
         Ok(self.builder.build_float_compare(predicate, magnitude()?, infinity, "")?.into())
-    }
-
-    /// A constant of a value's type.
-    pub(crate) fn constant(&self, like: FloatValue<'ctx>, value: f64) -> FloatValue<'ctx> {
-        like.get_type().const_float(value)
     }
 
     /// C's `frexp`: mantissa in [0.5, 1) and exponent; zero, infinity and NaN stay as they are, with exponent 0.
@@ -154,7 +149,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let bits = int(builder.build_bit_cast(a, ty, "")?)?;
         let field = exponent_of(bits)?;
         let small = builder.build_int_compare(IntPredicate::EQ, field, number(0), "")?;
-        let factor = self.constant(a, (1_u64 << scale) as f64);
+        let factor = constant(a, (1_u64 << scale) as f64);
         let scaled = builder.build_float_mul(a, factor, "")?;
         let normal = float(builder.build_select(small, scaled, a, "")?)?;
         let bits = int(builder.build_bit_cast(normal, ty, "")?)?;
@@ -164,7 +159,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let halved = builder.build_or(kept, number(bias << mantissa_bits), "")?;
         let mantissa = float(builder.build_bit_cast(halved, a.get_type(), "")?)?;
 
-        let zero = builder.build_float_compare(FloatPredicate::OEQ, a, self.constant(a, 0.0), "")?;
+        let zero = builder.build_float_compare(FloatPredicate::OEQ, a, constant(a, 0.0), "")?;
         let special = builder.build_int_compare(IntPredicate::EQ, field, number(exponent_mask), "")?;
         let special = builder.build_or(special, zero, "")?;
         let mantissa = float(builder.build_select(special, a, mantissa, "")?)?;
@@ -172,4 +167,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let exponent = if single { exponent } else { builder.build_int_truncate(exponent, context.i32_type(), "")? };
         Ok((mantissa, exponent))
     }
+}
+
+/// A constant of a value's type.
+pub(crate) fn constant(like: FloatValue<'_>, value: f64) -> FloatValue<'_> {
+    like.get_type().const_float(value)
 }

@@ -19,5 +19,5 @@ pub(crate) use debug::DebugInfo;
 pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext};
 pub(crate) use guard::{Error, Result, internal};
 pub(crate) use hooks::Hooks;
-pub(crate) use math::Library;
+pub(crate) use math::{Library, constant};
 pub(crate) use types::{AddressSpaces, Types};

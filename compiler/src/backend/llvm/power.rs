@@ -4,7 +4,7 @@ use inkwell::{
     IntPredicate,
     module::Linkage,
     types::IntType,
-    values::{BasicValueEnum, FunctionValue, IntValue},
+    values::{BasicValueEnum, FunctionValue, IntValue, PhiValue},
 };
 
 use super::{FunctionEmitter, ModuleContext, Result, function::int, internal};
@@ -82,7 +82,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         builder.position_at_end(head);
         let (power, square, rest) =
             (builder.build_phi(ty, "power")?, builder.build_phi(ty, "square")?, builder.build_phi(ty, "rest")?);
-        let values = [power, square, rest].map(|phi| phi.as_basic_value());
+        let values = [power, square, rest].map(PhiValue::as_basic_value);
         let [power_now, square_now, rest_now] = [int(values[0])?, int(values[1])?, int(values[2])?];
         let done = builder.build_int_compare(IntPredicate::EQ, rest_now, zero, "")?;
         builder.build_conditional_branch(done, end, body)?;

@@ -3,7 +3,7 @@
 use inkwell::values::{BasicValueEnum, FloatValue};
 
 use crate::{
-    backend::llvm::{FunctionEmitter, Result, internal},
+    backend::llvm::{FunctionEmitter, Result, constant, internal},
     ir::MathFn,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn emit<'ctx>(
     // This one is overloaded on its type.
     let exp2 = |x: FloatValue<'ctx>| as_float(emitter.call_intrinsic("llvm.nvvm.ex2.approx.ftz", &[x.into()])?);
     let product = |a: FloatValue<'ctx>, b| emitter.flagged(emitter.builder.build_float_mul(a, b, "")?);
-    let scaled = |value: FloatValue<'ctx>, factor: f64| product(value, emitter.constant(value, factor));
+    let scaled = |value: FloatValue<'ctx>, factor: f64| product(value, constant(value, factor));
     let value = match function {
         MathFn::Sin => unary("sin.approx.ftz.f", x)?,
         MathFn::Cos => unary("cos.approx.ftz.f", x)?,

@@ -34,6 +34,9 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
     for (index, &local) in kernel.params.iter().enumerate() {
         let place = AttributeLoc::Param(index as u32);
         let local = &kernel.locals[local];
+        if let Some(param) = value.get_nth_param(index as u32) {
+            param.set_name(&local.name);
+        }
         match local.ty {
             Type::Ptr(element, _) => {
                 let kind = Attribute::get_named_enum_kind_id("align");
@@ -73,7 +76,6 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
         let Some(value) = emitter.value.get_nth_param(index as u32) else {
             return internal(format!("@{} has too few parameters", function.name));
         };
-        value.set_name(&function.locals[local].name);
         match value {
             BasicValueEnum::IntValue(byte)
                 if function.kind == FunctionKind::Kernel && function.locals[local].ty == Type::BOOL =>

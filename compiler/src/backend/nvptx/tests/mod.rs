@@ -1,24 +1,36 @@
 //! Hand-built modules through LLVM to PTX. `WEFT_PTXAS` names a ptxas that then assembles every text.
 
+#![expect(clippy::disallowed_methods, reason = "tests run ptxas where the environment names one")]
+
+mod memory;
+mod operators;
+mod options;
+
 use std::{env, fs, process::Command};
 
 use weft_artifact::Scalar;
 
 use crate::{
     backend::{
-        emit,
+        emit, symbol,
         testing::{KernelBuilder, SPAN, request},
     },
-    ir::{BinaryOp, CompareOp, ExprId, ExprKind, LocalId, MathFn, Module, SpecialRegister, StmtKind, Type, UnaryOp},
+    ir::{BinaryOp, CompareOp, ExprId, ExprKind, LocalId, Module, SpecialRegister, StmtKind, Type},
     request::{Options, Target},
 };
 
 /// The PTX of a module, assembled if there is a ptxas.
 fn ptx_for(module: &Module, number: u32, options: Options) -> String {
     let name = module.kernel().expect("a kernel").name.clone();
-    let emitted = emit(module, &request(&name, Target::Sm(number, ""), options));
+    let emitted = emit(module, &request(&name, Target::Sm(number, ""), options.clone()));
     let emitted = emitted.unwrap_or_else(|error| panic!("{}\n{}", error.message, error.notes.join("\n")));
     let text = String::from_utf8(emitted.artifact.code).expect("PTX is text");
+    if let Some(dir) = env::var_os("WEFT_DUMP") {
+        let path = std::path::Path::new(&dir).join(format!("{}-{number}-{}.ptx", symbol(&name), options.fastmath));
+        let path_ll = path.with_extension("ll");
+        fs::write(path, &text).expect("written");
+        fs::write(path_ll, emitted.llvm.unwrap_or_default()).expect("written");
+    }
     assemble(&text, number);
     text
 }
@@ -114,108 +126,4 @@ fn saxpy_is_lean() {
     assert!(text.contains("ld.global.b32"), "{text}");
     assert!(text.contains("mad.wide.u32") || text.contains("mul.wide.u32"), "{text}");
     assert!(!text.contains("cvta"), "{text}");
-}
-
-/// Every function on every width assembles, with the libclc that is embedded.
-#[test]
-fn all_math_functions() {
-    for &function in MathFn::ALL {
-        for scalar in [Scalar::F32, Scalar::F64] {
-            for fastmath in [false, true] {
-                let mut k = KernelBuilder::new("kernel");
-                let result = match function {
-                    MathFn::Isfinite | MathFn::Isinf | MathFn::Isnan => Scalar::Bool,
-                    MathFn::FrexpExponent => Scalar::I32,
-                    _ => scalar,
-                };
-                let x = k.array("x", scalar);
-                let out = k.array("out", result);
-                let exponent = k.scalar("exponent", Scalar::I32);
-                let i = k.index();
-                let mut args: Vec<_> = (0..function.arity()).map(|_| k.load(x, i)).collect();
-                if function == MathFn::Ldexp {
-                    args[1] = k.read(exponent);
-                }
-                let value = k.b.math(function, args, Type::Scalar(result), SPAN);
-                k.store(out, i, value);
-                let options = Options { fastmath, ..Options::default() };
-                let text = ptx_for(&k.finish(), 75, options);
-                assert!(!text.contains(".extern"), "{}: {text}", function.name());
-            }
-        }
-    }
-}
-
-/// Every operator on every type that has it, every comparison and every conversion.
-#[test]
-fn all_operators_and_conversions() {
-    let scalars = Scalar::ALL.into_iter().filter(|scalar| !scalar.is_complex());
-    for scalar in scalars.clone() {
-        let mut k = KernelBuilder::new("kernel");
-        let ty = Type::Scalar(scalar);
-        let x = k.array("x", scalar);
-        let out = k.array("out", scalar);
-        let flags = k.array("flags", Scalar::Bool);
-        let i = k.index();
-        let ops: &[BinaryOp] = match scalar {
-            Scalar::Bool => &[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor],
-            Scalar::F32 | Scalar::F64 => &[
-                BinaryOp::Add,
-                BinaryOp::Sub,
-                BinaryOp::Mul,
-                BinaryOp::Div,
-                BinaryOp::FloorDiv,
-                BinaryOp::FloorMod,
-                BinaryOp::Min,
-                BinaryOp::Max,
-            ],
-            _ => &[
-                BinaryOp::Add,
-                BinaryOp::Sub,
-                BinaryOp::Mul,
-                BinaryOp::FloorDiv,
-                BinaryOp::FloorMod,
-                BinaryOp::DivNonneg,
-                BinaryOp::ModNonneg,
-                BinaryOp::Pow,
-                BinaryOp::Shl,
-                BinaryOp::Shr,
-                BinaryOp::And,
-                BinaryOp::Or,
-                BinaryOp::Xor,
-                BinaryOp::Min,
-                BinaryOp::Max,
-            ],
-        };
-        for &op in ops {
-            let (a, b) = (k.load(x, i), k.load(out, i));
-            let value = k.b.binary(op, a, b, SPAN);
-            k.store(out, i, value);
-        }
-        let unary: &[UnaryOp] = match scalar {
-            Scalar::Bool => &[UnaryOp::Not],
-            Scalar::F32 | Scalar::F64 => &[UnaryOp::Neg, UnaryOp::Abs],
-            _ => &[UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs],
-        };
-        for &op in unary {
-            let a = k.load(x, i);
-            let value = k.b.unary(op, a, SPAN);
-            k.store(out, i, value);
-        }
-        let ordered = [CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
-        let ordered = ordered.into_iter().filter(|_| scalar != Scalar::Bool);
-        for op in [CompareOp::Eq, CompareOp::Ne].into_iter().chain(ordered) {
-            let (a, b) = (k.load(x, i), k.load(out, i));
-            let value = k.b.compare(op, a, b, SPAN);
-            k.store(flags, i, value);
-        }
-        for to in scalars.clone() {
-            let target = k.array(to.name(), to);
-            let value = k.load(x, i);
-            let converted = k.b.convert(value, Type::Scalar(to), SPAN);
-            k.store(target, i, converted);
-            assert_eq!(k.b.ty(value), ty);
-        }
-        ptx(&k.finish());
-    }
 }

@@ -1,0 +1,231 @@
+//! Shared, dynamic and local memory, barriers, fences, atomics, and calls.
+
+use weft_artifact::Scalar;
+
+use super::{ptx, ptx_for};
+use crate::{
+    backend::{
+        emit,
+        testing::{KernelBuilder, SPAN, request},
+    },
+    diagnostic::Code,
+    ir::{
+        AtomicOp, BinaryOp, Builder, ExprId, ExprKind, FenceScope, Function, FunctionKind, LocalArray, LocalId,
+        SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type,
+    },
+    request::{Options, Target},
+};
+
+impl KernelBuilder {
+    fn shared(&mut self, name: &str, elem: Scalar, len: u64) -> SharedId {
+        let array = SharedArray { name: name.to_owned(), elem, len, align: elem.align_bytes(), span: SPAN };
+        self.module.shared.push(array)
+    }
+
+    /// The address of an element of a shared array.
+    fn shared_at(&mut self, array: SharedId, index: LocalId) -> ExprId {
+        let ty = Type::Ptr(self.module.shared[array].elem, Space::Shared);
+        let base = self.b.expr(ExprKind::SharedBase(array), ty, SPAN);
+        let index = self.read(index);
+        self.b.expr(ExprKind::Offset { base, index, scale: 1 }, ty, SPAN)
+    }
+
+    fn thread(&mut self) -> LocalId {
+        let thread = self.b.special(SpecialRegister::ThreadIdx(0), SPAN);
+        let thread = self.b.convert(thread, Type::I64, SPAN);
+        let local = self.b.local("t", Type::I64);
+        self.b.assign(local, thread, SPAN);
+        local
+    }
+}
+
+/// A value goes through shared memory to another thread.
+#[test]
+fn shared_memory_and_barriers() {
+    let mut k = KernelBuilder::new("reverse");
+    let x = k.array("x", Scalar::F32);
+    let tile = k.shared("tile", Scalar::F32, 64);
+    let t = k.thread();
+    let value = k.load(x, t);
+    let pointer = k.shared_at(tile, t);
+    k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+    k.b.stmt(StmtKind::Barrier, SPAN);
+    let (last, thread) = (k.b.i64(63, SPAN), k.read(t));
+    let mirrored = k.b.binary(BinaryOp::Sub, last, thread, SPAN);
+    let m = k.b.temp(mirrored, SPAN);
+    let pointer = k.shared_at(tile, m);
+    let value = k.b.expr(ExprKind::Load(pointer), Type::Scalar(Scalar::F32), SPAN);
+    k.store(x, t, value);
+    for scope in [FenceScope::Block, FenceScope::Device, FenceScope::System] {
+        k.b.stmt(StmtKind::Fence(scope), SPAN);
+    }
+    let mask = k.b.int(Scalar::I32, -1, SPAN);
+    k.b.stmt(StmtKind::WarpBarrier(mask), SPAN);
+    let text = ptx(&k.finish());
+    for part in [
+        "bar.sync",
+        "st.shared.b32",
+        "ld.shared.b32",
+        ".shared .align 4 .b8",
+        "membar.cta",
+        "membar.gl",
+        "membar.sys",
+        "bar.warp.sync",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// Two arrays in dynamic shared memory, at byte offsets.
+#[test]
+fn dynamic_shared_memory() {
+    let mut k = KernelBuilder::new("dynamic");
+    k.module.dynamic_shared = true;
+    k.module.dynamic_shared_align = 16;
+    let out = k.array("out", Scalar::I32);
+    let t = k.thread();
+    let ty = Type::Ptr(Scalar::F64, Space::Shared);
+    let base = k.b.expr(ExprKind::DynamicShared, ty, SPAN);
+    let bytes = k.b.i64(256, SPAN);
+    let pointer = k.b.expr(ExprKind::ByteOffset { base, bytes }, ty, SPAN);
+    let value = k.b.float(Scalar::F64, 1.5, SPAN);
+    k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+    let size = k.b.special(SpecialRegister::DynamicSharedBytes, SPAN);
+    k.store(out, t, size);
+    let module = k.finish();
+    let text = ptx(&module);
+    for part in [".extern .shared .align 16 .b8 weft_dynamic_shared[]", "%dynamic_smem_size", "st.shared.b64"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let emitted = emit(&module, &request("dynamic", Target::Sm(90, ""), Options::default())).expect("it compiles");
+    assert!(emitted.artifact.kernels[0].dynamic_shared);
+    assert_eq!(emitted.artifact.kernels[0].shared_bytes, 0);
+}
+
+/// An array of the thread that is indexed by a value stays in local memory.
+#[test]
+fn local_memory() {
+    let mut k = KernelBuilder::new("local");
+    let out = k.array("out", Scalar::I64);
+    let t = k.thread();
+    let array = LocalArray { name: "buffer".into(), elem: Scalar::I64, len: 32, align: 8, span: SPAN };
+    let array = k.b.function.local_arrays.push(array);
+    let ty = Type::Ptr(Scalar::I64, Space::Local);
+    let element = |k: &mut KernelBuilder, index: ExprId| {
+        let base = k.b.expr(ExprKind::LocalBase(array), ty, SPAN);
+        k.b.expr(ExprKind::Offset { base, index, scale: 1 }, ty, SPAN)
+    };
+    for round in 0..2 {
+        let index = k.load(out, t);
+        let pointer = element(&mut k, index);
+        let value = k.b.i64(round, SPAN);
+        k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+        k.b.stmt(StmtKind::Barrier, SPAN);
+    }
+    let index = k.load(out, t);
+    let pointer = element(&mut k, index);
+    let value = k.b.expr(ExprKind::Load(pointer), Type::I64, SPAN);
+    k.store(out, t, value);
+    let text = ptx(&k.finish());
+    assert!(text.contains(".local"), "{text}");
+    assert!(text.contains("st.local.b64"), "{text}");
+}
+
+/// `atomic.add` on every type in global and shared memory, with the old value and without; and `cas`.
+#[test]
+fn atomics() {
+    let types = [
+        (Scalar::I32, "u32"),
+        (Scalar::U32, "u32"),
+        (Scalar::I64, "u64"),
+        (Scalar::U64, "u64"),
+        (Scalar::F32, "f32"),
+        (Scalar::F64, "f64"),
+    ];
+    for (scalar, suffix) in types {
+        let mut k = KernelBuilder::new("count");
+        let x = k.array("x", scalar);
+        let out = k.array("out", scalar);
+        let tile = k.shared("tile", scalar, 8);
+        let t = k.thread();
+        let (pointer, value) = (k.at(out, t), k.load(x, t));
+        let add =
+            |pointer, value, result| StmtKind::Atomic { result, op: AtomicOp::Add, pointer, value, compare: None };
+        k.b.stmt(add(pointer, value, None), SPAN);
+        let old = k.b.local("old", Type::Scalar(scalar));
+        let (pointer, value) = (k.shared_at(tile, t), k.load(x, t));
+        k.b.stmt(add(pointer, value, Some(old)), SPAN);
+        let value = k.read(old);
+        k.store(x, t, value);
+        if scalar.is_int() {
+            let (pointer, value, compare) = (k.at(out, t), k.load(x, t), k.read(old));
+            let kind =
+                StmtKind::Atomic { result: Some(old), op: AtomicOp::Cas, pointer, value, compare: Some(compare) };
+            k.b.stmt(kind, SPAN);
+            let value = k.read(old);
+            k.store(x, t, value);
+        }
+        let text = ptx(&k.finish());
+        assert!(text.contains(&format!("atom.global.add.{suffix}")), "{text}");
+        assert!(text.contains(&format!("atom.shared.add.{suffix}")), "{text}");
+        assert_eq!(scalar.is_int(), text.contains("global.cas.b"), "{text}");
+    }
+}
+
+/// Device functions with no, one and two results, inlined and called; one holds a barrier.
+#[test]
+fn calls() {
+    for inline in [true, false] {
+        let mut k = KernelBuilder::new("caller");
+        let out = k.array("out", Scalar::I32);
+        let device = |name: &str, results: &[Type]| {
+            let mut function = Function::new(name, FunctionKind::Device, SPAN);
+            function.inline = inline;
+            function.results = results.to_vec();
+            let mut b = Builder::new(function);
+            let x = b.local("x", Type::I32);
+            let flag = b.local("flag", Type::BOOL);
+            b.function.params = vec![x, flag];
+            b.stmt(StmtKind::Barrier, SPAN);
+            let (old, cond) = (b.read(x, SPAN), b.read(flag, SPAN));
+            let one = b.int(Scalar::I32, 1, SPAN);
+            let next = b.binary(BinaryOp::Add, old, one, SPAN);
+            let old = b.read(x, SPAN);
+            let next = b.select(cond, next, old, SPAN);
+            let values = [next, b.read(flag, SPAN)];
+            b.stmt(StmtKind::Return(values[..results.len()].to_vec()), SPAN);
+            b.finish()
+        };
+        let none = k.module.functions.push(device("none", &[]));
+        let one = k.module.functions.push(device("one", &[Type::I32]));
+        let two = k.module.functions.push(device("two.λ", &[Type::I32, Type::BOOL]));
+        let t = k.thread();
+        let (x, flag) = (k.b.local("x", Type::I32), k.b.local("flag", Type::BOOL));
+        let (value, yes) = (k.load(out, t), k.b.bool(true, SPAN));
+        k.b.assign(x, value, SPAN);
+        k.b.assign(flag, yes, SPAN);
+        for (func, results) in [(none, vec![]), (one, vec![x]), (two, vec![x, flag])] {
+            let args = vec![k.read(x), k.read(flag)];
+            k.b.stmt(StmtKind::Call { results, func, args }, SPAN);
+        }
+        let (value, flag) = (k.read(x), k.read(flag));
+        let flag = k.b.convert(flag, Type::I32, SPAN);
+        let sum = k.b.binary(BinaryOp::Add, value, flag, SPAN);
+        k.store(out, t, sum);
+        let module = k.finish();
+        let text = ptx(&module);
+        assert_eq!(text.matches("bar.sync").count(), 3, "{text}");
+        let plain = ptx_for(&module, 90, Options { opt: false, ..Options::default() });
+        assert_eq!(plain.contains("call.uni") || plain.contains("call "), !inline, "{plain}");
+    }
+}
+
+#[test]
+fn too_much_shared_memory_is_rejected() {
+    let mut k = KernelBuilder::new("greedy");
+    k.shared("small", Scalar::I8, 1);
+    k.shared("large", Scalar::F64, 6144);
+    let error = emit(&k.finish(), &request("greedy", Target::Sm(90, ""), Options::default())).expect_err("too large");
+    assert_eq!(error.code, Code::SharedTooLarge);
+    assert!(error.message.contains("49160"), "{}", error.message);
+}

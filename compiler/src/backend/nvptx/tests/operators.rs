@@ -1,0 +1,119 @@
+//! Every operator, conversion and math function on every type that has it.
+
+use weft_artifact::Scalar;
+
+use super::{ptx, ptx_for};
+use crate::{
+    backend::testing::{KernelBuilder, SPAN},
+    ir::{BinaryOp, CompareOp, MathFn, Module, Type, UnaryOp},
+    request::Options,
+};
+
+/// `out[i] = function(x[i], ...)`
+pub(super) fn math_kernel(function: MathFn, scalar: Scalar) -> Module {
+    let mut k = KernelBuilder::new("kernel");
+    let result = match function {
+        MathFn::Isfinite | MathFn::Isinf | MathFn::Isnan => Scalar::Bool,
+        MathFn::FrexpExponent => Scalar::I32,
+        _ => scalar,
+    };
+    let x = k.array("x", scalar);
+    let out = k.array("out", result);
+    let exponent = k.scalar("exponent", Scalar::I32);
+    let i = k.index();
+    let mut args: Vec<_> = (0..function.arity()).map(|_| k.load(x, i)).collect();
+    if function == MathFn::Ldexp {
+        args[1] = k.read(exponent);
+    }
+    let value = k.b.math(function, args, Type::Scalar(result), SPAN);
+    k.store(out, i, value);
+    k.finish()
+}
+
+/// Every function on every width assembles, with the libclc that is embedded.
+#[test]
+fn all_math_functions() {
+    for &function in MathFn::ALL {
+        for scalar in [Scalar::F32, Scalar::F64] {
+            let module = math_kernel(function, scalar);
+            for fastmath in [false, true] {
+                let text = ptx_for(&module, 75, Options { fastmath, ..Options::default() });
+                assert!(!text.contains(".extern"), "{}: {text}", function.name());
+            }
+        }
+    }
+}
+
+/// Every operator on every type that has it, every comparison and every conversion.
+#[test]
+fn all_operators_and_conversions() {
+    let scalars = Scalar::ALL.into_iter().filter(|scalar| !scalar.is_complex());
+    for scalar in scalars.clone() {
+        let mut k = KernelBuilder::new("kernel");
+        let ty = Type::Scalar(scalar);
+        let x = k.array("x", scalar);
+        let out = k.array("out", scalar);
+        let flags = k.array("flags", Scalar::Bool);
+        let i = k.index();
+        let ops: &[BinaryOp] = match scalar {
+            Scalar::Bool => &[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor],
+            Scalar::F32 | Scalar::F64 => &[
+                BinaryOp::Add,
+                BinaryOp::Sub,
+                BinaryOp::Mul,
+                BinaryOp::Div,
+                BinaryOp::FloorDiv,
+                BinaryOp::FloorMod,
+                BinaryOp::Min,
+                BinaryOp::Max,
+            ],
+            _ => &[
+                BinaryOp::Add,
+                BinaryOp::Sub,
+                BinaryOp::Mul,
+                BinaryOp::FloorDiv,
+                BinaryOp::FloorMod,
+                BinaryOp::DivNonneg,
+                BinaryOp::ModNonneg,
+                BinaryOp::Pow,
+                BinaryOp::Shl,
+                BinaryOp::Shr,
+                BinaryOp::And,
+                BinaryOp::Or,
+                BinaryOp::Xor,
+                BinaryOp::Min,
+                BinaryOp::Max,
+            ],
+        };
+        for &op in ops {
+            let (a, b) = (k.load(x, i), k.load(out, i));
+            let value = k.b.binary(op, a, b, SPAN);
+            k.store(out, i, value);
+        }
+        let unary: &[UnaryOp] = match scalar {
+            Scalar::Bool => &[UnaryOp::Not],
+            Scalar::F32 | Scalar::F64 => &[UnaryOp::Neg, UnaryOp::Abs],
+            _ => &[UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs],
+        };
+        for &op in unary {
+            let a = k.load(x, i);
+            let value = k.b.unary(op, a, SPAN);
+            k.store(out, i, value);
+        }
+        let ordered = [CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
+        let ordered = ordered.into_iter().filter(|_| scalar != Scalar::Bool);
+        for op in [CompareOp::Eq, CompareOp::Ne].into_iter().chain(ordered) {
+            let (a, b) = (k.load(x, i), k.load(out, i));
+            let value = k.b.compare(op, a, b, SPAN);
+            k.store(flags, i, value);
+        }
+        for to in scalars.clone() {
+            let target = k.array(to.name(), to);
+            let value = k.load(x, i);
+            let converted = k.b.convert(value, Type::Scalar(to), SPAN);
+            k.store(target, i, converted);
+            assert_eq!(k.b.ty(value), ty);
+        }
+        ptx(&k.finish());
+    }
+}
