@@ -1,6 +1,7 @@
 //! What the tests of the CPU executor share: a loader whose code are functions of the test, and the reading and writing
 //! that those functions do.
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![expect(unsafe_code, reason = "plays the part of compiled code, and of other libraries of the process")]
 
 use std::{slice, sync::Arc};
 
@@ -153,4 +154,23 @@ pub(crate) fn in_fork(child: impl FnOnce() -> bool) -> bool {
             status == 0
         }
     }
+}
+
+/// Makes a context current on this thread that is not weft's, behind its back, in the driver made of C.
+pub(crate) fn make_foreign_context_current() {
+    unsafe extern "C" {
+        fn dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
+        fn dlsym(library: *mut std::ffi::c_void, name: *const std::ffi::c_char) -> *mut std::ffi::c_void;
+    }
+    const RTLD_NOW: i32 = 2;
+    // SAFETY: the name ends with a NUL; the library is open already.
+    let library = unsafe { dlopen(c"libcuda.so".as_ptr(), RTLD_NOW) };
+    // SAFETY: the name ends with a NUL.
+    let set_current = unsafe { dlsym(library, c"cuCtxSetCurrent".as_ptr()) };
+    assert!(!set_current.is_null());
+    // SAFETY: this is the function's type.
+    let set_current =
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(usize) -> u32>(set_current) };
+    // SAFETY: the driver made of C takes any number for a context.
+    assert_eq!(unsafe { set_current(0xBEEF) }, 0);
 }

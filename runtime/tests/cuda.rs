@@ -1,0 +1,505 @@
+//! The CUDA executor without a GPU: each test runs in a process of its own, over a driver made of C (`fake_driver/`) or
+//! over none, so that errors which no healthy machine has can be seen.
+
+mod support;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, OnceLock},
+    thread,
+};
+
+use support::{AddressLoader, config, expect_error, probe};
+use weft_artifact::{Artifact, CodeFormat, Kernel};
+use weft_runtime::{DeviceChoice, ErrorKind, Executor, LaunchConfig, LoadedKernel, Settings, cuda, open};
+
+/// Says to a child process which test it is.
+const CHILD: &str = "WEFT_TEST_CHILD";
+
+/// Runs `body` in a process whose `libcuda.so` is the one in `libraries`.
+fn in_process(test: &str, libraries: &Path, variables: &[(&str, &str)], body: impl FnOnce()) {
+    if env::var(CHILD).is_ok_and(|child| child == test) {
+        return body();
+    }
+    let program = env::current_exe().expect("the system knows this program");
+    let mut child = Command::new(program);
+    child.args(["--exact", test, "--test-threads=1"]).env(CHILD, test).env("LD_LIBRARY_PATH", libraries);
+    let output = child.envs(variables.iter().copied()).output().expect("this program starts");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Runs `body` over the driver made of C.
+fn with_driver(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = BUILT.get_or_init(|| build_driver("fake-driver", &[]));
+    in_process(test, built, variables, body);
+}
+
+/// Compiles the driver and answers its folder.
+fn build_driver(name: &str, flags: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if env::var(CHILD).is_err() {
+        fs::create_dir_all(&folder).expect("the target folder can be written");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
+        let status = compiler.arg(source).arg("-o").arg(folder.join("libcuda.so")).status();
+        assert!(status.expect("there is a C compiler").success());
+    }
+    folder
+}
+
+/// A folder that hides a machine's driver behind files which are no libraries.
+fn no_driver() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver");
+    if env::var(CHILD).is_err() {
+        fs::create_dir_all(&folder).expect("the target folder can be written");
+        for name in ["libcuda.so", "libcuda.so.1"] {
+            fs::write(folder.join(name), "this is no library, whatever its name says").expect("as above");
+        }
+    }
+    folder
+}
+
+fn device() -> Arc<dyn Executor> {
+    cuda::open(&Settings::default(), 0).expect("the driver has a device")
+}
+
+/// The error of opening a device.
+fn refusal() -> String {
+    let error = expect_error(cuda::open(&Settings::default(), 0));
+    assert_eq!(error.kind, ErrorKind::NoDevice);
+    assert_eq!(cuda::why_none(), Some(error.clone()));
+    assert_eq!(cuda::device_count(), 0);
+    error.message
+}
+
+fn ptx(text: &str) -> Artifact {
+    Artifact { format: CodeFormat::Ptx, target: "sm_90".into(), code: text.into(), kernels: Vec::new() }
+}
+
+fn named(symbol: &str, n_slots: usize) -> Kernel {
+    Kernel { symbol: symbol.into(), name: symbol.into(), host: None, ..probe(n_slots, 0, 0) }
+}
+
+/// A kernel of the driver made of C.
+fn kernel(device: &Arc<dyn Executor>, symbol: &str, n_slots: usize) -> Arc<dyn LoadedKernel> {
+    let module = device.load(&ptx(&format!("// {symbol}"))).expect("it compiles");
+    module.kernel(&named(symbol, n_slots)).expect("it is there")
+}
+
+/// What follows a kernel's launch: the calls of the driver.
+fn traced(body: impl FnOnce()) -> Vec<String> {
+    let path = env::var("FAKE_TRACE").expect("the test sets it");
+    let calls = || fs::read_to_string(&path).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
+    let before = calls().len();
+    body();
+    calls().split_off(before)
+}
+
+/// A file for a trace, empty at first.
+fn trace_file(test: &str) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{test}"));
+    if env::var(CHILD).is_err() {
+        fs::write(&path, "").expect("the target folder can be written");
+    }
+    path.to_str().expect("the target folder has a plain name").to_owned()
+}
+
+#[test]
+fn without_a_driver_there_is_an_answer() {
+    in_process("without_a_driver_there_is_an_answer", &no_driver(), &[], || {
+        assert_eq!(
+            refusal(),
+            "no CUDA driver: libcuda.so was not found (it comes with NVIDIA's driver, not with the CUDA toolkit). Set \
+             WEFT_DEVICE=cpu to run kernels on the CPU"
+        );
+        let open_as = |device| open(&Settings { device, ..Settings::default() }, Arc::new(AddressLoader));
+        assert_eq!(open_as(DeviceChoice::Auto).expect("the CPU is there").kind(), "cpu");
+        assert_eq!(open_as(DeviceChoice::Cpu).expect("the CPU is there").kind(), "cpu");
+        assert_eq!(expect_error(open_as(DeviceChoice::Cuda)).kind, ErrorKind::NoDevice);
+    });
+}
+
+#[test]
+fn a_driver_without_devices_says_so() {
+    let variables = [("FAKE_INIT", "100"), ("CUDA_VISIBLE_DEVICES", "7")];
+    with_driver("a_driver_without_devices_says_so", &variables, || {
+        assert_eq!(
+            refusal(),
+            "the CUDA driver found no device: cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected) \
+             (CUDA_VISIBLE_DEVICES is \"7\"). Set WEFT_DEVICE=cpu to run kernels on the CPU"
+        );
+    });
+}
+
+#[test]
+fn no_devices_without_an_error_is_the_same() {
+    let variables = [("FAKE_DEVICES", "0"), ("CUDA_VISIBLE_DEVICES", "")];
+    with_driver("no_devices_without_an_error_is_the_same", &variables, || {
+        assert_eq!(
+            refusal(),
+            "the CUDA driver found no device (CUDA_VISIBLE_DEVICES is \"\"). Set WEFT_DEVICE=cpu to run kernels on the CPU"
+        );
+    });
+}
+
+#[test]
+fn a_stub_library_is_named() {
+    with_driver("a_stub_library_is_named", &[("FAKE_INIT", "34")], || {
+        assert!(refusal().starts_with(
+            "cuInit failed: CUDA_ERROR_STUB_LIBRARY (CUDA driver is a stub library): this libcuda.so is a stub for linking"
+        ));
+    });
+}
+
+#[test]
+fn an_error_that_the_driver_cannot_name_is_a_number() {
+    with_driver("an_error_that_the_driver_cannot_name_is_a_number", &[("FAKE_INIT", "4242")], || {
+        assert!(refusal().starts_with("the CUDA driver does not start: cuInit failed: error 4242. Set"));
+    });
+}
+
+#[test]
+fn an_old_driver_is_told_apart() {
+    with_driver("an_old_driver_is_told_apart", &[("FAKE_VERSION", "10020")], || {
+        assert!(refusal().starts_with(
+            "the CUDA driver is too old: it is for CUDA 10.2; weft needs a driver for CUDA 11.4 or newer"
+        ));
+    });
+}
+
+#[test]
+fn a_driver_that_lacks_a_function_is_an_answer() {
+    let built = build_driver("fake-driver-without-pools", &["-DWITHOUT_POOLS"]);
+    in_process("a_driver_that_lacks_a_function_is_an_answer", &built, &[], || {
+        assert!(refusal().starts_with("the CUDA driver is too old: it has no cuMemAllocAsync; weft needs"));
+    });
+}
+
+#[test]
+fn attributes_are_read() {
+    with_driver("attributes_are_read", &[], || {
+        assert_eq!((cuda::device_count(), cuda::why_none()), (2, None));
+        let device = cuda::open(&Settings::default(), 1).expect("there are two");
+        assert_eq!((device.kind(), device.target().as_str(), device.device_count()), ("cuda", "sm_90", 2));
+        let attributes = device.attributes();
+        assert_eq!((attributes.id, attributes.name.as_str()), (1, "Fake GPU 1"));
+        assert_eq!((attributes.compute_capability, attributes.driver_version), ((9, 0), (12, 4)));
+        assert_eq!(attributes.max_block_dim, [1024, 1024, 64]);
+        assert_eq!(attributes.max_grid_dim, [2_147_483_647, 65535, 65535]);
+        assert_eq!((attributes.max_threads_per_block, attributes.warp_size), (1024, 32));
+        assert_eq!(
+            (attributes.max_shared_memory_per_block, attributes.max_shared_memory_per_block_optin),
+            (49152, 232_448)
+        );
+        assert_eq!((attributes.multiprocessor_count, attributes.total_memory), (132, 1 << 30));
+        assert_eq!(attributes.pci_bus_id, "0000:01:05.0");
+        assert_eq!(attributes.uuid, "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
+        let error = expect_error(cuda::open(&Settings::default(), 2));
+        assert_eq!(error.kind, ErrorKind::NoDevice);
+        assert_eq!(error.message, "there is no CUDA device 2: this machine has 2, numbered from 0");
+    });
+}
+
+#[test]
+fn memory_goes_there_and_back() {
+    for (name, pools) in [("memory_goes_there_and_back", "1"), ("memory_goes_there_and_back", "0")] {
+        with_driver(name, &[("FAKE_POOLS", pools)], || {
+            let device = device();
+            let stream = device.new_stream().expect("streams are to be had");
+            for stream in [None, Some(&*stream)] {
+                let (left, right) = (device.allocate(6, stream), device.allocate(6, stream));
+                let (left, right) = (left.expect("there is memory"), right.expect("there is memory"));
+                assert_eq!((left.len(), left.is_empty()), (6, false));
+                device.copy_to_device(left.address(), b"abcdef", stream).expect("copies");
+                device.fill(right.address(), b'.', 6, stream).expect("fills");
+                device.copy_on_device(right.address() + 1, left.address() + 2, 3, stream).expect("copies");
+                let mut back = [0; 6];
+                device.copy_to_host(&mut back, right.address(), stream).expect("copies");
+                assert_eq!(&back, b".cde..");
+            }
+            assert_eq!(device.memory_info(), Ok((1 << 30, 1 << 30)));
+            let empty = device.allocate(0, None).expect("nothing is always to be had");
+            assert_eq!((empty.address(), empty.is_empty()), (0, true));
+            device.copy_to_device(0, &[], None).expect("nothing to do");
+            device.copy_to_host(&mut [], 0, None).expect("nothing to do");
+            device.copy_on_device(0, 0, 0, None).expect("nothing to do");
+            device.fill(0, 1, 0, None).expect("nothing to do");
+        });
+    }
+}
+
+#[test]
+fn too_much_memory_is_an_error_with_figures() {
+    with_driver("too_much_memory_is_an_error_with_figures", &[], || {
+        let device = device();
+        let _held = device.allocate(256 << 20, None).expect("there is so much");
+        let error = expect_error(device.allocate(1 << 30, None));
+        assert_eq!((error.kind, error.driver_code), (ErrorKind::Memory, Some(2)));
+        assert_eq!(
+            error.message,
+            "cannot allocate 1.0 GiB (1073741824 bytes) on Fake GPU 0: cuMemAllocAsync failed: CUDA_ERROR_OUT_OF_MEMORY \
+             (out of memory); 768.0 MiB (805306368 bytes) of 1.0 GiB (1073741824 bytes) are free"
+        );
+    });
+}
+
+#[test]
+fn host_memory_may_be_reused_after_a_copy() {
+    let test = "host_memory_may_be_reused_after_a_copy";
+    // A device that reads host memory itself may do so after the call: then the copy is waited for.
+    for (hmm, waits) in [("0", false), ("1", true)] {
+        let trace = trace_file(test);
+        with_driver(test, &[("FAKE_HMM", hmm), ("FAKE_TRACE", &trace)], || {
+            let waits = env::var("FAKE_HMM").map_or(waits, |hmm| hmm == "1");
+            let device = device();
+            let buffer = device.allocate(4, None).expect("there is memory");
+            let stream = device.new_stream().expect("streams are to be had");
+            let calls = traced(|| device.copy_to_device(buffer.address(), &[1; 4], Some(&*stream)).expect("copies"));
+            assert_eq!(calls.contains(&"cuStreamSynchronize".to_owned()), waits, "{calls:?}");
+        });
+    }
+}
+
+#[test]
+fn a_launch_passes_every_slot() {
+    with_driver("a_launch_passes_every_slot", &[], || {
+        let device = device();
+        for n_slots in [1, 2, 17, 64, 65, 300] {
+            let kernel = kernel(&device, &format!("sum{n_slots}"), n_slots);
+            let mut sum = u64::MAX;
+            let mut slots: Vec<u64> = (0..n_slots as u64).collect();
+            slots[0] = &raw mut sum as u64;
+            kernel.launch(&config([3, 2, 1], [32, 4, 1]), None, &mut slots).expect("launches");
+            assert_eq!(sum, (0..n_slots as u64).sum());
+        }
+        let kernel = kernel(&device, "sum1", 1);
+        let facts = (kernel.max_threads_per_block(), kernel.shared_bytes(), kernel.const_bytes());
+        assert_eq!(facts, (640, 4096, 12));
+        assert_eq!((kernel.local_bytes(), kernel.registers()), (24, 96));
+    });
+}
+
+#[test]
+fn a_launch_is_two_calls() {
+    let trace = trace_file("a_launch_is_two_calls");
+    with_driver("a_launch_is_two_calls", &[("FAKE_TRACE", &trace)], || {
+        let mut sum = 0_u64;
+        let slots = &mut [&raw mut sum as u64, 7];
+        let calls = traced(|| drop(device()));
+        assert!(calls.contains(&"cuMemPoolSetAttribute(keep all)".to_owned()), "{calls:?}");
+        assert_eq!(calls.last().map(String::as_str), Some("cuDevicePrimaryCtxRelease_v2"));
+        let device = device();
+        let kernel = kernel(&device, "sum2", 2);
+        let launch = |shared_bytes| LaunchConfig { grid: [1; 3], block: [64, 1, 1], shared_bytes };
+        let calls = traced(|| kernel.launch(&launch(0), None, slots).expect("launches"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
+        // More than 48 KiB of shared memory needs the driver's leave, once.
+        let calls = traced(|| kernel.launch(&launch(100_000), None, slots).expect("launches"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuFuncSetAttribute", "cuLaunchKernel"]);
+        let calls = traced(|| kernel.launch(&launch(200_000), None, slots).expect("launches"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
+        assert_eq!(sum, 7);
+    });
+}
+
+#[test]
+fn another_librarys_context_comes_back() {
+    let trace = trace_file("another_librarys_context_comes_back");
+    with_driver("another_librarys_context_comes_back", &[("FAKE_TRACE", &trace)], || {
+        let first = device();
+        let second = cuda::open(&Settings::default(), 1).expect("there are two");
+        first.synchronize().expect("nothing to wait for");
+        // Between weft's own devices the context is just changed; a new thread has none yet.
+        let calls = traced(|| second.synchronize().expect("nothing to wait for"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize"]);
+        let calls = traced(|| {
+            thread::scope(|scope| {
+                scope.spawn(|| first.synchronize().expect("nothing to wait for"));
+            });
+        });
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize"]);
+        support::make_foreign_context_current();
+        let calls = traced(|| first.synchronize().expect("nothing to wait for"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2"]);
+    });
+}
+
+#[test]
+fn limits_are_checked_before_the_driver_is_asked() {
+    with_driver("limits_are_checked_before_the_driver_is_asked", &[], || {
+        let device = device();
+        let kernel = kernel(&device, "sum1", 1);
+        let launch = |block, shared_bytes| {
+            let config = LaunchConfig { grid: [1; 3], block, shared_bytes };
+            let error = expect_error(kernel.launch(&config, None, &mut [0]));
+            assert_eq!((error.kind, error.driver_code), (ErrorKind::Launch, None));
+            error.message
+        };
+        assert_eq!(
+            launch([2048, 1, 1], 0),
+            "cannot launch `sum1`: block (2048, 1, 1) has 2048 threads; Fake GPU 0 allows 1024 a block"
+        );
+        assert_eq!(
+            launch([1000, 1, 1], 0),
+            "cannot launch `sum1`: block (1000, 1, 1) has 1000 threads; this kernel can have 640 a block on Fake GPU 0, \
+             with 96 registers a thread"
+        );
+        assert_eq!(
+            launch([1, 1, 1], 232_448),
+            "cannot launch `sum1`: it asks for 236544 bytes of shared memory a block (4096 static and 232448 dynamic); \
+             Fake GPU 0 allows 232448"
+        );
+    });
+}
+
+#[test]
+fn a_failed_launch_names_kernel_and_call() {
+    with_driver("a_failed_launch_names_kernel_and_call", &[("FAKE_LAUNCH", "701")], || {
+        let device = device();
+        let error = expect_error(kernel(&device, "sum1", 1).launch(&config([2, 1, 1], [512, 1, 1]), None, &mut [0]));
+        assert_eq!((error.kind, error.driver_code), (ErrorKind::Launch, Some(701)));
+        assert_eq!(
+            error.message,
+            "cannot launch `sum1` with grid [2, 1, 1], block [512, 1, 1] and 0 bytes of dynamic shared memory: \
+             cuLaunchKernel failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (too many resources requested for launch). The \
+             block needs 96 registers for each of 512 threads; Fake GPU 0 has 65536 a block. Use smaller blocks"
+        );
+    });
+}
+
+#[test]
+fn a_fault_is_reported_where_it_is_noticed() {
+    with_driver("a_fault_is_reported_where_it_is_noticed", &[], || {
+        let device = device();
+        let event = device.new_event().expect("events are to be had");
+        let buffer = device.allocate(8, None).expect("there is memory");
+        let later = kernel(&device, "sum1", 1);
+        kernel(&device, "fault", 1).launch(&config([1; 3], [1; 3]), None, &mut [0]).expect("it is queued");
+        let text = |call: &str| {
+            format!(
+                "a kernel faulted: it read or wrote outside of its arrays, noticed by {call}: CUDA_ERROR_ILLEGAL_ADDRESS \
+                 (an illegal memory access was encountered). The device's context cannot be used any more; start a new \
+                 process (the last kernel launched was `fault`)"
+            )
+        };
+        let error = expect_error(device.synchronize());
+        assert_eq!((error.kind, error.driver_code), (ErrorKind::Driver, Some(700)));
+        assert_eq!(error.message, text("cuCtxSynchronize"));
+        let mut back = [0; 8];
+        let address = buffer.address();
+        assert_eq!(expect_error(device.copy_to_host(&mut back, address, None)).message, text("cuMemcpyDtoH"));
+        assert_eq!(expect_error(device.copy_to_device(address, &back, None)).message, text("cuMemcpyHtoD"));
+        assert_eq!(expect_error(device.synchronize_stream(None)).message, text("cuStreamSynchronize"));
+        assert_eq!(expect_error(device.synchronize_event(&*event)).message, text("cuEventSynchronize"));
+        let launched = later.launch(&config([1; 3], [1; 3]), None, &mut [0]);
+        assert_eq!(expect_error(launched).message, text("cuLaunchKernel"));
+    });
+}
+
+#[test]
+fn the_jit_log_is_part_of_the_error() {
+    with_driver("the_jit_log_is_part_of_the_error", &[], || {
+        let device = device();
+        let error = expect_error(device.load(&ptx("wrong")));
+        assert_eq!((error.kind, error.driver_code), (ErrorKind::Driver, Some(218)));
+        let mut lines = error.message.lines();
+        assert_eq!(
+            lines.next(),
+            Some(
+                "Fake GPU 0 cannot load code for sm_90: cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (a PTX JIT \
+                 compilation failed)"
+            )
+        );
+        assert_eq!(lines.next(), Some("ptxas application ptx input, line 1; error   : Unknown modifier"));
+        assert_eq!(lines.last(), Some("… and 8 more lines"));
+        assert_eq!(
+            expect_error(device.load(&ptx("newer"))).message,
+            "Fake GPU 0 cannot load code for sm_90: cuModuleLoadDataEx failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (the \
+             provided PTX was compiled with an unsupported toolchain.). The driver is for CUDA 12.4, which is older than \
+             this PTX"
+        );
+    });
+}
+
+#[test]
+fn code_that_does_not_fit_is_refused() {
+    with_driver("code_that_does_not_fit_is_refused", &[], || {
+        let device = device();
+        let host = Artifact { format: CodeFormat::HostObject, target: "host".into(), ..ptx("") };
+        let error = expect_error(device.load(&host));
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (ErrorKind::Value, "code for host cannot be loaded on Fake GPU 0")
+        );
+        let module = device.load(&ptx("// sum1")).expect("it compiles");
+        assert_eq!(
+            expect_error(module.kernel(&named("other", 0))).message,
+            "kernel `other` is not in the loaded code under its symbol other: cuModuleGetFunction failed: \
+             CUDA_ERROR_NOT_FOUND (named symbol not found)"
+        );
+    });
+}
+
+#[test]
+fn events_and_streams() {
+    with_driver("events_and_streams", &[], || {
+        let device = device();
+        let stream = device.new_stream().expect("streams are to be had");
+        let (start, end) = (device.new_event().expect("is to be had"), device.new_event().expect("is to be had"));
+        let error = expect_error(device.elapsed_ms(&*start, &*end));
+        assert!(error.message.ends_with("record both events before asking for the time between them"), "{error}");
+        device.record(&*start, Some(&*stream)).expect("records");
+        device.record(&*end, None).expect("records");
+        assert_eq!(device.elapsed_ms(&*start, &*end), Ok(1.0));
+        assert_eq!(device.query_event(&*end), Ok(true));
+        device.wait_event(Some(&*stream), &*end).expect("waits");
+        device.synchronize_event(&*end).expect("waits");
+        device.synchronize_stream(Some(&*stream)).expect("waits");
+        assert_ne!(stream.handle(), 0);
+        let busy = device.external_stream(0x77).expect("any handle goes");
+        assert_eq!((busy.handle(), device.query_stream(Some(&*busy))), (0x77, Ok(false)));
+        assert_eq!(device.query_stream(None), Ok(true));
+        let other = support::cpu();
+        let (stream, event) = (other.new_stream().expect("is to be had"), other.new_event().expect("is to be had"));
+        for error in [
+            expect_error(device.synchronize_stream(Some(&*stream))),
+            expect_error(device.allocate(1, Some(&*stream))),
+            expect_error(device.record(&*event, None)),
+        ] {
+            assert_eq!(error.kind, ErrorKind::Value);
+            assert!(error.message.contains("belongs to another kind of device than CUDA"), "{error}");
+        }
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_forked_process_frees_nothing() {
+    let trace = trace_file("a_forked_process_frees_nothing");
+    with_driver("a_forked_process_frees_nothing", &[("FAKE_TRACE", &trace)], || {
+        let device = device();
+        let mut held = Some((
+            device.allocate(64, None).expect("is to be had"),
+            device.new_stream().expect("is to be had"),
+            device.new_event().expect("is to be had"),
+            kernel(&device, "sum1", 1),
+            cuda::open(&Settings::default(), 1).expect("there are two"),
+        ));
+        let calls = traced(|| {
+            assert!(support::in_fork(|| {
+                drop(held.take());
+                true
+            }));
+        });
+        assert!(calls.is_empty(), "{calls:?}");
+        assert!(support::in_fork(|| {
+            let error = expect_error(device.synchronize());
+            error.message.ends_with("use the start method \"spawn\" or \"forkserver\"")
+        }));
+    });
+}
