@@ -176,11 +176,14 @@ impl<'a> FnLowerer<'a> {
         }
         let errors_before = self.cx.diagnostics.len();
         self.cx.active.push(Arc::clone(&self.def));
+        // One name for all trials: shared arrays are known by it.
+        let name = format!("{}.{}", def.ast.name, self.cx.names);
+        self.cx.names += 1;
         let mut expected = None;
         let mut compiled = failed;
         for _trial in 0..4 {
             self.cx.diagnostics.truncate(errors_before);
-            let (function, returns) = lower_device(self.cx, def, args, expected.clone());
+            let (function, returns) = lower_device(self.cx, &name, def, args, expected.clone());
             if self.cx.diagnostics.len() > errors_before {
                 compiled.errors = self.cx.diagnostics.split_off(errors_before);
                 break;
@@ -205,10 +208,15 @@ fn same_function(a: &Arc<FunctionDef>, b: &Arc<FunctionDef>) -> bool {
 }
 
 /// One trial of a device function: the function, and the joined type of its returns.
-fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty], expected: Option<Ty>) -> (Function, Ty) {
+fn lower_device(
+    cx: &mut Lowerer,
+    name: &str,
+    def: &Arc<FunctionDef>,
+    args: &[Ty],
+    expected: Option<Ty>,
+) -> (Function, Ty) {
     let file = cx.sources.add(&def.source);
-    let name = format!("{}.{}", def.ast.name, cx.module.functions.len());
-    let mut lowerer = FnLowerer::new(cx, Arc::clone(def), name, FunctionKind::Device);
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(def), name.to_owned(), FunctionKind::Device);
     let declared = def.signatures.iter().find(|sig| sig.args.len() == args.len()).and_then(|sig| sig.returns.as_ref());
     let expected = declared.map(Ty::of_arg).or(expected);
     lowerer.returns = Some(Returns { expected: expected.clone(), found: Vec::new() });

@@ -33,6 +33,8 @@ pub(super) struct Lowerer {
     pub(super) functions: Vec<Compiled>,
     /// Device functions that are being lowered, outermost first.
     pub(super) active: Vec<Arc<FunctionDef>>,
+    /// How many device functions were given a name.
+    pub(super) names: usize,
     /// Shared arrays by function and call site, so that each call is one allocation however often it is lowered.
     pub(super) shared_sites: BTreeMap<(String, Span), SharedId>,
 }
