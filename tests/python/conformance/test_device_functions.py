@@ -1,0 +1,249 @@
+"""Functions that kernels call: arguments, defaults, results, specialisation."""
+
+import math
+
+import numpy as np
+import pytest
+from harness import run
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def square(x):
+    return x * x
+
+
+@cuda.jit
+def add(x, y=10, *, z=100):
+    return x + y + z
+
+
+@cuda.jit
+def store(array, index, item):
+    array[index] = item
+
+
+@cuda.jit
+def hypotenuse(x, y):
+    return math.sqrt(square(x) + square(y))
+
+
+@cuda.jit
+def calls(x, out):
+    i = cuda.grid(1)
+    out[i, 0] = square(x[i])
+    out[i, 1] = square(x[i] + 0.5)
+    out[i, 2] = add(x[i])
+    out[i, 3] = add(x[i], 1)
+    out[i, 4] = add(x[i], y=2, z=3)
+    out[i, 5] = add(z=x[i], x=1)
+    out[i, 6] = hypotenuse(x[i], square(2))
+    store(out, (i, 7), x[i] * 3)
+    store(index=3, array=out[i, 5:], item=square(square(x[i])))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
+def test_calls(dtype):
+    run(calls, 2, 4, np.arange(8).astype(dtype), np.zeros((8, 9)))
+
+
+@cuda.jit
+def clamp(x, low, high):
+    """Several returns, and an argument that is assigned to."""
+    if x < low:
+        return low
+    if x > high:
+        x = high
+    return x
+
+
+@cuda.jit
+def uses_clamp(x, out):
+    i = cuda.grid(1)
+    out[i, 0] = clamp(x[i], -2, 2)
+    out[i, 1] = clamp(x[i], -1.5, 3)
+    out[i, 2] = x[i]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+def test_several_returns_and_assigned_parameters(dtype):
+    run(uses_clamp, 1, 11, np.arange(-5, 6).astype(dtype), np.zeros((11, 3)))
+
+
+@cuda.jit
+def digits(x):
+    count = 0
+    while x:
+        x //= 10
+        count += 1
+        if count > 5:
+            return -1
+    return count
+
+
+@cuda.jit
+def uses_digits(x, out):
+    i = cuda.grid(1)
+    out[i] = digits(x[i]) * 2
+
+
+def test_a_loop_with_a_return():
+    out = run(uses_digits, 1, 6, np.array([0, 7, 42, 999, 12345, 1234567]), np.zeros(6, np.int64))[1]
+    assert out.tolist() == [0, 2, 4, 6, 10, -2]
+
+
+@cuda.jit
+def divide(a, b):
+    quotient = a // b
+    return quotient, a - quotient * b
+
+
+@cuda.jit
+def rotate(x, y, angle=(0.6, 0.8)):
+    c, s = angle
+    return (c * x - s * y, s * x + c * y), 1
+
+
+@cuda.jit
+def uses_tuples(x, out):
+    i = cuda.grid(1)
+    q, r = divide(x[i], 3)
+    out[i, 0], out[i, 1] = r, q
+    (a, b), one = rotate(x[i], 2.0)
+    out[i, 2] = a + one
+    out[i, 3] = b
+    out[i, 4] = rotate(x[i], 1, (0, 1))[0][1]
+
+
+def test_tuple_results_and_defaults():
+    run(uses_tuples, 1, 8, np.arange(-4, 4), np.zeros((8, 5)))
+
+
+@cuda.jit
+def window_sum(window):
+    total = 0.0
+    for k in range(window.size):
+        total += window[k]
+    return total
+
+
+@cuda.jit
+def block_sum(block):
+    total = 0
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            total += block[i, j]
+    return total
+
+
+@cuda.jit
+def uses_windows(x, out):
+    i = cuda.grid(1)
+    out[i, 0] = window_sum(x[i])
+    out[i, 1] = window_sum(x[:, i])
+    out[i, 2] = window_sum(x[i, i : i + 2])
+    out[i, 3] = block_sum(x[i:, :i])
+    out[i, 4] = block_sum(x[::2, ::-1])
+
+
+def test_slices_are_arguments():
+    run(uses_windows, 1, 5, np.arange(25.0).reshape(5, 5), np.zeros((5, 5)))
+
+
+@cuda.jit
+def nothing(out, i):
+    out[i] += 1
+    if i > 2:
+        return
+    out[i] += 1
+
+
+@cuda.jit
+def uses_nothing(out):
+    i = cuda.grid(1)
+    nothing(out, i)
+
+
+def test_functions_without_a_result():
+    out = run(uses_nothing, 1, 5, np.zeros(5, np.int64))[0]
+    assert out.tolist() == [2, 2, 2, 1, 1]
+
+
+@cuda.jit
+def where_am_i():
+    return cuda.grid(1) * 10 + cuda.threadIdx.x
+
+
+@cuda.jit
+def asks(out):
+    out[cuda.grid(1)] = where_am_i()
+
+
+def test_functions_see_the_thread():
+    out = run(asks, 2, 3, np.zeros(6, np.int64))[0]
+    assert out.tolist() == [0, 11, 22, 30, 41, 52]
+
+
+@cuda.jit
+def apply_scale(x, scale=np.float32(0.5)):
+    return x * scale
+
+
+@cuda.jit
+def uses_default(x, out):
+    i = cuda.grid(1)
+    out[i] = apply_scale(x[i])
+
+
+def test_a_numpy_scalar_is_a_default():
+    x = np.array([1, 3, 0.1, 1e-40], np.float32)
+    out = run(uses_default, 1, 4, x, np.zeros(4, np.float32))[1]
+    np.testing.assert_array_equal(out, x * np.float32(0.5))
+
+
+def test_a_kernel_is_also_a_device_function():
+    @cuda.jit
+    def one(x, i):
+        x[i] = i * 2
+
+    @cuda.jit
+    def outer(x):
+        one(x, cuda.grid(1))
+
+    run(outer, 1, 4, np.zeros(4, np.int64))
+
+
+def test_a_function_in_a_closure():
+    def make(function):
+        @cuda.jit
+        def kernel(x, out):
+            i = cuda.grid(1)
+            out[i] = function(x[i])
+
+        return kernel
+
+    @cuda.jit
+    def double(x):
+        return x * 2
+
+    x = np.arange(4.0)
+    assert run(make(square), 1, 4, x, np.zeros(4))[1].tolist() == [0, 1, 4, 9]
+    assert run(make(double), 1, 4, x, np.zeros(4))[1].tolist() == [0, 2, 4, 6]
+
+
+@cuda.jit
+def mixed_results(x):
+    if x > 0:
+        return 1
+    return 0.5
+
+
+@cuda.jit
+def uses_mixed(x, out):
+    i = cuda.grid(1)
+    out[i] = mixed_results(x[i]) / 2
+
+
+def test_results_of_two_types_are_joined():
+    out = run(uses_mixed, 1, 2, np.array([-1, 1]), np.zeros(2))[1]
+    assert out.tolist() == [0.25, 0.5]

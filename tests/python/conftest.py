@@ -1,0 +1,117 @@
+"""Which device the tests run on.
+
+weft reads ``WEFT_DEVICE`` once, so one process tests one device. ``--device cpu`` and ``--device cuda`` name it;
+``--device all``, or several ``--device``, runs pytest once for each. Without the option the CPU is tested, and the GPU
+too where there is one. Without a GPU the tests of ``--device cuda`` are skipped, or fail if ``WEFT_REQUIRE_GPU=1``.
+
+This file must not import weft: the variable has to be set first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import pytest
+
+DEVICES = ("cpu", "cuda")
+
+
+def gpu_fault() -> str | None:
+    """Why no GPU can be used, or None if one can."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1) on this machine"
+    if status := driver.cuInit(0):
+        return f"cuInit failed with error {status}"
+    count = ctypes.c_int(0)
+    if (status := driver.cuDeviceGetCount(ctypes.byref(count))) or count.value == 0:
+        return f"the driver sees no device (status {status})"
+    return None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device",
+        action="append",
+        choices=(*DEVICES, "all"),
+        help="device to test: cpu, cuda or all; may be given several times (default: cpu, and cuda if there is a GPU)",
+    )
+
+
+def chosen_devices(config: pytest.Config) -> list[str]:
+    """The devices that the command line asks for, in order, each once."""
+    asked = config.getoption("--device")
+    if not asked:
+        return ["cpu"] if gpu_fault() else list(DEVICES)
+    return list(dict.fromkeys(device for name in asked for device in (DEVICES if name == "all" else (name,))))
+
+
+def without_device_option(args: tuple[str, ...] | list[str]) -> list[str]:
+    """The command line without ``--device X`` and ``--device=X``."""
+    kept: list[str] = []
+    skip = False
+    for arg in args:
+        if skip:
+            skip = False
+        elif arg == "--device":
+            skip = True
+        elif not arg.startswith("--device="):
+            kept.append(arg)
+    return kept
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Runs pytest once for each device if there are several."""
+    devices = chosen_devices(config)
+    if len(devices) == 1 or config.option.collectonly:
+        return None
+    args = without_device_option(config.invocation_params.args)
+    statuses = []
+    for device in devices:
+        print(f"=== weft tests on {device} ===", flush=True)
+        command = [sys.executable, "-m", "pytest", *args, "--device", device]
+        statuses.append(subprocess.call(command, cwd=config.invocation_params.dir))
+    return max(statuses)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    device = chosen_devices(config)[0]
+    config.stash[DEVICE] = device
+    config.stash[FAULT] = gpu_fault() if device == "cuda" else None
+    os.environ["WEFT_DEVICE"] = device
+
+
+DEVICE = pytest.StashKey[str]()
+FAULT = pytest.StashKey["str | None"]()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    fault = config.stash[FAULT]
+    return f"weft device: {config.stash[DEVICE]}" + (f" (missing: {fault})" if fault else "")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    device, fault = config.stash[DEVICE], config.stash[FAULT]
+    for item in items:
+        for other in DEVICES:
+            if other != device and item.get_closest_marker(other):
+                item.add_marker(pytest.mark.skip(reason=f"a test of {other}; this process tests {device}"))
+    if fault and os.environ.get("WEFT_REQUIRE_GPU") != "1":
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=fault))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    fault = item.config.stash[FAULT]
+    if fault and os.environ.get("WEFT_REQUIRE_GPU") == "1":
+        pytest.fail(f"WEFT_REQUIRE_GPU=1, but {fault}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> str:
+    """``cpu`` or ``cuda``: what this process tests."""
+    return request.config.stash[DEVICE]

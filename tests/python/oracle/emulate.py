@@ -1,0 +1,380 @@
+"""What `cuda`, `math` and Python's builtins are inside a kernel that the oracle runs.
+
+One thread runs at a time; `CURRENT` says which. Objects of the real `weft` package are replaced by those here by
+identity (`substitute`), so it does not matter under which name a kernel knows them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import types
+
+import numpy as np
+
+from . import numeric
+
+WARP = 32
+
+
+class Dim3:
+    """`threadIdx` and its like: int32 coordinates."""
+
+    def __init__(self, x: int, y: int, z: int) -> None:
+        self.x, self.y, self.z = np.int32(x), np.int32(y), np.int32(z)
+
+
+class Block:
+    """The memory that a block's threads share."""
+
+    def __init__(self, dynamic_bytes: int) -> None:
+        self.dynamic = np.full(dynamic_bytes, 0xCD, np.uint8)
+        self.arrays: dict[object, np.ndarray] = {}
+
+
+class Thread:
+    """A thread's coordinates and its own memory."""
+
+    def __init__(self, block: Block, thread_idx, block_idx, block_dim, grid_dim) -> None:
+        self.block = block
+        self.thread_idx, self.block_idx = Dim3(*thread_idx), Dim3(*block_idx)
+        self.block_dim, self.grid_dim = Dim3(*block_dim), Dim3(*grid_dim)
+        self.linear = thread_idx[0] + block_dim[0] * (thread_idx[1] + block_dim[1] * thread_idx[2])
+        self.arrays: dict[object, np.ndarray] = {}
+
+
+class Current:
+    """Holds the running thread."""
+
+    thread: Thread
+
+
+CURRENT = Current()
+
+
+class Sited:
+    """A function that must know which call in the source calls it."""
+
+    def __init__(self, function) -> None:
+        self.function = function
+
+
+class BarrierCall:
+    """A function at which threads wait for each other: `block` or `warp`."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+
+
+def _garbage(shape, dtype) -> np.ndarray:
+    dtype = np.dtype(substitute(dtype))
+    count = int(np.prod([int(n) for n in shape])) if shape else 1
+    pattern = 1 if dtype == bool else 0xCD
+    return np.full(count * dtype.itemsize, pattern, np.uint8).view(dtype).reshape([int(n) for n in shape])
+
+
+def _shared_array(site, shape, dtype, alignment=None):
+    del alignment
+    block = CURRENT.thread.block
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    if shape == (0,):
+        dtype = np.dtype(substitute(dtype))
+        whole = block.dynamic.size // dtype.itemsize * dtype.itemsize
+        return block.dynamic[:whole].view(dtype)
+    if site not in block.arrays:
+        block.arrays[site] = _garbage(shape, dtype)
+    return block.arrays[site]
+
+
+def _local_array(site, shape, dtype, alignment=None):
+    del alignment
+    thread = CURRENT.thread
+    if site not in thread.arrays:
+        thread.arrays[site] = _garbage(shape if isinstance(shape, tuple) else (shape,), dtype)
+    return thread.arrays[site]
+
+
+def _axes(start, size, index, ndim):
+    ndim = int(ndim)
+    values = tuple(
+        np.int64(int(getattr(index, axis)) + int(getattr(start, axis)) * int(getattr(size, axis)))
+        for axis in "xyz"[:ndim]
+    )
+    return values[0] if ndim == 1 else values
+
+
+def _grid(ndim):
+    thread = CURRENT.thread
+    return _axes(thread.block_idx, thread.block_dim, thread.thread_idx, ndim)
+
+
+def _gridsize(ndim):
+    thread = CURRENT.thread
+    return _axes(thread.grid_dim, thread.block_dim, Dim3(0, 0, 0), ndim)
+
+
+def _atomic_add(array, index, item):
+    old = array[index]
+    with np.errstate(all="ignore"):
+        array[index] = old + numeric.cast(item, array.dtype)
+    return old
+
+
+class CudaModule:
+    """`weft.cuda` inside a kernel."""
+
+    syncthreads = BarrierCall("block")
+    syncwarp = BarrierCall("warp")
+    grid = staticmethod(_grid)
+    gridsize = staticmethod(_gridsize)
+    threadfence = threadfence_block = threadfence_system = staticmethod(lambda: None)
+    shared = types.SimpleNamespace(array=Sited(_shared_array))
+    local = types.SimpleNamespace(array=Sited(_local_array))
+    atomic = types.SimpleNamespace(add=_atomic_add)
+    warpsize = np.int32(WARP)
+
+    @property
+    def threadIdx(self):  # noqa: N802, D102
+        return CURRENT.thread.thread_idx
+
+    @property
+    def blockIdx(self):  # noqa: N802, D102
+        return CURRENT.thread.block_idx
+
+    @property
+    def blockDim(self):  # noqa: N802, D102
+        return CURRENT.thread.block_dim
+
+    @property
+    def gridDim(self):  # noqa: N802, D102
+        return CURRENT.thread.grid_dim
+
+    @property
+    def laneid(self):  # noqa: D102
+        return np.int32(CURRENT.thread.linear % WARP)
+
+
+for _name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split():
+    setattr(CudaModule, _name, getattr(np, _name))
+CudaModule.boolean = CudaModule.bool_ = np.bool_
+CUDA = CudaModule()
+
+
+class Register:
+    """A special register known by itself (`from weft.cuda import threadIdx`); read when its name is."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self):
+        """Its value in the running thread."""
+        return getattr(CUDA, self.name)
+
+
+REGISTERS = ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")
+
+
+# ---- math -----------------------------------------------------------------------------------------------------------
+
+
+def _float_of(args):
+    """float32 if all arguments are, else float64; and the arguments in it."""
+    args = [numeric.value(arg) for arg in args]
+    dtype = np.float32 if all(arg.dtype == np.float32 for arg in args) else np.float64
+    return dtype, [numeric.cast(arg, dtype) for arg in args]
+
+
+def _through_numpy(ufunc):
+    def function(*args):
+        _, args = _float_of(args)
+        with np.errstate(all="ignore"):
+            return ufunc(*args)
+
+    return function
+
+
+def _through_python(python, poles=()):
+    def function(*args):
+        dtype, args = _float_of(args)
+        try:
+            return dtype(python(*map(float, args)))
+        except OverflowError:
+            return dtype(np.inf)
+        except ValueError:
+            return dtype(np.inf if float(args[0]) in poles else np.nan)
+
+    return function
+
+
+def _ldexp(mantissa, exponent):
+    dtype, (mantissa,) = _float_of([mantissa])
+    with np.errstate(all="ignore"):
+        return dtype(np.ldexp(np.float64(mantissa), int(exponent)))
+
+
+def _pow(base, exponent):
+    base, exponent = numeric.value(base), numeric.value(exponent)
+    if base.dtype == np.float32 and exponent.dtype == np.int32:
+        exponent = np.float32(exponent)
+    return _through_numpy(np.power)(base, exponent)
+
+
+def _frexp(item):
+    _, (item,) = _float_of([item])
+    mantissa, exponent = np.frexp(item)
+    return mantissa, np.int32(exponent)
+
+
+def _modf(item):
+    _, (item,) = _float_of([item])
+    return np.modf(item)
+
+
+def _remainder(x, y):
+    dtype, (x, y) = _float_of([x, y])
+    try:
+        return dtype(math.remainder(float(x), float(y)))
+    except ValueError:
+        return dtype(np.nan)
+
+
+_NUMPY_NAMES = (
+    "cos cosh copysign ceil degrees exp exp2 expm1 fabs floor fmod hypot log log10 log1p log2 nextafter radians sin sinh "
+    "sqrt tan tanh trunc"
+)
+MATH_FUNCTIONS = {name: _through_numpy(getattr(np, name)) for name in _NUMPY_NAMES.split()}
+MATH_FUNCTIONS |= {
+    name: _through_numpy(getattr(np, "arc" + name[1:])) for name in "acos acosh asin asinh atan atan2 atanh".split()
+}
+MATH_FUNCTIONS |= {
+    "erf": _through_python(math.erf),
+    "erfc": _through_python(math.erfc),
+    "gamma": _through_python(math.gamma),
+    "lgamma": _through_python(math.lgamma, poles=[0.0, *(float(-n) for n in range(1, 200))]),
+    "ldexp": _ldexp,
+    "pow": _pow,
+    "frexp": _frexp,
+    "modf": _modf,
+    "remainder": _remainder,
+    "isnan": lambda item: np.bool_(np.isnan(item)),
+    "isinf": lambda item: np.bool_(np.isinf(item)),
+    "isfinite": lambda item: np.bool_(np.isfinite(item)),
+}
+
+
+# ---- builtins -------------------------------------------------------------------------------------------------------
+
+
+def _range(*bounds):
+    bounds = [numeric.value(bound) for bound in bounds]
+    dtypes = [bound.dtype for bound in bounds]
+    if all(dtype == np.int32 for dtype in dtypes):
+        dtype = np.int32
+    elif all(dtype.kind == "u" for dtype in dtypes):
+        dtype = np.uint64
+    else:
+        dtype = np.int64
+    return (dtype(item) for item in range(*(int(bound) for bound in bounds)))
+
+
+def _int(item):
+    item = numeric.value(item)
+    return item if item.dtype.kind in "iu" else numeric.cast(item, np.int64)
+
+
+def _float(item):
+    if isinstance(item, str):
+        return np.float64(item)
+    item = numeric.value(item)
+    return item if item.dtype.kind == "f" else numeric.cast(item, np.float64)
+
+
+def _complex(real, imag=0.0):
+    real, imag = numeric.value(real), numeric.value(imag)
+    single = real.dtype == imag.dtype == np.float32
+    return (np.complex64 if single else np.complex128)(complex(real, imag))
+
+
+def _abs(item):
+    item = numeric.value(item)
+    if item.dtype == bool:
+        return np.int8(item)
+    with np.errstate(all="ignore"):
+        return np.abs(item)
+
+
+def _extreme(better):
+    def function(*items):
+        items = [numeric.value(item) for item in items]
+        dtype = items[0].dtype
+        for item in items[1:]:
+            dtype = numeric.unify(dtype, item.dtype)
+        best = numeric.cast(items[0], dtype)
+        for item in items[1:]:
+            item = numeric.cast(item, dtype)
+            best = item if better(item, best) else best
+        return best
+
+    return function
+
+
+def _round(item, digits=None):
+    item = numeric.value(item)
+    if digits is None:
+        return item if numeric.is_int(item.dtype) else numeric.cast(np.rint(item), np.int64)
+    return item.dtype.type(round(float(item), int(digits)))
+
+
+BUILTINS = {
+    "range": _range,
+    "len": lambda item: np.int64(len(item)),
+    "int": _int,
+    "float": _float,
+    "bool": lambda item: numeric.cast(item, np.bool_),
+    "complex": _complex,
+    "abs": _abs,
+    "min": _extreme(lambda new, old: new < old),
+    "max": _extreme(lambda new, old: new > old),
+    "round": _round,
+    "pow": lambda base, exponent: numeric.binary("**", base, exponent),
+}
+
+
+# ---- substitution ---------------------------------------------------------------------------------------------------
+
+_TABLE: dict[int, object] = {}
+
+
+def _table() -> dict[int, object]:
+    """id of a real object -> what stands for it in the oracle. The objects live as long as their modules."""
+    if not _TABLE:
+        import weft
+        from weft import cuda
+
+        entries: list[tuple[object, object]] = [(cuda, CUDA)]
+        for name in dir(CudaModule):
+            if name.startswith("_") or not hasattr(cuda, name):
+                continue
+            real = getattr(cuda, name)
+            if name in REGISTERS:
+                entries.append((real, Register(name)))
+            elif name in ("shared", "local", "atomic"):
+                mine = getattr(CUDA, name)
+                entries.append((real, mine))
+                entries += [(getattr(real, key), sub) for key, sub in vars(mine).items() if hasattr(real, key)]
+            else:
+                entries.append((real, getattr(CUDA, name)))
+        for name in ("boolean", "bool_", *(key for key in dir(CudaModule) if hasattr(np, key))):
+            if hasattr(weft, name) and name in vars(CudaModule):
+                entries.append((getattr(weft, name), getattr(CudaModule, name)))
+        entries += [(getattr(math, name), function) for name, function in MATH_FUNCTIONS.items() if hasattr(math, name)]
+        entries += [(getattr(builtins, name), function) for name, function in BUILTINS.items()]
+        _TABLE.update((id(real), mine) for real, mine in entries)
+    return _TABLE
+
+
+def substitute(item: object) -> object:
+    """What a captured object is inside a kernel."""
+    if id(item) in _table():
+        return _table()[id(item)]
+    return numeric.value(item)

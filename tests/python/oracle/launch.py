@@ -1,0 +1,74 @@
+"""Runs a rewritten kernel over a grid."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from . import numeric
+from .emulate import CURRENT, WARP, Block, Thread
+from .rewrite import Function, as_function
+
+
+def launch(kernel: object, grid: object, block: object, *args: object, shared_bytes: int = 0) -> list[object]:
+    """The arguments after `kernel[grid, block, 0, shared_bytes](*args)`; those given are not changed."""
+    function = as_function(kernel)
+    if not isinstance(function, Function):
+        raise TypeError(f"{kernel!r} is no kernel")
+    memo: dict[int, np.ndarray] = {}
+    values = [_copied(arg, memo) for arg in args]
+    grid_dim, block_dim = _dim3(grid), _dim3(block)
+    with np.errstate(all="ignore"):
+        for block_idx in _positions(grid_dim):
+            memory = Block(shared_bytes)
+            threads = [Thread(memory, position, block_idx, block_dim, grid_dim) for position in _positions(block_dim)]
+            if function.waits:
+                _run_with_barriers(function, threads, values)
+                continue
+            for thread in threads:
+                CURRENT.thread = thread
+                function.call(*values)
+    return values
+
+
+def _copied(arg: object, memo: dict[int, np.ndarray]) -> object:
+    """A copy that keeps the strides; one array given twice stays one array."""
+    if isinstance(arg, tuple):
+        return tuple(_copied(item, memo) for item in arg)
+    if not isinstance(arg, np.ndarray):
+        return numeric.value(arg)
+    if id(arg) not in memo:
+        memo[id(arg)] = np.array(arg, order="K", copy=True)
+    return memo[id(arg)]
+
+
+def _dim3(extent: object) -> tuple[int, int, int]:
+    extents = extent if isinstance(extent, tuple) else (extent,)
+    padded = (*(int(n) for n in extents), 1, 1)
+    return padded[0], padded[1], padded[2]
+
+
+def _positions(extents: tuple[int, int, int]):
+    """All (x, y, z), x fastest."""
+    x, y, z = extents
+    return ((i, j, k) for k, j, i in itertools.product(range(z), range(y), range(x)))
+
+
+def _run_with_barriers(function: Function, threads: list[Thread], values: list[object]) -> None:
+    """Runs each thread to its next barrier, in order, until all have returned."""
+    running = {thread: function.call(*values) for thread in threads}
+    while running:
+        for first in range(0, len(threads), WARP):
+            turn = [thread for thread in threads[first : first + WARP] if thread in running]
+            while turn:  # again and again while threads wait only for their warp
+                turn = [thread for thread in turn if _step(running, thread) == "warp"]
+
+
+def _step(running: dict, thread: Thread) -> str | None:
+    CURRENT.thread = thread
+    try:
+        return next(running[thread])
+    except StopIteration:
+        del running[thread]
+        return None

@@ -1,0 +1,207 @@
+"""Numba's typing and arithmetic rules on NumPy scalars (and, where said, arrays).
+
+Every function takes and gives NumPy values of one of the dtypes that kernels know. Python's own numbers become int64
+(uint64 from 2^63), float64, complex128 and bool. Results are what weft defines where Numba leaves them open: shifts are
+taken modulo 64, floats saturate to integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+INT64, UINT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("int64", "uint64", "float32", "float64"))
+COMPLEX64, COMPLEX128, BOOL = (np.dtype(name) for name in ("complex64", "complex128", "bool"))
+
+# Integers that a float32 or complex64 partner does not widen (`+`, api 4.3).
+NARROW = {np.dtype(name) for name in ("bool", "int8", "uint8", "int16")}
+
+
+def value(item: object) -> object:
+    """A Python number as the NumPy scalar of the type that Numba gives it; tuples item by item; the rest as it is."""
+    if isinstance(item, bool):
+        return np.bool_(item)
+    if isinstance(item, int):
+        return np.int64(item) if -(2**63) <= item < 2**63 else np.uint64(item)
+    if isinstance(item, float) and not isinstance(item, np.generic):
+        return np.float64(item)
+    if isinstance(item, complex) and not isinstance(item, np.generic):
+        return np.complex128(item)
+    if type(item) is tuple:
+        return tuple(value(part) for part in item)
+    return item
+
+
+def is_int(dtype: np.dtype) -> bool:
+    """Integers and bool."""
+    return dtype.kind in "iub"
+
+
+def promote(left: np.dtype, right: np.dtype) -> np.dtype:
+    """The result type of `+`, `-` and `*`."""
+    if is_int(left) and is_int(right):
+        return UINT64 if left.kind == right.kind == "u" else INT64
+    wide = any(
+        dtype in (FLOAT64, COMPLEX128) or (is_int(dtype) and dtype not in NARROW) for dtype in (left, right)
+    )
+    if "c" in (left.kind, right.kind):
+        return COMPLEX128 if wide else COMPLEX64
+    return FLOAT64 if wide else FLOAT32
+
+
+def unify(left: np.dtype, right: np.dtype) -> np.dtype:
+    """The type of a variable that has either type; also of `min`, `max` and conditional expressions."""
+    return np.promote_types(left, right)
+
+
+def result_type(op: str, left: np.dtype, right: np.dtype) -> np.dtype:
+    """The type of `left op right`. Raises TypeError where Numba has no such operator."""
+    if op in ("<<", ">>"):
+        _need_ints(op, left, right)
+        return UINT64 if left.kind == "u" else INT64
+    if op in ("&", "|", "^"):
+        _need_ints(op, left, right)
+        return BOOL if left == right == BOOL else promote(left, right)
+    if op in ("//", "%") and "c" in (left.kind, right.kind):
+        raise TypeError(f"{op} does not take {left} and {right}")
+    if op == "/" and is_int(left) and is_int(right):
+        return FLOAT64
+    if op == "**" and is_int(right):
+        if left == BOOL and right == np.dtype("int32"):
+            return FLOAT32
+        if left.kind == "f":
+            return left
+    return promote(left, right)
+
+
+def _need_ints(op: str, left: np.dtype, right: np.dtype) -> None:
+    if not (is_int(left) and is_int(right)):
+        raise TypeError(f"{op} does not take {left} and {right}")
+
+
+def binary(op: str, left: object, right: object) -> object:
+    """`left op right` on scalars or arrays."""
+    if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
+        return left + right
+    left, right = value(left), value(right)
+    dtype = result_type(op, left.dtype, right.dtype)
+    with np.errstate(all="ignore"):
+        return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
+
+
+def _floordiv(a, b, dtype):
+    result = np.floor_divide(a, b)
+    if dtype == INT64:  # the minimum // -1 is 0
+        result = np.where((a == np.iinfo(np.int64).min) & (b == -1), np.int64(0), result)
+    return dtype.type(result) if np.ndim(result) == 0 else result
+
+
+def _mod(a, b, dtype):
+    if dtype == INT64:  # the hardware traps on minimum % -1, and NumPy may too
+        b = np.where(b == -1, np.int64(1), b)
+    result = np.remainder(a, b)
+    return dtype.type(result) if np.ndim(result) == 0 else result
+
+
+def _pow(a, b, dtype):
+    if not is_int(dtype):
+        return np.power(a, b)
+    if np.ndim(a) == 0:
+        return _int_pow(int(a), int(b), dtype)
+    return np.array([_int_pow(int(x), int(y), dtype) for x, y in np.nditer([a, b])], dtype).reshape(a.shape)
+
+
+def _int_pow(base: int, exponent: int, dtype: np.dtype):
+    if exponent >= 0:
+        result = pow(base, exponent, 1 << 64)
+    elif base == 0:
+        result = 1 << 63
+    elif base in (1, -1):
+        result = base ** (exponent & 1)
+    else:
+        result = 0
+    return np.uint64(result % (1 << 64)).astype(dtype)
+
+
+_BINARY = {
+    "+": lambda a, b, _: a + b,
+    "-": lambda a, b, _: a - b,
+    "*": lambda a, b, _: a * b,
+    "/": lambda a, b, _: np.true_divide(a, b),
+    "//": _floordiv,
+    "%": _mod,
+    "**": _pow,
+    "<<": lambda a, b, dtype: np.left_shift(a, b & dtype.type(63)),
+    ">>": lambda a, b, dtype: np.right_shift(a, b & dtype.type(63)),
+    "&": lambda a, b, _: a & b,
+    "|": lambda a, b, _: a | b,
+    "^": lambda a, b, _: a ^ b,
+}
+
+_COMPARE = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def compare(op: str, left: object, right: object) -> object:
+    """`left op right` as a bool; a signed against an unsigned 64-bit integer compares as float64."""
+    if op == "is":
+        return np.bool_(left is right)
+    if op == "is not":
+        return np.bool_(left is not right)
+    if isinstance(left, (tuple, np.dtype, type)) or isinstance(right, (tuple, np.dtype, type)):
+        return np.bool_(left == right if op == "==" else left != right)
+    left, right = value(left), value(right)
+    if "c" not in (left.dtype.kind, right.dtype.kind):
+        dtype = unify(left.dtype, right.dtype)
+        left, right = cast(left, dtype), cast(right, dtype)
+    with np.errstate(all="ignore"):
+        return _COMPARE[op](left, right)
+
+
+def unary(op: str, operand: object) -> object:
+    """`op operand`."""
+    operand = value(operand)
+    if op == "not":
+        return np.bool_(not operand)
+    dtype = operand.dtype
+    if op == "~" and dtype == BOOL:
+        return ~operand
+    if is_int(dtype):
+        operand = cast(operand, UINT64 if dtype.kind == "u" else INT64)
+    with np.errstate(all="ignore"):
+        return {"-": np.negative, "+": np.positive, "~": np.invert}[op](operand)
+
+
+def cast(item: object, dtype: object) -> object:
+    """A scalar or array converted as weft converts: integers wrap, floats truncate and saturate, NaN becomes 0.
+
+    Floats reach 8- and 16-bit integers through int64. To bool is `!= 0`.
+    """
+    dtype = np.dtype(dtype)
+    item = value(item)
+    array = np.asarray(item)
+    with np.errstate(all="ignore"):
+        if dtype == BOOL:
+            result = array != 0
+        elif array.dtype.kind == "f" and dtype.kind in "iu":
+            result = _saturate(array, dtype)
+        elif array.dtype.kind == "c" and dtype.kind != "c":
+            raise TypeError(f"no conversion from {array.dtype} to {dtype}")
+        else:
+            result = array.astype(dtype)
+    return result[()] if np.ndim(result) == 0 else result
+
+
+def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    through = INT64 if dtype.itemsize < 4 else dtype
+    info = np.iinfo(through)
+    whole = np.trunc(np.where(np.isnan(array), 0, array).astype(np.float64))
+    low, high = whole <= float(info.min), whole >= float(info.max)
+    safe = np.where(low | high, 0.0, whole).astype(through)
+    result = np.where(low, through.type(info.min), np.where(high, through.type(info.max), safe))
+    return result.astype(dtype)

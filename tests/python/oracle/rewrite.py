@@ -1,0 +1,229 @@
+"""Rewrites a kernel's source so that all it does goes through the oracle's runtime.
+
+`a + b` becomes `_o.binary("+", a, b)`, `a[i] = x` becomes `_o.store(a, i, x)`, `f(x)` becomes `_o.call(7, f, x)`, where
+7 is the number of the call in the source. A function that reaches a barrier becomes a generator, and calls of it
+`yield from`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import textwrap
+import types
+
+from . import numeric
+from .emulate import BarrierCall, substitute
+
+OPERATORS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not",
+}  # fmt: skip
+
+RUNTIME = "_o"
+_sites = itertools.count()
+
+
+def name_of(identifier: str, *, store: bool = False) -> ast.Name:
+    """A reference to a variable."""
+    return ast.Name(identifier, ast.Store() if store else ast.Load())
+
+
+def runtime_call(function: str, *args: ast.expr) -> ast.expr:
+    """`_o.function(args)`."""
+    return ast.Call(ast.Attribute(name_of(RUNTIME), function, ast.Load()), list(args), [])
+
+
+class Rewriter(ast.NodeTransformer):
+    """The rewriting of one function; `namespace` gives what its global names mean."""
+
+    def __init__(self, namespace: dict[str, object], local_names: set[str]) -> None:
+        self.namespace = namespace
+        self.local_names = local_names
+        self.temporaries = itertools.count()
+
+    def resolve(self, node: ast.expr) -> object:
+        """The object that a global name or a chain of attributes of one stands for, or None."""
+        if isinstance(node, ast.Name) and node.id not in self.local_names:
+            return self.namespace.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.resolve(node.value)
+            if owner is None or node.attr in ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid"):
+                return None
+            return substitute(getattr(owner, node.attr, None))
+        return None
+
+    def waits(self, node: ast.expr) -> bool:
+        """Whether a call of this may wait at a barrier."""
+        target = self.resolve(node)
+        return isinstance(target, BarrierCall) or getattr(target, "waits", False)
+
+    def temporary(self) -> str:
+        return f"_t{next(self.temporaries)}"
+
+    def constant(self, item: object) -> ast.expr:
+        """A name for a constant of the type that Numba gives it."""
+        name = f"_c{next(_sites)}"
+        self.namespace[name] = numeric.value(item)
+        return name_of(name)
+
+    # Expressions.
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return self.constant(node.value) if isinstance(node.value, (int, float, complex)) else node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if isinstance(node.ctx, ast.Load) and node.id not in self.local_names:
+            return runtime_call("read", node)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        symbol = ast.Constant(OPERATORS[type(node.op)])
+        return runtime_call("binary", symbol, self.visit(node.left), self.visit(node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        return runtime_call("unary", ast.Constant(OPERATORS[type(node.op)]), self.visit(node.operand))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        parts: list[ast.expr] = []
+        left = self.visit(node.left)
+        for position, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            right = self.visit(right)
+            following: ast.expr = right
+            if position + 1 < len(node.ops):  # the operand is used again: name it
+                name = self.temporary()
+                right = ast.NamedExpr(name_of(name, store=True), right)
+                following = name_of(name)
+            parts.append(runtime_call("compare", ast.Constant(OPERATORS[type(op)]), left, right))
+            left = following
+        return parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return runtime_call("attribute", self.visit(node.value), ast.Constant(node.attr))
+
+    def visit_Slice(self, node: ast.Slice) -> ast.expr:
+        bounds = [ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)]
+        return runtime_call("slice", *bounds)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return runtime_call("load", self.visit(node.value), self.visit(node.slice))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        waits = self.waits(node.func)
+        site = ast.Constant(next(_sites))
+        args = [site, self.visit(node.func), *(self.visit(arg) for arg in node.args)]
+        call = runtime_call("call_waiting" if waits else "call", *args)
+        call.keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        return ast.YieldFrom(call) if waits else call
+
+    # Statements.
+
+    def assign(self, target: ast.expr, item: ast.expr) -> list[ast.stmt]:
+        """`target = item`, where item is rewritten already."""
+        if isinstance(target, ast.Name):
+            return [ast.Assign([target], item)]
+        if isinstance(target, ast.Subscript):
+            store = runtime_call("store", self.visit(target.value), self.visit(target.slice), item)
+            return [ast.Expr(store)]
+        if isinstance(target, ast.Tuple):
+            names = [self.temporary() for _ in target.elts]
+            unpack = ast.Tuple([name_of(name, store=True) for name in names], ast.Store())
+            statements: list[ast.stmt] = [ast.Assign([unpack], item)]
+            for name, part in zip(names, target.elts, strict=True):
+                statements += self.assign(part, name_of(name))
+            return statements
+        raise NotImplementedError(f"assignment to {ast.unparse(target)}")
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        name = self.temporary()
+        statements: list[ast.stmt] = [ast.Assign([name_of(name, store=True)], self.visit(node.value))]
+        for target in node.targets:
+            statements += self.assign(target, name_of(name))
+        return statements
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        return self.assign(node.target, self.visit(node.value)) if node.value else [ast.Pass()]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        symbol = ast.Constant(OPERATORS[type(node.op)])
+        item = self.visit(node.value)
+        if isinstance(node.target, ast.Name):
+            old = self.visit_Name(name_of(node.target.id))
+            return [ast.Assign([node.target], runtime_call("binary", symbol, old, item))]
+        if isinstance(node.target, ast.Subscript):
+            base, index = self.visit(node.target.value), self.visit(node.target.slice)
+            return [ast.Expr(runtime_call("update", symbol, base, index, item))]
+        raise NotImplementedError(f"augmented assignment to {ast.unparse(node.target)}")
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        name = self.temporary()
+        node.iter = runtime_call("iterate", self.visit(node.iter))
+        body = self.assign(node.target, name_of(name))
+        node.target = name_of(name, store=True)
+        node.body = body + self.block(node.body)
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        result: list[ast.stmt] = []
+        for statement in statements:
+            new = self.visit(statement)
+            result += new if isinstance(new, list) else [new]
+        return result
+
+
+class Function:
+    """A rewritten function. `waits` says that it is a generator that stops at barriers."""
+
+    def __init__(self, original: types.FunctionType, runtime: object) -> None:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(original)))
+        definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+        self.namespace = self._captured(original, definition)
+        self.namespace[RUNTIME] = runtime
+        locals_ = set(original.__code__.co_varnames) | set(original.__code__.co_cellvars)
+        rewriter = Rewriter(self.namespace, locals_)
+        self.waits = any(isinstance(node, ast.Call) and rewriter.waits(node.func) for node in ast.walk(definition))
+        self._strip(definition)
+        body = definition.body
+        definition.body = rewriter.block(body)
+        module = ast.fix_missing_locations(ast.Module([definition], []))
+        code = compile(module, f"<oracle of {original.__qualname__}>", "exec")
+        exec(code, self.namespace)  # noqa: S102 - this is what an oracle is
+        self.call = self.namespace[definition.name]
+        self.call.__defaults__ = numeric.value(original.__defaults__)
+        if original.__kwdefaults__:
+            self.call.__kwdefaults__ = {key: numeric.value(item) for key, item in original.__kwdefaults__.items()}
+
+    @staticmethod
+    def _captured(original: types.FunctionType, definition: ast.FunctionDef) -> dict[str, object]:
+        closure = inspect.getclosurevars(original)  # takes attributes for globals too: only names that occur count
+        captured = {**closure.builtins, **closure.globals, **closure.nonlocals}
+        names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+        return {name: as_function(substitute(item)) for name, item in captured.items() if name in names}
+
+    @staticmethod
+    def _strip(definition: ast.FunctionDef) -> None:
+        definition.decorator_list, definition.returns = [], None
+        definition.args.defaults = []
+        definition.args.kw_defaults = [None] * len(definition.args.kwonlyargs)
+        for arg in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
+            arg.annotation = None
+
+
+_functions: dict[object, Function] = {}
+
+
+def as_function(item: object) -> object:
+    """The rewritten function of a jitted one; anything else as it is."""
+    python = getattr(item, "py_func", None)
+    if not isinstance(python, types.FunctionType):
+        return item
+    if python not in _functions:
+        from . import runtime
+
+        _functions[python] = Function(python, runtime)
+    return _functions[python]

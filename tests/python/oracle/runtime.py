@@ -1,0 +1,98 @@
+"""The operations that rewritten kernels call: the `_o` of `rewrite.py`."""
+
+from __future__ import annotations
+
+import builtins
+import types
+
+import numpy as np
+
+from . import numeric
+from .emulate import CUDA, BarrierCall, Register, Sited, substitute
+from .numeric import binary, compare, unary
+from .rewrite import Function, as_function
+
+__all__ = [
+    "attribute",
+    "binary",
+    "call",
+    "call_waiting",
+    "compare",
+    "iterate",
+    "load",
+    "read",
+    "slice",
+    "store",
+    "unary",
+    "update",
+]
+
+
+def read(item: object) -> object:
+    """A captured name."""
+    return item.read() if isinstance(item, Register) else item
+
+
+def attribute(owner: object, name: str) -> object:
+    """`owner.name`."""
+    if isinstance(owner, np.ndarray):
+        item = getattr(owner, name)
+        return item if name in ("T", "real", "imag", "dtype") else numeric.value(item)
+    if isinstance(owner, types.ModuleType):
+        return read(as_function(substitute(getattr(owner, name))))
+    return getattr(owner, name) if owner is CUDA else as_function(substitute(getattr(owner, name)))
+
+
+def slice(lower: object, upper: object, step: object) -> builtins.slice:  # noqa: A001
+    """`lower:upper:step`."""
+    return builtins.slice(lower, upper, step)
+
+
+def _checked(array: object, index: object) -> object:
+    parts = index if isinstance(index, tuple) else (index,)
+    for part in parts:
+        if isinstance(part, (np.floating, np.bool_)):
+            raise TypeError(f"{part!r} cannot be an index")
+    if isinstance(array, tuple) and isinstance(index, np.integer):
+        return int(index)
+    return index
+
+
+def load(array: object, index: object) -> object:
+    """`array[index]`."""
+    return array[_checked(array, index)]
+
+
+def store(array: np.ndarray, index: object, item: object) -> None:
+    """`array[index] = item`, converted as weft converts."""
+    array[_checked(array, index)] = numeric.cast(item, array.dtype)
+
+
+def update(op: str, array: np.ndarray, index: object, item: object) -> None:
+    """`array[index] op= item`."""
+    store(array, index, binary(op, load(array, index), item))
+
+
+def iterate(item: object) -> object:
+    """What a `for` goes through."""
+    return item
+
+
+def call(site: int, function: object, *args: object, **kwargs: object) -> object:
+    """`function(*args)` at a numbered place of the source."""
+    if isinstance(function, Sited):
+        return function.function(site, *args, **kwargs)
+    if isinstance(function, Function):
+        return function.call(*args, **kwargs)
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return numeric.cast(*args, function)
+    return numeric.value(substitute(function)(*args, **kwargs))
+
+
+def call_waiting(site: int, function: object, *args: object, **kwargs: object):
+    """A call of a barrier, or of a function that reaches one."""
+    del site
+    if isinstance(function, BarrierCall):
+        yield function.scope
+        return None
+    return (yield from function.call(*args, **kwargs))
