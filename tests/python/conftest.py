@@ -79,6 +79,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cuda: needs the CUDA device itself, not only a device that behaves like one")
+    config.addinivalue_line("markers", "cpu: is about the CPU executor")
+    # All other warnings are errors (pyproject.toml). These two are advice that tests with small host arrays ignore.
+    config.addinivalue_line("filterwarnings", "ignore:Host array used in CUDA kernel")
+    config.addinivalue_line("filterwarnings", r"ignore:Grid size \d+ will likely result in GPU under-utilization")
     device = chosen_devices(config)[0]
     config.stash[DEVICE] = device
     config.stash[FAULT] = gpu_fault() if device == "cuda" else None

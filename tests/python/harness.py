@@ -6,11 +6,14 @@ import importlib.util
 import itertools
 import tempfile
 import textwrap
-import types
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
+
+if TYPE_CHECKING:
+    import types
 
 _numbers = itertools.count()
 _folder = tempfile.TemporaryDirectory(prefix="weft-tests-")

@@ -11,7 +11,7 @@ def operands(x, y, out):
     i = cuda.grid(1)
     out[i, 0] = x[i] and y[i]
     out[i, 1] = x[i] or y[i]
-    out[i, 2] = x[i] and y[i] or -7
+    out[i, 2] = (x[i] and y[i]) or -7
     out[i, 3] = (x[i] or y[i]) and 5
     out[i, 4] = not x[i]
     out[i, 5] = not (x[i] and y[i])

@@ -3,7 +3,7 @@
 import math
 import math as m
 
-import numpy
+import numpy  # noqa: ICN001 - under both names
 import numpy as np
 import pytest
 import weft
@@ -170,7 +170,7 @@ def frozen(out):
 
 
 def test_globals_are_frozen_at_the_first_compilation():
-    global rebound  # noqa: PLW0603
+    global rebound
     out = np.zeros(1, np.int64)
     frozen[1, 1](out)
     rebound = 2

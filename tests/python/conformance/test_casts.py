@@ -16,7 +16,12 @@ COMPLEX = ["complex64", "complex128"]
 
 INTEGER_EDGES = sorted(
     {0, 1, 2, 7, -1, -2}
-    | {sign * 2**bits + delta for bits in (7, 8, 15, 16, 24, 31, 32, 53, 62, 63, 64) for sign in (1, -1) for delta in (-1, 0, 1)}
+    | {
+        sign * 2**bits + delta
+        for bits in (7, 8, 15, 16, 24, 31, 32, 53, 62, 63, 64)
+        for sign in (1, -1)
+        for delta in (-1, 0, 1)
+    }
 )
 FLOAT_EDGES = [
     *(float(edge) for edge in INTEGER_EDGES),
@@ -30,7 +35,7 @@ FLOAT_EDGES = [
 
 def edges(name):
     dtype = np.dtype(name)
-    if dtype == bool:
+    if dtype.kind == "b":
         return np.array([False, True])
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -60,7 +65,7 @@ def expected(x, target):
     if dtype.kind in "iu":
         return np.array([to_integer(number, dtype) for number in x.tolist()], dtype)
     with np.errstate(all="ignore"):
-        return x != 0 if dtype == bool else x.astype(dtype)
+        return x != 0 if dtype.kind == "b" else x.astype(dtype)
 
 
 SOURCE = """
@@ -141,7 +146,9 @@ def kernel(value, out):
 
 
 @pytest.mark.parametrize("target", ["int8", "uint32", "int64", "float32", "float64"])
-@pytest.mark.parametrize("value", [7, -1, 2**40 + 5, 2**63, 2.75, True, np.int8(-3), np.uint64(2**64 - 1), np.float32(0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [7, -1, 2**40 + 5, 2**63, 2.75, True, np.int8(-3), np.uint64(2**64 - 1), np.float32(0.1)], ids=repr
+)
 def test_scalar_arguments(value, target):
     out = launch(module(ARGUMENT).kernel, 1, 1, value, np.ones(1, target))[1]
     assert_exact(out, expected(np.asarray(numeric.value(value)).reshape(1), target))

@@ -185,7 +185,7 @@ def test_functions_see_the_thread():
 
 
 @cuda.jit
-def apply_scale(x, scale=np.float32(0.5)):
+def apply_scale(x, scale=np.float32(0.5)):  # noqa: B008
     return x * scale
 
 

@@ -47,7 +47,17 @@ def runtime_step(bounds, out):
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_steps_known_at_run_time(dtype):
-    cases = [(0, 10, 3), (10, 0, -3), (0, 10, -1), (10, 0, 1), (-5, 5, 5), (5, -5, -5), (3, 3, 1), (7, 8, 100), (8, 7, -100)]
+    cases = [
+        (0, 10, 3),
+        (10, 0, -3),
+        (0, 10, -1),
+        (10, 0, 1),
+        (-5, 5, 5),
+        (5, -5, -5),
+        (3, 3, 1),
+        (7, 8, 100),
+        (8, 7, -100),
+    ]
     bounds = np.array(cases, dtype)
     out = run(runtime_step, 1, len(cases), bounds, np.zeros((len(cases), 2), np.int64))[1]
     assert out[:, 1].tolist() == [len(range(*case)) for case in cases]
@@ -176,10 +186,10 @@ def loop_variable(n, out):
     last = -1
     for k in range(n[i]):
         last = k
-        k = k * 100  # noqa: PLW2901 - does not disturb the loop
+        k = k * 100
         out[i, 1] += k
     out[i, 0] = last
-    for j in range(1, 4):
+    for j in range(1, 4):  # noqa: B007
         pass
     out[i, 2] = j
 

@@ -69,7 +69,9 @@ def test_each_call_is_its_own_array():
     run(two_arrays, 1, 8, np.arange(8), np.zeros(8))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
+)
 def test_dtypes(dtype):
     kind = np.dtype(dtype)
 

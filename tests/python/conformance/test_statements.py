@@ -23,8 +23,8 @@ def assignments(x, out):
     out[i, 5] = out[i, 6] = a * 2
     k, out[i, 7] = 8, 9
     out[i, 8] = k
-    pass
-    "an expression that does nothing"  # noqa: B018
+    pass  # noqa: PIE790
+    "an expression that does nothing"
     m = a
     m = m * 1.5  # the same name, another type
     out[i, 9] = m
@@ -191,8 +191,8 @@ def test_variable_set_on_one_path_only():
 @cuda.jit
 def shadows(x, out):
     i = cuda.grid(1)
-    max = x[i]  # noqa: A001
-    sum = max + 1  # noqa: A001
+    max = x[i]
+    sum = max + 1
     μ = sum * 2
     out[i] = μ
 

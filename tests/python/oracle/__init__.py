@@ -11,6 +11,6 @@ later float32 arithmetic may not. Data races come out in thread order. Barriers 
 that can be resolved when the function is read (`cuda.syncthreads()`), not through a local variable.
 """
 
-from .launch import launch
+from oracle.launch import launch
 
 __all__ = ["launch"]

@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-from . import numeric
+from oracle import numeric
 
 WARP = 32
 
@@ -69,7 +69,7 @@ class BarrierCall:
 def _garbage(shape, dtype) -> np.ndarray:
     dtype = np.dtype(substitute(dtype))
     count = int(np.prod([int(n) for n in shape])) if shape else 1
-    pattern = 1 if dtype == bool else 0xCD
+    pattern = 1 if dtype.kind == "b" else 0xCD
     return np.full(count * dtype.itemsize, pattern, np.uint8).view(dtype).reshape([int(n) for n in shape])
 
 
@@ -134,23 +134,23 @@ class CudaModule:
     warpsize = np.int32(WARP)
 
     @property
-    def threadIdx(self):  # noqa: N802, D102
+    def threadIdx(self):
         return CURRENT.thread.thread_idx
 
     @property
-    def blockIdx(self):  # noqa: N802, D102
+    def blockIdx(self):
         return CURRENT.thread.block_idx
 
     @property
-    def blockDim(self):  # noqa: N802, D102
+    def blockDim(self):
         return CURRENT.thread.block_dim
 
     @property
-    def gridDim(self):  # noqa: N802, D102
+    def gridDim(self):
         return CURRENT.thread.grid_dim
 
     @property
-    def laneid(self):  # noqa: D102
+    def laneid(self):
         return np.int32(CURRENT.thread.linear % WARP)
 
 
@@ -239,8 +239,8 @@ def _remainder(x, y):
 
 
 _NUMPY_NAMES = (
-    "cos cosh copysign ceil degrees exp exp2 expm1 fabs floor fmod hypot log log10 log1p log2 nextafter radians sin sinh "
-    "sqrt tan tanh trunc"
+    "cos cosh copysign ceil degrees exp exp2 expm1 fabs floor fmod hypot log log10 log1p log2 nextafter radians sin "
+    "sinh sqrt tan tanh trunc"
 )
 MATH_FUNCTIONS = {name: _through_numpy(getattr(np, name)) for name in _NUMPY_NAMES.split()}
 MATH_FUNCTIONS |= {
@@ -297,7 +297,7 @@ def _complex(real, imag=0.0):
 
 def _abs(item):
     item = numeric.value(item)
-    if item.dtype == bool:
+    if item.dtype.kind == "b":
         return np.int8(item)
     with np.errstate(all="ignore"):
         return np.abs(item)

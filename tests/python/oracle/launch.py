@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 
-from . import numeric
-from .emulate import CURRENT, WARP, Block, Thread
-from .rewrite import Function, as_function
+from oracle import numeric
+from oracle.emulate import CURRENT, WARP, Block, Thread
+from oracle.rewrite import Function, as_function
 
 
 def launch(kernel: object, grid: object, block: object, *args: object, shared_bytes: int = 0) -> list[object]:

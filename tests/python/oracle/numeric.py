@@ -40,9 +40,7 @@ def promote(left: np.dtype, right: np.dtype) -> np.dtype:
     """The result type of `+`, `-` and `*`."""
     if is_int(left) and is_int(right):
         return UINT64 if left.kind == right.kind == "u" else INT64
-    wide = any(
-        dtype in (FLOAT64, COMPLEX128) or (is_int(dtype) and dtype not in NARROW) for dtype in (left, right)
-    )
+    wide = any(dtype in (FLOAT64, COMPLEX128) or (is_int(dtype) and dtype not in NARROW) for dtype in (left, right))
     if "c" in (left.kind, right.kind):
         return COMPLEX128 if wide else COMPLEX64
     return FLOAT64 if wide else FLOAT32

@@ -7,10 +7,10 @@ import types
 
 import numpy as np
 
-from . import numeric
-from .emulate import CUDA, BarrierCall, Register, Sited, substitute
-from .numeric import binary, compare, unary
-from .rewrite import Function, as_function
+from oracle import numeric
+from oracle.emulate import CUDA, BarrierCall, Register, Sited, substitute
+from oracle.numeric import binary, compare, unary
+from oracle.rewrite import Function, as_function
 
 __all__ = [
     "attribute",
@@ -43,7 +43,7 @@ def attribute(owner: object, name: str) -> object:
     return getattr(owner, name) if owner is CUDA else as_function(substitute(getattr(owner, name)))
 
 
-def slice(lower: object, upper: object, step: object) -> builtins.slice:  # noqa: A001
+def slice(lower: object, upper: object, step: object) -> builtins.slice:
     """`lower:upper:step`."""
     return builtins.slice(lower, upper, step)
 
