@@ -1,1 +1,95 @@
-//! The `weft` command as a library.
+//! The `weft` command as a library, so that the wheel has it too: [`run`] is all of it.
+//!
+//! One file a subcommand. `program/` reads a Python file without Python. Nothing here prints: output goes to the
+//! writers that `run` gets. Exit codes: 0; 1 for a rejected program; 2 for bad usage, a file that cannot be read, or
+//! a tool that is missing.
+
+mod args;
+mod check;
+mod devices;
+mod emit;
+mod explain;
+mod kernels;
+mod output;
+mod program;
+mod report;
+mod tools;
+mod untyped;
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Parser as _;
+
+use crate::{
+    args::{Cli, Color, Command},
+    report::Stop,
+};
+
+/// What the command knows of the world besides its arguments and the files that they name.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Answers environment variables.
+    pub variable: fn(&str) -> Option<String>,
+    /// `site-packages` folders of a Python whose packages may hold NVIDIA's tools, beside that of `VIRTUAL_ENV`.
+    pub site_packages: Vec<PathBuf>,
+    /// The second writer is a terminal, which can show colors.
+    pub terminal: bool,
+}
+
+impl Default for Surroundings {
+    fn default() -> Self {
+        Self { variable: |name| std::env::var(name).ok(), site_packages: Vec::new(), terminal: false }
+    }
+}
+
+/// Runs the command. `arguments` begin with the program's name. Returns the exit code.
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    surroundings: &Surroundings,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let text = error.render();
+            let written = if error.use_stderr() { write!(stderr, "{text}") } else { write!(stdout, "{text}") };
+            return finish(written.map(|()| error.exit_code() as u8).map_err(Stop::from), stderr);
+        }
+    };
+    let color = match cli.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            surroundings.terminal && (surroundings.variable)("NO_COLOR").is_none_or(|value| value.is_empty())
+        }
+    };
+    let done = match cli.command {
+        Command::Emit(args) => emit::emit(&args, surroundings, color, stdout, stderr),
+        Command::Check(args) => check::check(&args, color, stdout, stderr),
+        Command::Explain(args) => explain::explain(&args, stdout),
+        Command::Devices => devices::devices(surroundings, stdout),
+    };
+    finish(done.and_then(|code| Ok(stdout.flush().map(|()| code)?)), stderr)
+}
+
+/// The exit code; what stopped the command is said first.
+fn finish(done: Result<u8, Stop>, stderr: &mut dyn Write) -> u8 {
+    match done {
+        Ok(code) => code,
+        // Whoever read the output has seen enough.
+        Err(Stop::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(Stop::Io(error)) => say(stderr, &format!("error: cannot write the output: {error}\n")),
+        Err(Stop::Usage(message)) => say(stderr, &format!("error: {message}\n")),
+    }
+}
+
+fn say(stderr: &mut dyn Write, message: &str) -> u8 {
+    // Where stderr is closed, the exit code has to do.
+    let _closed = stderr.write_all(message.as_bytes());
+    2
+}

@@ -1,2 +1,14 @@
-//! The `weft` command.
-fn main() {}
+//! The `weft` command: a thin main around [`weft_cli::run`].
+
+use std::{
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
+
+use weft_cli::Surroundings;
+
+fn main() -> ExitCode {
+    let surroundings = Surroundings { terminal: io::stderr().is_terminal(), ..Surroundings::default() };
+    let code = weft_cli::run(std::env::args_os(), &surroundings, &mut io::stdout(), &mut io::stderr());
+    ExitCode::from(code)
+}

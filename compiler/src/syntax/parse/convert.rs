@@ -187,18 +187,18 @@ impl<'a> Converter<'a> {
             }
             py::Stmt::Raise(node) => StmtKind::Raise(self.maybe(node.exc.as_deref())?),
             py::Stmt::FunctionDef(node) => StmtKind::FunctionDef(Box::new(self.function(node)?)),
-            py::Stmt::AsyncFunctionDef(_) => StmtKind::Unsupported("`async def` definition"),
-            py::Stmt::ClassDef(_) => StmtKind::Unsupported("`class` definition"),
-            py::Stmt::Delete(_) => StmtKind::Unsupported("`del` statement"),
-            py::Stmt::TypeAlias(_) => StmtKind::Unsupported("`type` statement"),
-            py::Stmt::AsyncFor(_) => StmtKind::Unsupported("`async for` statement"),
-            py::Stmt::With(_) => StmtKind::Unsupported("`with` statement"),
-            py::Stmt::AsyncWith(_) => StmtKind::Unsupported("`async with` statement"),
-            py::Stmt::Match(_) => StmtKind::Unsupported("`match` statement"),
-            py::Stmt::Try(_) | py::Stmt::TryStar(_) => StmtKind::Unsupported("`try` statement"),
-            py::Stmt::Import(_) | py::Stmt::ImportFrom(_) => StmtKind::Unsupported("`import` statement"),
-            py::Stmt::Global(_) => StmtKind::Unsupported("`global` statement"),
-            py::Stmt::Nonlocal(_) => StmtKind::Unsupported("`nonlocal` statement"),
+            py::Stmt::AsyncFunctionDef(_) => StmtKind::Unsupported("an `async def` definition"),
+            py::Stmt::ClassDef(_) => StmtKind::Unsupported("a `class` definition"),
+            py::Stmt::Delete(_) => StmtKind::Unsupported("a `del` statement"),
+            py::Stmt::TypeAlias(_) => StmtKind::Unsupported("a `type` statement"),
+            py::Stmt::AsyncFor(_) => StmtKind::Unsupported("an `async for` statement"),
+            py::Stmt::With(_) => StmtKind::Unsupported("a `with` statement"),
+            py::Stmt::AsyncWith(_) => StmtKind::Unsupported("an `async with` statement"),
+            py::Stmt::Match(_) => StmtKind::Unsupported("a `match` statement"),
+            py::Stmt::Try(_) | py::Stmt::TryStar(_) => StmtKind::Unsupported("a `try` statement"),
+            py::Stmt::Import(_) | py::Stmt::ImportFrom(_) => StmtKind::Unsupported("an `import` statement"),
+            py::Stmt::Global(_) => StmtKind::Unsupported("a `global` statement"),
+            py::Stmt::Nonlocal(_) => StmtKind::Unsupported("a `nonlocal` statement"),
         })
     }
 
@@ -283,10 +283,12 @@ impl<'a> Converter<'a> {
             py::Expr::SetComp(_) => ExprKind::Unsupported("set comprehension"),
             py::Expr::DictComp(_) => ExprKind::Unsupported("dictionary comprehension"),
             py::Expr::GeneratorExp(_) => ExprKind::Unsupported("generator expression"),
-            py::Expr::Await(_) => ExprKind::Unsupported("`await`"),
+            py::Expr::Await(_) => ExprKind::Unsupported("coroutine (`await`)"),
             py::Expr::Yield(_) => ExprKind::Unsupported("`yield`"),
             py::Expr::YieldFrom(_) => ExprKind::Unsupported("`yield from`"),
-            py::Expr::JoinedStr(_) | py::Expr::FormattedValue(_) => ExprKind::Unsupported("f-string"),
+            py::Expr::JoinedStr(_) | py::Expr::FormattedValue(_) => {
+                ExprKind::Unsupported("formatted string (f-string)")
+            }
         })
     }
 

@@ -69,7 +69,10 @@ fn what_kernels_cannot_have_is_named() {
             _ => "",
         })
         .collect();
-    assert_eq!(names, ["`try` statement", "list comprehension", "f-string", "`import` statement"]);
+    assert_eq!(
+        names,
+        ["a `try` statement", "list comprehension", "formatted string (f-string)", "an `import` statement"]
+    );
 }
 
 fn fault(text: &str) -> (String, String, (u32, u32)) {

@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// GPU kernels in Python: from .py files to PTX and to native code, with no Python, no GPU and no CUDA toolkit.
+#[derive(Debug, Parser)]
+#[command(name = "weft", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Colors in diagnostics.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile the kernels of a file and write PTX, LLVM IR, weft's IR, assembly or a cubin.
+    Emit(EmitArgs),
+    /// Report what is wrong with the kernels of files, and write nothing.
+    Check(CheckArgs),
+    /// Explain a diagnostic code such as E0203; without a code, list them.
+    Explain(ExplainArgs),
+    /// List the CUDA devices and the CPU.
+    Devices,
+}
+
+/// `weft emit`.
+#[derive(Debug, Args)]
+pub(crate) struct EmitArgs {
+    /// The Python file.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) kernels: KernelArgs,
+    /// What to compile for: `sm_75` to `sm_121` (with `a` or `f` where there is one), or `host`. May be given several
+    /// times. PTX for sm_75 runs on every GPU that weft supports.
+    #[arg(long, value_name = "TARGET", default_value = "sm_75", value_delimiter = ',')]
+    pub(crate) target: Vec<String>,
+    /// What to write [default: ptx for a GPU, asm for the host]. May be given several times.
+    #[arg(long, value_enum, value_name = "FORM", value_delimiter = ',')]
+    pub(crate) emit: Vec<Form>,
+    /// Where to write: a file for one output, a folder for several. Without it everything goes to the standard output.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.
+    #[arg(long)]
+    pub(crate) fastmath: bool,
+    /// Line tables for profilers.
+    #[arg(long)]
+    pub(crate) lineinfo: bool,
+    /// NVIDIA's math library: the path of a libdevice.10.bc, `none`, or `auto` to look for one [default:
+    /// WEFT_LIBDEVICE, else auto].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) libdevice: Option<String>,
+    /// Diagnostics as JSON, on the standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `weft check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The Python files.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) kernels: KernelArgs,
+    /// Diagnostics as JSON, on the standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which kernels, for which types.
+#[derive(Debug, Args)]
+pub(crate) struct KernelArgs {
+    /// Only this kernel. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Vec<String>,
+    /// The signature to compile for, such as "void(float32[:], int32)", in place of those in the file. May be given
+    /// several times.
+    #[arg(long, value_name = "SIGNATURE")]
+    pub(crate) sig: Vec<String>,
+}
+
+/// `weft explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The code.
+    pub(crate) code: Option<String>,
+}
+
+/// What `weft emit` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Form {
+    /// PTX.
+    Ptx,
+    /// LLVM IR after LLVM's passes.
+    Llvm,
+    /// weft's IR after its passes.
+    Ir,
+    /// The target's assembly: PTX for a GPU.
+    Asm,
+    /// GPU machine code, made by `ptxas`.
+    Cubin,
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// If the standard error is a terminal and NO_COLOR is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}

@@ -1,0 +1,56 @@
+//! `weft devices`.
+
+use std::{io::Write, sync::Arc};
+
+use weft_runtime::{DeviceAttributes, HostCode, HostLoader, Settings, cpu, cuda};
+
+use crate::{Surroundings, report::Stop};
+
+/// Lists the CUDA devices and the CPU, or says why there is no CUDA device.
+pub(crate) fn devices(surroundings: &Surroundings, stdout: &mut dyn Write) -> Result<u8, Stop> {
+    let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
+    for ordinal in 0..cuda::device_count() {
+        match cuda::open(&settings, ordinal) {
+            Ok(device) => {
+                let attributes = device.attributes();
+                let (major, minor) = attributes.driver_version;
+                let processors = attributes.multiprocessor_count;
+                let last = format!("{processors} SMs, driver for CUDA {major}.{minor}");
+                line(stdout, &format!("cuda:{ordinal}"), attributes, &device.target(), &last)?;
+            }
+            Err(error) => writeln!(stdout, "cuda:{ordinal}  cannot be opened: {error}")?,
+        }
+    }
+    if let Some(reason) = cuda::why_none() {
+        writeln!(stdout, "cuda    none: {reason}")?;
+    }
+    match cpu::open(&settings, Arc::new(NoLoader)) {
+        Ok(device) => {
+            let attributes = device.attributes();
+            line(stdout, "cpu", attributes, &device.target(), &format!("{} cores", attributes.multiprocessor_count))?;
+        }
+        Err(error) => writeln!(stdout, "cpu     cannot be opened: {error}")?,
+    }
+    Ok(0)
+}
+
+fn line(stdout: &mut dyn Write, id: &str, device: &DeviceAttributes, target: &str, last: &str) -> Result<(), Stop> {
+    let (major, minor) = device.compute_capability;
+    let gib = device.total_memory as f64 / f64::from(1 << 30);
+    writeln!(
+        stdout,
+        "{id:<6}  {}: compute capability {major}.{minor}, target {target}, {gib:.1} GiB, {last}",
+        device.name
+    )?;
+    Ok(())
+}
+
+/// The list launches nothing, so that no code is ever loaded.
+#[derive(Debug)]
+struct NoLoader;
+
+impl HostLoader for NoLoader {
+    fn load(&self, _object: &[u8]) -> Result<Arc<dyn HostCode>, String> {
+        Err("`weft devices` loads no code".to_owned())
+    }
+}

@@ -1,0 +1,182 @@
+//! `weft emit`.
+
+use std::{io::Write, path::PathBuf};
+
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic},
+    pipeline,
+    request::{Keep, Options, Request, Target},
+    source::Span,
+    target,
+};
+
+use crate::{
+    Surroundings,
+    args::{EmitArgs, Form},
+    kernels::{self, Job},
+    output::{self, Output},
+    program::{Captures, Jit},
+    report::{Report, Stop},
+    tools,
+};
+
+/// Compiles and writes, or reports and writes nothing.
+pub(crate) fn emit(
+    args: &EmitArgs,
+    surroundings: &Surroundings,
+    color: bool,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> Result<u8, Stop> {
+    let mut report = Report::default();
+    let given = kernels::given_signatures(&args.kernels, &mut report);
+    let targets = targets(&args.target, &mut report);
+    let forms = forms(args, &targets)?;
+    let program = kernels::read(&args.file)?;
+    let selected = kernels::select(&program, &args.file, &args.kernels.kernel, &mut report);
+    if report.has_errors() {
+        stderr.write_all(report.render(args.json, color).as_bytes())?;
+        return Ok(2);
+    }
+    let sources = program.sources();
+    report.add(program.faults(), &sources);
+    if selected.is_empty() && !report.has_errors() {
+        let message = format!("{} has no kernels", args.file.display());
+        let error = Diagnostic::error(Code::NoKernel, Span::default(), message);
+        report.add_nowhere(error.help("a kernel is a function with `@cuda.jit`"));
+    }
+    let mut captures = Captures::default();
+    let mut all_jobs = Vec::new();
+    for kernel in selected {
+        let jobs = kernels::jobs(&program, kernel, &given, &mut captures);
+        if jobs.is_empty() && kernel.jit.signatures.is_empty() && !report.has_errors() {
+            report.add(&[kernels::no_signature(&kernel)], &sources);
+        }
+        report.add(&jobs.iter().filter_map(kernels::returning).collect::<Vec<_>>(), &sources);
+        all_jobs.extend(jobs);
+    }
+    let mut outputs = Vec::new();
+    if !report.has_errors() {
+        let is_gpu = |target: &Target| matches!(target, Target::Sm(..));
+        let libdevice = match targets.iter().any(is_gpu) {
+            true => tools::libdevice(args.libdevice.as_deref(), surroundings)?,
+            false => None,
+        };
+        let ptxas = forms.contains(&Form::Cubin).then(|| tools::find_ptxas(surroundings)).transpose()?;
+        let compile = Compile { args, forms: &forms, libdevice, ptxas };
+        for job in &all_jobs {
+            for target in &targets {
+                compile.run(job, target, &mut report, &mut outputs);
+            }
+        }
+    }
+    let text = report.render(args.json, color);
+    if report.has_errors() {
+        stderr.write_all(text.as_bytes())?;
+        return Ok(1);
+    }
+    output::write(&outputs, args.output.as_deref(), stdout)?;
+    stderr.write_all(text.as_bytes())?;
+    Ok(0)
+}
+
+/// The targets of `--target`, each once; unknown ones go to the report.
+fn targets(names: &[String], report: &mut Report) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for name in names {
+        match target::parse(name) {
+            Ok(target) if targets.contains(&target) => {}
+            Ok(target) => targets.push(target),
+            Err(unknown) => {
+                let error =
+                    Diagnostic::error(Code::UnknownTarget, Span::default(), format!("there is no target `{name}`"));
+                report.add_nowhere(error.help(format!("did you mean {}?", unknown.nearest.join(", "))));
+            }
+        }
+    }
+    targets
+}
+
+/// What to write, each form once. The host has neither PTX nor a cubin.
+fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
+    let mut forms = args.emit.clone();
+    forms.sort_unstable();
+    forms.dedup();
+    let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin));
+    if let Some(form) = gpu_only
+        && targets.contains(&Target::Host)
+    {
+        let name = output::extension(*form);
+        return Err(Stop::Usage(format!("the target `host` has no {name}: `--emit asm` shows its code")));
+    }
+    if forms.contains(&Form::Cubin) && args.output.is_none() {
+        return Err(Stop::Usage("a cubin is binary: say where to write it with `-o PATH`".to_owned()));
+    }
+    Ok(if forms.is_empty() { vec![Form::Asm] } else { forms })
+}
+
+/// What all compilations of a call share.
+struct Compile<'a> {
+    args: &'a EmitArgs,
+    forms: &'a [Form],
+    libdevice: Option<std::sync::Arc<Vec<u8>>>,
+    ptxas: Option<PathBuf>,
+}
+
+impl Compile<'_> {
+    fn options(&self, jit: &Jit) -> Options {
+        Options {
+            fastmath: self.args.fastmath || jit.fastmath,
+            lineinfo: self.args.lineinfo || jit.lineinfo,
+            opt: !jit.unoptimized,
+            launch_bounds: jit.launch_bounds,
+            libdevice: self.libdevice.clone(),
+        }
+    }
+
+    /// Compiles one kernel for one signature and target.
+    fn run(&self, job: &Job<'_>, target: &Target, report: &mut Report, outputs: &mut Vec<Output>) {
+        let request = Request {
+            function: job.def.clone(),
+            args: job.signature.args.clone(),
+            target: target.clone(),
+            options: self.options(job.kernel.jit),
+            keep: Keep {
+                ir: self.forms.contains(&Form::Ir),
+                llvm: self.forms.contains(&Form::Llvm),
+                asm: self.forms.contains(&Form::Asm),
+            },
+        };
+        let compiled = match pipeline::compile(&request) {
+            Ok(compiled) => compiled,
+            Err(failure) => return report.add(&failure.diagnostics, &failure.sources),
+        };
+        report.add(&compiled.warnings, &compiled.sources);
+        for &form in self.forms {
+            let is_gpu = matches!(target, Target::Sm(..));
+            let bytes = match form {
+                Form::Ir => compiled.ir.clone().unwrap_or_default().into_bytes(),
+                Form::Llvm => compiled.llvm.clone().unwrap_or_default().into_bytes(),
+                Form::Asm if !is_gpu => compiled.asm.clone().unwrap_or_default().into_bytes(),
+                Form::Ptx | Form::Asm => compiled.artifact.code.clone(),
+                Form::Cubin => match self.cubin(&compiled.artifact.code, target, request.options.lineinfo) {
+                    Ok(cubin) => cubin,
+                    Err(message) => {
+                        let error = Diagnostic::error(Code::Internal, job.kernel.function.ast.name_span, message);
+                        return report.add(&[error], &compiled.sources);
+                    }
+                },
+            };
+            let form = if form == Form::Asm && is_gpu { Form::Ptx } else { form };
+            let number = job.number.map(|number| format!(".{number}")).unwrap_or_default();
+            let file = format!("{}{number}.{target}.{}", job.kernel.name, output::extension(form));
+            outputs.push(Output { file, title: format!("{} for {target}", job.title()), form, bytes });
+        }
+    }
+
+    fn cubin(&self, ptx: &[u8], target: &Target, lineinfo: bool) -> Result<Vec<u8>, String> {
+        let ptxas = self.ptxas.as_deref().ok_or("ptxas was not looked for")?;
+        let assembled = tools::assemble(ptxas, ptx, &target.to_string(), lineinfo);
+        assembled.map_err(|said| format!("`ptxas` rejects the PTX for {target}: {said}"))
+    }
+}

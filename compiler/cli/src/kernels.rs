@@ -1,0 +1,130 @@
+//! Which kernels of a file to compile, for which argument types.
+
+use std::{fs, path::Path, sync::Arc};
+
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic, closest},
+    request::{FunctionDef, Signature},
+    signature::parse_signature,
+    source::{SourceFile, Span},
+};
+
+use crate::{
+    args::KernelArgs,
+    program::{Captures, Kernel, Program},
+    report::{Report, Stop},
+};
+
+/// One kernel for one signature.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) kernel: Kernel<'a>,
+    pub(crate) def: Arc<FunctionDef>,
+    pub(crate) signature: Signature,
+    /// Its number among the kernel's signatures, from 1, if there are several.
+    pub(crate) number: Option<usize>,
+}
+
+impl Job<'_> {
+    /// `saxpy(float32, array(float32, 1d, C))`.
+    pub(crate) fn title(&self) -> String {
+        let args: Vec<String> = self.signature.args.iter().map(ToString::to_string).collect();
+        format!("{}({})", self.kernel.name, args.join(", "))
+    }
+}
+
+/// Reads a file.
+pub(crate) fn read(path: &Path) -> Result<Program, Stop> {
+    let bytes = fs::read(path).map_err(|error| Stop::Usage(format!("cannot read {}: {error}", path.display())))?;
+    let text = String::from_utf8(bytes).map_err(|_| Stop::Usage(format!("{} is not UTF-8", path.display())))?;
+    Ok(Program::read(path, text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)))
+}
+
+/// The signatures of `--sig`; faults in them go to the report.
+pub(crate) fn given_signatures(args: &KernelArgs, report: &mut Report) -> Vec<Signature> {
+    let mut signatures = Vec::new();
+    for text in &args.sig {
+        match parse_signature(text) {
+            Ok(signature) => signatures.push(signature),
+            Err(fault) => report.add_in(fault, SourceFile::new("--sig", text.as_str())),
+        }
+    }
+    signatures
+}
+
+/// The kernels that the command line selects, all without a selection. Names that are not in the file go to the report.
+pub(crate) fn select<'a>(program: &'a Program, path: &Path, names: &[String], report: &mut Report) -> Vec<Kernel<'a>> {
+    let kernels = program.kernels();
+    if names.is_empty() {
+        return kernels;
+    }
+    let jitted = program.jitted();
+    let mut selected = Vec::new();
+    for name in names {
+        match jitted.iter().find(|kernel| kernel.name == name && !kernel.jit.device) {
+            Some(kernel) => selected.push(*kernel),
+            None => report.add_nowhere(no_kernel(name, path, &kernels, &jitted)),
+        }
+    }
+    selected
+}
+
+fn no_kernel(name: &str, path: &Path, kernels: &[Kernel<'_>], jitted: &[Kernel<'_>]) -> Diagnostic {
+    let error =
+        Diagnostic::error(Code::NoKernel, Span::default(), format!("{} has no kernel `{name}`", path.display()));
+    if jitted.iter().any(|device| device.name == name) {
+        return error.note(format!("`{name}` is a device function: it is compiled with the kernels that call it"));
+    }
+    let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name).collect();
+    match closest(name, names.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None if names.is_empty() => error.note("it has no kernels at all: functions with `@cuda.jit` are kernels"),
+        None => error.note(format!("its kernels are {}", names.join(", "))),
+    }
+}
+
+/// What to compile of a kernel: each of the given signatures, or those that the file has.
+pub(crate) fn jobs<'a>(
+    program: &Program,
+    kernel: Kernel<'a>,
+    given: &[Signature],
+    captures: &mut Captures,
+) -> Vec<Job<'a>> {
+    let signatures = if given.is_empty() { program.signatures(&kernel) } else { given.to_vec() };
+    let Some(def) = program.function_def(kernel.index, captures) else { return Vec::new() };
+    let several = signatures.len() > 1;
+    let numbered = signatures.into_iter().enumerate();
+    numbered
+        .map(|(i, signature)| Job { kernel, def: Arc::clone(&def), signature, number: several.then_some(i + 1) })
+        .collect()
+}
+
+/// The error of a kernel that has no signature.
+pub(crate) fn no_signature(kernel: &Kernel<'_>) -> Diagnostic {
+    let ast = &kernel.function.ast;
+    let types: Vec<String> = ast.params.iter().map(|param| format!("<type of {}>", param.name)).collect();
+    let bare = ast.params.iter().filter(|param| param.annotation.is_none()).count();
+    let message = format!("the kernel `{}` has no signature to compile for", kernel.name);
+    let error = Diagnostic::error(Code::NoSignature, ast.name_span, message).help(format!(
+        "give the types, such as float32 or float32[::1], on the command line: `--sig \"void({0})\"`; or in the decorator: \
+         `@cuda.jit(\"void({0})\")`; or as an annotation of each parameter",
+        types.join(", ")
+    ));
+    if bare < ast.params.len() {
+        let unread = if bare == 0 {
+            "not every annotation is a type of weft's"
+        } else {
+            "not every parameter has an annotation"
+        };
+        return error.note(unread);
+    }
+    error
+}
+
+/// A kernel that is declared to return something.
+pub(crate) fn returning(job: &Job<'_>) -> Option<Diagnostic> {
+    let returns = job.signature.returns.as_ref()?;
+    let message = format!("the kernel `{}` is declared to return {returns}", job.kernel.name);
+    let error = Diagnostic::error(Code::KernelReturns, job.kernel.function.ast.name_span, message);
+    Some(error.help("a kernel returns `void`; a function that kernels call is declared with `device=True`"))
+}

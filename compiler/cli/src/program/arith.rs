@@ -1,0 +1,373 @@
+//! Arithmetic on captured constants with Python's and NumPy's meaning. `None` is "Python would have to say": an error,
+//! a number beyond 127 bits, or something that is not done here.
+
+use weft_artifact::Scalar;
+use weft_compiler::{
+    request::Captured,
+    syntax::ast::{BinOp, CmpOp, UnaryOp},
+};
+
+use super::eval::scalar_of;
+
+/// A number, and its NumPy type if it has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Number {
+    Int(i128),
+    Float(f64),
+    Complex(f64, f64),
+}
+
+fn number(value: &Captured) -> Option<(Number, Option<Scalar>)> {
+    Some(match *value {
+        Captured::Bool(value) => (Number::Int(value.into()), None),
+        Captured::Int(value) => (Number::Int(value), None),
+        Captured::Float(value) => (Number::Float(value), None),
+        Captured::Complex(real, imag) => (Number::Complex(real, imag), None),
+        Captured::NumpyInt(ty, value) => (Number::Int(value), Some(ty)),
+        Captured::NumpyFloat(ty, real, imag) if ty.is_complex() => (Number::Complex(real, imag), Some(ty)),
+        Captured::NumpyFloat(ty, real, _) => (Number::Float(real), Some(ty)),
+        _ => return None,
+    })
+}
+
+fn captured(value: Number, ty: Option<Scalar>) -> Option<Captured> {
+    Some(match (value, ty) {
+        (Number::Int(value), None) => Captured::Int(value),
+        (Number::Float(value), None) => Captured::Float(value),
+        (Number::Complex(real, imag), None) => Captured::Complex(real, imag),
+        (value, Some(ty)) => return cast(ty, value),
+    })
+}
+
+/// A number as a NumPy scalar; integers wrap around.
+fn cast(ty: Scalar, value: Number) -> Option<Captured> {
+    let round = |value: f64| if ty.part() == Scalar::F32 { f64::from(value as f32) } else { value };
+    Some(match value {
+        Number::Int(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, value)),
+        Number::Float(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, whole(value.trunc())?)),
+        Number::Int(value) if ty == Scalar::Bool => Captured::NumpyInt(ty, i128::from(value != 0)),
+        Number::Float(value) if ty == Scalar::Bool => Captured::NumpyInt(ty, i128::from(value != 0.0)),
+        Number::Int(value) => Captured::NumpyFloat(ty, round(value as f64), 0.0),
+        Number::Float(value) => Captured::NumpyFloat(ty, round(value), 0.0),
+        Number::Complex(real, imag) if ty.is_complex() => Captured::NumpyFloat(ty, round(real), round(imag)),
+        Number::Complex(..) => return None,
+    })
+}
+
+fn wrap(ty: Scalar, value: i128) -> i128 {
+    let bits = ty.size_bytes() * 8;
+    let low = value & ((1 << bits) - 1);
+    if ty.is_signed_int() && low >> (bits - 1) == 1 { low - (1 << bits) } else { low }
+}
+
+fn whole(value: f64) -> Option<i128> {
+    (value.is_finite() && value.abs() < 1e38).then_some(value as i128)
+}
+
+/// `op value`.
+pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
+    let (value, ty) = number(value)?;
+    let value = match (op, value) {
+        (UnaryOp::Plus, value) => value,
+        (UnaryOp::Minus, Number::Int(value)) => Number::Int(-value),
+        (UnaryOp::Minus, Number::Float(value)) => Number::Float(-value),
+        (UnaryOp::Minus, Number::Complex(real, imag)) => Number::Complex(-real, -imag),
+        (UnaryOp::Invert, Number::Int(value)) if ty != Some(Scalar::Bool) => Number::Int(!value),
+        _ => return None,
+    };
+    captured(value, ty)
+}
+
+/// `left op right`: of numbers, and `+` and `*` of tuples and strings.
+pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Captured> {
+    match (op, left, right) {
+        (BinOp::Add, Captured::Tuple(left), Captured::Tuple(right)) => {
+            return Some(Captured::Tuple(left.iter().chain(right).cloned().collect()));
+        }
+        (BinOp::Add, Captured::Str(left), Captured::Str(right)) => {
+            return Some(Captured::Str(format!("{left}{right}")));
+        }
+        (BinOp::Mul, Captured::Tuple(items), Captured::Int(n))
+        | (BinOp::Mul, Captured::Int(n), Captured::Tuple(items)) => {
+            let n = usize::try_from((*n).max(0)).ok().filter(|n| n.saturating_mul(items.len()) <= 10_000)?;
+            return Some(Captured::Tuple(items.iter().cycle().take(items.len() * n).cloned().collect()));
+        }
+        _ => {}
+    }
+    if let (Captured::Bool(a), Captured::Bool(b)) = (left, right) {
+        match op {
+            BinOp::BitAnd => return Some(Captured::Bool(a & b)),
+            BinOp::BitOr => return Some(Captured::Bool(a | b)),
+            BinOp::BitXor => return Some(Captured::Bool(a ^ b)),
+            _ => {}
+        }
+    }
+    let ((left, left_ty), (right, right_ty)) = (number(left)?, number(right)?);
+    let value = match (left, right) {
+        (Number::Int(a), Number::Int(b)) => ints(op, a, b)?,
+        (Number::Complex(..), _) | (_, Number::Complex(..)) => complexes(op, complex(left), complex(right))?,
+        _ => Number::Float(floats(op, complex(left).0, complex(right).0)?),
+    };
+    let ty = match (left_ty, right_ty) {
+        (None, None) => None,
+        (Some(ty), None) => Some(weak(ty, right)),
+        (None, Some(ty)) => Some(weak(ty, left)),
+        (Some(a), Some(b)) => Some(promote(a, b)),
+    };
+    // True division of integers, and their negative powers, leave the integers.
+    let ty = ty.map(|ty| if matches!(value, Number::Float(_)) && ty.is_int() { Scalar::F64 } else { ty });
+    captured(value, ty)
+}
+
+/// The type of a NumPy scalar with a Python number: the number does not widen its own kind.
+fn weak(ty: Scalar, other: Number) -> Scalar {
+    match other {
+        Number::Int(_) => ty,
+        Number::Float(_) if ty.is_int() || ty == Scalar::Bool => Scalar::F64,
+        Number::Float(_) => ty,
+        Number::Complex(..) if ty == Scalar::F32 => Scalar::C64,
+        Number::Complex(..) if ty == Scalar::C64 => Scalar::C64,
+        Number::Complex(..) => Scalar::C128,
+    }
+}
+
+/// NumPy's promotion of two scalar types.
+fn promote(a: Scalar, b: Scalar) -> Scalar {
+    if a == b {
+        return a;
+    }
+    let is_wide = |ty: Scalar| ty.part() == Scalar::F64 || (ty.is_int() && ty.size_bytes() >= 4);
+    if a.is_complex() || b.is_complex() {
+        return if is_wide(a) || is_wide(b) { Scalar::C128 } else { Scalar::C64 };
+    }
+    if a.is_float() || b.is_float() {
+        return if is_wide(a) || is_wide(b) { Scalar::F64 } else { Scalar::F32 };
+    }
+    let (small, large) = if a.size_bytes() <= b.size_bytes() { (a, b) } else { (b, a) };
+    if small == Scalar::Bool || small.is_signed_int() == large.is_signed_int() {
+        return if large == Scalar::Bool { small } else { large };
+    }
+    // One is signed and the other is not.
+    if large.is_signed_int() && large.size_bytes() > small.size_bytes() {
+        return large;
+    }
+    match large.size_bytes() {
+        1 => Scalar::I16,
+        2 => Scalar::I32,
+        4 => Scalar::I64,
+        _ => Scalar::F64,
+    }
+}
+
+fn complex(value: Number) -> (f64, f64) {
+    match value {
+        Number::Int(value) => (value as f64, 0.0),
+        Number::Float(value) => (value, 0.0),
+        Number::Complex(real, imag) => (real, imag),
+    }
+}
+
+fn ints(op: BinOp, a: i128, b: i128) -> Option<Number> {
+    let shift = || u32::try_from(b).ok().filter(|b| *b < 127);
+    Some(Number::Int(match op {
+        BinOp::Add => a.checked_add(b)?,
+        BinOp::Sub => a.checked_sub(b)?,
+        BinOp::Mul => a.checked_mul(b)?,
+        BinOp::Div => return (b != 0).then(|| Number::Float(a as f64 / b as f64)),
+        BinOp::FloorDiv => floor_div(a, b)?,
+        BinOp::Mod => a.checked_sub(floor_div(a, b)?.checked_mul(b)?)?,
+        BinOp::Pow if b < 0 => return (a != 0).then(|| Number::Float((a as f64).powf(b as f64))),
+        BinOp::Pow => a.checked_pow(u32::try_from(b).ok()?)?,
+        BinOp::LShift => a.checked_mul(1_i128 << shift()?)?,
+        BinOp::RShift if b >= 127 => a >> 127,
+        BinOp::RShift => a >> shift()?,
+        BinOp::BitAnd => a & b,
+        BinOp::BitOr => a | b,
+        BinOp::BitXor => a ^ b,
+        BinOp::MatMul => return None,
+    }))
+}
+
+fn floor_div(a: i128, b: i128) -> Option<i128> {
+    let quotient = a.checked_div(b)?;
+    Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
+}
+
+fn floats(op: BinOp, a: f64, b: f64) -> Option<f64> {
+    Some(match op {
+        BinOp::Add => a + b,
+        BinOp::Sub => a - b,
+        BinOp::Mul => a * b,
+        BinOp::Div if b != 0.0 => a / b,
+        BinOp::FloorDiv if b != 0.0 => float_mod(a, b).0,
+        BinOp::Mod if b != 0.0 => float_mod(a, b).1,
+        BinOp::Pow if a >= 0.0 || b.fract() == 0.0 => (a != 0.0 || b >= 0.0).then(|| a.powf(b))?,
+        _ => return None,
+    })
+}
+
+/// Python's floor division and remainder of floats.
+fn float_mod(a: f64, b: f64) -> (f64, f64) {
+    let mut rest = a % b;
+    let mut quotient = (a - rest) / b;
+    if rest == 0.0 {
+        rest = 0.0_f64.copysign(b);
+    } else if (b < 0.0) != (rest < 0.0) {
+        rest += b;
+        quotient -= 1.0;
+    }
+    let floor = quotient.floor();
+    (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
+}
+
+fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Number> {
+    let (real, imag) = match op {
+        BinOp::Add => (a + c, b + d),
+        BinOp::Sub => (a - c, b - d),
+        BinOp::Mul => (a * c - b * d, a * d + b * c),
+        BinOp::Div if c != 0.0 || d != 0.0 => {
+            let norm = c * c + d * d;
+            ((a * c + b * d) / norm, (b * c - a * d) / norm)
+        }
+        _ => return None,
+    };
+    Some(Number::Complex(real, imag))
+}
+
+/// `left op right` for comparisons.
+pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bool> {
+    if let (Some((a, _)), Some((b, _))) = (number(left), number(right)) {
+        let ((a, a_imag), (b, b_imag)) = match (a, b) {
+            (Number::Int(a), Number::Int(b)) => return ordered(op, &a, &b),
+            (a, b) => (complex(a), complex(b)),
+        };
+        return match op {
+            CmpOp::Eq | CmpOp::Is => Some(a == b && a_imag == b_imag),
+            CmpOp::NotEq | CmpOp::IsNot => Some(a != b || a_imag != b_imag),
+            _ => ordered(op, &a, &b),
+        };
+    }
+    match (left, right) {
+        (Captured::Str(a), Captured::Str(b)) => ordered(op, a, b),
+        (_, Captured::Tuple(items)) if matches!(op, CmpOp::In | CmpOp::NotIn) => {
+            Some(items.contains(left) == (op == CmpOp::In))
+        }
+        _ => match op {
+            CmpOp::Eq | CmpOp::Is => Some(left == right),
+            CmpOp::NotEq | CmpOp::IsNot => Some(left != right),
+            _ => None,
+        },
+    }
+}
+
+fn ordered<T: PartialOrd>(op: CmpOp, a: &T, b: &T) -> Option<bool> {
+    Some(match op {
+        CmpOp::Eq | CmpOp::Is => a == b,
+        CmpOp::NotEq | CmpOp::IsNot => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::LtE => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::GtE => a >= b,
+        CmpOp::In | CmpOp::NotIn => return None,
+    })
+}
+
+/// A call of something known with constant arguments.
+pub(super) fn call(path: &str, args: &[Captured]) -> Option<Captured> {
+    if let Some(ty) = scalar_of(path) {
+        let [value] = args else { return None };
+        return cast(ty, number(value)?.0);
+    }
+    match path.split_once('.')? {
+        ("builtins", name) => builtin(name, args),
+        ("math", name) => math(name, args),
+        ("numpy", "dtype") => match args {
+            [Captured::Known(path)] => scalar_of(path).map(Captured::DType),
+            [Captured::Str(name)] => Scalar::from_name(name).filter(|_| name.len() > 2).map(Captured::DType),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn builtin(name: &str, args: &[Captured]) -> Option<Captured> {
+    let numbers: Option<Vec<Number>> = args.iter().map(|arg| number(arg).map(|(value, _)| value)).collect();
+    match (name, args, numbers.as_deref()) {
+        ("len", [Captured::Tuple(items)], _) => Some(Captured::Int(items.len() as i128)),
+        ("len", [Captured::Str(text)], _) => Some(Captured::Int(text.chars().count() as i128)),
+        ("tuple", [tuple @ Captured::Tuple(_)], _) => Some(tuple.clone()),
+        ("min" | "max" | "sum", [Captured::Tuple(items)], _) => builtin(name, items),
+        ("sum", items, _) => items.iter().try_fold(Captured::Int(0), |sum, item| binary(BinOp::Add, &sum, item)),
+        ("min", [first, rest @ ..], _) => choose(CmpOp::Lt, first, rest),
+        ("max", [first, rest @ ..], _) => choose(CmpOp::Gt, first, rest),
+        ("abs", [value], _) => match number(value)? {
+            (Number::Int(value), ty) => captured(Number::Int(value.abs()), ty),
+            (Number::Float(value), ty) => captured(Number::Float(value.abs()), ty),
+            (Number::Complex(real, imag), None) => Some(Captured::Float(real.hypot(imag))),
+            _ => None,
+        },
+        ("bool", [_], Some([value])) => Some(Captured::Bool(complex(*value) != (0.0, 0.0))),
+        ("int", [_], Some([Number::Int(value)])) => Some(Captured::Int(*value)),
+        ("int", [_], Some([Number::Float(value)])) => whole(value.trunc()).map(Captured::Int),
+        ("float", [_], Some([Number::Int(value)])) => Some(Captured::Float(*value as f64)),
+        ("float", [_], Some([Number::Float(value)])) => Some(Captured::Float(*value)),
+        ("float", [Captured::Str(text)], _) => match text.trim().trim_start_matches('+') {
+            "inf" => Some(Captured::Float(f64::INFINITY)),
+            "-inf" => Some(Captured::Float(f64::NEG_INFINITY)),
+            "nan" => Some(Captured::Float(f64::NAN)),
+            text => text.parse().ok().map(Captured::Float),
+        },
+        ("complex", [_], Some([value])) => Some(Captured::Complex(complex(*value).0, complex(*value).1)),
+        ("complex", [_, _], Some([Number::Int(_) | Number::Float(_), Number::Int(_) | Number::Float(_)])) => {
+            let values = numbers?;
+            Some(Captured::Complex(complex(*values.first()?).0, complex(*values.last()?).0))
+        }
+        ("round", [_], Some([Number::Float(value)])) => whole(value.round_ties_even()).map(Captured::Int),
+        ("round", [_], Some([Number::Int(value)])) => Some(Captured::Int(*value)),
+        ("pow", [base, exponent], _) => binary(BinOp::Pow, base, exponent),
+        ("divmod", [a, b], _) => Some(Captured::Tuple(vec![binary(BinOp::FloorDiv, a, b)?, binary(BinOp::Mod, a, b)?])),
+        _ => None,
+    }
+}
+
+fn choose(op: CmpOp, first: &Captured, rest: &[Captured]) -> Option<Captured> {
+    let better = |best, item| compare(op, item, best).map(|better| if better { item } else { best });
+    rest.iter().try_fold(first, better).cloned()
+}
+
+fn math(name: &str, args: &[Captured]) -> Option<Captured> {
+    let values: Vec<f64> = args
+        .iter()
+        .map(|arg| match number(arg)?.0 {
+            Number::Complex(..) => None,
+            value => Some(complex(value).0),
+        })
+        .collect::<Option<_>>()?;
+    let result = match (name, values.as_slice()) {
+        ("floor" | "ceil" | "trunc", [_]) if matches!(number(args.first()?)?.0, Number::Int(_)) => {
+            return builtin("int", args);
+        }
+        ("floor", [x]) => return whole(x.floor()).map(Captured::Int),
+        ("ceil", [x]) => return whole(x.ceil()).map(Captured::Int),
+        ("trunc", [x]) => return whole(x.trunc()).map(Captured::Int),
+        ("sqrt", [x]) if *x >= 0.0 => x.sqrt(),
+        ("exp", [x]) => x.exp(),
+        ("log", [x]) if *x > 0.0 => x.ln(),
+        ("log2", [x]) if *x > 0.0 => x.log2(),
+        ("log10", [x]) if *x > 0.0 => x.log10(),
+        ("log", [x, base]) if *x > 0.0 && *base > 0.0 && *base != 1.0 => x.ln() / base.ln(),
+        ("sin", [x]) => x.sin(),
+        ("cos", [x]) => x.cos(),
+        ("tan", [x]) => x.tan(),
+        ("atan", [x]) => x.atan(),
+        ("atan2", [y, x]) => y.atan2(*x),
+        ("tanh", [x]) => x.tanh(),
+        ("fabs", [x]) => x.abs(),
+        ("hypot", [x, y]) => x.hypot(*y),
+        ("pow", [x, y]) => floats(BinOp::Pow, *x, *y)?,
+        ("radians", [x]) => x.to_radians(),
+        ("degrees", [x]) => x.to_degrees(),
+        _ => return None,
+    };
+    Some(Captured::Float(result))
+}

@@ -1,0 +1,248 @@
+//! Constant expressions at the top level of a file: literals, names, arithmetic, casts, some functions.
+
+use weft_artifact::Scalar;
+use weft_compiler::{
+    request::Captured,
+    syntax::ast::{Constant, Expr, ExprKind, UnaryOp},
+};
+
+use super::{Program, Value, arith};
+
+/// What only running the file would tell.
+const UNKNOWN: &str = "value that only Python can compute";
+
+/// Python's builtins that mean something to weft or could hide a misspelt name.
+const BUILTINS: [&str; 22] = [
+    "abs",
+    "bool",
+    "complex",
+    "divmod",
+    "enumerate",
+    "float",
+    "int",
+    "isinstance",
+    "len",
+    "list",
+    "max",
+    "min",
+    "object",
+    "pow",
+    "print",
+    "range",
+    "round",
+    "str",
+    "sum",
+    "tuple",
+    "type",
+    "zip",
+];
+
+impl Program {
+    /// The value of an expression in a module, as far as its names are bound by now.
+    pub(super) fn eval(&self, module: usize, expr: &Expr) -> Value {
+        match &expr.kind {
+            ExprKind::Constant(constant) => literal(constant),
+            ExprKind::Name(name) => self
+                .lookup(module, name)
+                .unwrap_or_else(|| Value::Opaque("name that the file does not define".into(), None)),
+            ExprKind::Attribute { value, attr } => self.member(self.eval(module, value), attr),
+            ExprKind::Unary { op, operand } => match self.eval(module, operand) {
+                value if *op == UnaryOp::Not => {
+                    truth(&value).map_or_else(unknown, |value| constant(Captured::Bool(!value)))
+                }
+                Value::Const(value) => arith::unary(*op, &value).map_or_else(unknown, constant),
+                _ => unknown(),
+            },
+            ExprKind::Binary { op, left, right } => match (self.eval(module, left), self.eval(module, right)) {
+                (Value::Const(left), Value::Const(right)) => {
+                    arith::binary(*op, &left, &right).map_or_else(unknown, constant)
+                }
+                _ => unknown(),
+            },
+            ExprKind::Bool { and, values } => {
+                let mut last = unknown();
+                for value in values {
+                    last = self.eval(module, value);
+                    match truth(&last) {
+                        Some(value) if value == *and => {}
+                        Some(_) => return last,
+                        None => return unknown(),
+                    }
+                }
+                last
+            }
+            ExprKind::Compare { left, rest } => {
+                let mut left = self.eval(module, left);
+                for (op, right) in rest {
+                    let right = self.eval(module, right);
+                    let (Value::Const(a), Value::Const(b)) = (&left, &right) else { return unknown() };
+                    match arith::compare(*op, a, b) {
+                        Some(true) => left = right,
+                        Some(false) => return constant(Captured::Bool(false)),
+                        None => return unknown(),
+                    }
+                }
+                constant(Captured::Bool(true))
+            }
+            ExprKind::IfExp { test, body, orelse } => match truth(&self.eval(module, test)) {
+                Some(true) => self.eval(module, body),
+                Some(false) => self.eval(module, orelse),
+                None => unknown(),
+            },
+            ExprKind::Call { func, args, keywords } if keywords.is_empty() => {
+                let args: Option<Vec<Captured>> =
+                    args.iter().map(|arg| into_constant(self.eval(module, arg))).collect();
+                match (self.eval(module, func), args) {
+                    (Value::Const(Captured::Known(path)), Some(args)) => {
+                        arith::call(&path, &args).map_or_else(unknown, constant)
+                    }
+                    _ => unknown(),
+                }
+            }
+            ExprKind::Subscript { value, index } => match (self.eval(module, value), self.eval(module, index)) {
+                (Value::Const(Captured::Tuple(items)), Value::Const(Captured::Int(index))) => {
+                    let index = if index < 0 { index + items.len() as i128 } else { index };
+                    let item = usize::try_from(index).ok().and_then(|index| items.into_iter().nth(index));
+                    item.map_or_else(unknown, constant)
+                }
+                _ => unknown(),
+            },
+            ExprKind::Tuple(items) => {
+                let items: Option<Vec<Captured>> =
+                    items.iter().map(|item| into_constant(self.eval(module, item))).collect();
+                items.map_or_else(
+                    || Value::Opaque("tuple of things that are not constants".into(), None),
+                    |items| constant(Captured::Tuple(items)),
+                )
+            }
+            ExprKind::List(_) => Value::Opaque("list".into(), None),
+            ExprKind::Unsupported(what) => Value::Opaque((*what).into(), None),
+            ExprKind::Call { .. } | ExprKind::Slice { .. } | ExprKind::Starred(_) | ExprKind::Named { .. } => unknown(),
+        }
+    }
+
+    /// What a name means in a module; builtins count, unless the module has another meaning for them.
+    pub(super) fn lookup(&self, module: usize, name: &str) -> Option<Value> {
+        let known = |path: String| constant(Captured::Known(path));
+        let module = self.modules.get(module)?;
+        if let Some(value) = module.names.get(name) {
+            return Some(value.clone());
+        }
+        if BUILTINS.contains(&name) {
+            return Some(known(format!("builtins.{name}")));
+        }
+        module.stars.first().map(|star| known(canonical(&format!("{star}.{name}"))))
+    }
+
+    /// `value.attr`.
+    pub(super) fn member(&self, value: Value, attr: &str) -> Value {
+        match value {
+            Value::Const(Captured::Known(path)) => {
+                let path = canonical(&format!("{path}.{attr}"));
+                constant(member_constant(&path).unwrap_or(Captured::Known(path)))
+            }
+            Value::Const(Captured::Complex(real, imag)) => match attr {
+                "real" => constant(Captured::Float(real)),
+                "imag" => constant(Captured::Float(imag)),
+                _ => unknown(),
+            },
+            Value::Module(index) => match self.modules.get(index) {
+                Some(module) => self.lookup(index, attr).unwrap_or_else(|| {
+                    Value::Opaque(format!("name that the module `{}` does not define", module.name), None)
+                }),
+                None => unknown(),
+            },
+            _ => unknown(),
+        }
+    }
+}
+
+fn unknown() -> Value {
+    Value::Opaque(UNKNOWN.into(), None)
+}
+
+fn constant(value: Captured) -> Value {
+    Value::Const(value)
+}
+
+fn into_constant(value: Value) -> Option<Captured> {
+    match value {
+        Value::Const(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// A path as the compiler knows it: `numba.` is `weft.`, and the deeper ways to the types are one.
+pub(super) fn canonical(path: &str) -> String {
+    let path = match path.strip_prefix("numba") {
+        Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("weft{rest}"),
+        _ => path.to_owned(),
+    };
+    match path.strip_prefix("weft.core.types") {
+        Some(rest) => format!("weft.types{rest}"),
+        None => path,
+    }
+}
+
+fn literal(constant: &Constant) -> Value {
+    Value::Const(match constant {
+        Constant::None => Captured::None,
+        Constant::Bool(value) => Captured::Bool(*value),
+        Constant::Int(value) => Captured::Int(*value),
+        Constant::BigInt(text) => match text.replace('_', "").parse() {
+            Ok(value) => Captured::Int(value),
+            Err(_) => return Value::Opaque("int that does not fit 64 bits".into(), None),
+        },
+        Constant::Float(value) => Captured::Float(*value),
+        Constant::Imaginary(value) => Captured::Complex(0.0, *value),
+        Constant::Str(text) => Captured::Str(text.clone()),
+        Constant::Bytes(_) => return Value::Opaque("bytes object".into(), None),
+        Constant::Ellipsis => return Value::Opaque("`...`".into(), None),
+    })
+}
+
+/// Members of modules that are numbers.
+fn member_constant(path: &str) -> Option<Captured> {
+    use std::f64::consts;
+    let (module, name) = path.split_once('.')?;
+    if !matches!(module, "math" | "numpy" | "cmath") {
+        return None;
+    }
+    Some(Captured::Float(match name {
+        "pi" => consts::PI,
+        "e" => consts::E,
+        "tau" if module != "numpy" => consts::TAU,
+        "inf" => f64::INFINITY,
+        "nan" => f64::NAN,
+        "euler_gamma" if module == "numpy" => 0.577_215_664_901_532_9,
+        "newaxis" if module == "numpy" => return Some(Captured::None),
+        _ => return None,
+    }))
+}
+
+/// Python's truth of a value, if it is known.
+pub(super) fn truth(value: &Value) -> Option<bool> {
+    let Value::Const(value) = value else { return None };
+    Some(match value {
+        Captured::None => false,
+        Captured::Bool(value) => *value,
+        Captured::Int(value) | Captured::NumpyInt(_, value) => *value != 0,
+        Captured::Float(value) => *value != 0.0,
+        Captured::Complex(real, imag) | Captured::NumpyFloat(_, real, imag) => *real != 0.0 || *imag != 0.0,
+        Captured::Str(text) => !text.is_empty(),
+        Captured::Tuple(items) => !items.is_empty(),
+        Captured::DType(_) | Captured::Known(_) | Captured::Module(..) | Captured::Function(_) => true,
+        Captured::Unsupported(_) => return None,
+    })
+}
+
+/// The scalar type that a canonical path means: `numpy.float32`, `weft.types.int8`, `builtins.float`.
+pub(super) fn scalar_of(path: &str) -> Option<Scalar> {
+    let (module, name) = path.rsplit_once('.')?;
+    match module {
+        // `numpy.i8` and the like do not exist.
+        "numpy" if name.len() > 2 => Scalar::from_name(name),
+        "weft" | "weft.types" | "weft.cuda" | "weft.cuda.types" => Scalar::from_name(name),
+        _ => None,
+    }
+}

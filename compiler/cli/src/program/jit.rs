@@ -1,0 +1,135 @@
+//! Decorators: which functions are kernels or device functions, with which signatures and options.
+
+use weft_artifact::ArgType;
+use weft_compiler::{
+    diagnostic::Diagnostic,
+    request::{Captured, Signature},
+    signature::{self, Named},
+    source::Span,
+    syntax::ast::{Constant, Expr, ExprKind},
+};
+
+use super::{Function, Program, Value, eval};
+
+/// What a decorator says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Jit {
+    /// The signatures in it.
+    pub(crate) signatures: Vec<Signature>,
+    /// `device=True`: called by kernels, no kernel itself.
+    pub(crate) device: bool,
+    /// `inline="always"` or `forceinline=True`.
+    pub(crate) inline: bool,
+    /// `fastmath=True`.
+    pub(crate) fastmath: bool,
+    /// `lineinfo=True`.
+    pub(crate) lineinfo: bool,
+    /// `opt=False`.
+    pub(crate) unoptimized: bool,
+    /// `launch_bounds=(threads, blocks)`.
+    pub(crate) launch_bounds: Option<(u32, Option<u32>)>,
+}
+
+impl Program {
+    /// Whether an expression is `cuda.jit`, called or not.
+    pub(super) fn is_jit(&self, module: usize, expr: &Expr) -> bool {
+        self.jit_path(module, expr).is_some()
+    }
+
+    /// The path of `cuda.jit` or its like that an expression is or calls.
+    fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
+        let func = match &expr.kind {
+            ExprKind::Call { func, .. } => func,
+            _ => expr,
+        };
+        match self.eval(module, func) {
+            Value::Const(Captured::Known(path)) => {
+                matches!(path.as_str(), "weft.cuda.jit" | "weft.jit" | "weft.njit").then_some(path)
+            }
+            _ => None,
+        }
+    }
+
+    /// The first decorator that is `cuda.jit`, and what cannot be read in it.
+    pub(super) fn read_decorators(&self, module: usize, decorators: &[Expr]) -> (Option<Jit>, Vec<Diagnostic>) {
+        let mut faults = Vec::new();
+        let Some((path, decorator)) =
+            decorators.iter().find_map(|decorator| Some((self.jit_path(module, decorator)?, decorator)))
+        else {
+            return (None, faults);
+        };
+        let mut jit = Jit { device: path == "weft.njit", ..Jit::default() };
+        if let ExprKind::Call { args, keywords, .. } = &decorator.kind {
+            if let Some(first) = args.first() {
+                match signature::signatures_of(first, &|chain| self.named(module, chain)) {
+                    Ok(signatures) => jit.signatures = signatures,
+                    Err(fault) => faults.push(fault),
+                }
+            }
+            for (name, value) in keywords {
+                self.option(&mut jit, name.as_deref().unwrap_or(""), self.eval(module, value));
+            }
+        }
+        (Some(jit), faults)
+    }
+
+    fn option(&self, jit: &mut Jit, name: &str, value: Value) {
+        let flag = eval::truth(&value).unwrap_or(false);
+        match name {
+            "device" => jit.device = flag,
+            "inline" => jit.inline |= value == Value::Const(Captured::Str("always".into())),
+            "forceinline" => jit.inline |= flag,
+            "fastmath" => jit.fastmath = flag,
+            "lineinfo" => jit.lineinfo = flag,
+            "opt" => jit.unoptimized = !flag,
+            "launch_bounds" => jit.launch_bounds = launch_bounds(&value),
+            // Options of the launch, of caching and of linking change no code here.
+            _ => {}
+        }
+    }
+
+    /// The types of a function's annotations, if each parameter has one that is a type.
+    pub(super) fn annotated(&self, function: &Function) -> Option<Vec<ArgType>> {
+        if function.ast.params.is_empty() {
+            return Some(Vec::new());
+        }
+        let names = |chain: &str| self.named(function.module, chain);
+        let annotated =
+            function.ast.params.iter().map(|param| signature::type_of(param.annotation.as_ref()?, &names).ok());
+        annotated.collect()
+    }
+
+    /// What a dotted name in a type expression means.
+    fn named(&self, module: usize, chain: &str) -> Option<Named> {
+        let mut parts = chain.split('.');
+        let mut value = self.lookup(module, parts.next()?)?;
+        for part in parts {
+            value = self.member(value, part);
+        }
+        match value {
+            Value::Const(Captured::Known(path)) => Some(Named::Path(path)),
+            Value::Const(Captured::DType(scalar)) => Some(Named::Path(format!("weft.types.{scalar}"))),
+            Value::Const(Captured::Str(text)) => {
+                Some(Named::Value(Expr { kind: ExprKind::Constant(Constant::Str(text)), span: Span::default() }))
+            }
+            Value::Opaque(_, Some(expr)) => Some(Named::Value(*expr)),
+            _ => None,
+        }
+    }
+}
+
+fn launch_bounds(value: &Value) -> Option<(u32, Option<u32>)> {
+    let bound = |value: &Captured| match value {
+        Captured::Int(value) => u32::try_from(*value).ok(),
+        _ => None,
+    };
+    match value {
+        Value::Const(Captured::Tuple(items)) => match items.as_slice() {
+            [threads] => Some((bound(threads)?, None)),
+            [threads, blocks, ..] => Some((bound(threads)?, bound(blocks))),
+            [] => None,
+        },
+        Value::Const(value) => Some((bound(value)?, None)),
+        _ => None,
+    }
+}

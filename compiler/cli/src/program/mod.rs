@@ -1,0 +1,156 @@
+//! A Python file as the command sees it: its functions and what its names mean, found without running Python.
+//!
+//! [`scope`] carries out the file's top level in order, [`eval`] evaluates constant expressions, [`jit`] reads
+//! decorators, [`capture`] hands the compiler a function with its captured names. What cannot be evaluated is no
+//! error until a kernel needs it: it is a [`Value::Opaque`] that says what it is.
+
+mod arith;
+mod capture;
+mod eval;
+mod jit;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub(crate) use capture::Captures;
+pub(crate) use jit::Jit;
+use weft_compiler::{
+    diagnostic::Diagnostic,
+    request::{Captured, Signature},
+    source::{SourceFile, SourceMap},
+    syntax::ast,
+};
+
+/// A file, the files of its own project that it imports, and their functions.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    /// The file that was asked for is the first.
+    modules: Vec<Module>,
+    functions: Vec<Function>,
+    /// Where imports are looked for.
+    folder: PathBuf,
+    /// What is wrong however the file is used.
+    faults: Vec<Diagnostic>,
+}
+
+/// One file.
+#[derive(Debug)]
+struct Module {
+    name: String,
+    source: Arc<SourceFile>,
+    names: BTreeMap<String, Value>,
+    /// Modules of `from module import *`, last first.
+    stars: Vec<String>,
+}
+
+/// A function at the top level of a file.
+#[derive(Debug)]
+pub(crate) struct Function {
+    module: usize,
+    pub(crate) ast: ast::Function,
+    /// `None` for a plain Python function.
+    pub(crate) jit: Option<Jit>,
+    /// Values of the parameters' defaults.
+    defaults: BTreeMap<String, Value>,
+}
+
+/// What a name means.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    /// A constant, or something that weft knows by its path; never a `Function` or a `Module`.
+    Const(Captured),
+    /// A file of the user's own.
+    Module(usize),
+    /// A function of the user's own.
+    Function(usize),
+    /// Anything else: what it is, and the expression that gave it.
+    Opaque(String, Option<Box<ast::Expr>>),
+}
+
+/// A kernel to compile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel<'a> {
+    /// The name that the file gives it.
+    pub(crate) name: &'a str,
+    /// Its index among the functions.
+    pub(crate) index: usize,
+    pub(crate) function: &'a Function,
+    pub(crate) jit: &'a Jit,
+}
+
+impl Program {
+    /// Reads a file's text. `path` is shown in messages and says where imports are looked for.
+    pub(crate) fn read(path: &Path, text: String) -> Self {
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let mut program = Self { folder, ..Self::default() };
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        program.load(&name, Arc::new(SourceFile::new(path.display().to_string(), text)));
+        program
+    }
+
+    /// The files, with the indices that spans have.
+    pub(crate) fn sources(&self) -> SourceMap {
+        let mut sources = SourceMap::default();
+        for module in &self.modules {
+            sources.add(&module.source);
+        }
+        sources
+    }
+
+    /// What is wrong however the file is used: decorators that cannot be read, statements that do not parse.
+    pub(crate) fn faults(&self) -> &[Diagnostic] {
+        &self.faults
+    }
+
+    /// The jitted functions of the file that was asked for, device functions too, in the order of their definitions.
+    pub(crate) fn jitted(&self) -> Vec<Kernel<'_>> {
+        let Some(main) = self.modules.first() else { return Vec::new() };
+        let mut jitted: Vec<Kernel<'_>> = main
+            .names
+            .iter()
+            .filter_map(|(name, value)| {
+                let Value::Function(index) = *value else { return None };
+                let function = self.functions.get(index)?;
+                let own = function.module == 0;
+                own.then_some(Kernel { name, index, function, jit: function.jit.as_ref()? })
+            })
+            .collect();
+        jitted.sort_by_key(|kernel| kernel.function.ast.span);
+        jitted
+    }
+
+    /// The kernels: jitted functions that are not device functions, by declaration or because they have no signature
+    /// and others call them.
+    pub(crate) fn kernels(&self) -> Vec<Kernel<'_>> {
+        let jitted = self.jitted();
+        let called: Vec<usize> = jitted.iter().flat_map(|kernel| self.callees(kernel.index)).collect();
+        let is_kernel = |kernel: &Kernel<'_>| {
+            !kernel.jit.device && (!called.contains(&kernel.index) || !self.signatures(kernel).is_empty())
+        };
+        jitted.into_iter().filter(is_kernel).collect()
+    }
+
+    /// The signatures that the text gives a kernel: its decorator's, else the one of its annotations.
+    pub(crate) fn signatures(&self, kernel: &Kernel<'_>) -> Vec<Signature> {
+        if !kernel.jit.signatures.is_empty() {
+            return kernel.jit.signatures.clone();
+        }
+        self.annotated(kernel.function).map(|args| Signature { args, returns: None }).into_iter().collect()
+    }
+
+    /// Whether a name of a function's module is defined, or one of Python's builtins.
+    pub(crate) fn defines(&self, kernel: &Kernel<'_>, name: &str) -> bool {
+        self.lookup(kernel.function.module, name).is_some()
+    }
+
+    /// The text of a function's file.
+    pub(crate) fn text(&self, kernel: &Kernel<'_>) -> &str {
+        self.modules.get(kernel.function.module).map_or("", |module| &module.source.text)
+    }
+}

@@ -1,0 +1,222 @@
+//! What a file's top level means, as the compiler gets it.
+
+use std::path::PathBuf;
+
+use weft_artifact::Scalar;
+
+use super::{capture::Captures, *};
+
+fn program(text: &str) -> Program {
+    Program::read(Path::new("nowhere/k.py"), text.to_owned())
+}
+
+/// The captured globals of the first kernel.
+fn globals(text: &str) -> BTreeMap<String, Captured> {
+    let program = program(text);
+    let kernel = program.kernels()[0].index;
+    program.function_def(kernel, &mut Captures::default()).expect("exists").globals.clone()
+}
+
+fn value(expr: &str) -> Captured {
+    let text = format!(
+        "import math\nimport numpy as np\nfrom numba import cuda, float32\nx = {expr}\n@cuda.jit\ndef k():\n    x\n"
+    );
+    globals(&text).remove("x").expect("is captured")
+}
+
+#[test]
+fn constants_are_evaluated_as_python_would() {
+    let cases = [
+        ("7 // -2", Captured::Int(-4)),
+        ("-7 % 3", Captured::Int(2)),
+        ("7 / 2", Captured::Float(3.5)),
+        ("2 ** -1", Captured::Float(0.5)),
+        ("-7.5 // 2", Captured::Float(-4.0)),
+        ("-7.5 % 2", Captured::Float(0.5)),
+        ("1 << 40", Captured::Int(1 << 40)),
+        ("~5 & 0xFF", Captured::Int(250)),
+        ("True + True", Captured::Int(2)),
+        ("1 < 2 <= 2 and not 0", Captured::Bool(true)),
+        ("0 or 'text'", Captured::Str("text".into())),
+        ("4 if math.pi > 3 else 5", Captured::Int(4)),
+        (
+            "(1, 2.0) + (3,) * 2",
+            Captured::Tuple(vec![Captured::Int(1), Captured::Float(2.0), Captured::Int(3), Captured::Int(3)]),
+        ),
+        ("(4, 5, 6)[-1]", Captured::Int(6)),
+        ("1 + 2j", Captured::Complex(1.0, 2.0)),
+        ("math.sqrt(16) * math.tau", Captured::Float(4.0 * std::f64::consts::TAU)),
+        ("math.ceil(1.5)", Captured::Int(2)),
+        ("max(1, 2.5, 2)", Captured::Float(2.5)),
+        ("float('inf')", Captured::Float(f64::INFINITY)),
+        ("np.float32(0.1)", Captured::NumpyFloat(Scalar::F32, f64::from(0.1_f32), 0.0)),
+        ("np.float32(0.1) * 3", Captured::NumpyFloat(Scalar::F32, f64::from(0.1_f32 * 3.0), 0.0)),
+        ("np.uint8(300)", Captured::NumpyInt(Scalar::U8, 44)),
+        ("np.int32(2) / 4", Captured::NumpyFloat(Scalar::F64, 0.5, 0.0)),
+        ("np.int8(100) + np.uint8(200)", Captured::NumpyInt(Scalar::I16, 300)),
+        ("float32(1)", Captured::NumpyFloat(Scalar::F32, 1.0, 0.0)),
+        ("np.float32", Captured::Known("numpy.float32".into())),
+        ("np.dtype('float32')", Captured::DType(Scalar::F32)),
+        ("cuda.int32", Captured::Known("weft.cuda.int32".into())),
+        ("[1]", Captured::Unsupported("list".into())),
+        ("1 / 0", Captured::Unsupported("value that only Python can compute".into())),
+        ("2 ** 70", Captured::Unsupported("int that does not fit 64 bits".into())),
+        ("2 ** 64 - 1", Captured::Int(u64::MAX.into())),
+        ("None", Captured::None),
+    ];
+    for (expr, expected) in cases {
+        assert_eq!(value(expr), expected, "{expr}");
+    }
+}
+
+#[test]
+fn names_have_their_last_value_and_canonical_paths() {
+    let text = "\
+import math, numpy as np
+import numba.cuda as nc
+from weft import cuda, types as t
+from weft.cuda import jit as compile_it
+if __name__ == '__main__':
+    N = 99
+elif True:
+    N = 4
+M = N * 2
+N += 1
+a, (b, c) = 1, (2, 3)
+for i in range(3):
+    LOOPED = i
+if input():
+    MAYBE = 1
+
+def plain(x):
+    return x
+
+@compile_it
+def k(x):
+    return nc.grid(1), N, M, a, b, LOOPED, MAYBE, t.float32, math.sin(x), plain(x), range(3), undefined
+";
+    let globals = globals(text);
+    let known = |path: &str| Captured::Known(path.into());
+    let shown = |name: &str| globals.get(name).cloned();
+    assert_eq!(shown("nc"), Some(known("weft.cuda")));
+    assert_eq!(shown("t"), Some(known("weft.types")));
+    assert_eq!(shown("math"), Some(known("math")));
+    assert_eq!(shown("N"), Some(Captured::Int(5)));
+    assert_eq!(shown("M"), Some(Captured::Int(8)));
+    assert_eq!(shown("a"), Some(Captured::Int(1)));
+    assert_eq!(shown("b"), Some(Captured::Int(2)));
+    assert!(matches!(shown("LOOPED"), Some(Captured::Unsupported(_))));
+    assert!(matches!(shown("MAYBE"), Some(Captured::Unsupported(_))));
+    assert_eq!(shown("plain"), Some(Captured::Unsupported("plain Python function".into())));
+    assert_eq!((shown("range"), shown("undefined")), (None, None));
+}
+
+#[test]
+fn kernels_are_found_through_any_alias() {
+    let text = "\
+from numba import cuda, njit
+import weft.cuda as w
+F = 'void(float32[:])'
+T = cuda.float32[:, ::1]
+
+@cuda.jit(device=True, inline='always')
+def helper(x): return x
+
+@njit
+def other(x): return x
+
+@cuda.jit
+def implicit(x): return x
+
+@w.jit(F)
+def one(x): implicit(x[0])
+
+@w.jit([cuda.void(T), 'void(f8[::1])'], fastmath=True, launch_bounds=(256, 2))
+def two(x): pass
+
+@cuda.jit
+def three(x: cuda.int32, y: 'f4[:]'): pass
+
+def four(x): pass
+five = cuda.jit('(i4,)')(four)
+
+@other.jit
+def six(x): pass
+";
+    let program = program(text);
+    assert_eq!(program.faults(), []);
+    let kernels: Vec<_> = program
+        .kernels()
+        .iter()
+        .map(|kernel| {
+            let signatures: Vec<String> = program
+                .signatures(kernel)
+                .iter()
+                .map(|signature| signature.args.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+                .collect();
+            format!("{}: {}", kernel.name, signatures.join(" | "))
+        })
+        .collect();
+    assert_eq!(
+        kernels,
+        [
+            "one: array(float32, 1d, A)",
+            "two: array(float32, 2d, C) | array(float64, 1d, C)",
+            "three: int32 array(float32, 1d, A)",
+            "five: int32",
+        ]
+    );
+    let two = program.kernels()[1].jit.clone();
+    assert!(two.fastmath && two.launch_bounds == Some((256, Some(2))));
+    let jitted: Vec<_> =
+        program.jitted().iter().map(|kernel| (kernel.name, kernel.jit.device, kernel.jit.inline)).collect();
+    assert_eq!(jitted[..3], [("helper", true, true), ("other", true, false), ("implicit", false, false)]);
+}
+
+#[test]
+fn functions_capture_functions_and_recursion_is_cut() {
+    let text = "\
+from weft import cuda
+@cuda.jit
+def k(x): even(x)
+@cuda.jit(device=True)
+def even(n, base=1 + 1): return odd(n - 1)
+@cuda.jit(device=True)
+def odd(n): return even(n - 1)
+";
+    let globals = globals(text);
+    let Some(Captured::Function(even)) = globals.get("even") else { panic!("a function") };
+    assert_eq!(even.defaults.get("base"), Some(&Captured::Int(2)));
+    let Some(Captured::Function(odd)) = even.globals.get("odd") else { panic!("a function") };
+    assert_eq!(odd.globals.get("even"), Some(&Captured::Unsupported("recursive function".into())));
+}
+
+#[test]
+fn files_of_the_project_are_read_and_only_what_is_used_is_captured() {
+    let folder = std::env::temp_dir().join(format!("weft-cli-imports-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("pkg")).expect("can write");
+    std::fs::write(folder.join("config.py"), "import kernels\nN = 3\nM = 4\n").expect("can write");
+    std::fs::write(folder.join("pkg/util.py"), "from weft import cuda\n@cuda.jit(device=True)\ndef f(x): return x\n")
+        .expect("can write");
+    let text = "from weft import cuda\nimport config\nfrom pkg.util import f\nfrom config import M as K\nimport absent\n\
+                @cuda.jit\ndef k(x): x[0] = f(config.N) + K + absent.x\n";
+    let path: PathBuf = folder.join("kernels.py");
+    let program = Program::read(&path, text.to_owned());
+    let def = program.function_def(program.kernels()[0].index, &mut Captures::default()).expect("exists");
+    let members = BTreeMap::from([("N".to_owned(), Captured::Int(3))]);
+    assert_eq!(def.globals.get("config"), Some(&Captured::Module("config".into(), members)));
+    assert_eq!(def.globals.get("K"), Some(&Captured::Int(4)));
+    assert!(matches!(def.globals.get("f"), Some(Captured::Function(_))));
+    assert!(matches!(def.globals.get("absent"), Some(Captured::Unsupported(what)) if what.contains("absent")));
+    std::fs::remove_dir_all(folder).expect("can remove");
+}
+
+#[test]
+fn faults_are_those_of_decorators_and_of_kernels_that_do_not_parse() {
+    let text =
+        "from weft import cuda\nx = = 1\n@cuda.jit('void(nope)')\ndef a(x): pass\n@cuda.jit\ndef b(x:\n    pass\n";
+    let program = program(text);
+    let codes: Vec<_> = program.faults().iter().map(|fault| (fault.code.number(), fault.span.start)).collect();
+    assert_eq!(codes.len(), 2, "{:?}", program.faults());
+    assert!(codes.contains(&("E0301", 46)) && codes.iter().any(|(code, _)| *code == "E0101"), "{codes:?}");
+}

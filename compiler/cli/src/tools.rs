@@ -1,0 +1,99 @@
+//! NVIDIA's tools, where a machine has them: `ptxas` and libdevice.
+
+use std::{
+    env::split_paths,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Arc,
+};
+
+use weft_runtime::{Libdevice, LibdeviceChoice, Settings};
+
+use crate::{Surroundings, report::Stop};
+
+/// Where Python packages have ptxas, below `site-packages`.
+const PTXAS_IN_SITE_PACKAGES: [&str; 2] = ["nvidia/cu13/bin", "nvidia/cuda_nvcc/bin"];
+
+/// libdevice's bitcode: as `--libdevice` says, else as the setting says. `None` is the built-in math library.
+pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Result<Option<Arc<Vec<u8>>>, Stop> {
+    let mut settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
+    match given {
+        None => {}
+        Some("auto") => settings.libdevice = LibdeviceChoice::Auto,
+        Some("none") => settings.libdevice = LibdeviceChoice::None,
+        Some(path) => settings.libdevice = LibdeviceChoice::Path(path.into()),
+    }
+    let found = Libdevice::new(&settings, surroundings.variable, &site_packages(surroundings));
+    found.bytes().map_err(|error| {
+        let message =
+            if given.is_some() { error.message.replace("WEFT_LIBDEVICE", "--libdevice") } else { error.message };
+        Stop::Usage(message)
+    })
+}
+
+/// `site-packages` of the Python that runs the command, and of an active virtual environment.
+fn site_packages(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let mut folders = surroundings.site_packages.clone();
+    if let Some(environment) = (surroundings.variable)("VIRTUAL_ENV").filter(|path| !path.is_empty()) {
+        let versions = fs::read_dir(Path::new(&environment).join("lib")).into_iter().flatten().flatten();
+        let mut pythons: Vec<PathBuf> = versions
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))
+            .map(|entry| entry.path().join("site-packages"))
+            .collect();
+        pythons.sort();
+        folders.extend(pythons);
+    }
+    folders
+}
+
+/// Finds `ptxas`: on the PATH, in a toolkit, in a Python package.
+pub(crate) fn find_ptxas(surroundings: &Surroundings) -> Result<PathBuf, Stop> {
+    let variable = |name: &str| (surroundings.variable)(name).filter(|value| !value.is_empty());
+    let path = variable("PATH").unwrap_or_default();
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).map(PathBuf::from);
+    let packages = site_packages(surroundings);
+    let folders = split_paths(&path)
+        .chain(toolkits.chain([PathBuf::from("/usr/local/cuda")]).map(|toolkit| toolkit.join("bin")))
+        .chain(packages.iter().flat_map(|root| PTXAS_IN_SITE_PACKAGES.map(|below| root.join(below))));
+    folders.map(|folder| folder.join("ptxas")).find(|file| file.is_file()).ok_or_else(|| {
+        Stop::Usage(
+            "`--emit cubin` needs NVIDIA's `ptxas`, which was not found on the PATH, below CUDA_HOME, CUDA_PATH or \
+             /usr/local/cuda, or in a Python environment. Install the CUDA toolkit or `pip install nvidia-cuda-nvcc`; \
+             `--emit ptx` needs neither"
+                .to_owned(),
+        )
+    })
+}
+
+/// Assembles PTX. The error is what `ptxas` said.
+pub(crate) fn assemble(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool) -> Result<Vec<u8>, String> {
+    let cubin = std::env::temp_dir().join(format!("weft-{}-{target}.cubin", std::process::id()));
+    let outcome = run_ptxas(ptxas, ptx, target, lineinfo, &cubin);
+    let bytes = outcome.and_then(|()| fs::read(&cubin).map_err(|error| format!("its output cannot be read: {error}")));
+    // A failed run leaves no file.
+    let _absent = fs::remove_file(&cubin);
+    bytes
+}
+
+fn run_ptxas(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool, cubin: &Path) -> Result<(), String> {
+    let cannot_run = |error: std::io::Error| format!("{} cannot be run: {error}", ptxas.display());
+    let mut command = Command::new(ptxas);
+    command.arg(format!("-arch={target}")).arg("-").arg("-o").arg(cubin);
+    if lineinfo {
+        command.arg("-lineinfo");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(cannot_run)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // If ptxas stops reading, its own message says why.
+        let _refused = stdin.write_all(ptx);
+    }
+    let output = child.wait_with_output().map_err(cannot_run)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(String::from_utf8_lossy(&said).trim().to_owned())
+}

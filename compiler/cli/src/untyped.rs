@@ -1,0 +1,171 @@
+//! What can be said of a function whose types are not known: names that nobody defines, statements and expressions
+//! that no kernel can have. The front end says the same, and more, where it gets types.
+
+use std::collections::BTreeSet;
+
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic},
+    intrinsics,
+    source::Span,
+    syntax::{
+        ast::{Expr, ExprKind, Function, Stmt, StmtKind},
+        free_chains,
+    },
+};
+
+use crate::program::{Kernel, Program};
+
+/// The faults of a function, in source order.
+pub(crate) fn check(program: &Program, kernel: &Kernel<'_>) -> Vec<Diagnostic> {
+    let ast = &kernel.function.ast;
+    let roots = free_chains(ast).into_iter().map(|chain| chain.split('.').next().unwrap_or_default().to_owned());
+    let is_undefined =
+        |name: &String| !program.defines(kernel, name) && !intrinsics::is_known(&format!("builtins.{name}"));
+    let mut walk =
+        Walk { undefined: roots.filter(is_undefined).collect(), faults: Vec::new(), text: program.text(kernel) };
+    walk.stmts(&ast.body, false);
+    walk.faults.sort_by_key(|fault| fault.span);
+    walk.faults
+}
+
+struct Walk<'a> {
+    /// Names to report, each at its first place.
+    undefined: BTreeSet<String>,
+    faults: Vec<Diagnostic>,
+    text: &'a str,
+}
+
+impl Walk<'_> {
+    fn stmts(&mut self, stmts: &[Stmt], in_loop: bool) {
+        for stmt in stmts {
+            self.stmt(stmt, in_loop);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, in_loop: bool) {
+        match &stmt.kind {
+            StmtKind::Assign { targets, value } => {
+                self.expr(value);
+                self.exprs(targets);
+            }
+            StmtKind::AnnAssign { target, annotation: _, value } => {
+                self.exprs(value.as_slice());
+                self.expr(target);
+            }
+            StmtKind::AugAssign { target, op: _, value } => {
+                self.expr(value);
+                self.expr(target);
+            }
+            StmtKind::Expr(value) => self.expr(value),
+            StmtKind::If { test, body, orelse } => {
+                self.expr(test);
+                self.stmts(body, in_loop);
+                self.stmts(orelse, in_loop);
+            }
+            StmtKind::While { test, body, orelse } => {
+                self.expr(test);
+                self.stmts(body, true);
+                self.stmts(orelse, in_loop);
+            }
+            StmtKind::For { target, iter, body, orelse } => {
+                self.expr(iter);
+                self.expr(target);
+                self.stmts(body, true);
+                self.stmts(orelse, in_loop);
+            }
+            StmtKind::Return(value) => self.exprs(value.as_slice()),
+            StmtKind::Assert { test, message } => {
+                self.expr(test);
+                self.exprs(message.as_slice());
+            }
+            StmtKind::Break if !in_loop => self.misplaced("break", stmt.span),
+            StmtKind::Continue if !in_loop => self.misplaced("continue", stmt.span),
+            StmtKind::Break | StmtKind::Continue | StmtKind::Pass => {}
+            StmtKind::Raise(_) => self.unsupported("`raise`", stmt.span),
+            StmtKind::FunctionDef(inner) => self.nested(inner),
+            StmtKind::Unsupported(what) => self.unsupported(what, stmt.span),
+        }
+    }
+
+    fn nested(&mut self, inner: &Function) {
+        self.unsupported("a nested function", inner.span);
+    }
+
+    fn misplaced(&mut self, what: &str, span: Span) {
+        self.faults.push(Diagnostic::error(Code::MisplacedStatement, span, format!("`{what}` outside a loop")));
+    }
+
+    /// Shows the first line of the statement.
+    fn unsupported(&mut self, what: &str, span: Span) {
+        let lines = self.text.get(span.start as usize..span.end as usize);
+        let first = lines.and_then(|lines| lines.find('\n')).map_or(span.end, |length| span.start + length as u32);
+        let span = Span { end: first, ..span };
+        self.faults.push(Diagnostic::error(Code::UnsupportedStatement, span, format!("a kernel cannot have {what}")));
+    }
+
+    fn exprs(&mut self, exprs: &[Expr]) {
+        for expr in exprs {
+            self.expr(expr);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Name(name) => {
+                if self.undefined.remove(name) {
+                    let message = format!("name `{name}` is not defined");
+                    self.faults.push(Diagnostic::error(Code::UnknownName, expr.span, message));
+                }
+            }
+            ExprKind::Constant(_) => {}
+            ExprKind::Binary { op: _, left, right } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            ExprKind::Unary { op: _, operand } => self.expr(operand),
+            ExprKind::Bool { and: _, values } => self.exprs(values),
+            ExprKind::Compare { left, rest } => {
+                self.expr(left);
+                for (_, right) in rest {
+                    self.expr(right);
+                }
+            }
+            ExprKind::IfExp { test, body, orelse } => {
+                self.expr(test);
+                self.expr(body);
+                self.expr(orelse);
+            }
+            ExprKind::Call { func, args, keywords } => {
+                self.expr(func);
+                self.exprs(args);
+                for (_, value) in keywords {
+                    self.expr(value);
+                }
+            }
+            ExprKind::Attribute { value, attr: _ } | ExprKind::Starred(value) => self.expr(value),
+            ExprKind::Subscript { value, index } => {
+                self.expr(value);
+                self.expr(index);
+            }
+            ExprKind::Slice { lower, upper, step } => {
+                for bound in [lower, upper, step].into_iter().flatten() {
+                    self.expr(bound);
+                }
+            }
+            ExprKind::Tuple(items) => self.exprs(items),
+            ExprKind::Named { target, value } => {
+                self.expr(value);
+                self.expr(target);
+            }
+            ExprKind::List(items) => {
+                self.exprs(items);
+                let error = Diagnostic::error(Code::UnsupportedExpression, expr.span, "a kernel cannot make a list");
+                self.faults.push(error.help("use a tuple, or `cuda.local.array(shape, dtype)`"));
+            }
+            ExprKind::Unsupported(what) => {
+                let message = format!("a kernel cannot have a {what}");
+                self.faults.push(Diagnostic::error(Code::UnsupportedExpression, expr.span, message));
+            }
+        }
+    }
+}
