@@ -1,4 +1,4 @@
-//! Three things that cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the C shim around LLVM's
+//! What cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the C shim around LLVM's
 //! fatal errors, and the math library cut out of libclc.
 
 #![expect(
@@ -30,6 +30,7 @@ fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
     static_libraries(&out);
     cut_libclc(&out);
+    access_group(&out);
     cc::Build::new().file("src/backend/llvm/guard.c").warnings(true).compile("weft_guard");
     println!("cargo:rerun-if-changed=src/backend/llvm/guard.c");
     println!("cargo:rerun-if-changed=build.rs");
@@ -85,6 +86,16 @@ fn cut_libclc(out: &Path) {
         .output();
     let result = result.unwrap_or_else(|error| panic!("cannot run {}: {error}", opt.display()));
     assert!(result.status.success(), "cannot cut {}: {}", source.display(), String::from_utf8_lossy(&result.stderr));
+}
+
+/// Assembles the metadata that `backend/host/parallel.rs` reads: `OUT_DIR/access_group.bc`.
+fn access_group(out: &Path) {
+    let source = "src/backend/host/access_group.ll";
+    println!("cargo:rerun-if-changed={source}");
+    let opt = PathBuf::from(variable("LLVM_SYS_221_PREFIX")).join("bin/opt");
+    let result = Command::new(&opt).arg(source).arg("-o").arg(out.join("access_group.bc")).output();
+    let result = result.unwrap_or_else(|error| panic!("cannot run {}: {error}", opt.display()));
+    assert!(result.status.success(), "cannot assemble {source}: {}", String::from_utf8_lossy(&result.stderr));
 }
 
 /// libclc's generic NVPTX library; the `nvidiacl` one calls libdevice, so it is of no use.

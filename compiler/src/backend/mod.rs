@@ -3,6 +3,7 @@
 //! [`emit`] checks limits, gives the module to the target's back end and turns its errors into diagnostics. `llvm/` is
 //! shared by the back ends: statements, expressions, math, passes, the guard around LLVM's fatal errors.
 
+pub mod host;
 mod llvm;
 mod nvptx;
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
     check_shared(module)?;
     let emitted = match &request.target {
         Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
-        Target::Host => llvm::internal("there is no host back end"),
+        Target::Host => host::emit(module, request),
     };
     emitted.map_err(|error| match error {
         llvm::Error::Rejected(diagnostic) => *diagnostic,

@@ -1,0 +1,3 @@
+; An access group for parallel.rs: a distinct metadata node without operands, which LLVM's C interface cannot make.
+!weft.access = !{!0}
+!0 = distinct !{}

@@ -1,0 +1,298 @@
+//! The entry of a kernel: parameters, the loop over blocks, and inside it the nodes of the plan.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use inkwell::{
+    IntPredicate,
+    basic_block::BasicBlock,
+    builder::Builder,
+    types::BasicTypeEnum,
+    values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue},
+};
+
+use super::{
+    hooks::{Frame, HostHooks},
+    layout::Layout,
+    parallel::Parallel,
+    plan::Plan,
+};
+use crate::{
+    backend::llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
+    ir::{self, LocalId, Type},
+};
+
+/// Emits one kernel.
+pub(super) struct Entry<'a, 'ctx> {
+    /// Emits statements at the position.
+    pub emitter: FunctionEmitter<'a, 'ctx>,
+    /// What registers mean at the position.
+    pub hooks: &'a HostHooks<'a, 'ctx>,
+    /// What to emit.
+    pub plan: &'a Plan,
+    /// Where things are in scratch memory.
+    pub layout: &'a Layout,
+    /// Promises that threads are independent.
+    pub parallel: &'a Parallel<'ctx>,
+    /// Emits in the entry block, where every `alloca` stands.
+    pub allocas: Builder<'ctx>,
+    /// By the local's index: the place of a thread's own while it runs.
+    pub own_places: Vec<Option<PointerValue<'ctx>>>,
+    /// By the local's index: the place of a fixed local's value for a row of threads.
+    pub row_places: Vec<Option<PointerValue<'ctx>>>,
+    /// Threads of a block, an `i64`.
+    pub threads: IntValue<'ctx>,
+    /// Extents of a block, `i64`.
+    pub extents: [IntValue<'ctx>; 3],
+    /// Where the next block begins.
+    pub block_end: BasicBlock<'ctx>,
+    /// After, and the step of, each lifted loop around the position.
+    pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
+}
+
+/// Declares the entry: `void(slots, config, first, last, scratch)`.
+pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, symbol: &str) -> FunctionValue<'ctx> {
+    use inkwell::attributes::{Attribute, AttributeLoc};
+    let context = cx.types.context;
+    let (pointer, long) = (cx.types.pointer(ir::Space::Generic), context.i64_type());
+    let ty =
+        context.void_type().fn_type(&[pointer.into(), pointer.into(), long.into(), long.into(), pointer.into()], false);
+    let value = cx.module.add_function(symbol, ty, None);
+    cx.attribute(value, "nounwind");
+    for index in [0, 1, 4] {
+        for name in ["noalias", "nonnull"] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            value.add_attribute(AttributeLoc::Param(index), context.create_enum_attribute(kind, 0));
+        }
+    }
+    let align = Attribute::get_named_enum_kind_id("align");
+    for (index, bytes) in [(0, 8), (1, 4), (4, 64)] {
+        value.add_attribute(AttributeLoc::Param(index), context.create_enum_attribute(align, bytes));
+    }
+    value
+}
+
+/// The values at the start of the entry.
+struct Start<'ctx> {
+    frame: Frame<'ctx>,
+    first: IntValue<'ctx>,
+    last: IntValue<'ctx>,
+}
+
+/// Fills the entry.
+pub(super) fn emit<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    value: FunctionValue<'ctx>,
+    plan: &Plan,
+    layout: &Layout,
+    parallel: &Parallel<'ctx>,
+) -> Result<()> {
+    let function = &cx.ir.functions[plan.kernel];
+    let allocas = cx.types.context.create_builder();
+    allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
+    let body = cx.types.context.append_basic_block(value, "start");
+    let builder = cx.types.context.create_builder();
+    builder.position_at_end(body);
+    let start = read_config(&cx.types, &builder, value)?;
+    let hooks = HostHooks::new(layout, start.frame);
+    let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+    // The emitter's own first block is the loop over blocks' first.
+    let prologue = emitter.current()?;
+    builder.build_unconditional_branch(prologue)?;
+
+    let long = cx.types.context.i64_type();
+    let extents = start.frame.block_dim.map(|extent| emitter.builder.build_int_z_extend(extent, long, ""));
+    let [x, y, z] = extents;
+    let extents = [x?, y?, z?];
+    let [x, y, z] = extents;
+    let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;
+    let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
+    for (id, local) in function.locals.iter() {
+        if !plan.own.get(id.index()).copied().unwrap_or(true) {
+            emitter.places[id.index()] = Some(allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?);
+        }
+    }
+    receive(&emitter, function)?;
+    let block_end = emitter.block("next_block");
+    let locals = function.locals.len();
+    let mut entry = Entry {
+        emitter,
+        hooks: &hooks,
+        plan,
+        layout,
+        parallel,
+        allocas,
+        own_places: vec![None; locals],
+        row_places: vec![None; locals],
+        threads,
+        extents,
+        block_end,
+        loops: Vec::new(),
+    };
+    entry.declare_own()?;
+    entry.blocks(&start)?;
+    entry.allocas.build_unconditional_branch(body)?;
+    Ok(())
+}
+
+/// Reads the launch configuration.
+fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: FunctionValue<'ctx>) -> Result<Start<'ctx>> {
+    let (Some(BasicValueEnum::PointerValue(config)), Some(BasicValueEnum::PointerValue(scratch))) =
+        (value.get_nth_param(1), value.get_nth_param(4))
+    else {
+        return internal("the entry has other parameters");
+    };
+    let (Some(BasicValueEnum::IntValue(first)), Some(BasicValueEnum::IntValue(last))) =
+        (value.get_nth_param(2), value.get_nth_param(3))
+    else {
+        return internal("the entry has other parameters");
+    };
+    let int = types.context.i32_type();
+    let range = types.context.get_kind_id("range");
+    let field = |index: u64, name: &str, limit: Option<u64>| -> Result<IntValue<'ctx>> {
+        let at = types.context.i64_type().const_int(index, false);
+        // SAFETY: the ABI gives eight cells of 32 bits.
+        let place = unsafe { builder.build_in_bounds_gep(int, config, &[at], "")? };
+        let value = builder.build_load(int, place, name)?.into_int_value();
+        if let (Some(limit), Some(load)) = (limit, value.as_instruction()) {
+            let bounds = [int.const_int(1, false).into(), int.const_int(limit, false).into()];
+            let set = load.set_metadata(types.context.metadata_node(&bounds), range);
+            set.or_else(|error| internal(format!("LLVM takes no range: {error}")))?;
+        }
+        Ok(value)
+    };
+    let (grid_limit, block_limit) = (Some(1 << 31), Some(super::layout::MAX_THREADS + 1));
+    let grid_dim =
+        [field(0, "gridDim.x", grid_limit)?, field(1, "gridDim.y", grid_limit)?, field(2, "gridDim.z", grid_limit)?];
+    let block_dim = [
+        field(3, "blockDim.x", block_limit)?,
+        field(4, "blockDim.y", block_limit)?,
+        field(5, "blockDim.z", block_limit)?,
+    ];
+    let dynamic_bytes = field(6, "dynamic_bytes", None)?;
+    let zeros = [int.const_zero(); 3];
+    let frame = Frame { thread: zeros, block: zeros, block_dim, grid_dim, dynamic_bytes, scratch };
+    Ok(Start { frame, first, last })
+}
+
+/// Stores the slots' values into the parameters' places, which never change afterwards.
+fn receive(emitter: &FunctionEmitter<'_, '_>, function: &ir::Function) -> Result<()> {
+    let types = emitter.cx.types;
+    let Some(BasicValueEnum::PointerValue(slots)) = emitter.value.get_nth_param(0) else {
+        return internal("the entry has other parameters");
+    };
+    for (index, &local) in function.params.iter().enumerate() {
+        let info = &function.locals[local];
+        let cell = super::hooks::known_offset(emitter, slots, 8 * index as u64)?;
+        let value = emitter.builder.build_load(types.memory(info.ty)?, cell, &info.name)?;
+        if info.ty == Type::BOOL {
+            // A byte from the host: every value but 0 is true.
+            let byte = value.into_int_value();
+            let zero = byte.get_type().const_zero();
+            let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
+            emitter.set_local(local, value.into())?;
+            continue;
+        }
+        if let (true, BasicTypeEnum::IntType(int)) = (info.nonneg, types.memory(info.ty)?) {
+            let minimum = 1_u64 << (int.get_bit_width() - 1);
+            let bounds = [int.const_zero().into(), int.const_int(minimum, false).into()];
+            if let Some(load) = value.as_instruction_value() {
+                let set = load.set_metadata(types.context.metadata_node(&bounds), types.context.get_kind_id("range"));
+                set.or_else(|error| internal(format!("LLVM takes no range: {error}")))?;
+            }
+        }
+        emitter.set_local(local, value)?;
+    }
+    Ok(())
+}
+
+impl<'ctx> Entry<'_, 'ctx> {
+    /// Makes places for the threads' own locals and arrays.
+    fn declare_own(&mut self) -> Result<()> {
+        let (cx, function) = (self.emitter.cx, self.emitter.function);
+        for (id, local) in function.locals.iter() {
+            if self.is_own(id) {
+                let place = self.allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?;
+                self.own_places[id.index()] = Some(place);
+            }
+        }
+        let mut arrays = vec![None; function.local_arrays.len()];
+        for (id, array) in function.local_arrays.iter() {
+            if self.layout.array(id).is_none() {
+                arrays[id.index()] = Some(super::array_alloca(cx, &self.allocas, array)?);
+            }
+        }
+        *self.hooks.arrays.borrow_mut() = arrays;
+        Ok(())
+    }
+
+    /// `true` if a local belongs to a thread.
+    pub(super) fn is_own(&self, local: LocalId) -> bool {
+        self.plan.own.get(local.index()).copied().unwrap_or(true)
+    }
+
+    /// The loop over blocks `first..last`; leaves the function.
+    fn blocks(&mut self, start: &Start<'ctx>) -> Result<()> {
+        let types = self.emitter.cx.types;
+        let (int, long) = (types.context.i32_type(), types.context.i64_type());
+        let builder = &self.emitter.builder;
+        let [grid_x, grid_y, _] = start.frame.grid_dim;
+        let wide = |value: IntValue<'ctx>| builder.build_int_z_extend(value, long, "");
+        let (wide_x, wide_y) = (wide(grid_x)?, wide(grid_y)?);
+        let rows = builder.build_int_unsigned_div(start.first, wide_x, "")?;
+        let x = builder.build_int_unsigned_rem(start.first, wide_x, "")?;
+        let y = builder.build_int_unsigned_rem(rows, wide_y, "")?;
+        let z = builder.build_int_unsigned_div(rows, wide_y, "")?;
+        let narrow = |value| builder.build_int_truncate(value, int, "");
+        let begin = [narrow(x)?, narrow(y)?, narrow(z)?];
+        let prologue = self.emitter.current()?;
+        let head = self.emitter.block("block");
+        let done = self.emitter.block("done");
+        let any = builder.build_int_compare(IntPredicate::ULT, start.first, start.last, "")?;
+        builder.build_conditional_branch(any, head, done)?;
+
+        builder.position_at_end(head);
+        let number = builder.build_phi(long, "block")?;
+        number.add_incoming(&[(&start.first, prologue)]);
+        let mut phis = Vec::new();
+        for (name, begin) in ["blockIdx.x", "blockIdx.y", "blockIdx.z"].into_iter().zip(&begin) {
+            let phi = builder.build_phi(int, name)?;
+            phi.add_incoming(&[(begin, prologue)]);
+            phis.push(phi);
+        }
+        let block = [0, 1, 2].map(|axis: usize| phis[axis].as_basic_value().into_int_value());
+        self.hooks.frame.set(Frame { block, ..self.hooks.frame.get() });
+        self.body()?;
+
+        let builder = &self.emitter.builder;
+        builder.position_at_end(self.block_end);
+        let one = int.const_int(1, false);
+        let next = builder.build_int_nuw_add(number.as_basic_value().into_int_value(), long.const_int(1, false), "")?;
+        let [x, y, z] = block;
+        let next_x = builder.build_int_add(x, one, "")?;
+        let row_ends = builder.build_int_compare(IntPredicate::EQ, next_x, grid_x, "")?;
+        let new_x = builder.build_select(row_ends, int.const_zero(), next_x, "")?;
+        let next_y = builder.build_int_add(y, builder.build_int_z_extend(row_ends, int, "")?, "")?;
+        let plane_ends = builder.build_int_compare(IntPredicate::EQ, next_y, grid_y, "")?;
+        let new_y = builder.build_select(plane_ends, int.const_zero(), next_y, "")?;
+        let new_z = builder.build_int_add(z, builder.build_int_z_extend(plane_ends, int, "")?, "")?;
+        number.add_incoming(&[(&next, self.block_end)]);
+        phis[0].add_incoming(&[(&new_x, self.block_end)]);
+        phis[1].add_incoming(&[(&new_y, self.block_end)]);
+        phis[2].add_incoming(&[(&new_z, self.block_end)]);
+        let more = builder.build_int_compare(IntPredicate::ULT, next, start.last, "")?;
+        builder.build_conditional_branch(more, head, done)?;
+        builder.position_at_end(done);
+        builder.build_return(None)?;
+        Ok(())
+    }
+
+    /// One block.
+    fn body(&mut self) -> Result<()> {
+        let plan = self.plan;
+        if let Some(alive) = plan.cut.alive {
+            self.fill_mask(alive, None)?;
+        }
+        self.nodes(&plan.cut.nodes)?;
+        self.emitter.go(self.block_end)
+    }
+}

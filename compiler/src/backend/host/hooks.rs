@@ -1,0 +1,206 @@
+//! What special registers, shared memory and the rest are on the host: values of the thread loops around the position.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use std::cell::{Cell, RefCell};
+
+use inkwell::{
+    AtomicOrdering,
+    basic_block::BasicBlock,
+    types::BasicTypeEnum,
+    values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue},
+};
+
+use super::layout::Layout;
+use crate::{
+    backend::llvm::{FunctionEmitter, Hooks, Result, Types, internal},
+    ir::{FenceScope, LocalArrayId, SharedId, SpecialRegister},
+};
+
+/// What a thread knows of itself: an `i32` each, but for the memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame<'ctx> {
+    /// `threadIdx`.
+    pub thread: [IntValue<'ctx>; 3],
+    /// `blockIdx`.
+    pub block: [IntValue<'ctx>; 3],
+    /// `blockDim`.
+    pub block_dim: [IntValue<'ctx>; 3],
+    /// `gridDim`.
+    pub grid_dim: [IntValue<'ctx>; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_bytes: IntValue<'ctx>,
+    /// The worker's scratch memory.
+    pub scratch: PointerValue<'ctx>,
+}
+
+/// The integers of a frame.
+const FRAME_INTS: usize = 13;
+
+impl<'ctx> Frame<'ctx> {
+    /// The types of a frame that is passed to a device function.
+    pub(super) fn types(types: &Types<'ctx>) -> Vec<BasicTypeEnum<'ctx>> {
+        let mut all = vec![types.context.i32_type().into(); FRAME_INTS];
+        all.push(types.pointer(crate::ir::Space::Generic).into());
+        all
+    }
+
+    /// The frame as a device function's first arguments.
+    fn values(&self) -> Vec<BasicMetadataValueEnum<'ctx>> {
+        let ints = [self.thread, self.block, self.block_dim, self.grid_dim];
+        let mut all: Vec<_> = ints.iter().flatten().map(|&int| int.into()).collect();
+        all.push(self.dynamic_bytes.into());
+        all.push(self.scratch.into());
+        all
+    }
+
+    /// The frame that a device function got, and how many parameters it took.
+    pub(super) fn received(function: inkwell::values::FunctionValue<'ctx>) -> Result<(Self, usize)> {
+        let mut ints = Vec::with_capacity(FRAME_INTS);
+        for index in 0..FRAME_INTS {
+            match function.get_nth_param(index as u32) {
+                Some(BasicValueEnum::IntValue(value)) => ints.push(value),
+                _ => return internal("a device function without its frame"),
+            }
+        }
+        let Some(BasicValueEnum::PointerValue(scratch)) = function.get_nth_param(FRAME_INTS as u32) else {
+            return internal("a device function without scratch memory");
+        };
+        let three = |from: usize| [ints[from], ints[from + 1], ints[from + 2]];
+        let frame = Self {
+            thread: three(0),
+            block: three(3),
+            block_dim: three(6),
+            grid_dim: three(9),
+            dynamic_bytes: ints[12],
+            scratch,
+        };
+        Ok((frame, FRAME_INTS + 1))
+    }
+}
+
+/// The hooks of one function of the host.
+pub(super) struct HostHooks<'a, 'ctx> {
+    layout: &'a Layout,
+    /// The present thread.
+    pub frame: Cell<Frame<'ctx>>,
+    /// The present thread's arrays, by index.
+    pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
+    /// Where a kernel's `return` goes; a device function returns to its caller.
+    pub return_to: Cell<Option<BasicBlock<'ctx>>>,
+}
+
+impl<'a, 'ctx> HostHooks<'a, 'ctx> {
+    /// Hooks with a first frame.
+    pub(super) fn new(layout: &'a Layout, frame: Frame<'ctx>) -> Self {
+        Self { layout, frame: Cell::new(frame), arrays: RefCell::default(), return_to: Cell::new(None) }
+    }
+}
+
+/// `base + bytes`, which stays in the memory that `base` points into.
+pub(super) fn byte_offset<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    base: PointerValue<'ctx>,
+    bytes: IntValue<'ctx>,
+) -> Result<PointerValue<'ctx>> {
+    let byte = emitter.cx.types.context.i8_type();
+    // SAFETY: one index on a byte is a valid getelementptr; the caller keeps it inside the memory.
+    Ok(unsafe { emitter.builder.build_in_bounds_gep(byte, base, &[bytes], "")? })
+}
+
+/// `base + offset` of a known number of bytes.
+pub(super) fn known_offset<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    base: PointerValue<'ctx>,
+    offset: u64,
+) -> Result<PointerValue<'ctx>> {
+    byte_offset(emitter, base, emitter.cx.types.context.i64_type().const_int(offset, false))
+}
+
+/// `value` as an `i32`, of which is known that it fits, signed and unsigned.
+pub(super) fn narrow<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+    use inkwell::llvm_sys::core::{LLVMSetNSW, LLVMSetNUW};
+    let narrow = emitter.builder.build_int_truncate(value, emitter.cx.types.context.i32_type(), "")?;
+    if narrow.as_instruction().is_some() {
+        let raw = narrow.as_value_ref();
+        // SAFETY: `raw` is the truncation just built, which takes the flag.
+        unsafe { LLVMSetNSW(raw, 1) };
+        // SAFETY: as above.
+        unsafe { LLVMSetNUW(raw, 1) };
+    }
+    Ok(narrow)
+}
+
+impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
+    fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
+        let frame = self.frame.get();
+        let builder = &emitter.builder;
+        let axis = |values: [IntValue<'ctx>; 3], axis: u8| {
+            values.get(usize::from(axis)).copied().map_or_else(|| internal("an axis beyond z"), Ok)
+        };
+        let int = emitter.cx.types.context.i32_type();
+        match register {
+            SpecialRegister::ThreadIdx(i) => axis(frame.thread, i),
+            SpecialRegister::BlockIdx(i) => axis(frame.block, i),
+            SpecialRegister::BlockDim(i) => axis(frame.block_dim, i),
+            SpecialRegister::GridDim(i) => axis(frame.grid_dim, i),
+            SpecialRegister::LaneId => {
+                let [x, y, z] = frame.thread;
+                let [dim_x, dim_y, _] = frame.block_dim;
+                let rows = builder.build_int_nuw_mul(z, dim_y, "")?;
+                let row = builder.build_int_nuw_add(rows, y, "")?;
+                let before = builder.build_int_nuw_mul(row, dim_x, "")?;
+                let linear = builder.build_int_nuw_add(before, x, "")?;
+                Ok(builder.build_and(linear, int.const_int(31, false), "lane")?)
+            }
+            SpecialRegister::WarpSize => Ok(int.const_int(32, false)),
+            SpecialRegister::DynamicSharedBytes => Ok(frame.dynamic_bytes),
+        }
+    }
+
+    fn shared_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>> {
+        let Some(offset) = self.layout.shared(array) else { return internal("a shared array without a place") };
+        known_offset(emitter, self.frame.get().scratch, offset)
+    }
+
+    fn dynamic_shared(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
+        known_offset(emitter, self.frame.get().scratch, self.layout.dynamic_offset)
+    }
+
+    fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {
+        let place = self.arrays.borrow().get(array.index()).copied().flatten();
+        place.map_or_else(|| internal("a local array without a place"), Ok)
+    }
+
+    fn barrier(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        internal("a barrier inside a thread loop")
+    }
+
+    fn warp_barrier(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _mask: IntValue<'ctx>) -> Result<()> {
+        internal("a warp's barrier inside a thread loop")
+    }
+
+    fn fence(&self, emitter: &FunctionEmitter<'_, 'ctx>, _scope: FenceScope) -> Result<()> {
+        emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
+        Ok(())
+    }
+
+    fn atomic_scope(&self) -> &'static str {
+        // The name of LLVM's system scope is empty.
+        ""
+    }
+
+    fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {
+        Ok(self.frame.get().values())
+    }
+
+    fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
+        match (self.return_to.get(), values) {
+            (Some(target), _) => emitter.builder.build_unconditional_branch(target)?,
+            (None, []) => emitter.builder.build_return(None)?,
+            (None, [one]) => emitter.builder.build_return(Some(one))?,
+            (None, many) => emitter.builder.build_aggregate_return(many)?,
+        };
+        Ok(())
+    }
+}

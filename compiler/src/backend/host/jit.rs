@@ -1,0 +1,103 @@
+//! Loads objects into this process: LLVM's LLJIT as nothing but a linker.
+
+#![expect(unsafe_code, reason = "LLVM's ORC interface, which inkwell has not")]
+
+use std::{
+    ffi::{CStr, CString},
+    ptr,
+    sync::Once,
+};
+
+use inkwell::{
+    llvm_sys::{
+        core::LLVMCreateMemoryBufferWithMemoryRangeCopy,
+        error::{LLVMConsumeError, LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage},
+        orc2::lljit::{
+            LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetMainJITDylib,
+            LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
+        },
+    },
+    targets::{InitializationConfig, Target},
+};
+
+/// A loaded object. Its code is unloaded when this is dropped.
+#[derive(Debug)]
+pub struct HostModule {
+    jit: LLVMOrcLLJITRef,
+}
+
+// SAFETY: an LLJIT is not bound to the thread that made it, and its session locks its own state.
+unsafe impl Send for HostModule {}
+// SAFETY: all that `&HostModule` does is look symbols up, under the session's lock.
+unsafe impl Sync for HostModule {}
+
+/// Loads a relocatable object for this machine.
+///
+/// # Errors
+///
+/// LLVM's message, if it cannot load the object.
+pub fn load(object: &[u8]) -> Result<HostModule, String> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| Target::initialize_x86(&InitializationConfig::default()));
+    // LLVM's reader of objects trusts them more than a loader should: what is no object does not reach it.
+    if !object.starts_with(b"\x7fELF") {
+        return Err("the code is no ELF object".to_owned());
+    }
+    let mut jit = ptr::null_mut();
+    // SAFETY: without a builder LLVM makes an LLJIT for this machine, and writes it if there is no error.
+    check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;
+    let module = HostModule { jit };
+    // SAFETY: the range is alive during the call, which copies it.
+    let buffer =
+        unsafe { LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"kernel".as_ptr()) };
+    // SAFETY: the LLJIT is alive.
+    let library = unsafe { LLVMOrcLLJITGetMainJITDylib(jit) };
+    // SAFETY: LLJIT and library are alive; the call takes the buffer over.
+    check(unsafe { LLVMOrcLLJITAddObjectFile(jit, library, buffer) })?;
+    Ok(module)
+}
+
+impl HostModule {
+    /// The address of a symbol; the first look-up links the object.
+    pub fn symbol(&self, name: &str) -> Option<usize> {
+        self.find(name).ok()
+    }
+
+    /// As [`HostModule::symbol`], with LLVM's reason.
+    ///
+    /// # Errors
+    ///
+    /// LLVM's message, if the object has no such symbol or does not link.
+    pub fn find(&self, name: &str) -> Result<usize, String> {
+        let symbol = CString::new(name).map_err(|_| format!("a NUL in the symbol {name:?}"))?;
+        let mut address = 0;
+        // SAFETY: the LLJIT is alive; the address is written if there is no error.
+        check(unsafe { LLVMOrcLLJITLookup(self.jit, &raw mut address, symbol.as_ptr()) })?;
+        usize::try_from(address).map_err(|_| format!("{name} lies beyond the address space"))
+    }
+}
+
+impl Drop for HostModule {
+    fn drop(&mut self) {
+        // SAFETY: the LLJIT is alive and is not used after this; nothing runs its code any more.
+        let error = unsafe { LLVMOrcDisposeLLJIT(self.jit) };
+        if !error.is_null() {
+            // SAFETY: the error is consumed once.
+            unsafe { LLVMConsumeError(error) };
+        }
+    }
+}
+
+/// LLVM's error, which is consumed, as text.
+fn check(error: LLVMErrorRef) -> Result<(), String> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is not null, and is consumed by this call.
+    let text = unsafe { LLVMGetErrorMessage(error) };
+    // SAFETY: the message ends with a NUL and lives until it is disposed of.
+    let owned = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    // SAFETY: the message came from LLVMGetErrorMessage and is not used after this.
+    unsafe { LLVMDisposeErrorMessage(text) };
+    Err(owned)
+}

@@ -1,0 +1,95 @@
+//! Scratch memory of a block: block-shared arrays, then what threads carry from segment to segment, then dynamic
+//! shared memory, whose size only the launch knows.
+
+use weft_artifact::Scalar;
+
+use super::plan::{MaskId, Plan};
+use crate::ir::{LocalArrayId, LocalId, SharedId, Type};
+
+/// Threads a block can have.
+pub(super) const MAX_THREADS: u64 = 1024;
+
+/// A cache line. Arrays of one element a thread are that much longer than they need be, so that element `t` of one
+/// does not fall into the same cache set as element `t` of all the others.
+const LINE: u64 = 64;
+
+/// Offsets into scratch memory, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    shared: Vec<u64>,
+    locals: Vec<(LocalId, u64)>,
+    arrays: Vec<(LocalArrayId, ArrayPlace)>,
+    masks: Vec<u64>,
+    /// Where dynamic shared memory begins.
+    pub(super) dynamic_offset: u64,
+}
+
+/// Thread-local arrays of one variable: those of the threads lie one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ArrayPlace {
+    /// The first thread's.
+    pub offset: u64,
+    /// From one thread's to the next.
+    pub stride: u64,
+}
+
+impl Layout {
+    /// Lays out the memory that a plan needs.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let function = &plan.module.functions[plan.kernel];
+        let mut this = Self::default();
+        let mut end = 0_u64;
+        let mut take = |bytes: u64, align: u64| {
+            let offset = end.next_multiple_of(align.max(1));
+            end = offset.saturating_add(bytes);
+            offset
+        };
+        for (_, array) in plan.module.shared.iter() {
+            let bytes = array.len.saturating_mul(array.elem.size_bytes());
+            this.shared.push(take(bytes, array.align.max(16)));
+        }
+        for &local in &plan.crossing.locals {
+            let bytes = MAX_THREADS * memory_bytes(function.locals[local].ty) + LINE;
+            this.locals.push((local, take(bytes, LINE)));
+        }
+        for &id in &plan.crossing.arrays {
+            let array = &function.local_arrays[id];
+            let bytes = array.len.saturating_mul(array.elem.size_bytes());
+            let stride = bytes.next_multiple_of(array.align.max(16));
+            let offset = take(stride.saturating_mul(MAX_THREADS), LINE.max(array.align));
+            this.arrays.push((id, ArrayPlace { offset, stride }));
+        }
+        for _ in 0..plan.cut.masks {
+            this.masks.push(take(MAX_THREADS + LINE, LINE));
+        }
+        this.dynamic_offset = take(0, LINE.max(plan.module.dynamic_shared_align));
+        this
+    }
+
+    /// A block-shared array.
+    pub(super) fn shared(&self, array: SharedId) -> Option<u64> {
+        self.shared.get(array.index()).copied()
+    }
+
+    /// The first thread's element of a crossing local.
+    pub(super) fn local(&self, local: LocalId) -> Option<u64> {
+        self.locals.iter().find(|(id, _)| *id == local).map(|&(_, offset)| offset)
+    }
+
+    /// A crossing array.
+    pub(super) fn array(&self, array: LocalArrayId) -> Option<ArrayPlace> {
+        self.arrays.iter().find(|(id, _)| *id == array).map(|&(_, place)| place)
+    }
+
+    /// The first thread's byte of a mask.
+    pub(super) fn mask(&self, mask: MaskId) -> Option<u64> {
+        self.masks.get(mask as usize).copied()
+    }
+}
+
+fn memory_bytes(ty: Type) -> u64 {
+    match ty {
+        Type::Scalar(scalar) => scalar.size_bytes(),
+        Type::Ptr(..) => Scalar::U64.size_bytes(),
+    }
+}

@@ -1,0 +1,167 @@
+//! This machine's CPU: an object whose entry runs a range of blocks with the whole meaning of threads and barriers.
+//!
+//! [`plan`] cuts the kernel at its barriers and says where values live; [`layout`] places them in scratch memory;
+//! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
+
+mod entry;
+mod hooks;
+pub mod jit;
+mod layout;
+mod nodes;
+mod parallel;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use inkwell::{
+    OptimizationLevel,
+    builder::Builder,
+    targets::{CodeModel, FileType, RelocMode, TargetMachine},
+    values::PointerValue,
+};
+use weft_artifact::{Artifact, CodeFormat, HostLayout};
+
+use super::{
+    Emitted, kernel_of, kernel_record,
+    llvm::{
+        AddressSpaces, FunctionEmitter, Library, ModuleContext, Result, Types,
+        driver::{self, Finished, Job},
+        guard::{self, LeakyModule, Machine, MachineSpec},
+        internal,
+    },
+    symbol,
+};
+use crate::{
+    ir::{FuncId, FunctionKind, LocalArray, Module, Type},
+    request::{Keep, Options, Request},
+};
+use hooks::{Frame, HostHooks};
+use layout::Layout;
+use parallel::Parallel;
+use plan::Plan;
+
+/// One address space for everything.
+const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, local: 0, generic: 0 };
+
+/// Emits a module as an object for this machine.
+pub(super) fn emit(module: &Module, request: &Request) -> Result<Emitted> {
+    let (_, kernel) = kernel_of(module)?;
+    let compiled = compile(module, &request.options, request.keep)?;
+    let host = HostLayout { dynamic_offset: compiled.dynamic_offset };
+    let name = request.function.ast.name.clone();
+    let artifact = Artifact {
+        format: CodeFormat::HostObject,
+        target: "host".to_owned(),
+        code: compiled.object,
+        kernels: vec![kernel_record(module, kernel, name, Some(host))],
+    };
+    Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+struct Compiled {
+    object: Vec<u8>,
+    asm: Option<String>,
+    llvm: Option<String>,
+    dynamic_offset: u64,
+}
+
+fn compile(module: &Module, options: &Options, keep: Keep) -> Result<Compiled> {
+    let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
+    let layout = Layout::of(&plan);
+    let finished = guard::with_context(|context| {
+        let (triple, cpu, features) = (
+            TargetMachine::get_default_triple(),
+            TargetMachine::get_host_cpu_name(),
+            TargetMachine::get_host_cpu_features(),
+        );
+        let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
+        let machine = Machine::new(&MachineSpec {
+            triple: &triple.as_str().to_string_lossy(),
+            cpu: &cpu.to_string(),
+            features: &features.to_string(),
+            level,
+            reloc: RelocMode::PIC,
+            model: CodeModel::Small,
+        })?;
+        let llvm_module = LeakyModule::new(context.create_module("kernel"));
+        machine.prepare(&llvm_module);
+        let types = Types { context, spaces: SPACES };
+        let cx = ModuleContext::new(types, &llvm_module, &plan.module, options, Library::Libclc, None);
+        let parallel = Parallel::new(context)?;
+        build(&cx, &plan, &layout, &parallel)?;
+        let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
+        let job = Job {
+            passes: if options.opt { "default<O3>" } else { "default<O0>" },
+            emit,
+            keep_llvm: keep.llvm,
+            attributes: &[],
+        };
+        let finished = driver::finish(&cx, &machine, &job)?;
+        machine.dispose();
+        Ok(finished)
+    })?;
+    let Finished { code, llvm } = finished;
+    let mut code = code.into_iter();
+    let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
+    let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
+    Ok(Compiled { object, asm, llvm, dynamic_offset: layout.dynamic_offset })
+}
+
+/// Declares and fills every function, callees first.
+fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, layout: &Layout, parallel: &Parallel<'ctx>) -> Result<()> {
+    for (id, function) in cx.ir.functions.iter() {
+        if id == plan.kernel {
+            let value = entry::declare(cx, &symbol(&function.name));
+            entry::emit(cx, value, plan, layout, parallel)?;
+        } else if function.kind == FunctionKind::Kernel {
+            return internal(format!("@{} is a kernel, but not the module's", function.name));
+        } else if !plan.facts.get(id.index()).is_some_and(|facts| facts.barrier) {
+            // Those with a barrier are part of the kernel by now.
+            device_function(cx, id, layout)?;
+        }
+    }
+    Ok(())
+}
+
+/// A function that one thread calls.
+fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout) -> Result<()> {
+    let function = &cx.ir.functions[id];
+    let value = cx.declare_device(id, &Frame::types(&cx.types))?;
+    let (frame, hidden) = Frame::received(value)?;
+    let hooks = HostHooks::new(layout, frame);
+    let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+    emitter.declare_locals()?;
+    let mut arrays = Vec::new();
+    for (_, array) in function.local_arrays.iter() {
+        arrays.push(Some(array_alloca(cx, &emitter.builder, array)?));
+    }
+    *hooks.arrays.borrow_mut() = arrays;
+    for (index, &local) in function.params.iter().enumerate() {
+        let Some(param) = value.get_nth_param((hidden + index) as u32) else {
+            return internal(format!("@{} has too few parameters", function.name));
+        };
+        param.set_name(&function.locals[local].name);
+        emitter.set_local(local, param)?;
+    }
+    emitter.emit_block(&function.body)?;
+    emitter.finish()
+}
+
+/// Room for a thread-local array, in the entry block of a function.
+fn array_alloca<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    builder: &Builder<'ctx>,
+    array: &LocalArray,
+) -> Result<PointerValue<'ctx>> {
+    let element = cx.types.memory(Type::Scalar(array.elem))?;
+    let len = cx.types.context.i64_type().const_int(array.len, false);
+    let place = builder.build_array_alloca(element, len, &array.name)?;
+    if let Some(alloca) = place.as_instruction() {
+        let set = alloca.set_alignment(array.align.max(1) as u32);
+        set.or_else(|error| internal(format!("an alignment of {}: {error}", array.align)))?;
+    }
+    Ok(place)
+}

@@ -1,0 +1,199 @@
+//! Control flow at the level of the block: what runs once, lifted branches and loops, and the masks.
+
+use inkwell::{
+    IntPredicate,
+    values::{IntValue, PointerValue},
+};
+
+use super::{
+    entry::Entry,
+    hooks::{byte_offset, known_offset},
+    plan::{MaskId, Node},
+};
+use crate::{
+    backend::llvm::{Result, internal},
+    ir::LocalId,
+};
+
+impl<'ctx> Entry<'_, 'ctx> {
+    /// Emits nodes in order; stops after one that leaves the block.
+    pub(super) fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
+        for node in nodes {
+            if self.emitter.ended()? {
+                break;
+            }
+            self.node(node)?;
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        match node {
+            Node::Once(block) => self.emitter.emit_block(block),
+            Node::Segment(segment) => self.segment(segment),
+            Node::If { cond, then, otherwise } => {
+                let cond = self.emitter.emit_int(*cond)?;
+                self.branch(cond, then, otherwise)
+            }
+            Node::Split { active, cond, then_mask, else_mask, then, otherwise } => {
+                let (some, others) = self.split(*active, *cond, *then_mask, *else_mask)?;
+                self.branch(some, then, &[])?;
+                self.branch(others, otherwise, &[])
+            }
+            Node::Loop { active, mask, turn_mask, body, step } => {
+                self.block_loop(*active, *mask, *turn_mask, body, step)
+            }
+            Node::Break => self.leave(|(end, _)| end),
+            Node::Continue => self.leave(|(_, step)| step),
+            Node::Return => self.emitter.go(self.block_end),
+        }
+    }
+
+    fn leave(
+        &self,
+        to: impl FnOnce(
+            (inkwell::basic_block::BasicBlock<'ctx>, inkwell::basic_block::BasicBlock<'ctx>),
+        ) -> inkwell::basic_block::BasicBlock<'ctx>,
+    ) -> Result<()> {
+        match self.loops.last() {
+            Some(&targets) => self.emitter.go(to(targets)),
+            None => internal("a break or continue outside of a lifted loop"),
+        }
+    }
+
+    fn branch(&mut self, cond: IntValue<'ctx>, then: &[Node], otherwise: &[Node]) -> Result<()> {
+        if then.is_empty() && otherwise.is_empty() {
+            return Ok(());
+        }
+        let (then_block, else_block) = (self.emitter.block("then"), self.emitter.block("else"));
+        let end = self.emitter.block("endif");
+        self.emitter.builder.build_conditional_branch(cond, then_block, else_block)?;
+        for (block, nodes) in [(then_block, then), (else_block, otherwise)] {
+            self.emitter.builder.position_at_end(block);
+            self.nodes(nodes)?;
+            self.emitter.go(end)?;
+        }
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    fn block_loop(
+        &mut self,
+        active: Option<MaskId>,
+        mask: Option<MaskId>,
+        turn_mask: Option<MaskId>,
+        body: &[Node],
+        step: &[Node],
+    ) -> Result<()> {
+        if let Some(mask) = mask {
+            self.fill_mask(mask, active)?;
+        }
+        let head = self.emitter.block("block_loop");
+        let step_block = self.emitter.block("block_step");
+        let end = self.emitter.block("block_endloop");
+        self.emitter.go(head)?;
+        self.emitter.builder.position_at_end(head);
+        let inside = mask.or(active);
+        if let Some(inside) = inside {
+            // Without a thread in it nothing would end the loop.
+            let any = self.any(inside)?;
+            let turn = self.emitter.block("block_turn");
+            self.emitter.builder.build_conditional_branch(any, turn, end)?;
+            self.emitter.builder.position_at_end(turn);
+        }
+        if let Some(turn_mask) = turn_mask {
+            self.fill_mask(turn_mask, inside)?;
+        }
+        self.loops.push((end, step_block));
+        self.nodes(body)?;
+        self.loops.pop();
+        self.emitter.go(step_block)?;
+        self.emitter.builder.position_at_end(step_block);
+        self.nodes(step)?;
+        self.emitter.go(head)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// A thread's byte of a mask.
+    pub(super) fn mask_byte(&self, mask: MaskId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        let Some(offset) = self.layout.mask(mask) else { return internal("a mask without a place") };
+        let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
+        byte_offset(&self.emitter, base, thread)
+    }
+
+    /// Sets a mask to another one, or to all threads.
+    pub(super) fn fill_mask(&mut self, mask: MaskId, from: Option<MaskId>) -> Result<()> {
+        let types = self.emitter.cx.types;
+        let zero = types.context.i64_type().const_zero();
+        let to = self.mask_byte(mask, zero)?;
+        let threads = self.threads;
+        let done = if let Some(from) = from {
+            let from = self.mask_byte(from, zero)?;
+            self.emitter.builder.build_memcpy(to, 1, from, 1, threads)
+        } else {
+            let one = types.context.i8_type().const_int(1, false);
+            self.emitter.builder.build_memset(to, 1, one, threads)
+        };
+        done.map(drop).or_else(|error| internal(format!("LLVM cannot fill a mask: {error}")))
+    }
+
+    /// `true` if a thread is in the mask.
+    fn any(&mut self, mask: MaskId) -> Result<IntValue<'ctx>> {
+        let byte = self.emitter.cx.types.context.i8_type();
+        let seen = self.allocas.build_alloca(byte, "any")?;
+        self.emitter.builder.build_store(seen, byte.const_zero())?;
+        self.each_thread(|this, thread| {
+            let place = this.mask_byte(mask, thread)?;
+            let builder = &this.emitter.builder;
+            let is_in = builder.build_load(byte, place, "")?.into_int_value();
+            let before = builder.build_load(byte, seen, "")?.into_int_value();
+            builder.build_store(seen, builder.build_or(before, is_in, "")?)?;
+            Ok(())
+        })?;
+        self.is_set(seen)
+    }
+
+    fn is_set(&self, place: PointerValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let byte = self.emitter.cx.types.context.i8_type();
+        let value = self.emitter.builder.build_load(byte, place, "")?.into_int_value();
+        Ok(self.emitter.builder.build_int_compare(IntPredicate::NE, value, byte.const_zero(), "")?)
+    }
+
+    /// Divides the active threads by their condition; says whether there are some of each kind.
+    fn split(
+        &mut self,
+        active: Option<MaskId>,
+        cond: LocalId,
+        then_mask: MaskId,
+        else_mask: MaskId,
+    ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let Some(conds) = self.layout.local(cond) else { return internal("a condition without a place") };
+        let byte = self.emitter.cx.types.context.i8_type();
+        let (some, others) = (self.allocas.build_alloca(byte, "some")?, self.allocas.build_alloca(byte, "others")?);
+        for place in [some, others] {
+            self.emitter.builder.build_store(place, byte.const_zero())?;
+        }
+        let one = byte.const_int(1, false);
+        self.each_thread(|this, thread| {
+            let scratch = this.hooks.frame.get().scratch;
+            let cond = byte_offset(&this.emitter, known_offset(&this.emitter, scratch, conds)?, thread)?;
+            let active = active.map(|mask| this.mask_byte(mask, thread)).transpose()?;
+            let (then_place, else_place) = (this.mask_byte(then_mask, thread)?, this.mask_byte(else_mask, thread)?);
+            let builder = &this.emitter.builder;
+            let load = |place| builder.build_load(byte, place, "").map(|value| value.into_int_value());
+            // What a thread that is not active left there may be anything.
+            let cond = builder.build_and(load(cond)?, one, "")?;
+            let active = active.map_or(Ok(one), load)?;
+            let then = builder.build_and(active, cond, "")?;
+            let otherwise = builder.build_xor(active, then, "")?;
+            for (place, seen, value) in [(then_place, some, then), (else_place, others, otherwise)] {
+                builder.build_store(place, value)?;
+                let before = load(seen)?;
+                builder.build_store(seen, builder.build_or(before, value, "")?)?;
+            }
+            Ok(())
+        })?;
+        Ok((self.is_set(some)?, self.is_set(others)?))
+    }
+}

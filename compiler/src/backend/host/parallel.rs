@@ -1,0 +1,108 @@
+//! The promise to LLVM that the threads of a loop may run side by side: an access group on every access, and the loop
+//! that names the group. LLVM then vectorises without asking whether two arrays overlap.
+//!
+//! Threads of a block are not ordered between barriers, so a program in which two of them touch one place, and one of
+//! them writes, means nothing, unless it uses atomics or fences: loops with these make no promise.
+
+#![expect(unsafe_code, reason = "LLVM's C interface, for metadata that inkwell cannot express")]
+
+use std::{mem::ManuallyDrop, ptr};
+
+use inkwell::{
+    basic_block::BasicBlock,
+    context::{AsContextRef, Context},
+    llvm_sys::{
+        bit_reader::LLVMGetBitcodeModuleInContext2,
+        core::{
+            LLVMCreateMemoryBufferWithMemoryRange, LLVMGetNamedMetadataOperands, LLVMMDNodeInContext2,
+            LLVMMDStringInContext2, LLVMMetadataAsValue, LLVMSetMetadata, LLVMValueAsMetadata,
+        },
+        debuginfo::{LLVMMetadataReplaceAllUsesWith, LLVMTemporaryMDNode},
+        prelude::LLVMMetadataRef,
+    },
+    module::Module,
+    values::{AsValueRef, InstructionOpcode, InstructionValue},
+};
+
+use crate::backend::llvm::{Result, internal};
+
+/// A module with nothing in it but the named metadata `weft.access`, whose operand is a distinct node without
+/// operands: an access group. LLVM's C interface can make none.
+static GROUP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access_group.bc"));
+
+/// Makes the promise for loops of one context.
+#[derive(Debug)]
+pub(super) struct Parallel<'ctx> {
+    context: &'ctx Context,
+    group: LLVMMetadataRef,
+    access_kind: u32,
+    loop_kind: u32,
+}
+
+impl<'ctx> Parallel<'ctx> {
+    /// Makes the access group.
+    pub(super) fn new(context: &'ctx Context) -> Result<Self> {
+        let raw = context.as_ctx_ref();
+        // SAFETY: the bytes are static; the module that reads them is read to its end below.
+        let buffer =
+            unsafe { LLVMCreateMemoryBufferWithMemoryRange(GROUP.as_ptr().cast(), GROUP.len(), c"access".as_ptr(), 0) };
+        let mut module = ptr::null_mut();
+        // SAFETY: context and buffer are alive; the call takes the buffer over.
+        let failed = unsafe { LLVMGetBitcodeModuleInContext2(raw, buffer, &raw mut module) };
+        if failed != 0 || module.is_null() {
+            return internal("LLVM cannot read the access group");
+        }
+        // SAFETY: the call succeeded, so `module` is a module of `context`, which frees it.
+        let module = ManuallyDrop::new(unsafe { Module::new(module) });
+        if module.get_global_metadata_size("weft.access") != 1 {
+            return internal("the access group is missing");
+        }
+        let mut operand = ptr::null_mut();
+        // SAFETY: the named metadata has one operand, so one value is written.
+        unsafe { LLVMGetNamedMetadataOperands(module.as_mut_ptr(), c"weft.access".as_ptr(), &raw mut operand) };
+        // SAFETY: the operand is a metadata node wrapped as a value.
+        let group = unsafe { LLVMValueAsMetadata(operand) };
+        let access_kind = context.get_kind_id("llvm.access.group");
+        let loop_kind = context.get_kind_id("llvm.loop");
+        Ok(Self { context, group, access_kind, loop_kind })
+    }
+
+    /// Marks the accesses of all blocks from `first` on, to the end of the function, and the loop's back branch.
+    pub(super) fn promise(&self, first: BasicBlock<'ctx>, back: InstructionValue<'ctx>) {
+        let context = self.context.as_ctx_ref();
+        // SAFETY: the group is a node of the context.
+        let group = unsafe { LLVMMetadataAsValue(context, self.group) };
+        let mut block = Some(first);
+        while let Some(present) = block {
+            let mut instruction = present.get_first_instruction();
+            while let Some(access) = instruction {
+                use InstructionOpcode::{Call, Load, Store};
+                if matches!(access.get_opcode(), Load | Store | Call) {
+                    // SAFETY: the instruction is alive, and the kind is one of the context's.
+                    unsafe { LLVMSetMetadata(access.as_value_ref(), self.access_kind, group) };
+                }
+                instruction = access.get_next_instruction();
+            }
+            block = present.get_next_basic_block();
+        }
+        let key = "llvm.loop.parallel_accesses";
+        // SAFETY: the text is given with its length; LLVM copies it.
+        let key = unsafe { LLVMMDStringInContext2(context, key.as_ptr().cast(), key.len()) };
+        let accesses = self.node(&mut [key, self.group]);
+        // SAFETY: no operands are read from the null pointer, because their number is zero.
+        let place = unsafe { LLVMTemporaryMDNode(context, ptr::null_mut(), 0) };
+        let id = self.node(&mut [place, accesses]);
+        // A loop's identity is a node whose first operand is itself.
+        // SAFETY: `place` is temporary, and is gone after this.
+        unsafe { LLVMMetadataReplaceAllUsesWith(place, id) };
+        // SAFETY: the node is one of the context.
+        let id = unsafe { LLVMMetadataAsValue(context, id) };
+        // SAFETY: the instruction is alive, and the kind is one of the context's.
+        unsafe { LLVMSetMetadata(back.as_value_ref(), self.loop_kind, id) };
+    }
+
+    fn node(&self, operands: &mut [LLVMMetadataRef]) -> LLVMMetadataRef {
+        // SAFETY: the operands are nodes of the context, given with their number.
+        unsafe { LLVMMDNodeInContext2(self.context.as_ctx_ref(), operands.as_mut_ptr(), operands.len()) }
+    }
+}

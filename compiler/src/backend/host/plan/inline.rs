@@ -1,0 +1,293 @@
+//! Puts the device functions that reach a barrier into their callers, so that only the kernel has to be cut.
+//!
+//! The callee's locals, arrays and expressions are copied behind the caller's. `Return` becomes assignments to the
+//! call's results, and the code after it moves into the branch that does not return; only where a loop or a branch
+//! returns on some of its ways does a flag say whether the rest still runs.
+
+use super::{facts::Facts, walk::escapes};
+use crate::{
+    ir::Const,
+    ir::{
+        Block, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalId, Module, Stmt, StmtKind, Type, UnaryOp,
+    },
+    source::Span,
+};
+
+/// Inlines every call of a function with a barrier, everywhere in the module.
+pub(crate) fn barrier_functions(module: &mut Module, facts: &[Facts]) {
+    let reaches = |func: FuncId| facts.get(func.index()).is_some_and(|facts| facts.barrier);
+    let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
+    for id in ids {
+        if reaches(id) {
+            // Callees stand before their callers, so those of this function hold no such call any more.
+            let mut function = module.functions[id].clone();
+            let body = std::mem::take(&mut function.body);
+            function.body = inline_calls(&mut function, module, &reaches, body);
+            module.functions[id] = function;
+        }
+    }
+}
+
+fn inline_calls(function: &mut Function, module: &Module, reaches: &dyn Fn(FuncId) -> bool, block: Block) -> Block {
+    let mut out = Block::new();
+    for stmt in block {
+        let span = stmt.span;
+        match stmt.kind {
+            StmtKind::Call { results, func, args } if reaches(func) => {
+                out.extend(expand(function, &module.functions[func], results, &args, span));
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                let then = inline_calls(function, module, reaches, then);
+                let otherwise = inline_calls(function, module, reaches, otherwise);
+                out.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
+            }
+            StmtKind::Loop { body, step } => {
+                let body = inline_calls(function, module, reaches, body);
+                let step = inline_calls(function, module, reaches, step);
+                out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
+            }
+            kind => out.push(Stmt { kind, span }),
+        }
+    }
+    out
+}
+
+/// The callee's statements in place of its call.
+fn expand(function: &mut Function, callee: &Function, results: Vec<LocalId>, args: &[ExprId], span: Span) -> Block {
+    let copy = Copy { locals: function.locals.len(), arrays: function.local_arrays.len(), exprs: function.exprs.len() };
+    for (_, local) in callee.locals.iter() {
+        let name = format!("{}.{}", callee.name, local.name);
+        function.locals.push(Local { name, ..local.clone() });
+    }
+    for (_, array) in callee.local_arrays.iter() {
+        function.local_arrays.push(array.clone());
+    }
+    for (_, expr) in callee.exprs.iter() {
+        function.exprs.push(copy.expr(expr));
+    }
+    let mut out = Block::new();
+    for (&param, &arg) in callee.params.iter().zip(args) {
+        out.push(Stmt { kind: StmtKind::Assign(copy.local(param), arg), span });
+    }
+    let body = copy.block(&callee.body);
+    if escapes(&body).returns {
+        let flag = function.locals.push(Local { name: "returned".to_owned(), ty: Type::BOOL, nonneg: false });
+        let mut returns = Returns { function, results, flag };
+        let clear = returns.set_flag(false, span);
+        out.push(clear);
+        out.extend(returns.lower(body).0);
+    } else {
+        out.extend(body);
+    }
+    out
+}
+
+/// Maps handles of a callee to those of its copy.
+struct Copy {
+    locals: usize,
+    arrays: usize,
+    exprs: usize,
+}
+
+impl Copy {
+    fn shift<T>(handle: Handle<T>, by: usize) -> Handle<T> {
+        Handle::new((handle.index() + by) as u32)
+    }
+
+    fn local(&self, id: LocalId) -> LocalId {
+        Self::shift(id, self.locals)
+    }
+
+    fn id(&self, id: ExprId) -> ExprId {
+        Self::shift(id, self.exprs)
+    }
+
+    fn ids(&self, ids: &[ExprId]) -> Vec<ExprId> {
+        ids.iter().map(|&id| self.id(id)).collect()
+    }
+
+    fn expr(&self, expr: &Expr) -> Expr {
+        use ExprKind as Kind;
+        let id = |id: &ExprId| self.id(*id);
+        let kind = match &expr.kind {
+            Kind::Const(_) | Kind::Special(_) | Kind::SharedBase(_) | Kind::DynamicShared => expr.kind.clone(),
+            Kind::Local(local) => Kind::Local(self.local(*local)),
+            Kind::LocalBase(array) => Kind::LocalBase(Self::shift(*array, self.arrays)),
+            Kind::Unary(op, a) => Kind::Unary(*op, id(a)),
+            Kind::Binary(op, a, b) => Kind::Binary(*op, id(a), id(b)),
+            Kind::Compare(op, a, b) => Kind::Compare(*op, id(a), id(b)),
+            Kind::Select(c, a, b) => Kind::Select(id(c), id(a), id(b)),
+            Kind::Convert(a) => Kind::Convert(id(a)),
+            Kind::Math(function, args) => Kind::Math(*function, self.ids(args)),
+            Kind::Load(a) => Kind::Load(id(a)),
+            Kind::Offset { base, index, scale } => Kind::Offset { base: id(base), index: id(index), scale: *scale },
+            Kind::ByteOffset { base, bytes } => Kind::ByteOffset { base: id(base), bytes: id(bytes) },
+            Kind::Wrap { index, extent } => Kind::Wrap { index: id(index), extent: id(extent) },
+        };
+        Expr { kind, ty: expr.ty, span: expr.span }
+    }
+
+    fn block(&self, block: &Block) -> Block {
+        block.iter().map(|stmt| Stmt { kind: self.stmt(&stmt.kind), span: stmt.span }).collect()
+    }
+
+    fn stmt(&self, kind: &StmtKind) -> StmtKind {
+        let id = |id: &ExprId| self.id(*id);
+        match kind {
+            StmtKind::Assign(local, value) => StmtKind::Assign(self.local(*local), id(value)),
+            StmtKind::Store { pointer, value } => StmtKind::Store { pointer: id(pointer), value: id(value) },
+            StmtKind::Atomic { result, op, pointer, value, compare } => StmtKind::Atomic {
+                result: result.map(|local| self.local(local)),
+                op: *op,
+                pointer: id(pointer),
+                value: id(value),
+                compare: compare.as_ref().map(id),
+            },
+            StmtKind::Call { results, func, args } => StmtKind::Call {
+                results: results.iter().map(|&local| self.local(local)).collect(),
+                func: *func,
+                args: self.ids(args),
+            },
+            StmtKind::WarpBarrier(mask) => StmtKind::WarpBarrier(id(mask)),
+            StmtKind::If { cond, then, otherwise } => {
+                StmtKind::If { cond: id(cond), then: self.block(then), otherwise: self.block(otherwise) }
+            }
+            StmtKind::Loop { body, step } => StmtKind::Loop { body: self.block(body), step: self.block(step) },
+            StmtKind::Return(values) => StmtKind::Return(self.ids(values)),
+            StmtKind::Barrier | StmtKind::Fence(_) | StmtKind::Break | StmtKind::Continue => kind.clone(),
+        }
+    }
+}
+
+/// Whether a list of statements returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Never,
+    Sometimes,
+    Always,
+}
+
+/// Turns the returns of a copied body into assignments.
+struct Returns<'a> {
+    function: &'a mut Function,
+    results: Vec<LocalId>,
+    /// `true` once the callee has returned.
+    flag: LocalId,
+}
+
+impl Returns<'_> {
+    fn set_flag(&mut self, value: bool, span: Span) -> Stmt {
+        let value = self.function.exprs.push(Expr { kind: ExprKind::Const(Const::Bool(value)), ty: Type::BOOL, span });
+        Stmt { kind: StmtKind::Assign(self.flag, value), span }
+    }
+
+    fn read_flag(&mut self, span: Span) -> ExprId {
+        self.function.exprs.push(Expr { kind: ExprKind::Local(self.flag), ty: Type::BOOL, span })
+    }
+
+    fn unless_returned(&mut self, then: Block, span: Span) -> Stmt {
+        let flag = self.read_flag(span);
+        let cond = self.function.exprs.push(Expr { kind: ExprKind::Unary(UnaryOp::Not, flag), ty: Type::BOOL, span });
+        Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span }
+    }
+
+    fn assign_results(&mut self, values: &[ExprId], span: Span, out: &mut Block) {
+        for (&result, &value) in self.results.iter().zip(values) {
+            out.push(Stmt { kind: StmtKind::Assign(result, value), span });
+        }
+        let set = self.set_flag(true, span);
+        out.push(set);
+    }
+
+    /// Statements outside of the callee's loops.
+    fn lower(&mut self, block: Block) -> (Block, Exit) {
+        let mut out = Block::new();
+        let mut stmts = block.into_iter();
+        while let Some(Stmt { kind, span }) = stmts.next() {
+            match kind {
+                StmtKind::Return(values) => {
+                    self.assign_results(&values, span, &mut out);
+                    return (out, Exit::Always);
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let (mut then, then_exit) = self.lower(then);
+                    let (mut otherwise, else_exit) = self.lower(otherwise);
+                    let branch = |then, otherwise| Stmt { kind: StmtKind::If { cond, then, otherwise }, span };
+                    match (then_exit, else_exit) {
+                        (Exit::Never, Exit::Never) => {
+                            out.push(branch(then, otherwise));
+                            continue;
+                        }
+                        (Exit::Always, Exit::Always) => {
+                            out.push(branch(then, otherwise));
+                            return (out, Exit::Always);
+                        }
+                        _ => {}
+                    }
+                    let (rest, rest_exit) = self.lower(stmts.collect());
+                    let exit = if rest_exit == Exit::Always { Exit::Always } else { Exit::Sometimes };
+                    match (then_exit, else_exit) {
+                        (Exit::Always, Exit::Never) => otherwise.extend(rest),
+                        (Exit::Never, Exit::Always) => then.extend(rest),
+                        _ => {
+                            out.push(branch(then, otherwise));
+                            if !rest.is_empty() {
+                                let guarded = self.unless_returned(rest, span);
+                                out.push(guarded);
+                            }
+                            return (out, exit);
+                        }
+                    }
+                    out.push(branch(then, otherwise));
+                    return (out, exit);
+                }
+                StmtKind::Loop { body, step } => {
+                    let returns = escapes(&body).returns;
+                    let body = self.lower_in_loop(body);
+                    out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
+                    if returns {
+                        let (rest, rest_exit) = self.lower(stmts.collect());
+                        if !rest.is_empty() {
+                            let guarded = self.unless_returned(rest, span);
+                            out.push(guarded);
+                        }
+                        return (out, if rest_exit == Exit::Always { Exit::Always } else { Exit::Sometimes });
+                    }
+                }
+                kind => out.push(Stmt { kind, span }),
+            }
+        }
+        (out, Exit::Never)
+    }
+
+    /// Statements in one of the callee's loops: a return leaves the loop.
+    fn lower_in_loop(&mut self, block: Block) -> Block {
+        let mut out = Block::new();
+        for Stmt { kind, span } in block {
+            match kind {
+                StmtKind::Return(values) => {
+                    self.assign_results(&values, span, &mut out);
+                    out.push(Stmt { kind: StmtKind::Break, span });
+                    return out;
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let then = self.lower_in_loop(then);
+                    let otherwise = self.lower_in_loop(otherwise);
+                    out.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
+                }
+                StmtKind::Loop { body, step } => {
+                    let returns = escapes(&body).returns;
+                    let body = self.lower_in_loop(body);
+                    out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
+                    if returns {
+                        let cond = self.read_flag(span);
+                        let then = vec![Stmt { kind: StmtKind::Break, span }];
+                        out.push(Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span });
+                    }
+                }
+                kind => out.push(Stmt { kind, span }),
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,113 @@
+//! The plan of a kernel on the host: how its body is cut at the barriers, and where each value lives.
+//!
+//! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
+
+mod crossing;
+mod facts;
+mod guards;
+mod inline;
+mod segments;
+mod uniform;
+mod walk;
+
+pub(crate) use crossing::Crossing;
+pub(crate) use facts::Facts;
+pub(crate) use guards::Guard;
+pub(crate) use segments::{Cut, MaskId, Node, Segment};
+pub(crate) use uniform::Fixed;
+
+use crate::ir::{Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind};
+use uniform::Uniformity;
+
+/// How a kernel runs.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The module with every function that reaches a barrier inlined.
+    pub module: Module,
+    /// What each function does.
+    pub facts: Vec<Facts>,
+    /// The kernel's.
+    pub kernel: FuncId,
+    /// The body, cut.
+    pub cut: Cut,
+    /// What lives in scratch memory.
+    pub crossing: Crossing,
+    /// By the local's index: it belongs to a thread, not to the block.
+    pub own: Vec<bool>,
+    /// Locals that can be computed again.
+    pub fixed: Fixed,
+}
+
+impl Plan {
+    /// Plans the kernel of a module; `None` if it has none.
+    pub(crate) fn of(module: &Module) -> Option<Self> {
+        let kernel = module.kernel?;
+        let facts = facts::of_module(module);
+        let has_barrier = facts::fact(&facts, kernel)?.barrier;
+        let mut module = module.clone();
+        if has_barrier {
+            inline::barrier_functions(&mut module, &facts);
+        }
+        let mut function = module.functions[kernel].clone();
+        copy_assigned_params(&mut function);
+        let body = std::mem::take(&mut function.body);
+        let fixed = Fixed::of(&function, &body);
+        let (uniformity, mut cut) = if has_barrier {
+            let uniformity = shared_by_block(&function, &body);
+            let cut = segments::cut(&mut function, &body, &uniformity);
+            (uniformity, cut)
+        } else {
+            (all_own(&function), segments::whole(body))
+        };
+        let crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &facts);
+        let mut peeler = guards::Peeler {
+            function: &mut function,
+            uniformity: &uniformity,
+            fixed: &fixed,
+            crossing: &crossing.locals,
+        };
+        segments::for_each_segment(&mut cut.nodes, &mut |segment| peeler.peel(segment));
+        let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
+        module.functions[kernel] = function;
+        Some(Self { module, facts, kernel, cut, crossing, own, fixed })
+    }
+}
+
+/// The uniformity in which only code that runs once a block assigns what the block shares.
+fn shared_by_block(function: &Function, body: &[Stmt]) -> Uniformity {
+    let mut pinned = Vec::new();
+    loop {
+        let uniformity = Uniformity::of(function, body, &pinned);
+        let more = segments::assigned_by_threads(function, body, &uniformity);
+        if more.is_empty() {
+            return uniformity;
+        }
+        pinned.extend(more);
+    }
+}
+
+/// Every local but the parameters is a thread's own.
+fn all_own(function: &Function) -> Uniformity {
+    let own: Vec<_> = function.locals.iter().map(|(id, _)| id).filter(|id| !function.params.contains(id)).collect();
+    Uniformity::of(function, &[], &own)
+}
+
+/// Gives each parameter that the body assigns a copy, so that the parameters themselves never change.
+fn copy_assigned_params(function: &mut Function) {
+    let mut changed = Vec::new();
+    walk::for_each(&function.body, &mut |stmt| changed.extend(walk::assigned(&stmt.kind)));
+    let span = function.span;
+    let mut copies = Vec::new();
+    for index in 0..function.params.len() {
+        let param = function.params[index];
+        if changed.contains(&param) {
+            let local = function.locals[param].clone();
+            let ty = local.ty;
+            let passed = function.locals.push(local);
+            function.params[index] = passed;
+            let value = function.exprs.push(Expr { kind: ExprKind::Local(passed), ty, span });
+            copies.push(Stmt { kind: StmtKind::Assign(param, value), span });
+        }
+    }
+    function.body.splice(0..0, copies);
+}

@@ -1,0 +1,262 @@
+//! Which locals have one value for all threads of a block, and which jumps all of them take together.
+//!
+//! A value is uniform if it is the same for every thread that is still running where it is read. Loads are taken to
+//! vary. A local that is assigned where not all threads are, or in a loop that threads leave in different turns,
+//! varies. Everything starts out uniform; the walk is repeated until it finds nothing more that varies.
+
+use std::{collections::HashSet, ptr};
+
+use super::walk::{assigned, for_each};
+use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr};
+
+/// The result, for one body: statements are known by their address.
+#[derive(Clone, Debug)]
+pub(crate) struct Uniformity {
+    /// By the local's index: it may differ between threads.
+    pub varying: Vec<bool>,
+    /// Loops that some threads leave by `Break` while others stay.
+    split_loops: HashSet<*const Stmt>,
+    /// Loops of which some threads skip the rest of a turn while others do not.
+    split_turns: HashSet<*const Stmt>,
+    /// `Break`, `Continue` and `Return` that not all threads take which could.
+    split_jumps: HashSet<*const Stmt>,
+}
+
+impl Uniformity {
+    /// Analyses a body. Locals in `pinned` are taken to vary.
+    pub(crate) fn of(function: &Function, body: &[Stmt], pinned: &[LocalId]) -> Self {
+        let mut this = Self {
+            varying: vec![false; function.locals.len()],
+            split_loops: HashSet::new(),
+            split_turns: HashSet::new(),
+            split_jumps: HashSet::new(),
+        };
+        for local in pinned {
+            this.varying[local.index()] = true;
+        }
+        loop {
+            let before = this.size();
+            let mut walk = Walk { function, result: &mut this, loops: Vec::new() };
+            walk.block(body, Context::default());
+            if this.size() == before {
+                return this;
+            }
+        }
+    }
+
+    fn size(&self) -> (usize, usize, usize, usize) {
+        let varying = self.varying.iter().filter(|&&varying| varying).count();
+        (varying, self.split_loops.len(), self.split_turns.len(), self.split_jumps.len())
+    }
+
+    /// `true` if an expression may differ between threads.
+    pub(crate) fn varies(&self, function: &Function, root: ExprId) -> bool {
+        let mut varies = false;
+        for_each_expr(function, root, &mut |id| {
+            varies |= match &function.exprs[id].kind {
+                ExprKind::Local(local) => self.local_varies(*local),
+                ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId)
+                | ExprKind::Load(_)
+                | ExprKind::LocalBase(_) => true,
+                _ => false,
+            };
+        });
+        varies
+    }
+
+    /// `true` if a local may differ between threads; one made after the analysis does.
+    pub(crate) fn local_varies(&self, local: LocalId) -> bool {
+        self.varying.get(local.index()).copied().unwrap_or(true)
+    }
+
+    /// `true` if some threads may leave the loop by `Break` while others stay.
+    pub(crate) fn splits_loop(&self, stmt: &Stmt) -> bool {
+        self.split_loops.contains(&ptr::from_ref(stmt))
+    }
+
+    /// `true` if some threads may skip the rest of a turn while others do not.
+    pub(crate) fn splits_turn(&self, stmt: &Stmt) -> bool {
+        self.split_turns.contains(&ptr::from_ref(stmt))
+    }
+
+    /// `true` if a jump may be taken by some threads and not by others.
+    pub(crate) fn splits_jump(&self, stmt: &Stmt) -> bool {
+        self.split_jumps.contains(&ptr::from_ref(stmt))
+    }
+}
+
+/// Where the walk stands.
+#[derive(Clone, Copy, Default)]
+struct Context {
+    /// Not all running threads of the block need be here.
+    split: bool,
+    /// Not all running threads that are in the innermost loop need be here.
+    split_in_loop: bool,
+}
+
+struct Walk<'a> {
+    function: &'a Function,
+    result: &'a mut Uniformity,
+    loops: Vec<*const Stmt>,
+}
+
+impl Walk<'_> {
+    /// Walks a list; `true` if some threads may have skipped the rest of the innermost loop's turn.
+    fn block(&mut self, block: &[Stmt], mut context: Context) -> bool {
+        let mut skips = false;
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::Assign(local, value) => {
+                    if context.split || self.result.varies(self.function, *value) {
+                        self.result.varying[local.index()] = true;
+                    }
+                }
+                StmtKind::Atomic { .. } | StmtKind::Call { .. } => {
+                    for local in assigned(&stmt.kind) {
+                        self.result.varying[local.index()] = true;
+                    }
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let varies = self.result.varies(self.function, *cond);
+                    let inner =
+                        Context { split: context.split || varies, split_in_loop: context.split_in_loop || varies };
+                    let skipped = self.block(then, inner) | self.block(otherwise, inner);
+                    if skipped {
+                        skips = true;
+                        context = Context { split: true, split_in_loop: true };
+                    }
+                }
+                StmtKind::Loop { body, step } => self.turns(stmt, body, step, context),
+                StmtKind::Break => {
+                    if context.split_in_loop {
+                        self.result.split_jumps.insert(ptr::from_ref(stmt));
+                        self.result.split_loops.extend(self.loops.last());
+                    }
+                }
+                StmtKind::Continue => {
+                    if context.split_in_loop {
+                        self.result.split_jumps.insert(ptr::from_ref(stmt));
+                        self.result.split_turns.extend(self.loops.last());
+                        skips = true;
+                    }
+                }
+                StmtKind::Return(_) => {
+                    if context.split {
+                        self.result.split_jumps.insert(ptr::from_ref(stmt));
+                    }
+                }
+                StmtKind::Store { .. } | StmtKind::Barrier | StmtKind::WarpBarrier(_) | StmtKind::Fence(_) => {}
+            }
+        }
+        skips
+    }
+
+    fn turns(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], context: Context) {
+        let key = ptr::from_ref(stmt);
+        let left_apart = self.result.split_loops.contains(&key);
+        let inner = Context { split: context.split || left_apart, split_in_loop: false };
+        self.loops.push(key);
+        self.block(body, inner);
+        self.block(step, inner);
+        self.loops.pop();
+        if self.result.split_loops.contains(&key) {
+            // Threads that left in different turns see values of different turns.
+            for part in [body, step] {
+                for_each(part, &mut |inner| {
+                    for local in assigned(&inner.kind) {
+                        self.result.varying[local.index()] = true;
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// Locals that keep one value for a thread's whole life, because they are assigned once, from nothing but constants,
+/// special registers, parameters and other such locals: they can be computed again instead of being kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    /// By the local's index: its only value, for those that are fixed.
+    values: Vec<Option<ExprId>>,
+}
+
+impl Fixed {
+    /// Analyses a body. Parameters are assigned by the entry alone.
+    pub(crate) fn of(function: &Function, body: &[Stmt]) -> Self {
+        let mut counts = vec![0_u32; function.locals.len()];
+        let mut sole: Vec<Option<ExprId>> = vec![None; function.locals.len()];
+        for_each(body, &mut |stmt| {
+            for local in assigned(&stmt.kind) {
+                counts[local.index()] += 1;
+                sole[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
+            }
+        });
+        let mut search = Search { function, counts, sole, states: vec![State::New; function.locals.len()] };
+        let values = function
+            .locals
+            .iter()
+            .map(|(local, _)| {
+                let is_param = function.params.contains(&local);
+                if search.fixed(local) && !is_param { search.sole[local.index()] } else { None }
+            })
+            .collect();
+        Self { values }
+    }
+
+    /// The value of a fixed local that is no parameter.
+    pub(crate) fn value(&self, local: LocalId) -> Option<ExprId> {
+        self.values.get(local.index()).copied().flatten()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Open,
+    Fixed,
+    Free,
+}
+
+struct Search<'a> {
+    function: &'a Function,
+    counts: Vec<u32>,
+    sole: Vec<Option<ExprId>>,
+    states: Vec<State>,
+}
+
+impl Search<'_> {
+    fn fixed(&mut self, local: LocalId) -> bool {
+        let index = local.index();
+        match self.states[index] {
+            State::Fixed => return true,
+            // A local that depends on itself is no function of constants.
+            State::Free | State::Open => return false,
+            State::New => {}
+        }
+        self.states[index] = State::Open;
+        let fixed = match (self.counts[index], self.sole[index]) {
+            (0, _) => self.function.params.contains(&local),
+            (1, Some(value)) => self.cheap(value),
+            _ => false,
+        };
+        self.states[index] = if fixed { State::Fixed } else { State::Free };
+        fixed
+    }
+
+    /// A function of fixed values that costs little enough to be computed again.
+    fn cheap(&mut self, root: ExprId) -> bool {
+        use crate::ir::BinaryOp as Op;
+        let function = self.function;
+        let mut cheap = true;
+        let mut reads = Vec::new();
+        for_each_expr(function, root, &mut |id| match &function.exprs[id].kind {
+            ExprKind::Load(_) | ExprKind::Math(..) | ExprKind::Binary(Op::Pow | Op::Div, ..) => cheap = false,
+            ExprKind::Binary(Op::FloorDiv | Op::FloorMod | Op::DivNonneg | Op::ModNonneg, _, by) => {
+                cheap &= matches!(function.exprs[*by].kind, ExprKind::Const(_));
+            }
+            ExprKind::Local(local) => reads.push(*local),
+            _ => {}
+        });
+        cheap && reads.into_iter().all(|local| self.fixed(local))
+    }
+}

@@ -1,0 +1,128 @@
+//! From the text of a kernel to results in arrays.
+
+#![expect(unsafe_code, reason = "runs compiled code on raw memory")]
+
+use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+
+use weft_artifact::{ArgType, Scalar, SlotField};
+
+use crate::{
+    backend::host::jit,
+    pipeline::{self, Output},
+    request::{Captured, FunctionDef, Keep, Options, Request, Target},
+    signature::parse_signature,
+    source::SourceFile,
+    syntax::{ast::ModuleItem, free_chains, parse_module},
+};
+
+/// An argument of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arg {
+    /// An integer.
+    Int(i64),
+    /// A `float32`.
+    F32(f32),
+    /// A C array: its data and extents.
+    Array(*mut c_void, [i64; 3], usize),
+}
+
+/// A one-dimensional array.
+pub(super) fn array<T>(data: &mut [T]) -> Arg {
+    Arg::Array(data.as_mut_ptr().cast(), [data.len() as i64, 0, 0], size_of::<T>())
+}
+
+/// A two-dimensional array.
+pub(super) fn matrix<T>(data: &mut [T], rows: usize, columns: usize) -> Arg {
+    assert_eq!(data.len(), rows * columns);
+    Arg::Array(data.as_mut_ptr().cast(), [rows as i64, columns as i64, 0], size_of::<T>())
+}
+
+/// A kernel that can be launched.
+pub(super) struct Kernel {
+    pub(super) output: Output,
+    module: jit::HostModule,
+}
+
+type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+
+/// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
+pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
+    let source = Arc::new(SourceFile::new("kernel.py", source));
+    let mut globals = BTreeMap::new();
+    for (name, path) in [("cuda", "weft.cuda"), ("math", "math"), ("range", "builtins.range")] {
+        globals.insert(name.to_owned(), Captured::Known(path.to_owned()));
+    }
+    for scalar in Scalar::ALL {
+        globals.insert(scalar.name().to_owned(), Captured::DType(scalar));
+    }
+    let mut last = None;
+    for item in parse_module(&source, 0) {
+        let ModuleItem::Function(ast) = item else { continue };
+        let chains = free_chains(&ast);
+        let roots = chains.iter().map(|chain| chain.split('.').next().unwrap_or(chain));
+        let used = roots.filter_map(|root| Some((root.to_owned(), globals.get(root)?.clone())));
+        let def = Arc::new(FunctionDef {
+            source: Arc::clone(&source),
+            globals: used.collect(),
+            defaults: BTreeMap::new(),
+            signatures: Vec::new(),
+            inline: false,
+            ast: ast.clone(),
+        });
+        globals.insert(def.ast.name.clone(), Captured::Function(Arc::clone(&def)));
+        last = Some(def);
+    }
+    let args: Vec<ArgType> = parse_signature(signature).expect("a signature").args;
+    let request = Request {
+        function: last.expect("a function"),
+        args,
+        target: Target::Host,
+        options: Options::default(),
+        keep: Keep { ir: true, llvm: true, asm: true },
+    };
+    let output = pipeline::compile(&request).unwrap_or_else(|failure| {
+        let texts: Vec<_> = failure.diagnostics.iter().map(|d| format!("{}: {:?}", d.message, d.notes)).collect();
+        panic!("{}", texts.join("\n"))
+    });
+    let module = jit::load(&output.artifact.code).expect("the object loads");
+    Kernel { output, module }
+}
+
+impl Kernel {
+    /// Runs all blocks, in two calls, with scratch memory that holds rubbish.
+    pub(super) fn launch(&self, grid: [u32; 3], block: [u32; 3], dynamic: u32, args: &[Arg]) {
+        let record = &self.output.artifact.kernels[0];
+        let slots: Vec<u64> = record
+            .slots
+            .iter()
+            .map(|slot| match (args[slot.param as usize], slot.field) {
+                (Arg::Int(value), SlotField::Value) => value as u64,
+                (Arg::F32(value), SlotField::Value) => u64::from(value.to_bits()),
+                (Arg::Array(data, ..), SlotField::Data) => data as u64,
+                (Arg::Array(_, shape, _), SlotField::Shape(axis)) => shape[usize::from(axis)] as u64,
+                (Arg::Array(_, shape, size), SlotField::Stride(axis)) => {
+                    let inner: i64 = shape[usize::from(axis) + 1..].iter().filter(|&&extent| extent > 0).product();
+                    (inner * size as i64) as u64
+                }
+                (arg, field) => panic!("{arg:?} has no {field:?}"),
+            })
+            .collect();
+        let config = [grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic, 0];
+        let bytes = record.host.expect("a host kernel").dynamic_offset as usize + dynamic as usize;
+        let mut scratch = vec![0xab_u8; bytes + 64];
+        let aligned = scratch.as_mut_ptr().align_offset(64);
+        let address = self.module.find(&record.symbol).expect("the entry");
+        // SAFETY: the symbol is the kernel's entry, which has this signature.
+        let entry: Entry = unsafe { std::mem::transmute(address) };
+        let blocks = grid.iter().map(|&extent| u64::from(extent)).product();
+        for (first, last) in [(0, blocks / 3), (blocks / 3, blocks)] {
+            // SAFETY: slots, configuration and scratch are as the artifact says; the arrays outlive the call.
+            unsafe { entry(slots.as_ptr(), config.as_ptr(), first, last, scratch[aligned..].as_mut_ptr()) };
+        }
+    }
+
+    /// The LLVM IR after LLVM's passes.
+    pub(super) fn llvm(&self) -> &str {
+        self.output.llvm.as_deref().expect("it was asked for")
+    }
+}

@@ -1,0 +1,5 @@
+//! Kernels compiled for this machine, loaded and run, against plain Rust.
+
+mod barriers;
+mod harness;
+mod vector;

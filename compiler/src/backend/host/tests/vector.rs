@@ -1,0 +1,197 @@
+//! Kernels without barriers: thread loops that vectorise, and guards in their bounds.
+
+use super::harness::{Arg, array, kernel, matrix};
+
+const SAXPY: &str = "
+def saxpy(a, x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a * x[i] + y[i]
+";
+
+#[test]
+fn saxpy() {
+    let kernel = kernel(SAXPY, "void(float32, float32[::1], float32[::1], float32[::1])");
+    for n in [0_usize, 1, 63, 64, 65, 1000, 4096] {
+        let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let mut y: Vec<f32> = (0..n).map(|i| 3.0 * i as f32).collect();
+        let mut out = vec![-1.0_f32; n + 8];
+        for block in [1_u32, 3, 64, 256, 1024] {
+            let grid = (n as u32).div_ceil(block).max(1) + 1;
+            out.fill(-1.0);
+            let args = [Arg::F32(2.0), array(&mut x), array(&mut y), array(&mut out[..n])];
+            kernel.launch([grid, 1, 1], [block, 1, 1], 0, &args);
+            for i in 0..n {
+                assert_eq!(out[i].to_bits(), (2.0 * x[i] + y[i]).to_bits(), "{i} of {n}, block {block}");
+            }
+            assert!(
+                out[n..].iter().all(|value| value.to_bits() == (-1.0_f32).to_bits()),
+                "no thread writes beyond the guard"
+            );
+        }
+    }
+}
+
+#[test]
+fn saxpy_vectorises_without_checks() {
+    let kernel = kernel(SAXPY, "void(float32, float32[::1], float32[::1], float32[::1])");
+    let llvm = kernel.llvm();
+    assert!(llvm.contains("x float>"), "{llvm}");
+    assert!(!llvm.contains("memcheck"), "the arrays are not compared:\n{llvm}");
+    assert!(!llvm.contains("masked.store"), "the guard is in the loop's bounds:\n{llvm}");
+}
+
+#[test]
+fn guards_of_every_form() {
+    let forms = [
+        ("if i < n: out[i] = 1", 0..50_i64),
+        ("if n > i: out[i] = 1", 0..50),
+        ("if i <= n: out[i] = 1", 0..51),
+        ("if i >= 7 and i < n: out[i] = 1", 7..50),
+        ("if 7 < i < n - 1: out[i] = 1", 8..49),
+        ("if i == n: out[i] = 1", 50..51),
+        ("if i - 5 < n:\n        if not (i < 3):\n            out[i] = 1", 3..55),
+        ("if i >= n: return\n    out[i] = 1", 0..50),
+        ("if i >= n or i < 20: return\n    k = i + 0\n    out[k] = 1", 20..50),
+        ("if i < n and out[i] == 0: out[i] = 1", 0..50),
+        ("if cuda.threadIdx.x < 5 and i < n: out[i] = 1", 0..5),
+        ("j = i\n    if n < 0: return\n    if j < n: out[j] = 1", 0..50),
+    ];
+    for (form, expected) in forms {
+        let source =
+            format!("def k(out, n):\n    i = cuda.threadIdx.x + cuda.blockIdx.x * cuda.blockDim.x\n    {form}\n");
+        let kernel = kernel(&source, "void(int32[::1], int64)");
+        let mut out = vec![0_i32; 128];
+        kernel.launch([1, 1, 1], [128, 1, 1], 0, &[array(&mut out), Arg::Int(50)]);
+        let got: Vec<_> = (0..128).filter(|&i| out[i as usize] == 1).collect();
+        let want: Vec<_> = expected.collect();
+        assert_eq!(got, want, "{form}");
+    }
+}
+
+#[test]
+fn two_dimensions() {
+    let source = "
+def grey(rgb, out):
+    y, x = cuda.grid(2)
+    if y < out.shape[0] and x < out.shape[1]:
+        out[y, x] = rgb[y, x] * 2 + y
+";
+    let kernel = kernel(source, "void(int32[:,::1], int32[:,::1])");
+    let (rows, columns) = (37, 53);
+    let mut input: Vec<i32> = (0..(rows * columns) as i32).collect();
+    let mut out = vec![0_i32; rows * columns];
+    for block in [[16, 16, 1], [1, 64, 1], [64, 1, 1], [5, 7, 1]] {
+        out.fill(0);
+        let grid = [(rows as u32).div_ceil(block[0]), (columns as u32).div_ceil(block[1]), 1];
+        kernel.launch(grid, block, 0, &[matrix(&mut input, rows, columns), matrix(&mut out, rows, columns)]);
+        for row in 0..rows {
+            for column in 0..columns {
+                let at = row * columns + column;
+                assert_eq!(out[at], input[at] * 2 + row as i32, "({row}, {column}) in {block:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_register() {
+    let source = "
+def k(out):
+    t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+    b = (cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y) * cuda.gridDim.x + cuda.blockIdx.x
+    per_block = cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
+    out[b * per_block + t] = cuda.laneid + 100 * b + cuda.warpsize
+";
+    let kernel = kernel(source, "void(int64[::1])");
+    let (grid, block) = ([3, 2, 4], [5, 3, 7]);
+    let (blocks, threads) = (3 * 2 * 4, 5 * 3 * 7);
+    let mut out = vec![0_i64; blocks * threads];
+    kernel.launch(grid, block, 0, &[array(&mut out)]);
+    for (index, &value) in out.iter().enumerate() {
+        let (block, thread) = (index / threads, index % threads);
+        assert_eq!(value, (thread % 32 + 100 * block + 32) as i64, "thread {thread} of block {block}");
+    }
+}
+
+#[test]
+fn local_arrays_belong_to_a_thread() {
+    let source = "
+def k(out):
+    a = cuda.local.array(8, int32)
+    i = cuda.grid(1)
+    for j in range(8):
+        a[(i + j) % 8] = i * j
+    s = 0
+    for j in range(8):
+        s = s * 3 + a[j]
+    out[i] = s
+";
+    let kernel = kernel(source, "void(int64[::1])");
+    let mut out = vec![0_i64; 100];
+    kernel.launch([2, 1, 1], [50, 1, 1], 0, &[array(&mut out)]);
+    for (i, &value) in out.iter().enumerate() {
+        let mut a = [0_i64; 8];
+        for j in 0..8 {
+            a[(i + j) % 8] = (i * j) as i64;
+        }
+        assert_eq!(value, a.iter().fold(0, |s, &v| s * 3 + v), "{i}");
+    }
+}
+
+#[test]
+fn atomics() {
+    let source = "
+def k(counts, total):
+    i = cuda.grid(1)
+    cuda.atomic.add(counts, i % 10, 1)
+    cuda.atomic.add(total, 0, 0.5)
+";
+    let kernel = kernel(source, "void(int32[::1], float64[::1])");
+    let (mut counts, mut total) = (vec![0_i32; 10], vec![0.0_f64]);
+    kernel.launch([10, 1, 1], [37, 1, 1], 0, &[array(&mut counts), array(&mut total)]);
+    assert_eq!(counts, [37; 10]);
+    assert!((total[0] - 185.0).abs() < 1e-12);
+}
+
+#[test]
+fn device_functions_see_their_thread() {
+    let source = "
+def index():
+    return cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+
+def clamp(v, low, high):
+    if v < low:
+        return low
+    if v > high:
+        return high
+    return v
+
+def k(out):
+    out[index()] = clamp(index() * 2, 10, 40)
+";
+    let kernel = kernel(source, "void(int64[::1])");
+    let mut out = vec![0_i64; 30];
+    kernel.launch([3, 1, 1], [10, 1, 1], 0, &[array(&mut out)]);
+    for (i, &value) in out.iter().enumerate() {
+        assert_eq!(value, (2 * i as i64).clamp(10, 40));
+    }
+}
+
+#[test]
+fn math_comes_with_the_object() {
+    let source = "
+def k(x, out):
+    i = cuda.grid(1)
+    v = x[i]
+    out[i] = math.sin(v) + math.exp(v) * math.pow(v, 1.5) + math.fmod(v, 0.7) + v % 0.3 + v // 0.3
+";
+    let kernel = kernel(source, "void(float64[::1], float64[::1])");
+    let mut x: Vec<f64> = (0..64).map(|i| 0.1 + f64::from(i) / 16.0).collect();
+    let mut out = vec![0.0; 64];
+    kernel.launch([1, 1, 1], [64, 1, 1], 0, &[array(&mut x), array(&mut out)]);
+    for (&v, &value) in x.iter().zip(&out) {
+        let want = v.sin() + v.exp() * v.powf(1.5) + v % 0.7 + v.rem_euclid(0.3) + (v / 0.3).floor();
+        assert!((value - want).abs() < 1e-9 * want.abs().max(1.0), "{v}: {value} {want}");
+    }
+}

@@ -1,0 +1,274 @@
+//! Thread loops: a segment run for every thread of the block, `x` innermost so that LLVM vectorises over it.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use inkwell::{
+    IntPredicate,
+    basic_block::BasicBlock,
+    types::BasicTypeEnum,
+    values::{BasicValueEnum, InstructionValue, IntValue, PointerValue},
+};
+
+use super::{
+    entry::Entry,
+    hooks::{Frame, byte_offset, known_offset, narrow},
+    plan::{Guard, MaskId, Segment},
+};
+use crate::{
+    backend::llvm::{LoopTargets, Result, internal},
+    ir::{CompareOp, LocalId},
+};
+
+impl<'ctx> Entry<'_, 'ctx> {
+    /// `for i in from..to: body(i)`; gives the first block of the body and the branch back.
+    fn counted(
+        &mut self,
+        name: &str,
+        (from, to): (IntValue<'ctx>, IntValue<'ctx>),
+        body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<(BasicBlock<'ctx>, InstructionValue<'ctx>)> {
+        let long = self.emitter.cx.types.context.i64_type();
+        let (head, end) = (self.emitter.block(name), self.emitter.block(&format!("{name}_end")));
+        let before = self.emitter.current()?;
+        let builder = &self.emitter.builder;
+        let any = builder.build_int_compare(IntPredicate::SLT, from, to, "")?;
+        builder.build_conditional_branch(any, head, end)?;
+        builder.position_at_end(head);
+        let counter = builder.build_phi(long, name)?;
+        counter.add_incoming(&[(&from, before)]);
+        let value = counter.as_basic_value().into_int_value();
+        body(self, value)?;
+        let builder = &self.emitter.builder;
+        let last = self.emitter.current()?;
+        let one = long.const_int(1, false);
+        let next = builder.build_int_nuw_add(value, one, "")?;
+        counter.add_incoming(&[(&next, last)]);
+        let more = builder.build_int_compare(IntPredicate::SLT, next, to, "")?;
+        let back = builder.build_conditional_branch(more, head, end)?;
+        builder.position_at_end(end);
+        Ok((head, back))
+    }
+
+    /// Runs `body` for each thread's number.
+    pub(super) fn each_thread(&mut self, body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let zero = self.emitter.cx.types.context.i64_type().const_zero();
+        let threads = self.threads;
+        self.counted("thread", (zero, threads), body)?;
+        Ok(())
+    }
+
+    /// A segment for all threads that take part.
+    pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        let zero = self.emitter.cx.types.context.i64_type().const_zero();
+        let [extent_x, extent_y, extent_z] = self.extents;
+        self.counted("z", (zero, extent_z), |this, z| {
+            let above = this.emitter.builder.build_int_nuw_mul(z, extent_y, "")?;
+            let z = narrow(&this.emitter, z)?;
+            this.counted("y", (zero, extent_y), |this, y| {
+                let row = this.emitter.builder.build_int_nuw_add(above, y, "")?;
+                let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
+                let y = narrow(&this.emitter, y)?;
+                let int = this.emitter.cx.types.context.i32_type();
+                this.set_thread([int.const_zero(), y, z]);
+                let bounds = match &segment.guard {
+                    Some(guard) => this.bounds(guard)?,
+                    None => (zero, extent_x),
+                };
+                let (head, back) = this.counted("x", bounds, |this, x| {
+                    let thread = this.emitter.builder.build_int_nuw_add(first_thread, x, "")?;
+                    let x = narrow(&this.emitter, x)?;
+                    this.set_thread([x, y, z]);
+                    this.thread(segment, thread)
+                })?;
+                if segment.parallel {
+                    this.parallel.promise(head, back);
+                }
+                Ok(())
+            })?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {
+        self.hooks.frame.set(Frame { thread, ..self.hooks.frame.get() });
+    }
+
+    /// The part of the row that a guard lets through; `threadIdx.x` is 0 meanwhile.
+    fn bounds(&mut self, guard: &Guard) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        for &local in &guard.recompute {
+            let place = match self.row_places[local.index()] {
+                Some(place) => place,
+                None => self.new_place(local)?,
+            };
+            self.row_places[local.index()] = Some(place);
+            self.emitter.places[local.index()] = Some(place);
+        }
+        for &local in &guard.recompute {
+            self.compute(local)?;
+        }
+        let long = self.emitter.cx.types.context.i64_type();
+        let one = long.const_int(1, false);
+        let (mut low, mut high) = (long.const_zero(), self.extents[0]);
+        for range in &guard.ranges {
+            let (value, bound) = (self.wide(range.value)?, self.wide(range.bound)?);
+            // The thread that meets the bound exactly, if it were of this row.
+            let at = self.emitter.call_intrinsic("llvm.ssub.sat", &[bound.into(), value.into()])?;
+            let after = self.emitter.call_intrinsic("llvm.sadd.sat", &[at, one.into()])?;
+            let below = |this: &Self, limit: BasicValueEnum<'ctx>| this.choose("llvm.smin", high, limit);
+            let above = |this: &Self, limit: BasicValueEnum<'ctx>| this.choose("llvm.smax", low, limit);
+            match range.op {
+                CompareOp::Lt => high = below(self, at)?,
+                CompareOp::Le => high = below(self, after)?,
+                CompareOp::Gt => low = above(self, after)?,
+                CompareOp::Ge => low = above(self, at)?,
+                CompareOp::Eq => (low, high) = (above(self, at)?, below(self, after)?),
+                CompareOp::Ne => return internal("a bound that is no interval"),
+            }
+        }
+        for &(cond, negated) in &guard.rows {
+            let cond = self.emitter.emit_int(cond)?;
+            let (yes, no) = if negated { (low, high) } else { (high, low) };
+            // An empty row is one that ends where it begins.
+            let select = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();
+            high = select;
+        }
+        Ok((low, high))
+    }
+
+    fn choose(&self, intrinsic: &str, a: IntValue<'ctx>, b: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+        Ok(self.emitter.call_intrinsic(intrinsic, &[a.into(), b])?.into_int_value())
+    }
+
+    /// A signed integer expression in 64 bits.
+    fn wide(&self, expr: crate::ir::ExprId) -> Result<IntValue<'ctx>> {
+        let value = self.emitter.emit_int(expr)?;
+        let long = self.emitter.cx.types.context.i64_type();
+        if value.get_type() == long {
+            return Ok(value);
+        }
+        Ok(self.emitter.builder.build_int_s_extend(value, long, "")?)
+    }
+
+    fn memory_type(&self, local: LocalId) -> Result<BasicTypeEnum<'ctx>> {
+        self.emitter.cx.types.memory(self.emitter.function.locals[local].ty)
+    }
+
+    fn new_place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+        Ok(self.allocas.build_alloca(self.memory_type(local)?, &self.emitter.function.locals[local].name)?)
+    }
+
+    /// Assigns a fixed local its value.
+    fn compute(&self, local: LocalId) -> Result<()> {
+        let Some(value) = self.plan.fixed.value(local) else { return internal("a local that is not fixed") };
+        let value = self.emitter.emit_expr(value)?;
+        self.emitter.set_local(local, value)
+    }
+
+    /// A thread's element of a crossing local.
+    fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        let Some(offset) = self.layout.local(local) else { return internal("a crossing local without a place") };
+        let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
+        let ty = self.memory_type(local)?;
+        // SAFETY: the layout has an element for each thread of the largest block.
+        Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[thread], "")? })
+    }
+
+    /// One thread; ends in a block that is reached on every way.
+    fn thread(&mut self, segment: &Segment, thread: IntValue<'ctx>) -> Result<()> {
+        let end = self.emitter.block("thread_end");
+        if let Some(active) = segment.active {
+            let run = self.emitter.block("thread_runs");
+            let byte = self.emitter.cx.types.context.i8_type();
+            let place = self.mask_byte(active, thread)?;
+            let builder = &self.emitter.builder;
+            let is_in = builder.build_load(byte, place, "")?.into_int_value();
+            let is_in = builder.build_int_compare(IntPredicate::NE, is_in, byte.const_zero(), "")?;
+            builder.build_conditional_branch(is_in, run, end)?;
+            builder.position_at_end(run);
+        }
+        self.enter(segment, thread)?;
+        let put_back = self.emitter.block("put_back");
+        let returned = self.way_out(&segment.on_return, thread, end)?;
+        self.hooks.return_to.set(Some(returned));
+        let in_loop = !segment.on_break.is_empty() || !segment.on_continue.is_empty();
+        if in_loop {
+            let break_to = self.way_out(&segment.on_break, thread, put_back)?;
+            let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
+            self.emitter.loops.push(LoopTargets { break_to, continue_to });
+        }
+        self.emitter.emit_block(&segment.body)?;
+        if in_loop {
+            self.emitter.loops.pop();
+        }
+        self.emitter.go(put_back)?;
+        self.emitter.builder.position_at_end(put_back);
+        for &local in &segment.store {
+            let to = self.element(local, thread)?;
+            let from = self.emitter.place(local)?;
+            let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
+            self.emitter.builder.build_store(to, value)?;
+        }
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Gives the thread's own locals their places and first values.
+    fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>) -> Result<()> {
+        for &local in &segment.locals {
+            let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
+            self.emitter.places[local.index()] = Some(place);
+            let ty = self.memory_type(local)?;
+            let value = if segment.load.contains(&local) {
+                let from = self.element(local, thread)?;
+                self.emitter.builder.build_load(ty, from, "")?
+            } else {
+                // Nothing comes from the thread before.
+                undefined(ty)?
+            };
+            self.emitter.builder.build_store(place, value)?;
+        }
+        for &array in &self.plan.crossing.arrays {
+            let Some(place) = self.layout.array(array) else { return internal("a crossing array without a place") };
+            let long = self.emitter.cx.types.context.i64_type();
+            let before = self.emitter.builder.build_int_nuw_mul(thread, long.const_int(place.stride, false), "")?;
+            let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, place.offset)?;
+            let base = byte_offset(&self.emitter, base, before)?;
+            if let Some(slot) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
+                *slot = Some(base);
+            }
+        }
+        for &local in &segment.recompute {
+            self.compute(local)?;
+        }
+        Ok(())
+    }
+
+    /// A block that takes the thread out of masks and goes on at `to`; `to` itself where there is nothing to do.
+    fn way_out(&mut self, masks: &[MaskId], thread: IntValue<'ctx>, to: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
+        if masks.is_empty() {
+            return Ok(to);
+        }
+        let here = self.emitter.current()?;
+        let block = self.emitter.block("leave");
+        self.emitter.builder.position_at_end(block);
+        let out = self.emitter.cx.types.context.i8_type().const_zero();
+        for &mask in masks {
+            let place = self.mask_byte(mask, thread)?;
+            self.emitter.builder.build_store(place, out)?;
+        }
+        self.emitter.go(to)?;
+        self.emitter.builder.position_at_end(here);
+        Ok(block)
+    }
+}
+
+fn undefined(ty: BasicTypeEnum<'_>) -> Result<BasicValueEnum<'_>> {
+    Ok(match ty {
+        BasicTypeEnum::IntType(int) => int.get_undef().into(),
+        BasicTypeEnum::FloatType(float) => float.get_undef().into(),
+        BasicTypeEnum::PointerType(pointer) => pointer.get_undef().into(),
+        other => return internal(format!("a local of type {other}")),
+    })
+}
