@@ -206,9 +206,20 @@ fn attributes_are_read() {
 }
 
 #[test]
+fn the_gpu_is_chosen_where_there_is_one() {
+    with_driver("the_gpu_is_chosen_where_there_is_one", &[], || {
+        for (choice, kind) in [(DeviceChoice::Auto, "cuda"), (DeviceChoice::Cuda, "cuda"), (DeviceChoice::Cpu, "cpu")] {
+            let settings = Settings { device: choice, ..Settings::default() };
+            let device = open(&settings, Arc::new(AddressLoader)).expect("both are there");
+            assert_eq!((device.kind(), device.attributes().id), (kind, 0));
+        }
+    });
+}
+
+#[test]
 fn memory_goes_there_and_back() {
-    for (name, pools) in [("memory_goes_there_and_back", "1"), ("memory_goes_there_and_back", "0")] {
-        with_driver(name, &[("FAKE_POOLS", pools)], || {
+    for pools in ["1", "0"] {
+        with_driver("memory_goes_there_and_back", &[("FAKE_POOLS", pools)], || {
             let device = device();
             let stream = device.new_stream().expect("streams are to be had");
             for stream in [None, Some(&*stream)] {

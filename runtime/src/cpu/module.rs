@@ -121,7 +121,7 @@ impl LoadedKernel for CpuKernel {
             entry: self.entry,
             slots,
             config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
-            scratch_bytes: self.fixed_scratch + shared_bytes as usize,
+            scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
         };
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;

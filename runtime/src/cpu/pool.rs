@@ -114,7 +114,9 @@ impl Job {
     /// The caller of the launch still waits for this thread.
     unsafe fn run(self) {
         // SAFETY: the launch is alive, as the caller promises.
-        let (work, blocks) = unsafe { (self.work.as_ref(), self.blocks.as_ref()) };
+        let work = unsafe { self.work.as_ref() };
+        // SAFETY: as above.
+        let blocks = unsafe { self.blocks.as_ref() };
         let run = AssertUnwindSafe(|| work.run(&mut || blocks.take()));
         if catch_unwind(run).is_err() {
             // SAFETY: as above.

@@ -10,14 +10,17 @@ thread_local! {
 }
 
 /// Calls `run` with this thread's scratch of at least `bytes` bytes, 64-byte aligned, contents undefined; `None` if
-/// there is not so much memory. A kernel cannot launch a kernel, so `run` never comes here again.
+/// there is not so much memory, or if this thread is ending and its scratch is gone. A kernel cannot launch a kernel,
+/// so `run` never comes here again.
 pub(super) fn with_scratch<R>(bytes: usize, run: impl FnOnce(*mut u8) -> R) -> Option<R> {
-    SCRATCH.with_borrow_mut(|scratch| {
+    let ran = SCRATCH.try_with(|scratch| {
+        let scratch = &mut *scratch.try_borrow_mut().ok()?;
         if scratch.as_ref().is_none_or(|held| held.len() < bytes) {
             // The old one goes first: nothing in it is needed.
             *scratch = None;
-            *scratch = Some(Allocation::new(bytes.next_multiple_of(4096))?);
+            *scratch = Some(Allocation::new(bytes.checked_next_multiple_of(4096)?)?);
         }
         scratch.as_ref().map(|held| run(held.start()))
-    })
+    });
+    ran.ok().flatten()
 }

@@ -93,13 +93,13 @@ pub(crate) fn expect_error<T>(result: Result<T, Error>) -> Error {
 /// A kernel's slot.
 pub(crate) fn slot(slots: *const u64, i: usize) -> u64 {
     // SAFETY: the tests' kernels ask only for slots that they declare.
-    unsafe { *slots.add(i) }
+    unsafe { *slots.wrapping_add(i) }
 }
 
 /// A word of a kernel's configuration.
 pub(crate) fn config_word(config: *const u32, i: usize) -> u32 {
     // SAFETY: there are eight.
-    unsafe { *config.add(i) }
+    unsafe { *config.wrapping_add(i) }
 }
 
 /// What a slot with the address of something points to.
@@ -118,7 +118,7 @@ pub(crate) fn scratch<'a>(start: *mut u8, bytes: usize) -> &'a mut [u8] {
 pub(crate) fn bump(slots: *const u64, cell: u64) {
     let cells = slot(slots, 0) as usize as *mut u64;
     // SAFETY: the test passed an array with such a cell.
-    let cell = unsafe { std::sync::atomic::AtomicU64::from_ptr(cells.add(cell as usize)) };
+    let cell = unsafe { std::sync::atomic::AtomicU64::from_ptr(cells.wrapping_add(cell as usize)) };
     cell.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn bump(slots: *const u64, cell: u64) {
 pub(crate) fn store(slots: *const u64, cell: usize, value: u64) {
     let cells = slot(slots, 0) as usize as *mut u64;
     // SAFETY: the test passed an array with such a cell.
-    unsafe { *cells.add(cell) = value };
+    unsafe { *cells.wrapping_add(cell) = value };
 }
 
 /// What `child` answers in a forked process; `false` if that one hangs for ten seconds.
