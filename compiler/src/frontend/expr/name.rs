@@ -48,7 +48,12 @@ impl FnLowerer<'_> {
         if intrinsics::is_known(&builtin) {
             return Value::Known(builtin);
         }
-        let mut diagnostic = Diagnostic::error(Code::UnknownName, span, format!("name `{name}` is not defined"));
+        let message = format!("name `{name}` is not defined");
+        // Once for each name: the first use shows it.
+        if self.cx.diagnostics.iter().any(|known| known.code == Code::UnknownName && known.message == message) {
+            return Value::Poison;
+        }
+        let mut diagnostic = Diagnostic::error(Code::UnknownName, span, message);
         let near = {
             let mut candidates: Vec<&str> = self.bound.iter().map(String::as_str).collect();
             candidates.extend(def.globals.keys().map(String::as_str));

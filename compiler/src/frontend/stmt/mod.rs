@@ -50,10 +50,10 @@ impl FnLowerer<'_> {
             StmtKind::Pass => {}
             StmtKind::Assert { test, message } => self.assert_statement(test, message.as_ref(), span),
             StmtKind::Raise(_) => {
-                self.unsupported("`raise` statement", "return early, or write an error flag into an array", span);
+                self.unsupported("a `raise` statement", "return early, or write an error flag into an array", span);
             }
             StmtKind::FunctionDef(_) => {
-                self.unsupported("nested function", "define it outside and decorate it with `@cuda.jit`", span);
+                self.unsupported("a nested function", "define it outside and decorate it with `@cuda.jit`", span);
             }
             StmtKind::Unsupported(what) => {
                 self.unsupported(what, "see docs/language.md for what kernels can have", span);
@@ -64,7 +64,7 @@ impl FnLowerer<'_> {
     fn unsupported(&mut self, what: &str, help: &str, span: Span) {
         let first_line = self.first_line(span);
         self.report(
-            Diagnostic::error(Code::UnsupportedStatement, first_line, format!("a kernel cannot have a {what}"))
+            Diagnostic::error(Code::UnsupportedStatement, first_line, format!("a kernel cannot have {what}"))
                 .help(help),
         );
     }
