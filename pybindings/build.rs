@@ -1,1 +1,10 @@
-fn main() {}
+//! Builds the glibc polyfill and links it whole, so that it wins over glibc's own symbol.
+
+fn main() {
+    println!("cargo:rerun-if-changed=src/polyfill.c");
+    println!("cargo:rerun-if-changed=build.rs");
+    cc::Build::new().file("src/polyfill.c").cargo_metadata(false).compile("polyfill");
+    let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    println!("cargo:rustc-link-search=native={out}");
+    println!("cargo:rustc-link-lib=static:+whole-archive=polyfill");
+}

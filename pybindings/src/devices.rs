@@ -1,0 +1,177 @@
+//! The devices of this process: which executor is used, which device is current, and the functions behind
+//! `weft.cuda.gpus` and its like.
+//!
+//! Nothing here touches a driver before the first call that needs a device. The choice between GPU and CPU is made
+//! once, from `WEFT_DEVICE`. The current device is a thread's own, as in CUDA.
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use pyo3::{
+    exceptions::PyIndexError,
+    prelude::*,
+    types::{PyDict, PyString},
+};
+use weft_runtime::{DeviceChoice, Error, Executor, Settings, cpu, cuda};
+
+use crate::{errors, host_code::Loader};
+
+/// What this process computes on.
+struct Devices {
+    settings: Settings,
+    /// The GPUs, or the CPU as the only device.
+    cuda: bool,
+    /// One for each device, opened at its first use.
+    executors: Vec<Mutex<Option<Arc<dyn Executor>>>>,
+}
+
+static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
+static ANNOUNCED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static CURRENT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The current device's number.
+pub(crate) fn current_id() -> u32 {
+    CURRENT.get()
+}
+
+/// The current device.
+pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<dyn Executor>> {
+    by_id(py, current_id())
+}
+
+/// A device by its number.
+pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
+    // The interpreter is released first: whoever holds the lock may be waiting for it.
+    let opened = py.detach(|| {
+        let devices = devices()?;
+        let Some(slot) = devices.executors.get(id as usize) else {
+            return Ok(None);
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(executor) = &*slot {
+            return Ok(Some(Arc::clone(executor)));
+        }
+        let executor =
+            if devices.cuda { cuda::open(&devices.settings, id)? } else { cpu::open(&devices.settings, Arc::new(Loader))? };
+        *slot = Some(Arc::clone(&executor));
+        Ok(Some(executor))
+    });
+    match opened {
+        Ok(Some(executor)) => Ok(executor),
+        Ok(None) => Err(PyIndexError::new_err(format!("there is no device {id}"))),
+        Err(error) => Err(errors::runtime(py, &error)),
+    }
+}
+
+fn devices() -> Result<&'static Devices, Error> {
+    DEVICES.get_or_init(choose).as_ref().map_err(Clone::clone)
+}
+
+fn choose() -> Result<Devices, Error> {
+    let settings = Settings::from_env()?;
+    let count = if settings.device == DeviceChoice::Cpu { 0 } else { cuda::device_count() };
+    if settings.device == DeviceChoice::Cuda && count == 0 {
+        // Opening says what is missing: the driver or a device.
+        cuda::open(&settings, 0)?;
+    }
+    let executors = (0..count.max(1)).map(|_| Mutex::new(None)).collect();
+    Ok(Devices { settings, cuda: count > 0, executors })
+}
+
+/// Says once that kernels run on the CPU because no GPU was found; a user who chose the CPU knows.
+pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
+    let chosen = devices().is_ok_and(|devices| devices.cuda || devices.settings.device == DeviceChoice::Cpu);
+    if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    errors::warn(py, "DeviceWarning", "no CUDA device was found: kernels run on the CPU (set WEFT_DEVICE=cpu to choose it)")
+}
+
+/// `cuda` or `cpu`.
+#[pyfunction]
+pub(crate) fn device_kind(py: Python<'_>) -> PyResult<&'static str> {
+    let kind = py.detach(|| devices().map(|devices| if devices.cuda { "cuda" } else { "cpu" }));
+    kind.map_err(|error| errors::runtime(py, &error))
+}
+
+/// How many devices there are; the CPU is one.
+#[pyfunction]
+pub(crate) fn device_count(py: Python<'_>) -> PyResult<usize> {
+    let count = py.detach(|| devices().map(|devices| devices.executors.len()));
+    count.map_err(|error| errors::runtime(py, &error))
+}
+
+/// The current device's number.
+#[pyfunction]
+pub(crate) fn current_device_id() -> u32 {
+    current_id()
+}
+
+/// Makes a device the calling thread's current one, opening it.
+#[pyfunction]
+pub(crate) fn select_device(py: Python<'_>, id: u32) -> PyResult<()> {
+    by_id(py, id)?;
+    CURRENT.set(id);
+    Ok(())
+}
+
+/// Free and total memory of a device in bytes.
+#[pyfunction]
+pub(crate) fn memory_info(py: Python<'_>, id: u32) -> PyResult<(u64, u64)> {
+    let executor = by_id(py, id)?;
+    py.detach(|| executor.memory_info()).map_err(|error| errors::runtime(py, &error))
+}
+
+/// Waits for everything on the current device.
+#[pyfunction]
+pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
+    let executor = current(py)?;
+    py.detach(|| executor.synchronize()).map_err(|error| errors::runtime(py, &error))
+}
+
+/// What a device is and can: the fields of `DeviceAttributes`, with CUDA's names where CUDA has one.
+#[pyfunction]
+pub(crate) fn device_attributes(py: Python<'_>, id: u32) -> PyResult<Bound<'_, PyDict>> {
+    let executor = by_id(py, id)?;
+    let attributes = executor.attributes();
+    let dict = PyDict::new(py);
+    dict.set_item("id", attributes.id)?;
+    dict.set_item("name", &attributes.name)?;
+    dict.set_item("compute_capability", attributes.compute_capability)?;
+    dict.set_item("uuid", &attributes.uuid)?;
+    dict.set_item("pci_bus_id", &attributes.pci_bus_id)?;
+    dict.set_item("total_memory", attributes.total_memory)?;
+    dict.set_item("driver_version", attributes.driver_version)?;
+    dict.set_item("kind", executor.kind())?;
+    dict.set_item("target", executor.target())?;
+    let (major, minor) = attributes.compute_capability;
+    let [block_x, block_y, block_z] = attributes.max_block_dim;
+    let [grid_x, grid_y, grid_z] = attributes.max_grid_dim;
+    let rows = [
+        ("COMPUTE_CAPABILITY_MAJOR", major),
+        ("COMPUTE_CAPABILITY_MINOR", minor),
+        ("MAX_THREADS_PER_BLOCK", attributes.max_threads_per_block),
+        ("MAX_BLOCK_DIM_X", block_x),
+        ("MAX_BLOCK_DIM_Y", block_y),
+        ("MAX_BLOCK_DIM_Z", block_z),
+        ("MAX_GRID_DIM_X", grid_x),
+        ("MAX_GRID_DIM_Y", grid_y),
+        ("MAX_GRID_DIM_Z", grid_z),
+        ("MAX_SHARED_MEMORY_PER_BLOCK", attributes.max_shared_memory_per_block),
+        ("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", attributes.max_shared_memory_per_block_optin),
+        ("MULTIPROCESSOR_COUNT", attributes.multiprocessor_count),
+        ("WARP_SIZE", attributes.warp_size),
+    ];
+    for (name, value) in rows {
+        dict.set_item(PyString::new(py, name), value)?;
+    }
+    Ok(dict)
+}

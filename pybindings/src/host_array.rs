@@ -1,0 +1,214 @@
+//! Arrays in the memory of this process: NumPy's and everything else with the buffer protocol.
+//!
+//! The only file here with `unsafe`: it makes byte slices of the memory that a buffer export keeps alive. A slice is
+//! used while other threads may run Python (copies and launches release the interpreter), so another thread that
+//! writes the same array meanwhile gives a mix of old and new elements, as with NumPy itself.
+#![expect(unsafe_code, reason = "array memory is reached through the buffer protocol's pointers")]
+
+use pyo3::{
+    buffer::PyUntypedBuffer,
+    exceptions::{PyTypeError, PyValueError},
+    intern,
+    prelude::*,
+};
+use weft_artifact::{ArrayType, Layout, Scalar};
+
+use crate::{numpy, types::MAX_NDIM};
+
+/// An array of this process and the export that keeps its memory in place.
+pub(crate) struct HostArray {
+    buffer: PyUntypedBuffer,
+    /// Element type.
+    pub(crate) dtype: Scalar,
+    /// Dimensions; a 0-dimensional array's buffer has one.
+    ndim: usize,
+}
+
+impl HostArray {
+    /// Opens an object's buffer; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError` for elements that kernels cannot have or too many dimensions.
+    pub(crate) fn open(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = obj.py();
+        let (buffer, ndim) = match PyUntypedBuffer::get(obj) {
+            Ok(buffer) => {
+                let ndim = buffer.dimensions();
+                (buffer, ndim)
+            }
+            Err(error) => {
+                let Some(subclass) = numpy::loaded(py).and_then(|classes| classes.is_array(obj)) else {
+                    return Ok(None);
+                };
+                let _ = subclass;
+                if obj.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 {
+                    // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
+                    (PyUntypedBuffer::get(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0)
+                } else if scalar_of_format(obj).is_none() {
+                    return Err(unsupported(obj));
+                } else {
+                    return Err(error);
+                }
+            }
+        };
+        let dtype = scalar_of(buffer.format().to_bytes(), buffer.item_size()).ok_or_else(|| unsupported(obj))?;
+        if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
+            return Err(PyTypeError::new_err("buffers of pointers to rows are not supported"));
+        }
+        if ndim > MAX_NDIM {
+            return Err(PyTypeError::new_err(format!(
+                "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
+            )));
+        }
+        Ok(Some(Self { buffer, dtype, ndim }))
+    }
+
+    /// Opens a buffer as bytes, whatever its elements are.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError` if there is no buffer, `ValueError` if it is not contiguous.
+    pub(crate) fn open_bytes(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(obj)?;
+        if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
+            return Err(PyValueError::new_err("the host memory is not contiguous"));
+        }
+        Ok(Self { buffer, dtype: Scalar::U8, ndim: 1 })
+    }
+
+    /// Extents.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.buffer.shape().get(..self.ndim).unwrap_or_default()
+    }
+
+    /// Strides in bytes.
+    pub(crate) fn strides(&self) -> &[isize] {
+        self.buffer.strides().get(..self.ndim).unwrap_or_default()
+    }
+
+    /// The address of the first element.
+    pub(crate) fn address(&self) -> u64 {
+        self.buffer.buf_ptr() as u64
+    }
+
+    /// Bytes of all elements.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.buffer.len_bytes()
+    }
+
+    /// Its type as a kernel's argument.
+    pub(crate) fn array_type(&self) -> ArrayType {
+        let shape = self.shape().iter().map(|extent| *extent as u64);
+        let strides = self.strides().iter().map(|stride| *stride as i64);
+        ArrayType {
+            dtype: self.dtype,
+            ndim: self.ndim as u8,
+            layout: layout(shape, strides, self.dtype.size_bytes()),
+            readonly: self.buffer.readonly(),
+        }
+    }
+
+    /// Whether every element is aligned as its type wants it.
+    pub(crate) fn is_aligned(&self) -> bool {
+        let align = self.dtype.align_bytes();
+        self.len_bytes() == 0
+            || (self.address().is_multiple_of(align)
+                && self
+                    .shape()
+                    .iter()
+                    .zip(self.strides())
+                    .all(|(extent, stride)| *extent <= 1 || stride.unsigned_abs() as u64 % align == 0))
+    }
+
+    /// Whether its elements are one piece of memory.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.buffer.is_c_contiguous() || self.buffer.is_fortran_contiguous()
+    }
+
+    /// The memory of a contiguous array.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.len_bytes() == 0 || !self.is_contiguous() {
+            return &[];
+        }
+        // SAFETY: the export keeps `len_bytes` bytes from `buf_ptr` in place while `self` lives; they are one piece.
+        unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast::<u8>(), self.len_bytes()) }
+    }
+
+    /// The memory of a contiguous array, to be written.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` for a read-only buffer.
+    pub(crate) fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
+        if self.buffer.readonly() {
+            return Err(PyValueError::new_err("the host array is read-only"));
+        }
+        if self.len_bytes() == 0 || !self.is_contiguous() {
+            return Ok(&mut []);
+        }
+        // SAFETY: as in `bytes`; the exporter allows writing, and `&mut self` is the only slice made of this export.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.buffer.buf_ptr().cast::<u8>(), self.len_bytes()) })
+    }
+}
+
+/// The layout that extents and strides have: C before F before any. A dimension of one element may have any stride;
+/// an empty array is C.
+pub(crate) fn layout(
+    shape: impl DoubleEndedIterator<Item = u64> + Clone,
+    strides: impl DoubleEndedIterator<Item = i64> + Clone,
+    item: u64,
+) -> Layout {
+    fn follows(dims: impl Iterator<Item = (u64, i64)>, item: u64) -> bool {
+        let mut expected = item as i64;
+        for (extent, stride) in dims {
+            if extent != 1 && stride != expected {
+                return false;
+            }
+            expected = expected.wrapping_mul(extent as i64);
+        }
+        true
+    }
+    if shape.clone().any(|extent| extent == 0) || follows(shape.clone().rev().zip(strides.clone().rev()), item) {
+        Layout::C
+    } else if follows(shape.zip(strides), item) {
+        Layout::F
+    } else {
+        Layout::Any
+    }
+}
+
+/// The scalar of a buffer's format: `f`, `l`, `Zd`, `?`; `None` for others and for foreign byte order.
+fn scalar_of(format: &[u8], size: usize) -> Option<Scalar> {
+    let code = match format {
+        [b'@' | b'=' | b'<', rest @ ..] => rest,
+        rest => rest,
+    };
+    Some(match (code, size) {
+        (b"?", 1) => Scalar::Bool,
+        (b"b", 1) => Scalar::I8,
+        (b"B" | b"c", 1) => Scalar::U8,
+        (b"h", 2) => Scalar::I16,
+        (b"H", 2) => Scalar::U16,
+        (b"i" | b"l", 4) => Scalar::I32,
+        (b"I" | b"L", 4) => Scalar::U32,
+        (b"l" | b"q" | b"n", 8) => Scalar::I64,
+        (b"L" | b"Q" | b"N", 8) => Scalar::U64,
+        (b"f", 4) => Scalar::F32,
+        (b"d", 8) => Scalar::F64,
+        (b"Zf", 8) => Scalar::C64,
+        (b"Zd", 16) => Scalar::C128,
+        _ => return None,
+    })
+}
+
+/// The scalar of an array whose buffer could not be opened.
+fn scalar_of_format(obj: &Bound<'_, PyAny>) -> Option<Scalar> {
+    numpy::scalar_of_dtype(&obj.getattr("dtype").ok()?).ok()?
+}
+
+/// `TypeError` for elements that kernels cannot have.
+fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
+    let what = obj.getattr("dtype").map_or_else(|_| "this format".to_owned(), |dtype| format!("dtype {dtype}"));
+    PyTypeError::new_err(format!("arrays of {what} are not supported; {}", numpy::SUPPORTED))
+}

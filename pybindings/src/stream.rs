@@ -1,0 +1,104 @@
+//! Streams and events: thin wrappers of the executor's, subclassed in Python.
+
+use std::sync::Arc;
+
+use pyo3::{exceptions::PyTypeError, prelude::*};
+use weft_runtime as runtime;
+
+use crate::{devices, errors};
+
+/// A queue of work on one device. `None` inside is the default stream.
+#[pyclass(subclass, frozen, module = "weft._weft", name = "StreamBase")]
+#[derive(Debug)]
+pub(crate) struct Stream {
+    executor: Option<Arc<dyn runtime::Executor>>,
+    stream: Option<Arc<dyn runtime::Stream>>,
+}
+
+impl Stream {
+    /// The runtime's stream; `None` for the default stream.
+    pub(crate) fn inner(&self) -> Option<&Arc<dyn runtime::Stream>> {
+        self.stream.as_ref()
+    }
+
+    fn executor(&self, py: Python<'_>) -> PyResult<Arc<dyn runtime::Executor>> {
+        self.executor.as_ref().map_or_else(|| devices::current(py), |executor| Ok(Arc::clone(executor)))
+    }
+}
+
+#[pymethods]
+impl Stream {
+    /// A new stream of the current device, or the default stream.
+    #[new]
+    #[pyo3(signature = (*, default=false))]
+    fn new(py: Python<'_>, default: bool) -> PyResult<Self> {
+        if default {
+            return Ok(Self { executor: None, stream: None });
+        }
+        let executor = devices::current(py)?;
+        let stream = py.detach(|| executor.new_stream()).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self { executor: Some(executor), stream: Some(stream) })
+    }
+
+    /// The driver's handle as an integer; 0 is the default stream.
+    #[getter]
+    fn address(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.handle())
+    }
+
+    /// Waits for everything queued so far.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        let executor = self.executor(py)?;
+        py.detach(|| executor.synchronize_stream(self.stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+    }
+}
+
+/// A point in a stream's work.
+#[pyclass(subclass, frozen, module = "weft._weft", name = "EventBase")]
+#[derive(Debug)]
+pub(crate) struct Event {
+    executor: Arc<dyn runtime::Executor>,
+    event: Arc<dyn runtime::Event>,
+}
+
+#[pymethods]
+impl Event {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let executor = devices::current(py)?;
+        let event = py.detach(|| executor.new_event()).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self { executor, event })
+    }
+
+    /// Marks the work queued so far.
+    #[pyo3(signature = (stream=None))]
+    fn record(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let stream = stream_of(stream)?;
+        py.detach(|| self.executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Waits for the marked work.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.executor.synchronize_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Milliseconds from this event to a later one.
+    fn elapsed_time(&self, py: Python<'_>, end: &Bound<'_, Self>) -> PyResult<f32> {
+        let end = end.get();
+        py.detach(|| self.executor.elapsed_ms(&*self.event, &*end.event)).map_err(|error| errors::runtime(py, &error))
+    }
+}
+
+/// The stream that a `stream=` argument means: 0 and `None` are the default stream.
+pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
+    let Some(stream) = stream else {
+        return Ok(None);
+    };
+    if let Ok(stream) = stream.cast::<Stream>() {
+        return Ok(stream.get().stream.clone());
+    }
+    if stream.is_none() || stream.extract::<u64>().is_ok_and(|handle| handle == 0) {
+        return Ok(None);
+    }
+    Err(PyTypeError::new_err(format!("a stream must be 0 or a weft.cuda stream, not {}", stream.get_type().name()?)))
+}

@@ -1,0 +1,291 @@
+//! `weft.float32` and its like: the types that signatures and kernels name, and signatures themselves.
+//!
+//! A scalar type is subscripted to an array type (`float32[:, ::1]`), called with types to a signature
+//! (`void(float32[:], int32)`) and called with a value to a NumPy scalar. Its text is Numba's name.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::{
+    exceptions::{PyAttributeError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PySlice, PyTuple},
+};
+use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+use weft_compiler::request;
+
+use crate::numpy;
+
+/// The most dimensions that a kernel's array has.
+pub(crate) const MAX_NDIM: usize = 4;
+
+/// A type: of a kernel argument, or `void`.
+#[pyclass(frozen, module = "weft._weft", name = "Type")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Type {
+    /// `None` for `void`.
+    pub(crate) arg: Option<ArgType>,
+}
+
+impl Type {
+    /// A type of a value.
+    pub(crate) fn of(arg: ArgType) -> Self {
+        Self { arg: Some(arg) }
+    }
+
+    /// The scalar that it is, if it is one.
+    pub(crate) fn scalar(&self) -> Option<Scalar> {
+        match self.arg {
+            Some(ArgType::Scalar(scalar)) => Some(scalar),
+            _ => None,
+        }
+    }
+
+    fn array(&self) -> PyResult<ArrayType> {
+        match self.arg {
+            Some(ArgType::Array(array)) => Ok(array),
+            _ => Err(PyAttributeError::new_err(format!("{} is not an array type", self.__str__()))),
+        }
+    }
+}
+
+#[pymethods]
+impl Type {
+    /// The type with a name: `Type("float32")`, `Type("void")`.
+    #[new]
+    fn new(name: &str) -> PyResult<Self> {
+        if matches!(name, "void" | "none") {
+            return Ok(Self { arg: None });
+        }
+        match Scalar::from_name(name) {
+            Some(scalar) => Ok(Self::of(ArgType::Scalar(scalar))),
+            None => Err(PyValueError::new_err(format!("there is no type `{name}`"))),
+        }
+    }
+
+    /// An array type by its parts; `layout` is "C", "F" or "A".
+    #[staticmethod]
+    #[pyo3(signature = (dtype, ndim, layout, readonly=false))]
+    fn make_array(dtype: &Self, ndim: usize, layout: &str, readonly: bool) -> PyResult<Self> {
+        let Some(dtype) = dtype.scalar() else {
+            return Err(PyTypeError::new_err(format!("an array's elements cannot be {}", dtype.__str__())));
+        };
+        let layout = match layout {
+            "C" => Layout::C,
+            "F" => Layout::F,
+            "A" => Layout::Any,
+            other => return Err(PyValueError::new_err(format!("layout must be 'C', 'F' or 'A', not {other:?}"))),
+        };
+        array_type(dtype, ndim, layout, readonly)
+    }
+
+    /// A tuple type of its elements' types.
+    #[staticmethod]
+    fn make_tuple(items: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let items = items.iter().map(|item| item.arg.clone()).collect::<Option<Vec<_>>>();
+        items.map(|items| Self::of(ArgType::Tuple(items))).ok_or_else(|| PyTypeError::new_err("a tuple cannot hold void"))
+    }
+
+    /// The element type of an array type.
+    #[getter]
+    fn dtype(&self) -> PyResult<Self> {
+        Ok(Self::of(ArgType::Scalar(self.array()?.dtype)))
+    }
+
+    /// The number of dimensions of an array type.
+    #[getter]
+    fn ndim(&self) -> PyResult<u8> {
+        Ok(self.array()?.ndim)
+    }
+
+    /// "C", "F" or "A" for an array type.
+    #[getter]
+    fn layout(&self) -> PyResult<char> {
+        Ok(self.array()?.layout.letter())
+    }
+
+    /// Whether an array type may be written.
+    #[getter]
+    fn mutable(&self) -> PyResult<bool> {
+        Ok(!self.array()?.readonly)
+    }
+
+    /// Bits of a scalar type.
+    #[getter]
+    fn bitwidth(&self) -> PyResult<u64> {
+        let scalar = self.scalar().ok_or_else(|| PyAttributeError::new_err("only a scalar type has a bitwidth"))?;
+        Ok(if scalar == Scalar::Bool { 1 } else { scalar.size_bytes() * 8 })
+    }
+
+    /// Elements of a tuple type.
+    #[getter]
+    fn types(&self) -> PyResult<Vec<Self>> {
+        match &self.arg {
+            Some(ArgType::Tuple(items)) => Ok(items.iter().cloned().map(Self::of).collect()),
+            _ => Err(PyAttributeError::new_err(format!("{} is not a tuple type", self.__str__()))),
+        }
+    }
+
+    /// Numba's name.
+    #[getter]
+    fn name(&self) -> String {
+        self.__str__()
+    }
+
+    fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Some(dtype) = self.scalar() else {
+            return Err(PyTypeError::new_err(format!("{} cannot be the element type of an array", self.__str__())));
+        };
+        let dims: Vec<Bound<'_, PyAny>> =
+            if let Ok(tuple) = index.cast::<PyTuple>() { tuple.iter().collect() } else { vec![index.clone()] };
+        let steps = dims.iter().map(unit_step).collect::<PyResult<Vec<bool>>>()?;
+        let layout = match steps.iter().filter(|unit| **unit).count() {
+            0 => Layout::Any,
+            1 if steps.last() == Some(&true) => Layout::C,
+            1 if steps.first() == Some(&true) => Layout::F,
+            _ => {
+                return Err(PyTypeError::new_err(
+                    "the step 1 of an array type stands in the last dimension (C) or in the first (F)",
+                ));
+            }
+        };
+        array_type(dtype, dims.len(), layout, false)
+    }
+
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let types: Option<Vec<_>> = args.iter().map(|arg| arg.cast_into::<Self>().ok()).collect();
+        if let Some(types) = types {
+            let args = types
+                .iter()
+                .map(|ty| ty.get().arg.clone().ok_or_else(|| PyTypeError::new_err("an argument cannot be void")))
+                .collect::<PyResult<_>>()?;
+            return Ok(Signature { args, returns: self.arg.clone() }.into_pyobject(py)?.into_any());
+        }
+        match (self.scalar(), args.len()) {
+            (Some(scalar), 1) => numpy::dtype(py, scalar)?.getattr("type")?.call1(args),
+            _ => Err(PyTypeError::new_err(format!(
+                "{} is called with types (a signature){}",
+                self.__str__(),
+                if self.scalar().is_some() { " or with one value (a cast)" } else { "" }
+            ))),
+        }
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get() == self)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __str__(&self) -> String {
+        self.arg.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
+    }
+
+    fn __repr__(&self) -> String {
+        self.__str__()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let class = py.get_type::<Self>().into_any();
+        Ok(match &self.arg {
+            None => (class, ("void",).into_pyobject(py)?),
+            Some(ArgType::Scalar(scalar)) => (class, (scalar.name(),).into_pyobject(py)?),
+            Some(ArgType::Array(array)) => (
+                class.getattr("make_array")?,
+                (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
+            ),
+            Some(ArgType::Tuple(_)) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
+        })
+    }
+}
+
+/// A signature: `void(float32[:], int32)`.
+#[pyclass(frozen, module = "weft._weft", name = "Signature")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Signature {
+    args: Vec<ArgType>,
+    returns: Option<ArgType>,
+}
+
+#[pymethods]
+impl Signature {
+    #[new]
+    fn new(returns: &Type, args: Vec<PyRef<'_, Type>>) -> PyResult<Self> {
+        let args = args.iter().map(|ty| ty.arg.clone()).collect::<Option<Vec<_>>>();
+        args.map(|args| Self { args, returns: returns.arg.clone() })
+            .ok_or_else(|| PyTypeError::new_err("an argument cannot be void"))
+    }
+
+    /// The argument types.
+    #[getter]
+    fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        tuple_of_types(py, &self.args)
+    }
+
+    /// The return type.
+    #[getter]
+    fn return_type(&self) -> Type {
+        Type { arg: self.returns.clone() }
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get() == self)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
+        format!("({}) -> {}", args.join(", "), self.return_type().__str__())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let args: Vec<Type> = self.args.iter().cloned().map(Type::of).collect();
+        Ok((py.get_type::<Self>().into_any(), (self.return_type(), args).into_pyobject(py)?))
+    }
+}
+
+impl Signature {
+    /// The compiler's form of it.
+    pub(crate) fn request(&self) -> request::Signature {
+        request::Signature { args: self.args.clone(), returns: self.returns.clone() }
+    }
+}
+
+/// A Python tuple of types: the key of `overloads`.
+pub(crate) fn tuple_of_types<'py>(py: Python<'py>, args: &[ArgType]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, args.iter().cloned().map(Type::of))
+}
+
+/// An array type, if a kernel can have it.
+fn array_type(dtype: Scalar, ndim: usize, layout: Layout, readonly: bool) -> PyResult<Type> {
+    if ndim > MAX_NDIM {
+        return Err(PyTypeError::new_err(format!("arrays have at most {MAX_NDIM} dimensions in a kernel, not {ndim}")));
+    }
+    Ok(Type::of(ArgType::Array(ArrayType { dtype, ndim: ndim as u8, layout, readonly })))
+}
+
+/// Whether a dimension of `float32[:, ::1]` is `::1`.
+fn unit_step(dim: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let wrong = || PyTypeError::new_err("an array type is written with `:` and `::1`, as in `float32[:, ::1]`");
+    let slice = dim.cast::<PySlice>().map_err(|_| wrong())?;
+    if !slice.getattr("start")?.is_none() || !slice.getattr("stop")?.is_none() {
+        return Err(wrong());
+    }
+    let step = slice.getattr("step")?;
+    if step.is_none() {
+        Ok(false)
+    } else if step.extract::<i64>().is_ok_and(|step| step == 1) {
+        Ok(true)
+    } else {
+        Err(wrong())
+    }
+}
