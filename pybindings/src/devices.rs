@@ -6,6 +6,7 @@
 
 use std::{
     cell::Cell,
+    path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +18,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyString},
 };
-use weft_runtime::{DeviceChoice, Error, Executor, Settings, cpu, cuda};
+use weft_runtime::{DeviceChoice, Error, Executor, Libdevice, Settings, cpu, cuda};
 
 use crate::{errors, host_code::Loader};
 
@@ -31,6 +32,7 @@ struct Devices {
 }
 
 static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
+static LIBDEVICE: OnceLock<Libdevice> = OnceLock::new();
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -76,7 +78,7 @@ fn devices() -> Result<&'static Devices, Error> {
 }
 
 fn choose() -> Result<Devices, Error> {
-    let settings = Settings::from_env()?;
+    let settings = Settings::from_env(|name| std::env::var(name).ok())?;
     let count = if settings.device == DeviceChoice::Cpu { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
         // Opening says what is missing: the driver or a device.
@@ -84,6 +86,22 @@ fn choose() -> Result<Devices, Error> {
     }
     let executors = (0..count.max(1)).map(|_| Mutex::new(None)).collect();
     Ok(Devices { settings, cuda: count > 0, executors })
+}
+
+/// The settings of this process.
+pub(crate) fn settings(py: Python<'_>) -> PyResult<&'static Settings> {
+    py.detach(devices).map(|devices| &devices.settings).map_err(|error| errors::runtime(py, &error))
+}
+
+/// NVIDIA's math library, if this machine has it and the settings want it.
+pub(crate) fn libdevice(py: Python<'_>) -> PyResult<Option<Arc<Vec<u8>>>> {
+    let settings = settings(py)?;
+    if LIBDEVICE.get().is_none() {
+        let roots: Vec<PathBuf> = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
+        LIBDEVICE.get_or_init(|| Libdevice::new(settings, |name| std::env::var(name).ok(), &roots));
+    }
+    let bytes = py.detach(|| LIBDEVICE.get().map_or(Ok(None), Libdevice::bytes));
+    bytes.map_err(|error| errors::runtime(py, &error))
 }
 
 /// Says once that kernels run on the CPU because no GPU was found; a user who chose the CPU knows.

@@ -38,10 +38,9 @@ impl HostArray {
                 (buffer, ndim)
             }
             Err(error) => {
-                let Some(subclass) = numpy::loaded(py).and_then(|classes| classes.is_array(obj)) else {
+                if numpy::loaded(py).and_then(|classes| classes.is_array(obj)).is_none() {
                     return Ok(None);
-                };
-                let _ = subclass;
+                }
                 if obj.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 {
                     // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
                     (PyUntypedBuffer::get(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0)

@@ -1,1 +1,53 @@
-//! The extension module.
+//! The extension module `weft._weft`: types, devices, memory, jitted functions and their launches.
+//!
+//! Python code is in `python/weft`; here is what must be quick or must reach the compiler and the runtime.
+
+mod args;
+mod capture;
+mod convert;
+mod device_array;
+mod devices;
+mod dispatcher;
+mod errors;
+mod forall;
+mod host_array;
+mod host_code;
+mod key;
+mod launch;
+mod launcher;
+mod numpy;
+mod options;
+mod overload;
+mod signature;
+mod stream;
+mod types;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The native part of weft.
+#[pymodule(gil_used = false)]
+mod _weft {
+    #[pymodule_export]
+    use crate::{
+        args::CopyHint,
+        device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
+        devices::{
+            current_device_id, device_attributes, device_count, device_kind, memory_info, select_device, synchronize,
+        },
+        dispatcher::Dispatcher,
+        forall::ForAll,
+        launcher::Launcher,
+        overload::CompiledKernel,
+        signature::parse_signature,
+        stream::{Event, Stream},
+        types::{Signature, Type},
+    };
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -28,15 +28,17 @@ impl Stream {
 
 #[pymethods]
 impl Stream {
-    /// A new stream of the current device, or the default stream.
+    /// A new stream of the current device, the default stream, or someone else's stream by its handle.
     #[new]
-    #[pyo3(signature = (*, default=false))]
-    fn new(py: Python<'_>, default: bool) -> PyResult<Self> {
+    #[pyo3(signature = (*, default=false, handle=None))]
+    fn new(py: Python<'_>, default: bool, handle: Option<u64>) -> PyResult<Self> {
         if default {
             return Ok(Self { executor: None, stream: None });
         }
         let executor = devices::current(py)?;
-        let stream = py.detach(|| executor.new_stream()).map_err(|error| errors::runtime(py, &error))?;
+        let stream = py
+            .detach(|| handle.map_or_else(|| executor.new_stream(), |handle| executor.external_stream(handle)))
+            .map_err(|error| errors::runtime(py, &error))?;
         Ok(Self { executor: Some(executor), stream: Some(stream) })
     }
 
@@ -44,6 +46,12 @@ impl Stream {
     #[getter]
     fn address(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.handle())
+    }
+
+    /// Whether everything queued so far is done.
+    fn query(&self, py: Python<'_>) -> PyResult<bool> {
+        let executor = self.executor(py)?;
+        py.detach(|| executor.query_stream(self.stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
     /// Waits for everything queued so far.
@@ -75,6 +83,19 @@ impl Event {
     fn record(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let stream = stream_of(stream)?;
         py.detach(|| self.executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Whether the marked work is done.
+    fn query(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.executor.query_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Makes a stream's later work wait for the marked work.
+    #[pyo3(signature = (stream=None))]
+    fn wait(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let stream = stream_of(stream)?;
+        py.detach(|| self.executor.wait_event(stream.as_deref(), &*self.event))
+            .map_err(|error| errors::runtime(py, &error))
     }
 
     /// Waits for the marked work.

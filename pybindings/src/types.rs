@@ -254,6 +254,11 @@ impl Signature {
 }
 
 impl Signature {
+    /// The Python form of a compiler's signature.
+    pub(crate) fn from_request(signature: &request::Signature) -> Self {
+        Self { args: signature.args.clone(), returns: signature.returns.clone() }
+    }
+
     /// The compiler's form of it.
     pub(crate) fn request(&self) -> request::Signature {
         request::Signature { args: self.args.clone(), returns: self.returns.clone() }

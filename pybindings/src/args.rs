@@ -1,0 +1,306 @@
+//! From Python arguments to type keys and cells (see `key.rs`).
+//!
+//! The order of the tests is the order of how often they are met: device arrays, Python's own numbers, NumPy arrays
+//! and scalars, tuples, and last objects with `__cuda_array_interface__` and other buffers.
+
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    intern,
+    prelude::*,
+    types::{PyBytes, PyComplex, PyComplexMethods, PyDict, PyFloat, PyInt, PyString, PyTuple},
+};
+use weft_artifact::{ArrayType, Scalar};
+
+use crate::{
+    device_array::DeviceArray,
+    devices, errors,
+    host_array::{self, HostArray},
+    key, numpy,
+    numpy::Subclass,
+    types::MAX_NDIM,
+};
+
+/// How an argument's host array is copied, whatever the kernel does with it: `cuda.In`, `cuda.Out`, `cuda.InOut`.
+#[pyclass(subclass, frozen, module = "weft._weft", name = "CopyHint")]
+#[derive(Debug)]
+pub(crate) struct CopyHint {
+    #[pyo3(get)]
+    array: Py<PyAny>,
+    /// The kernel sees the array's elements.
+    #[pyo3(get)]
+    copy_in: bool,
+    /// The array gets what the kernel wrote.
+    #[pyo3(get)]
+    copy_out: bool,
+}
+
+#[pymethods]
+impl CopyHint {
+    #[new]
+    fn new(array: Py<PyAny>, copy_in: bool, copy_out: bool) -> Self {
+        Self { array, copy_in, copy_out }
+    }
+}
+
+/// An array of this process among the arguments.
+pub(crate) struct HostArgument {
+    pub(crate) array: HostArray,
+    /// The object, for copies through NumPy.
+    pub(crate) object: Py<PyAny>,
+    /// Its first cell.
+    pub(crate) cell: usize,
+    /// Which argument it is in.
+    pub(crate) param: usize,
+    /// Directions demanded by a `CopyHint`: in, out.
+    pub(crate) hint: Option<(bool, bool)>,
+}
+
+/// The arguments of one launch. Kept between launches, so that its memory is reused.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    pub(crate) key: Vec<u32>,
+    pub(crate) cells: Vec<u64>,
+    pub(crate) hosts: Vec<HostArgument>,
+    /// Streams that must be waited for before the launch: handles from `__cuda_array_interface__`.
+    pub(crate) producers: Vec<u64>,
+    param: usize,
+    hint: Option<(bool, bool)>,
+}
+
+impl Arguments {
+    /// Forgets the last launch's arguments.
+    pub(crate) fn clear(&mut self) {
+        self.key.clear();
+        self.cells.clear();
+        self.hosts.clear();
+        self.producers.clear();
+        self.param = 0;
+        self.hint = None;
+    }
+
+    /// Adds all arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// The number of the argument that cannot be passed, and why.
+    pub(crate) fn push_all(&mut self, args: &Bound<'_, PyTuple>) -> Result<(), (usize, PyErr)> {
+        for (param, arg) in args.iter_borrowed().enumerate() {
+            self.param = param;
+            self.push(&arg).map_err(|error| (param, error))?;
+        }
+        Ok(())
+    }
+
+    /// Adds one argument.
+    pub(crate) fn push(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(array) = arg.cast::<DeviceArray>() {
+            return self.push_device_array(arg.py(), array.get());
+        }
+        if let Ok(float) = arg.cast_exact::<PyFloat>() {
+            self.push_scalar(Scalar::F64, float.value().to_bits(), 0);
+            return Ok(());
+        }
+        if arg.is_exact_instance_of::<PyInt>() {
+            return self.push_int(arg);
+        }
+        if numpy::is_bool(arg) {
+            self.push_scalar(Scalar::Bool, arg.is_truthy()?.into(), 0);
+            return Ok(());
+        }
+        if let Some(classes) = numpy::loaded(arg.py()) {
+            if let Some(subclass) = classes.is_array(arg) {
+                if subclass == Subclass::Yes && arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
+                    return Err(PyTypeError::new_err("masked arrays are not supported; pass `.data` and `.mask`"));
+                }
+                return self.push_host_array(arg);
+            }
+            if let Some(scalar) = classes.scalar_of_type(&arg.get_type()) {
+                let value = numpy::value(arg, scalar)?;
+                let (low, high) = bits(scalar, value);
+                self.push_scalar(scalar, low, high);
+                return Ok(());
+            }
+            if classes.is_scalar(arg) {
+                let name = arg.get_type().name()?;
+                return Err(PyTypeError::new_err(format!("NumPy scalars of type {name} are not supported")));
+            }
+        }
+        if let Ok(tuple) = arg.cast::<PyTuple>() {
+            self.key.push(key::tuple(tuple.len()));
+            return tuple.iter_borrowed().try_for_each(|item| self.push(&item));
+        }
+        if let Ok(complex) = arg.cast::<PyComplex>() {
+            self.push_scalar(Scalar::C128, complex.real().to_bits(), complex.imag().to_bits());
+            return Ok(());
+        }
+        if arg.is_instance_of::<PyInt>() {
+            return self.push_int(arg);
+        }
+        if let Ok(float) = arg.cast::<PyFloat>() {
+            self.push_scalar(Scalar::F64, float.value().to_bits(), 0);
+            return Ok(());
+        }
+        self.push_other(arg)
+    }
+
+    fn push_other(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(hint) = arg.cast::<CopyHint>() {
+            let hint = hint.get();
+            self.hint = Some((hint.copy_in, hint.copy_out));
+            let pushed = self.push(hint.array.bind(arg.py()));
+            self.hint = None;
+            return pushed;
+        }
+        if arg.is_none() || arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
+            return Err(not_an_argument(arg));
+        }
+        if let Some(interface) = arg.getattr_opt(intern!(arg.py(), "__cuda_array_interface__"))? {
+            return self.push_interface(arg, &interface);
+        }
+        self.push_host_array(arg)
+    }
+
+    fn push_scalar(&mut self, scalar: Scalar, low: u64, high: u64) {
+        self.key.push(key::scalar(scalar));
+        self.cells.extend([low, high]);
+    }
+
+    fn push_int(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(int) = arg.extract::<i64>() {
+            self.push_scalar(Scalar::I64, int as u64, 0);
+        } else if let Ok(int) = arg.extract::<u64>() {
+            self.push_scalar(Scalar::U64, int, 0);
+        } else {
+            return Err(PyValueError::new_err(format!("Int value is too large: {arg}")));
+        }
+        Ok(())
+    }
+
+    fn push_device_array(&mut self, py: Python<'_>, array: &DeviceArray) -> PyResult<()> {
+        let key = array.key.ok_or_else(|| too_many_dimensions(array.cells.len() / 2))?;
+        let current = devices::current_id();
+        if array.device != current {
+            let message = format!("the array is on device {}, but the current device is {current}", array.device);
+            return Err(errors::launch(py, &message));
+        }
+        self.key.push(key);
+        self.cells.extend_from_slice(&array.cells);
+        Ok(())
+    }
+
+    fn push_host_array(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(array) = HostArray::open(arg)? else {
+            return Err(not_an_argument(arg));
+        };
+        self.key.push(key::array(array.array_type()));
+        let cell = self.cells.len();
+        self.cells.push(array.address());
+        self.cells.extend(array.shape().iter().map(|extent| *extent as u64));
+        self.cells.extend(array.strides().iter().map(|stride| *stride as u64));
+        self.hosts.push(HostArgument {
+            array,
+            object: arg.clone().unbind(),
+            cell,
+            param: self.param,
+            hint: self.hint,
+        });
+        Ok(())
+    }
+
+    /// An array of another library, by the CUDA array interface: no copy.
+    fn push_interface(&mut self, arg: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<()> {
+        let foreign = Interface::read(interface)?;
+        if devices::device_kind(arg.py())? == "cpu" {
+            let class = arg.get_type().fully_qualified_name()?;
+            let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
+            return Err(errors::launch(arg.py(), &message));
+        }
+        self.key.push(key::array(foreign.array));
+        self.cells.push(foreign.address);
+        self.cells.extend(foreign.shape);
+        self.cells.extend(foreign.strides.into_iter().map(|stride| stride as u64));
+        self.producers.extend(foreign.stream);
+        Ok(())
+    }
+}
+
+/// What `__cuda_array_interface__` says.
+struct Interface {
+    array: ArrayType,
+    address: u64,
+    shape: Vec<u64>,
+    strides: Vec<i64>,
+    stream: Option<u64>,
+}
+
+impl Interface {
+    fn read(interface: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let interface = interface.cast::<PyDict>()?;
+        let field = |name: &str| -> PyResult<Bound<'_, PyAny>> {
+            interface
+                .get_item(name)?
+                .ok_or_else(|| PyTypeError::new_err(format!("its __cuda_array_interface__ has no `{name}`")))
+        };
+        let optional = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
+        };
+        if optional("mask")?.is_some() {
+            return Err(PyTypeError::new_err("masked arrays are not supported"));
+        }
+        let dtype = numpy::scalar_of(&field("typestr")?)?;
+        let shape: Vec<u64> = field("shape")?.extract()?;
+        let (address, readonly): (u64, bool) = field("data")?.extract()?;
+        if shape.len() > MAX_NDIM {
+            return Err(too_many_dimensions(shape.len()));
+        }
+        let item = dtype.size_bytes();
+        let strides = match optional("strides")? {
+            Some(strides) => strides.extract()?,
+            None => c_strides(&shape, item),
+        };
+        if strides.len() != shape.len() {
+            return Err(PyValueError::new_err("its __cuda_array_interface__ has not one stride for each dimension"));
+        }
+        let layout = host_array::layout(shape.iter().copied(), strides.iter().copied(), item);
+        Ok(Self {
+            array: ArrayType { dtype, ndim: shape.len() as u8, layout, readonly },
+            address,
+            shape,
+            strides,
+            stream: optional("stream")?.map(|stream| stream.extract()).transpose()?,
+        })
+    }
+}
+
+/// Strides in bytes of a C-contiguous array.
+fn c_strides(shape: &[u64], item: u64) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
+    let mut step = item as i64;
+    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step *= *extent as i64;
+    }
+    strides
+}
+
+/// The cells of a scalar: two's complement, or the bits of one or two floats.
+pub(crate) fn bits(scalar: Scalar, value: numpy::Value) -> (u64, u64) {
+    match scalar {
+        Scalar::F32 => (u64::from((value.real as f32).to_bits()), 0),
+        Scalar::F64 => (value.real.to_bits(), 0),
+        Scalar::C64 => (u64::from((value.real as f32).to_bits()), u64::from((value.imag as f32).to_bits())),
+        Scalar::C128 => (value.real.to_bits(), value.imag.to_bits()),
+        _ => (value.int as u64, 0),
+    }
+}
+
+fn too_many_dimensions(ndim: usize) -> PyErr {
+    PyTypeError::new_err(format!("arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"))
+}
+
+fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
+    let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "a {name} cannot be passed to a kernel; pass numbers, NumPy arrays, device arrays and tuples of them"
+    ))
+}

@@ -1,0 +1,152 @@
+//! From a Python function to a [`FunctionDef`]: its text, and the values of the names that it reads.
+//!
+//! A function is captured when it is first compiled; a global that is bound anew later is not seen, as in Numba. Names
+//! are looked up as Python does: closure cells, then globals, then builtins. A name that is nowhere is left out, so
+//! that the compiler reports it at its place.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pyo3::{
+    intern,
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+use weft_compiler::{
+    request::{Captured, FunctionDef},
+    source::{SourceFile, SourceMap},
+    syntax,
+};
+
+use crate::{dispatcher::Dispatcher, errors};
+
+/// Captures functions, and through them the functions that they call.
+pub(crate) struct Capturer<'py> {
+    py: Python<'py>,
+    /// The dispatchers that are being captured, outermost first: one that is met again is a recursion.
+    path: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Capturer<'py> {
+    /// A capturer that has seen nothing.
+    pub(crate) fn new(py: Python<'py>) -> Self {
+        Self { py, path: Vec::new() }
+    }
+
+    /// The definition behind a dispatcher, captured now unless it was before.
+    pub(crate) fn dispatcher(&mut self, dispatcher: &Bound<'py, Dispatcher>) -> PyResult<Arc<FunctionDef>> {
+        if let Some(known) = dispatcher.get().captured() {
+            return Ok(known);
+        }
+        self.path.push(dispatcher.clone().into_any());
+        let captured = self.function(dispatcher.get());
+        self.path.pop();
+        let function = Arc::new(captured?);
+        dispatcher.get().set_captured(&function);
+        Ok(function)
+    }
+
+    /// A dispatcher as the value of a name in another function.
+    pub(crate) fn device_function(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Captured> {
+        let dispatcher = value.cast::<Dispatcher>()?;
+        if self.path.iter().any(|seen| seen.is(value)) {
+            return Ok(Captured::Unsupported(format!("recursive function `{}`", dispatcher.get().name())));
+        }
+        Ok(Captured::Function(self.dispatcher(dispatcher)?))
+    }
+
+    fn function(&mut self, dispatcher: &Dispatcher) -> PyResult<FunctionDef> {
+        let py_func = dispatcher.function(self.py);
+        let (name, text, first_line): (String, String, u32) =
+            self.py.import("weft._source")?.call_method1("of", (&py_func, dispatcher.source()))?.extract()?;
+        let source = Arc::new(SourceFile { name, text, first_line, cut_columns: 0 });
+        let ast = syntax::parse_function(&source, 0).map_err(|diagnostic| {
+            let mut sources = SourceMap::default();
+            sources.add(&source);
+            errors::diagnostics(self.py, &[diagnostic], &sources)
+        })?;
+        let chains = syntax::free_chains(&ast);
+        let globals = self.names(&py_func, &chains)?;
+        let defaults = self.defaults(&py_func)?;
+        let (signatures, inline) = dispatcher.device_signatures();
+        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline })
+    }
+
+    /// The values of the names that a function reads.
+    fn names(&mut self, py_func: &Bound<'py, PyAny>, chains: &[String]) -> PyResult<BTreeMap<String, Captured>> {
+        let mut roots: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for chain in chains {
+            let (root, rest) = chain.split_once('.').unwrap_or((chain, ""));
+            let rests = roots.entry(root).or_default();
+            if !rest.is_empty() {
+                rests.push(rest);
+            }
+        }
+        let scope = Scope::of(py_func)?;
+        let mut names = BTreeMap::new();
+        for (root, rests) in roots {
+            if let Some(value) = scope.look_up(root)? {
+                names.insert(root.to_owned(), self.value(&value, &rests, 0)?);
+            }
+        }
+        Ok(names)
+    }
+
+    /// The values of parameters' defaults.
+    fn defaults(&mut self, py_func: &Bound<'py, PyAny>) -> PyResult<BTreeMap<String, Captured>> {
+        let mut found = BTreeMap::new();
+        let names = parameter_names(py_func)?;
+        if let Ok(values) = py_func.getattr(intern!(self.py, "__defaults__"))?.cast::<PyTuple>() {
+            let first = names.len().saturating_sub(values.len());
+            for (name, value) in names.iter().skip(first).zip(values.iter()) {
+                found.insert(name.clone(), self.value(&value, &[], 0)?);
+            }
+        }
+        if let Ok(values) = py_func.getattr(intern!(self.py, "__kwdefaults__"))?.cast::<PyDict>() {
+            for (name, value) in values.iter() {
+                found.insert(name.extract()?, self.value(&value, &[], 0)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The names of a Python function's positional parameters.
+pub(crate) fn parameter_names(py_func: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let code = py_func.getattr("__code__")?;
+    let count: usize = code.getattr("co_argcount")?.extract()?;
+    let mut names: Vec<String> = code.getattr("co_varnames")?.extract()?;
+    names.truncate(count);
+    Ok(names)
+}
+
+/// Where a function's free names are looked up.
+struct Scope<'py> {
+    cells: Vec<(String, Bound<'py, PyAny>)>,
+    globals: Bound<'py, PyDict>,
+    builtins: Bound<'py, PyAny>,
+}
+
+impl<'py> Scope<'py> {
+    fn of(py_func: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = py_func.py();
+        let names: Vec<String> = py_func.getattr("__code__")?.getattr("co_freevars")?.extract()?;
+        let closure = py_func.getattr("__closure__")?;
+        let cells = closure.cast::<PyTuple>().map(|cells| cells.iter().collect()).unwrap_or_else(|_| Vec::new());
+        Ok(Self {
+            cells: names.into_iter().zip(cells).collect(),
+            globals: py_func.getattr("__globals__")?.cast_into()?,
+            builtins: py.import("builtins")?.into_any(),
+        })
+    }
+
+    fn look_up(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some((_, cell)) = self.cells.iter().find(|(cell, _)| cell == name) {
+            // An empty cell raises ValueError: the name has no value yet.
+            return Ok(cell.getattr("cell_contents").ok());
+        }
+        if let Some(value) = self.globals.get_item(name)? {
+            return Ok(Some(value));
+        }
+        self.builtins.getattr_opt(name)
+    }
+}

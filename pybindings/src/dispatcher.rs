@@ -1,0 +1,488 @@
+//! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pyo3::{
+    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+use weft_artifact::ArgType;
+use weft_compiler::request::{self, FunctionDef, Keep};
+
+use crate::{
+    capture::{Capturer, parameter_names},
+    convert, devices,
+    errors,
+    forall::ForAll,
+    launcher::{Launcher, launch_config},
+    options::{self, JitOptions},
+    overload::{self, CompiledKernel, Overload, Resolved},
+    signature, types::tuple_of_types,
+};
+
+/// What is shown when a kernel is called without a launch configuration.
+const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
+    kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
+
+/// A jitted function.
+#[pyclass(frozen, dict, weakref, module = "weft._weft", name = "Dispatcher")]
+pub(crate) struct Dispatcher {
+    py_func: Py<PyAny>,
+    name: String,
+    params: Vec<String>,
+    /// A text given instead of the function's file.
+    source: Option<String>,
+    jit: JitOptions,
+    /// The options as given, for pickling and `targetoptions`.
+    #[pyo3(get)]
+    targetoptions: Py<PyDict>,
+    declared: Vec<request::Signature>,
+    state: Mutex<State>,
+    last: Mutex<Option<Arc<Resolved>>>,
+    last_launcher: Mutex<Option<Py<Launcher>>>,
+}
+
+#[derive(Default)]
+struct State {
+    captured: Option<Arc<FunctionDef>>,
+    overloads: Vec<Arc<Overload>>,
+    resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
+    /// No further types are compiled.
+    frozen: bool,
+}
+
+impl Dispatcher {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic or run Python happens under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.py_func.bind(py).clone()
+    }
+
+    pub(crate) fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    pub(crate) fn captured(&self) -> Option<Arc<FunctionDef>> {
+        self.state().captured.clone()
+    }
+
+    pub(crate) fn set_captured(&self, function: &Arc<FunctionDef>) {
+        self.state().captured.get_or_insert_with(|| Arc::clone(function));
+    }
+
+    /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
+    pub(crate) fn device_signatures(&self) -> (Vec<request::Signature>, bool) {
+        (if self.jit.device { self.declared.clone() } else { Vec::new() }, self.jit.inline)
+    }
+
+    /// The kernel for arguments of the types of a key on the current device.
+    pub(crate) fn resolve(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Arc<Resolved>> {
+        let this = slf.get();
+        let device = devices::current_id();
+        if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner) {
+            if last.overload.device == device && *last.key == *key {
+                return Ok(Arc::clone(last));
+            }
+        }
+        let known = this.state().resolved.get(&(device, key.into())).cloned();
+        let resolved = match known {
+            Some(resolved) => resolved,
+            None => {
+                let resolved = Arc::new(Self::resolve_new(slf, key)?);
+                this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
+                resolved
+            }
+        };
+        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&resolved));
+        Ok(resolved)
+    }
+
+    fn resolve_new(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Resolved> {
+        let (py, this) = (slf.py(), slf.get());
+        let given = crate::key::decode(key);
+        this.check_count(given.len())?;
+        if this.jit.device {
+            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
+        }
+        devices::announce(py)?;
+        let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
+        Self::overload(slf, &args)?.resolve(py, key, casts)
+    }
+
+    /// The declared signature that fits best, and the conversions to it.
+    fn choose(&self, given: &[ArgType]) -> PyResult<(Vec<ArgType>, Vec<convert::Cast>)> {
+        if let [only] = self.declared.as_slice() {
+            return match convert::match_types(given, &only.args) {
+                Ok(found) => Ok((only.args.clone(), found.casts)),
+                Err(wrong) => Err(PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))),
+            };
+        }
+        let mut fits: Vec<_> = self
+            .declared
+            .iter()
+            .filter(|signature| signature.args.len() == given.len())
+            .filter_map(|signature| Some((convert::match_types(given, &signature.args).ok()?, signature)))
+            .collect();
+        fits.sort_by_key(|(found, _)| found.rank);
+        let types = || given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match fits.as_slice() {
+            [] => Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types()))),
+            [(first, _), (second, _), ..] if first.rank == second.rank => {
+                Err(PyTypeError::new_err(format!("Ambiguous overloading for {} with argument type(s) {}", self.name, types())))
+            }
+            [(found, signature), ..] => Ok((signature.args.clone(), found.casts.clone())),
+        }
+    }
+
+    /// The overload for exactly these types on the current device, compiled if there is none.
+    fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
+        let (py, this) = (slf.py(), slf.get());
+        let device = devices::current_id();
+        let find = |state: &State| state.overloads.iter().find(|o| o.device == device && o.args == args).cloned();
+        let known = find(&this.state());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let frozen = this.state().frozen;
+        if frozen {
+            let types: Vec<String> = args.iter().map(ToString::to_string).collect();
+            return Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types.join(", "))));
+        }
+        let function = Capturer::new(py).dispatcher(slf)?;
+        let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit)?);
+        let mut state = this.state();
+        // Another thread may have been quicker: one overload for each type tuple.
+        if let Some(known) = find(&state) {
+            return Ok(known);
+        }
+        state.overloads.push(Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    fn check_count(&self, given: usize) -> PyResult<()> {
+        let expected = self.params.len();
+        if given == expected {
+            return Ok(());
+        }
+        let noun = if expected == 1 { "argument" } else { "arguments" };
+        let names = if expected == 0 { String::new() } else { format!(" ({})", self.params.join(", ")) };
+        Err(PyTypeError::new_err(format!(
+            "kernel `{}` takes {expected} {noun}{names} but {given} {} given",
+            self.name,
+            if given == 1 { "was" } else { "were" }
+        )))
+    }
+
+    /// `argument 2 (`x`) of kernel `f``.
+    pub(crate) fn argument(&self, index: usize) -> String {
+        match self.params.get(index) {
+            Some(param) => format!("argument {} (`{param}`) of kernel `{}`", index + 1, self.name),
+            None => format!("argument {} of kernel `{}`", index + 1, self.name),
+        }
+    }
+
+    /// The argument types that an `inspect` or `compile` call names: types, a signature, or its text.
+    fn types(&self, signature: &Bound<'_, PyAny>) -> PyResult<Vec<ArgType>> {
+        let args = signature::read(signature)?.args;
+        self.check_count(args.len())?;
+        Ok(args)
+    }
+
+    /// A text of one specialization.
+    fn text(slf: &Bound<'_, Self>, args: &[ArgType], what: &str, target: Option<&str>) -> PyResult<String> {
+        let (py, this) = (slf.py(), slf.get());
+        let target = match target {
+            Some(target) => options::target(target)?,
+            None => {
+                let (major, minor) = devices::current(py)?.attributes().compute_capability;
+                options::target(&format!("sm_{major}{minor}"))?
+            }
+        };
+        let host = target == request::Target::Host;
+        let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
+        let function = Capturer::new(py).dispatcher(slf)?;
+        let output = overload::compile(py, &function, args, target, &this.jit, keep)?;
+        let text = match what {
+            "ir" => output.ir,
+            "llvm" => output.llvm,
+            _ if host => output.asm,
+            _ => Some(String::from_utf8_lossy(&output.artifact.code).into_owned()),
+        };
+        text.ok_or_else(|| errors::internal(py, &format!("the compiler gave no {what} text")))
+    }
+}
+
+#[pymethods]
+impl Dispatcher {
+    #[new]
+    #[pyo3(signature = (py_func, options, signatures, source=None))]
+    fn new(
+        py_func: Py<PyAny>,
+        options: &Bound<'_, PyDict>,
+        signatures: Vec<PyRef<'_, crate::types::Signature>>,
+        source: Option<String>,
+    ) -> PyResult<Self> {
+        let py = options.py();
+        let function = py_func.bind(py);
+        Ok(Self {
+            name: function.getattr("__name__")?.extract()?,
+            params: parameter_names(function)?,
+            jit: JitOptions::read(options)?,
+            targetoptions: options.clone().unbind(),
+            declared: signatures.iter().map(|signature| signature.request()).collect(),
+            state: Mutex::default(),
+            last: Mutex::default(),
+            last_launcher: Mutex::default(),
+            source,
+            py_func,
+        })
+    }
+
+    /// The Python function.
+    #[getter]
+    fn py_func(&self, py: Python<'_>) -> Py<PyAny> {
+        self.py_func.clone_ref(py)
+    }
+
+    /// Whether it is only called from kernels.
+    #[getter]
+    fn device(&self) -> bool {
+        self.jit.device
+    }
+
+    /// The text given with `cuda.jit(source=...)`.
+    #[getter]
+    fn given_source(&self) -> Option<&str> {
+        self.source()
+    }
+
+    /// Whether it has exactly one signature.
+    #[getter]
+    fn specialized(&self) -> bool {
+        self.declared.len() == 1 && !self.jit.device
+    }
+
+    /// The declared signatures.
+    #[getter]
+    fn declared_signatures(&self) -> PyResult<Vec<crate::types::Signature>> {
+        Ok(self.declared.iter().map(crate::types::Signature::from_request).collect())
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Launcher>> {
+        let Ok(items) = index.cast::<PyTuple>() else {
+            return Err(PyTypeError::new_err("must specify at least the griddim and blockdim"));
+        };
+        if !(2..=4).contains(&items.len()) {
+            return Err(PyValueError::new_err("must specify at least the griddim and blockdim"));
+        }
+        let stream = items.get_item(2).ok();
+        let shared = items.get_item(3).ok();
+        Self::configure(slf, &items.get_item(0)?, &items.get_item(1)?, stream.as_ref(), shared.as_ref())
+    }
+
+    /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem]` gives.
+    #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None))]
+    fn configure<'py>(
+        slf: &Bound<'py, Self>,
+        griddim: &Bound<'py, PyAny>,
+        blockdim: &Bound<'py, PyAny>,
+        stream: Option<&Bound<'py, PyAny>>,
+        sharedmem: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Launcher>> {
+        let py = slf.py();
+        if griddim.is_none() || blockdim.is_none() {
+            return Err(PyValueError::new_err(UNCONFIGURED));
+        }
+        let config = launch_config(griddim, blockdim, sharedmem)?;
+        let this = slf.get();
+        let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
+        if let Some(last) = last {
+            if last.get().is(&config, stream) {
+                return Ok(last.into_bound(py));
+            }
+        }
+        let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream)?)?;
+        *this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(launcher.clone().unbind());
+        Ok(launcher)
+    }
+
+    /// A one-dimensional launch over `ntasks` threads.
+    #[pyo3(signature = (ntasks, tpb=0, stream=None, sharedmem=0))]
+    fn forall<'py>(
+        slf: &Bound<'py, Self>,
+        ntasks: i64,
+        tpb: u32,
+        stream: Option<Py<PyAny>>,
+        sharedmem: u32,
+    ) -> PyResult<Bound<'py, ForAll>> {
+        Bound::new(slf.py(), ForAll::new(slf.clone().unbind(), ntasks, tpb, stream, sharedmem)?)
+    }
+
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __call__(&self, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        if self.jit.device {
+            return Err(PyRuntimeError::new_err(format!(
+                "`{}` is a device function: kernels call it. Call `{}.py_func` to run it as plain Python",
+                self.name, self.name
+            )));
+        }
+        Err(PyValueError::new_err(UNCONFIGURED))
+    }
+
+    /// Compiles for a signature, or finds the kernel.
+    fn compile(slf: &Bound<'_, Self>, sig: &Bound<'_, PyAny>) -> PyResult<CompiledKernel> {
+        let this = slf.get();
+        let args = this.types(sig)?;
+        if this.jit.device {
+            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
+        }
+        Ok(CompiledKernel { overload: Self::overload(slf, &args)? })
+    }
+
+    /// The kernel that a launch with these arguments would run, compiled if need be.
+    #[pyo3(signature = (*args))]
+    fn kernel_for(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>) -> PyResult<CompiledKernel> {
+        let mut arguments = crate::args::Arguments::default();
+        arguments.push_all(args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
+        Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments.key)?.overload) })
+    }
+
+    /// Compiles no further types from now on.
+    #[pyo3(signature = (val=true))]
+    fn disable_compile(&self, val: bool) {
+        self.state().frozen = val;
+    }
+
+    /// Forgets all kernels and captured values, and compiles the known types again.
+    fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let this = slf.get();
+        let old = {
+            let mut state = this.state();
+            state.captured = None;
+            state.resolved.clear();
+            std::mem::take(&mut state.overloads)
+        };
+        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        for overload in old {
+            if overload.device == devices::current_id() {
+                Self::overload(slf, &overload.args)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The compiled kernels by their argument types.
+    #[getter]
+    fn overloads<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let overloads = self.state().overloads.clone();
+        for overload in overloads {
+            dict.set_item(tuple_of_types(py, &overload.args)?, Bound::new(py, CompiledKernel { overload })?)?;
+        }
+        Ok(dict)
+    }
+
+    /// The argument types that were compiled.
+    #[getter]
+    fn signatures<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let overloads = self.state().overloads.clone();
+        overloads.iter().map(|overload| tuple_of_types(py, &overload.args)).collect()
+    }
+
+    /// A text of one specialization: `what` is "asm", "llvm" or "ir"; the target is the device's compute capability
+    /// unless one is named.
+    #[pyo3(signature = (what, signature, target=None))]
+    fn inspect(
+        slf: &Bound<'_, Self>,
+        what: &str,
+        signature: &Bound<'_, PyAny>,
+        target: Option<&str>,
+    ) -> PyResult<String> {
+        Self::text(slf, &slf.get().types(signature)?, what, target)
+    }
+
+    /// PTX by argument types, or of one signature. `target="host"` gives this machine's assembly.
+    #[pyo3(signature = (signature=None, *, target=None))]
+    fn inspect_asm<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::texts(slf, "asm", signature, target)
+    }
+
+    /// LLVM IR by argument types, or of one signature.
+    #[pyo3(signature = (signature=None, *, target=None))]
+    fn inspect_llvm<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::texts(slf, "llvm", signature, target)
+    }
+
+    /// weft's own IR by argument types, or of one signature.
+    #[pyo3(signature = (signature=None, *, target=None))]
+    fn inspect_ir<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::texts(slf, "ir", signature, target)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft._pickle")?.call_method1("reduce_dispatcher", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        let kind = if self.jit.device { "device function" } else { "kernel" };
+        format!("<weft {kind} {}({})>", self.name, self.params.join(", "))
+    }
+}
+
+impl Dispatcher {
+    fn texts<'py>(
+        slf: &Bound<'py, Self>,
+        what: &str,
+        signature: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.jit.device {
+            return Err(PyRuntimeError::new_err(format!(
+                "device function `{}` has no code of its own: inspect a kernel that calls it",
+                this.name
+            )));
+        }
+        if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
+            let text = Self::text(slf, &this.types(signature)?, what, target)?;
+            return Ok(text.into_pyobject(py)?.into_any());
+        }
+        let dict = PyDict::new(py);
+        let overloads = this.state().overloads.clone();
+        for overload in overloads {
+            dict.set_item(tuple_of_types(py, &overload.args)?, Self::text(slf, &overload.args, what, target)?)?;
+        }
+        Ok(dict.into_any())
+    }
+
+    /// An error of one argument, with the argument named.
+    pub(crate) fn explain(&self, py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
+        let message = format!("{}: {}", self.argument(index), error.value(py));
+        let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
+        named.set_cause(py, error.cause(py));
+        named
+    }
+}

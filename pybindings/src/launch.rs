@@ -1,0 +1,219 @@
+//! One launch: arguments to cells, cells to slots, host arrays to the device and back.
+
+use std::{cell::Cell, sync::Arc};
+
+use pyo3::{prelude::*, types::PyTuple};
+use weft_artifact::Access;
+use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
+
+use crate::{
+    args::{Arguments, HostArgument},
+    convert,
+    dispatcher::Dispatcher,
+    errors,
+    host_array::HostArray,
+    overload::Resolved,
+};
+
+/// Memory that launches use again and again.
+#[derive(Default)]
+struct Scratch {
+    arguments: Arguments,
+    slots: Vec<u64>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// Launches a kernel with the arguments of a Python call.
+///
+/// # Errors
+///
+/// `TypeError` for arguments that do not fit, `CompileError`, and what the device says.
+pub(crate) fn launch(
+    py: Python<'_>,
+    dispatcher: &Bound<'_, Dispatcher>,
+    config: &LaunchConfig,
+    stream: Option<&dyn Stream>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    // Taken out, so that a launch inside a launch (an argument's property may run Python) has its own.
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    let result = run(py, dispatcher, config, stream, args, &mut scratch);
+    scratch.arguments.clear();
+    SCRATCH.set(Some(scratch));
+    result
+}
+
+fn run(
+    py: Python<'_>,
+    dispatcher: &Bound<'_, Dispatcher>,
+    config: &LaunchConfig,
+    stream: Option<&dyn Stream>,
+    args: &Bound<'_, PyTuple>,
+    scratch: &mut Scratch,
+) -> PyResult<()> {
+    let Scratch { arguments, slots } = scratch;
+    arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+    let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
+    let executor = &resolved.overload.executor;
+    convert::apply(&resolved.casts, &mut arguments.cells);
+    if !arguments.producers.is_empty() {
+        wait_for_producers(py, &arguments.producers, stream, &**executor)?;
+    }
+    let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(py, &resolved, stream, arguments)? };
+    slots.clear();
+    slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
+    py.detach(|| resolved.overload.loaded.launch(config, stream, slots)).map_err(|error| errors::runtime(py, &error))?;
+    for item in staged {
+        item.finish(py, stream, &mut arguments.hosts, &**executor)?;
+    }
+    Ok(())
+}
+
+/// A host array on its way: where its elements are during the launch.
+struct Staged {
+    /// Index into the launch's host arrays.
+    host: usize,
+    /// The device memory; `None` where the kernel works in host memory.
+    buffer: Option<Arc<dyn Buffer>>,
+    /// A compact copy of the elements in host memory, and its object.
+    copy: Option<(HostArray, Py<PyAny>)>,
+    /// The kernel may have written it.
+    copy_out: bool,
+}
+
+/// Brings the host arrays to where the kernel can reach them, and puts their addresses into their cells.
+fn stage(
+    py: Python<'_>,
+    resolved: &Resolved,
+    stream: Option<&dyn Stream>,
+    arguments: &mut Arguments,
+) -> PyResult<Vec<Staged>> {
+    let overload = &resolved.overload;
+    let in_place = overload.executor.kind() == "cpu";
+    let mut staged = Vec::with_capacity(arguments.hosts.len());
+    let mut warned = in_place;
+    for (index, host) in arguments.hosts.iter().enumerate() {
+        let access = overload.kernel.params.get(host.param).map_or(Access { reads: true, writes: true }, |p| p.access);
+        if !access.reads && !access.writes {
+            continue;
+        }
+        let (hint_in, hint_out) = host.hint.unwrap_or((true, true));
+        let copy_out = access.writes && hint_out;
+        if in_place {
+            // A CPU kernel works on the array itself, unless it would trip over it or must not change it.
+            if host.array.is_aligned() && (copy_out || !access.writes) {
+                continue;
+            }
+            let copy = compact(py, host)?;
+            point(&mut arguments.cells, host, copy.0.address(), &copy.0);
+            staged.push(Staged { host: index, buffer: None, copy: Some(copy), copy_out });
+            continue;
+        }
+        if !warned && host.hint.is_none() {
+            warned = true;
+            warn_about_copies(py)?;
+        }
+        let copy = if host.array.is_contiguous() { None } else { Some(compact(py, host)?) };
+        let source = copy.as_ref().map_or(&host.array, |(copy, _)| copy);
+        let bytes = source.bytes();
+        let buffer = py
+            .detach(|| {
+                let buffer = overload.executor.allocate(bytes.len() as u64, stream)?;
+                // What the kernel does not write must come back as it was, so elements go in even if none is read.
+                if hint_in && !bytes.is_empty() {
+                    overload.executor.copy_to_device(buffer.address(), bytes, stream)?;
+                }
+                Ok(buffer)
+            })
+            .map_err(|error| errors::runtime(py, &error))?;
+        point(&mut arguments.cells, host, buffer.address(), source);
+        staged.push(Staged { host: index, buffer: Some(buffer), copy, copy_out });
+    }
+    Ok(staged)
+}
+
+impl Staged {
+    /// Brings back what the kernel wrote.
+    fn finish(
+        mut self,
+        py: Python<'_>,
+        stream: Option<&dyn Stream>,
+        hosts: &mut [HostArgument],
+        executor: &dyn Executor,
+    ) -> PyResult<()> {
+        let Some(host) = hosts.get_mut(self.host).filter(|_| self.copy_out) else {
+            return Ok(());
+        };
+        if let Some(buffer) = &self.buffer {
+            let target = self.copy.as_mut().map_or(&mut host.array, |(copy, _)| copy);
+            let bytes = target.bytes_mut()?;
+            if !bytes.is_empty() {
+                py.detach(|| executor.copy_to_host(bytes, buffer.address(), stream))
+                    .map_err(|error| errors::runtime(py, &error))?;
+            }
+        }
+        if let Some((_, copy)) = &self.copy {
+            let numpy = py.import("numpy")?;
+            let original = numpy.call_method1("asarray", (&host.object,))?;
+            numpy.call_method1("copyto", (original, copy))?;
+        }
+        Ok(())
+    }
+}
+
+/// A C-contiguous copy of a host array, and its object.
+fn compact(py: Python<'_>, host: &HostArgument) -> PyResult<(HostArray, Py<PyAny>)> {
+    let object = py.import("numpy")?.call_method1("array", (&host.object,))?;
+    let object = object.call_method1("copy", ("C",))?;
+    let array = HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "a copy of an array has no buffer"))?;
+    Ok((array, object.unbind()))
+}
+
+/// Writes the address and the strides of where the elements are into an array's cells.
+fn point(cells: &mut [u64], host: &HostArgument, address: u64, source: &HostArray) {
+    let ndim = host.array.shape().len();
+    if let Some(cell) = cells.get_mut(host.cell) {
+        *cell = address;
+    }
+    let strides = cells.iter_mut().skip(host.cell + 1 + ndim);
+    for (cell, stride) in strides.zip(source.strides()) {
+        *cell = *stride as u64;
+    }
+}
+
+/// Numba's warning, unless it was turned off.
+fn warn_about_copies(py: Python<'_>) -> PyResult<()> {
+    if std::env::var("WEFT_WARN_ON_IMPLICIT_COPY").is_ok_and(|value| value.trim() == "0") {
+        return Ok(());
+    }
+    errors::warn(
+        py,
+        "PerformanceWarning",
+        "Host array used in CUDA kernel will incur copy overhead to/from device.",
+    )
+}
+
+/// Waits for the streams of `__cuda_array_interface__` that are not ordered with the launch's own.
+fn wait_for_producers(
+    py: Python<'_>,
+    producers: &[u64],
+    stream: Option<&dyn Stream>,
+    executor: &dyn Executor,
+) -> PyResult<()> {
+    if std::env::var("WEFT_CUDA_ARRAY_INTERFACE_SYNC").is_ok_and(|value| value.trim() == "0") {
+        return Ok(());
+    }
+    // 1 is the legacy default stream, which every blocking stream is ordered with; it is ours where none is given.
+    let own = stream.map_or(1, Stream::handle);
+    let wait = || -> Result<(), weft_runtime::Error> {
+        for producer in producers.iter().filter(|producer| **producer != own) {
+            let producer = executor.external_stream(*producer)?;
+            executor.synchronize_stream(Some(&*producer))?;
+        }
+        Ok(())
+    };
+    py.detach(wait).map_err(|error| errors::runtime(py, &error))
+}

@@ -1,0 +1,148 @@
+//! `kernel[griddim, blockdim, stream, sharedmem]`: a kernel with its launch configuration.
+
+use std::sync::Arc;
+
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyInt, PyList, PyTuple},
+};
+use weft_runtime::{LaunchConfig, Stream};
+
+use crate::{dispatcher::Dispatcher, launch, stream::stream_of};
+
+/// A configured kernel. Calling it launches.
+#[pyclass(frozen, weakref, module = "weft._weft", name = "_LaunchConfiguration")]
+pub(crate) struct Launcher {
+    dispatcher: Py<Dispatcher>,
+    config: LaunchConfig,
+    stream: Option<Arc<dyn Stream>>,
+    /// The stream as given.
+    stream_object: Option<Py<PyAny>>,
+}
+
+impl Launcher {
+    pub(crate) fn new(
+        dispatcher: Py<Dispatcher>,
+        config: LaunchConfig,
+        stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            dispatcher,
+            config,
+            stream: stream_of(stream)?,
+            stream_object: stream.map(|stream| stream.clone().unbind()),
+        })
+    }
+
+    /// Whether it is this configuration.
+    pub(crate) fn is(&self, config: &LaunchConfig, stream: Option<&Bound<'_, PyAny>>) -> bool {
+        self.config == *config
+            && match (&self.stream_object, stream) {
+                (None, None) => true,
+                (Some(mine), Some(given)) => given.is(mine),
+                _ => false,
+            }
+    }
+}
+
+#[pymethods]
+impl Launcher {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        if kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
+            return Err(PyTypeError::new_err("kernels take their arguments by position, not by keyword"));
+        }
+        launch::launch(py, self.dispatcher.bind(py), &self.config, self.stream.as_deref(), args)
+    }
+
+    /// The jitted function.
+    #[getter]
+    fn dispatcher(&self, py: Python<'_>) -> Py<Dispatcher> {
+        self.dispatcher.clone_ref(py)
+    }
+
+    /// Blocks in x, y and z.
+    #[getter]
+    fn griddim(&self) -> (u32, u32, u32) {
+        self.config.grid.into()
+    }
+
+    /// Threads in x, y and z.
+    #[getter]
+    fn blockdim(&self) -> (u32, u32, u32) {
+        self.config.block.into()
+    }
+
+    /// The stream as given, or 0.
+    #[getter]
+    fn stream(&self, py: Python<'_>) -> Py<PyAny> {
+        match &self.stream_object {
+            Some(stream) => stream.clone_ref(py),
+            None => PyInt::new(py, 0).into_any().unbind(),
+        }
+    }
+
+    /// Dynamic shared memory of a block in bytes.
+    #[getter]
+    fn sharedmem(&self) -> u32 {
+        self.config.shared_bytes
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if self.stream.is_some() {
+            return Err(PyTypeError::new_err("a configured kernel with a stream cannot be pickled: streams cannot"));
+        }
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_launcher")?;
+        let dispatcher = self.dispatcher(py);
+        Ok((rebuild, (dispatcher, self.griddim(), self.blockdim(), self.config.shared_bytes).into_pyobject(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let kernel = self.dispatcher.bind(py).repr()?;
+        Ok(format!("<{kernel} with griddim={:?}, blockdim={:?}>", self.griddim(), self.blockdim()))
+    }
+}
+
+/// Checks grid, block and shared memory as Numba does.
+pub(crate) fn launch_config(
+    griddim: &Bound<'_, PyAny>,
+    blockdim: &Bound<'_, PyAny>,
+    sharedmem: Option<&Bound<'_, PyAny>>,
+) -> PyResult<LaunchConfig> {
+    let shared_bytes = match sharedmem {
+        None => 0,
+        Some(bytes) => bytes.extract().map_err(|_| {
+            PyValueError::new_err(format!("sharedmem must be a number of bytes from 0 to 2**32 - 1, got {bytes}"))
+        })?,
+    };
+    Ok(LaunchConfig { grid: dimensions(griddim, "griddim")?, block: dimensions(blockdim, "blockdim")?, shared_bytes })
+}
+
+fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {
+    // The common case first: a plain int.
+    if let Ok(x) = value.extract::<u32>() {
+        return Ok([x, 1, 1]);
+    }
+    let items: Vec<Bound<'_, PyAny>> = if let Ok(tuple) = value.cast::<PyTuple>() {
+        tuple.iter().collect()
+    } else if let Ok(list) = value.cast::<PyList>() {
+        list.iter().collect()
+    } else {
+        vec![value.clone()]
+    };
+    let shown = || PyList::new(value.py(), &items).map_or_else(|_| String::new(), |list| list.to_string());
+    if items.is_empty() || items.len() > 3 {
+        return Err(PyValueError::new_err(format!("{name} must be a sequence of 1, 2 or 3 integers, got {}", shown())));
+    }
+    let mut dims = [1; 3];
+    for (dim, item) in dims.iter_mut().zip(&items) {
+        if !item.hasattr("__index__")? {
+            return Err(PyTypeError::new_err(format!("{name} must be a sequence of integers, got {}", shown())));
+        }
+        *dim = item.extract().map_err(|_| {
+            PyValueError::new_err(format!("{name} must have integers from 0 to 2**32 - 1, got {}", shown()))
+        })?;
+    }
+    Ok(dims)
+}

@@ -1,0 +1,200 @@
+//! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
+//! its slots ([`Resolved`]).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::{prelude::*, types::PyTuple};
+use weft_artifact::{ArgType, Artifact, Kernel};
+use weft_compiler::{
+    diagnostic::render_text,
+    pipeline::{self, Output},
+    request::{FunctionDef, Keep, Request, Target},
+};
+use weft_runtime::{Executor, LoadedKernel, Module};
+
+use crate::{
+    convert::Cast,
+    devices, errors, key,
+    options::{self, JitOptions},
+    types::tuple_of_types,
+};
+
+/// One kernel, compiled for one tuple of argument types and loaded on one device.
+#[derive(Debug)]
+pub(crate) struct Overload {
+    /// The types that it was compiled for.
+    pub(crate) args: Vec<ArgType>,
+    /// The number of its device.
+    pub(crate) device: u32,
+    /// Its device.
+    pub(crate) executor: Arc<dyn Executor>,
+    /// Its ABI.
+    pub(crate) kernel: Kernel,
+    /// Its code on the device.
+    pub(crate) loaded: Arc<dyn LoadedKernel>,
+    /// Holds the code as long as the kernel is used.
+    _module: Arc<dyn Module>,
+    /// Code and ABI as compiled.
+    artifact: Artifact,
+}
+
+/// An overload for arguments of certain types.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    /// The arguments' types.
+    pub(crate) key: Box<[u32]>,
+    /// The kernel.
+    pub(crate) overload: Arc<Overload>,
+    /// For each slot the cell that it is taken from.
+    pub(crate) cells: Box<[u32]>,
+    /// Conversions to declared types.
+    pub(crate) casts: Box<[Cast]>,
+}
+
+/// One compilation at a time: LLVM's guard against fatal errors is the process's.
+static COMPILING: Mutex<()> = Mutex::new(());
+
+/// Compiles a function for a target, with texts if they are wanted.
+pub(crate) fn compile(
+    py: Python<'_>,
+    function: &Arc<FunctionDef>,
+    args: &[ArgType],
+    target: Target,
+    jit: &JitOptions,
+    keep: Keep,
+) -> PyResult<Output> {
+    let mut options = jit.compiler();
+    if target != Target::Host {
+        options.libdevice = devices::libdevice(py)?;
+    }
+    let request = Request { function: Arc::clone(function), args: args.to_vec(), target, options, keep };
+    // The interpreter is released before the lock is taken, so that a thread that waits for it does not hold Python.
+    let output = py
+        .detach(|| {
+            let _one = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
+            pipeline::compile(&request)
+        })
+        .map_err(|failure| errors::compile_error(py, &failure))?;
+    if !output.warnings.is_empty() {
+        errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
+    }
+    Ok(output)
+}
+
+impl Overload {
+    /// Compiles for the current device and loads the code.
+    pub(crate) fn compile(
+        py: Python<'_>,
+        function: &Arc<FunctionDef>,
+        args: &[ArgType],
+        jit: &JitOptions,
+    ) -> PyResult<Self> {
+        let executor = devices::current(py)?;
+        let target = options::target(&executor.target())?;
+        let artifact = compile(py, function, args, target, jit, Keep::default())?.artifact;
+        let Some(kernel) = artifact.kernels.first().cloned() else {
+            return Err(errors::internal(py, "the compiler gave no kernel"));
+        };
+        let loaded = py.detach(|| {
+            let module = executor.load(&artifact)?;
+            let loaded = module.kernel(&kernel)?;
+            Ok((module, loaded))
+        });
+        let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self {
+            args: args.to_vec(),
+            device: devices::current_id(),
+            executor,
+            kernel,
+            loaded,
+            _module: module,
+            artifact,
+        })
+    }
+
+    /// How arguments of the types of `key` reach this kernel.
+    pub(crate) fn resolve(self: &Arc<Self>, py: Python<'_>, words: &[u32], casts: Vec<Cast>) -> PyResult<Resolved> {
+        let given = key::decode(words);
+        let cells: Option<Box<[u32]>> =
+            self.kernel.slots.iter().map(|slot| key::cell_of(&given, slot).map(|cell| cell as u32)).collect();
+        let cells = cells.ok_or_else(|| {
+            errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
+        })?;
+        Ok(Resolved { key: words.into(), overload: Arc::clone(self), cells, casts: casts.into() })
+    }
+}
+
+/// A compiled kernel, as `dispatcher.overloads` has it.
+#[pyclass(frozen, module = "weft._weft", name = "Kernel")]
+#[derive(Debug)]
+pub(crate) struct CompiledKernel {
+    pub(crate) overload: Arc<Overload>,
+}
+
+#[pymethods]
+impl CompiledKernel {
+    /// The types that it was compiled for.
+    #[getter]
+    fn argument_types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        tuple_of_types(py, &self.overload.args)
+    }
+
+    /// The symbol in the code.
+    #[getter]
+    fn entry_name(&self) -> &str {
+        &self.overload.kernel.symbol
+    }
+
+    /// What it was compiled for: "sm_90" or "host".
+    #[getter]
+    fn target(&self) -> &str {
+        &self.overload.artifact.target
+    }
+
+    /// The code as it was loaded: PTX text, or an object file.
+    #[getter]
+    fn code(&self) -> &[u8] {
+        &self.overload.artifact.code
+    }
+
+    /// Registers a thread; 0 on the CPU.
+    #[getter]
+    fn regs_per_thread(&self) -> u32 {
+        self.overload.loaded.registers()
+    }
+
+    /// Static shared memory of a block in bytes.
+    #[getter]
+    fn shared_mem_per_block(&self) -> u32 {
+        self.overload.loaded.shared_bytes()
+    }
+
+    /// Local memory of a thread in bytes.
+    #[getter]
+    fn local_mem_per_thread(&self) -> u32 {
+        self.overload.loaded.local_bytes()
+    }
+
+    /// Constant memory in bytes.
+    #[getter]
+    fn const_mem_size(&self) -> u32 {
+        self.overload.loaded.const_bytes()
+    }
+
+    /// Threads that a block of this kernel can have.
+    #[getter]
+    fn max_threads_per_block(&self) -> u32 {
+        self.overload.loaded.max_threads_per_block()
+    }
+
+    /// For each parameter: its name, whether the kernel reads the arrays in it, and whether it writes them.
+    #[getter]
+    fn access(&self) -> Vec<(&str, bool, bool)> {
+        self.overload.kernel.params.iter().map(|p| (p.name.as_str(), p.access.reads, p.access.writes)).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let args: Vec<String> = self.overload.args.iter().map(ToString::to_string).collect();
+        format!("<weft kernel {}({}) for {}>", self.overload.kernel.name, args.join(", "), self.overload.artifact.target)
+    }
+}

@@ -1,0 +1,43 @@
+//! Signatures as users write them: texts, signature objects, tuples of types.
+
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyString};
+use weft_compiler::request;
+
+use crate::{
+    errors,
+    types::{Signature, Type},
+};
+
+/// Reads a signature: `"void(float32[:], int32)"`, `void(float32[:], int32)`, or the argument types alone.
+pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature> {
+    if let Ok(signature) = signature.cast::<Signature>() {
+        return Ok(signature.get().request());
+    }
+    if let Ok(text) = signature.cast::<PyString>() {
+        return weft_compiler::signature::parse_signature(text.to_str()?).map_err(|failure| {
+            errors::exception(signature.py(), "SignatureError", (failure.to_string(),))
+        });
+    }
+    let types = signature.try_iter().map_err(|_| wrong(signature))?;
+    let args = types
+        .map(|ty| {
+            let ty = ty?;
+            let ty = ty.cast::<Type>().map_err(|_| wrong(&ty))?.get();
+            ty.arg.clone().ok_or_else(|| PyTypeError::new_err("an argument cannot be void"))
+        })
+        .collect::<PyResult<_>>()?;
+    Ok(request::Signature { args, returns: None })
+}
+
+fn wrong(value: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a signature is a text such as \"void(float32[:], int32)\", a call of types such as \
+         void(float32[:], int32), or a tuple of types; not {value}"
+    ))
+}
+
+/// Reads a signature for Python.
+#[pyfunction]
+pub(crate) fn parse_signature(signature: &Bound<'_, PyAny>) -> PyResult<Signature> {
+    Ok(Signature::from_request(&read(signature)?))
+}

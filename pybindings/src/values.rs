@@ -1,0 +1,200 @@
+//! From the value of a captured name to what the compiler knows of it ([`Captured`]).
+
+use std::collections::BTreeMap;
+
+use pyo3::{
+    intern,
+    prelude::*,
+    types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
+};
+use weft_artifact::Scalar;
+use weft_compiler::request::Captured;
+
+use crate::{capture::Capturer, dispatcher::Dispatcher, numpy, types::Type};
+
+/// The modules whose members the compiler knows by name.
+const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operator", "numpy", "numba", "builtins"];
+
+/// How deep attributes and tuples are followed.
+const MAX_DEPTH: usize = 16;
+
+impl<'py> Capturer<'py> {
+    /// What a value means to a kernel. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
+    pub(crate) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
+        if depth > MAX_DEPTH {
+            return Ok(Captured::Unsupported("a value nested too deep".to_owned()));
+        }
+        if value.is_none() {
+            return Ok(Captured::None);
+        }
+        if let Ok(ty) = value.cast::<Type>() {
+            return Ok(ty.get().scalar().map_or_else(|| unsupported(value), Captured::DType));
+        }
+        if value.cast::<Dispatcher>().is_ok() {
+            return self.device_function(value);
+        }
+        if let Some(path) = stub_path(value)? {
+            return Ok(Captured::Known(path));
+        }
+        if value.is_instance_of::<PyModule>() {
+            return self.module(value, chains, depth);
+        }
+        if let Some(captured) = number(value)? {
+            return Ok(captured);
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Captured::Str(text.to_str()?.to_owned()));
+        }
+        if let Some(path) = known_member(value)? {
+            return Ok(Captured::Known(path));
+        }
+        if let Some(scalar) = foreign_type(value) {
+            return Ok(Captured::DType(scalar));
+        }
+        if let Ok(tuple) = value.cast::<PyTuple>() {
+            // A named tuple whose fields are read by name is an object; any other tuple is its elements.
+            if chains.is_empty() {
+                let items = tuple.iter().map(|item| self.value(&item, &[], depth + 1)).collect::<PyResult<_>>()?;
+                return Ok(Captured::Tuple(items));
+            }
+        }
+        if chains.is_empty() || value.is_callable() && !value.is_instance_of::<PyType>() {
+            return Ok(unsupported(value));
+        }
+        let name = value.get_type().name()?.to_string();
+        Ok(Captured::Module(name, self.attributes(value, chains, depth)?))
+    }
+
+    fn module(&mut self, module: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
+        let name: String = module.getattr(intern!(module.py(), "__name__"))?.extract()?;
+        if let Some(path) = known_path(&name) {
+            return Ok(Captured::Known(path));
+        }
+        Ok(Captured::Module(name, self.attributes(module, chains, depth)?))
+    }
+
+    /// The attributes that are read from an object; one that it lacks is left out.
+    fn attributes(
+        &mut self,
+        owner: &Bound<'py, PyAny>,
+        chains: &[&str],
+        depth: usize,
+    ) -> PyResult<BTreeMap<String, Captured>> {
+        let mut below: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for chain in chains {
+            let (head, rest) = chain.split_once('.').unwrap_or((chain, ""));
+            let rests = below.entry(head).or_default();
+            if !rest.is_empty() {
+                rests.push(rest);
+            }
+        }
+        let mut found = BTreeMap::new();
+        for (name, rests) in below {
+            if let Some(attribute) = owner.getattr_opt(name)? {
+                found.insert(name.to_owned(), self.value(&attribute, &rests, depth + 1)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A value that kernels cannot have, by the name of its type.
+pub(crate) fn unsupported(value: &Bound<'_, PyAny>) -> Captured {
+    let name = value.get_type().fully_qualified_name();
+    Captured::Unsupported(name.map_or_else(|_| "object".to_owned(), |name| name.to_string()))
+}
+
+/// Python's and NumPy's numbers and dtypes.
+fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
+    if numpy::is_bool(value) {
+        return Ok(Some(Captured::Bool(value.is_truthy()?)));
+    }
+    if let Some(classes) = numpy::loaded(value.py()) {
+        if let Some(scalar) = classes.scalar_of_type(value) {
+            return Ok(Some(Captured::DType(scalar)));
+        }
+        if classes.is_dtype(value) {
+            return Ok(Some(numpy::scalar_of_dtype(value)?.map_or_else(|| unsupported(value), Captured::DType)));
+        }
+        if let Some(scalar) = classes.scalar_of_type(&value.get_type()) {
+            let number = numpy::value(value, scalar)?;
+            return Ok(Some(match scalar {
+                Scalar::Bool => Captured::Bool(number.int != 0),
+                int if int.is_int() => Captured::NumpyInt(int, number.int),
+                float => Captured::NumpyFloat(float, number.real, number.imag),
+            }));
+        }
+        if classes.is_scalar(value) {
+            return Ok(Some(unsupported(value)));
+        }
+    }
+    if value.is_instance_of::<PyInt>() {
+        let int: Result<i128, PyErr> = value.extract();
+        return Ok(Some(match int {
+            Ok(int) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&int) => Captured::Int(int),
+            _ => Captured::Unsupported("int of more than 64 bits".to_owned()),
+        }));
+    }
+    if let Ok(float) = value.cast::<PyFloat>() {
+        return Ok(Some(Captured::Float(float.value())));
+    }
+    if let Ok(complex) = value.cast::<PyComplex>() {
+        return Ok(Some(Captured::Complex(complex.real(), complex.imag())));
+    }
+    Ok(None)
+}
+
+/// The canonical path of one of weft's kernel-side names.
+fn stub_path(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let class = value.get_type();
+    let module = class.getattr(intern!(value.py(), "__module__"))?;
+    if module.extract::<&str>().is_ok_and(|module| module.starts_with("weft.")) {
+        return value.getattr_opt(intern!(value.py(), "_weft_path"))?.map(|path| path.extract()).transpose();
+    }
+    Ok(None)
+}
+
+/// The canonical path of a module or of a member of one, if it is in a module that the compiler knows.
+fn known_path(path: &str) -> Option<String> {
+    let (top, rest) = path.split_once('.').map_or((path, None), |(top, rest)| (top, Some(rest)));
+    if !KNOWN_MODULES.contains(&top) {
+        return None;
+    }
+    let top = match top {
+        "_operator" => "operator",
+        "numba" => "weft",
+        other => other,
+    };
+    Some(rest.map_or_else(|| top.to_owned(), |rest| format!("{top}.{rest}")))
+}
+
+/// The path of a function or class of a known module, such as `math.sin` or `numpy.maximum`.
+fn known_member(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = value.py();
+    let Some(name) = value.getattr_opt(intern!(py, "__name__"))?.and_then(|name| name.extract::<String>().ok()) else {
+        return Ok(None);
+    };
+    let module = value.getattr_opt(intern!(py, "__module__"))?.and_then(|module| module.extract::<String>().ok());
+    let is_ufunc = value.get_type().name()?.to_cow()? == "ufunc";
+    let Some(module) = module.or_else(|| is_ufunc.then(|| "numpy".to_owned())) else {
+        return Ok(None);
+    };
+    let top = module.split('.').next().unwrap_or_default();
+    Ok(match top {
+        // NumPy's functions say in which of its inner modules they are; users reach all of them from the top.
+        "numpy" => Some(format!("numpy.{name}")),
+        // `numba.cuda.grid` and its like are classes and functions of inner modules.
+        "numba" if module.starts_with("numba.cuda") => Some(format!("weft.cuda.{name}")),
+        "weft" => None,
+        _ => known_path(&format!("{module}.{name}")),
+    })
+}
+
+/// The scalar of another library's type object, such as `numba.float32`.
+fn foreign_type(value: &Bound<'_, PyAny>) -> Option<Scalar> {
+    let module: String = value.get_type().getattr("__module__").ok()?.extract().ok()?;
+    if !module.starts_with("numba") {
+        return None;
+    }
+    Scalar::from_name(value.str().ok()?.to_str().ok()?)
+}
