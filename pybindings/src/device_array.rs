@@ -115,13 +115,13 @@ impl DeviceArray {
     /// Extents.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.extents())
+        PyTuple::new(py, self.extents().collect::<Vec<_>>())
     }
 
     /// Strides in bytes.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.cells.iter().skip(1 + self.ndim).map(|stride| *stride as i64))
+        PyTuple::new(py, self.cells.iter().skip(1 + self.ndim).map(|stride| *stride as i64).collect::<Vec<_>>())
     }
 
     /// NumPy's dtype.

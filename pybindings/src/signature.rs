@@ -1,7 +1,12 @@
 //! Signatures as users write them: texts, signature objects, tuples of types.
 
+use std::sync::Arc;
+
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyString};
-use weft_compiler::request;
+use weft_compiler::{
+    request,
+    source::{SourceFile, SourceMap},
+};
 
 use crate::{
     errors,
@@ -14,8 +19,11 @@ pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature>
         return Ok(signature.get().request());
     }
     if let Ok(text) = signature.cast::<PyString>() {
-        return weft_compiler::signature::parse_signature(text.to_str()?).map_err(|failure| {
-            errors::exception(signature.py(), "SignatureError", (failure.to_string(),))
+        let text = text.to_str()?;
+        return weft_compiler::signature::parse_signature(text).map_err(|diagnostic| {
+            let mut sources = SourceMap::default();
+            sources.add(&Arc::new(SourceFile::new("<signature>", text)));
+            errors::diagnostics(signature.py(), &[diagnostic], &sources)
         });
     }
     let types = signature.try_iter().map_err(|_| wrong(signature))?;

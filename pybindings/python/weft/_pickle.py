@@ -1,0 +1,83 @@
+"""Pickling of jitted functions: by reference where another process can import them, else by value.
+
+By value means: the function's text, the values of the names that it reads, and its options. A module among those
+values goes by its name.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from weft import _source
+from weft._weft import Dispatcher, free_names
+
+if TYPE_CHECKING:
+    from weft._weft import _LaunchConfiguration
+
+
+def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
+    """Reduces a jitted function, as ``__reduce__`` does."""
+    function = dispatcher.py_func
+    if function.__module__ != "__main__":
+        found: Any = sys.modules.get(function.__module__)
+        for part in function.__qualname__.split("."):
+            found = getattr(found, part, None)
+        if found is dispatcher:
+            name: str = function.__qualname__
+            return name
+    file, text, _ = _source.of(function, dispatcher.given_source)
+    values = {}
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for name in free_names(file, text):
+        if name in cells:
+            values[name] = _pack(cells[name].cell_contents)
+        elif name in function.__globals__:
+            values[name] = _pack(function.__globals__[name])
+    values.pop(function.__name__, None)
+    options = dict(dispatcher.targetoptions)
+    signatures = dispatcher.declared_signatures
+    return rebuild_dispatcher, (function.__name__, function.__module__, file, text, values, options, signatures)
+
+
+def rebuild_dispatcher(
+    name: str, module: str, file: str, text: str, values: dict[str, Any], options: dict[str, Any], signatures: list[Any]
+) -> Dispatcher:
+    """Makes a jitted function from its text again."""
+    import ast
+    import inspect
+
+    tree = ast.parse(inspect.cleandoc("\n" + text) if not text[:1].isspace() else "if 1:\n" + text, file)
+    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name)
+    definition.decorator_list = []
+    scope: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__}
+    scope.update((key, _unpack(value)) for key, value in values.items())
+    exec(compile(ast.Module([definition], []), file, "exec"), scope)  # noqa: S102
+    dispatcher = Dispatcher(scope[name], options, signatures, text)
+    scope[name] = dispatcher
+    return dispatcher
+
+
+def rebuild_launcher(
+    dispatcher: Dispatcher, griddim: tuple[int, ...], blockdim: tuple[int, ...], sharedmem: int
+) -> _LaunchConfiguration:
+    """Configures a kernel again."""
+    return dispatcher.configure(griddim, blockdim, 0, sharedmem)
+
+
+class _Module:
+    """A module by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _pack(value: Any) -> Any:
+    return _Module(value.__name__) if isinstance(value, types.ModuleType) else value
+
+
+def _unpack(value: Any) -> Any:
+    import importlib
+
+    return importlib.import_module(value.name) if isinstance(value, _Module) else value

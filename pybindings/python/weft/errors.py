@@ -1,0 +1,120 @@
+"""The exceptions and warnings of weft.
+
+One exception for each kind of remedy: a `CompileError` is for the program's author, a `LaunchError` for the
+launch's, a `DriverError` for the machine's, an `InternalError` for weft's. Numba's names are kept as aliases, so that
+``except`` clauses of a program that moves go on working.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class WeftError(Exception):
+    """The base of weft's exceptions."""
+
+
+class CompileError(WeftError):
+    """A kernel that weft cannot compile; the text names file and line and shows the place.
+
+    Parameters
+    ----------
+    message
+        The text.
+    diagnostics
+        The same as a JSON array.
+    """
+
+    def __init__(self, message: str, diagnostics: str = "[]") -> None:
+        super().__init__(message, diagnostics)
+        self.message = message
+        self._json = diagnostics
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def diagnostics(self) -> list[dict[str, Any]]:
+        """One dictionary for each finding: code, message, place, labels, notes."""
+        found: list[dict[str, Any]] = json.loads(self._json)
+        return found
+
+    @property
+    def msg(self) -> str:
+        """The text, as Numba's errors have it."""
+        return self.message
+
+
+class InternalError(CompileError):
+    """A fault of weft's own. Please report it with the text."""
+
+
+class DriverError(WeftError, RuntimeError):
+    """A call of the CUDA driver that failed; the text names the call.
+
+    Parameters
+    ----------
+    msg
+        The text.
+    code
+        The driver's error number, if a driver call failed.
+    """
+
+    def __init__(self, msg: str, code: int | None = None) -> None:
+        super().__init__(msg, code)
+        self.msg = msg
+        self.code = code
+
+    def __str__(self) -> str:
+        return self.msg
+
+
+class LaunchError(DriverError):
+    """A launch that the device cannot run: too many threads, too much shared memory, an array on another device."""
+
+
+class DeviceMemoryError(DriverError, MemoryError):
+    """The device has no memory left."""
+
+
+class CudaSupportError(DriverError, ImportError):
+    """There is no CUDA device or no driver, and one is demanded."""
+
+
+class KernelRuntimeError(DriverError):
+    """A kernel failed while it ran."""
+
+
+class WeftWarning(Warning):
+    """The base of weft's warnings."""
+
+
+class PerformanceWarning(WeftWarning):
+    """Something that works, slowly."""
+
+
+class DeviceWarning(WeftWarning):
+    """Kernels run somewhere else than a user may think."""
+
+
+class CompileWarning(WeftWarning):
+    """Something in a kernel that is likely not meant."""
+
+
+class InvalidConfigWarning(WeftWarning):
+    """Options that do not fit together, or that do less than they say."""
+
+
+# Numba's names.
+NumbaError = WeftError
+TypingError = CompileError
+LoweringError = CompileError
+UnsupportedError = CompileError
+CudaDriverError = DriverError
+CudaAPIError = DriverError
+CudaRuntimeError = DriverError
+LinkerError = DriverError
+NumbaWarning = WeftWarning
+NumbaPerformanceWarning = PerformanceWarning
+NumbaInvalidConfigWarning = InvalidConfigWarning
