@@ -150,3 +150,26 @@ impl<'py> Scope<'py> {
         self.builtins.getattr_opt(name)
     }
 }
+
+/// The names that a function's text reads and does not bind: what a copy of the function must bring along.
+#[pyfunction]
+pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult<Vec<String>> {
+    let source = Arc::new(SourceFile::new(file, text));
+    let function = syntax::parse_function(&source, 0).map_err(|diagnostic| {
+        let mut sources = SourceMap::default();
+        sources.add(&source);
+        errors::diagnostics(py, &[diagnostic], &sources)
+    })?;
+    let mut names: Vec<String> = syntax::free_chains(&function)
+        .iter()
+        .map(|chain| chain.split('.').next().unwrap_or_default().to_owned())
+        .collect();
+    names.dedup();
+    Ok(names)
+}
+
+/// The names that kernels can use, with what they do: `("weft.cuda.grid", "…")`.
+#[pyfunction]
+pub(crate) fn intrinsics() -> Vec<(&'static str, &'static str)> {
+    weft_compiler::intrinsics::ROWS.iter().map(|row| (row.path, row.doc)).collect()
+}

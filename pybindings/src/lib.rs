@@ -31,6 +31,7 @@ mod _weft {
     #[pymodule_export]
     use crate::{
         args::CopyHint,
+        capture::{free_names, intrinsics},
         device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
         devices::{
             current_device_id, device_attributes, device_count, device_kind, memory_info, select_device, synchronize,

@@ -16,11 +16,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The runtime's stream; `None` for the default stream.
-    pub(crate) fn inner(&self) -> Option<&Arc<dyn runtime::Stream>> {
-        self.stream.as_ref()
-    }
-
     fn executor(&self, py: Python<'_>) -> PyResult<Arc<dyn runtime::Executor>> {
         self.executor.as_ref().map_or_else(|| devices::current(py), |executor| Ok(Arc::clone(executor)))
     }

@@ -46,9 +46,8 @@ def rebuild_dispatcher(
 ) -> Dispatcher:
     """Makes a jitted function from its text again."""
     import ast
-    import inspect
 
-    tree = ast.parse(inspect.cleandoc("\n" + text) if not text[:1].isspace() else "if 1:\n" + text, file)
+    tree = ast.parse("if 1:\n" + text if text[:1].isspace() else text, file)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name)
     definition.decorator_list = []
     scope: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__}

@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
 void = none = Type("void")
 boolean = bool_ = b1 = Type("boolean")
-int8 = i1 = byte = char = Type("int8")
+int8 = i1 = char = Type("int8")
 int16 = i2 = short = Type("int16")
-int32 = i4 = intc = int_ = Type("int32")
-int64 = i8 = intp = ssize_t = longlong = long_ = Type("int64")
+int32 = i4 = intc = Type("int32")
+int64 = i8 = intp = int_ = ssize_t = longlong = long_ = Type("int64")
 uint8 = u1 = uchar = Type("uint8")
 uint16 = u2 = ushort = Type("uint16")
 uint32 = u4 = uintc = Type("uint32")
-uint64 = u8 = uintp = size_t = ulonglong = ulong = Type("uint64")
-uint = uint32
+uint64 = u8 = uintp = uint = size_t = ulonglong = ulong = Type("uint64")
 float32 = f4 = float_ = Type("float32")
 float64 = f8 = double = Type("float64")
 complex64 = c8 = Type("complex64")
@@ -57,7 +56,6 @@ __all__ = [
     "b1",
     "bool_",
     "boolean",
-    "byte",
     "c8",
     "c16",
     "char",

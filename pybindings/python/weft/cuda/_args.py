@@ -1,0 +1,31 @@
+"""Hints on how a kernel's host arrays are copied."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from weft._weft import CopyHint
+
+
+class In(CopyHint):
+    """An array that the kernel reads: copied to the device only."""
+
+    def __new__(cls, array: Any) -> Self:
+        """Wrap an array."""
+        return super().__new__(cls, array, copy_in=True, copy_out=False)
+
+
+class Out(CopyHint):
+    """An array that the kernel writes: copied from the device only, so what the kernel leaves out is undefined."""
+
+    def __new__(cls, array: Any) -> Self:
+        """Wrap an array."""
+        return super().__new__(cls, array, copy_in=False, copy_out=True)
+
+
+class InOut(CopyHint):
+    """An array that is copied to the device and back, as a bare host array is."""
+
+    def __new__(cls, array: Any) -> Self:
+        """Wrap an array."""
+        return super().__new__(cls, array, copy_in=True, copy_out=True)

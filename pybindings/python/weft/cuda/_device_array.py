@@ -1,0 +1,583 @@
+"""Device arrays: NumPy's shape of things in the memory of a device.
+
+An array is a window into memory: an address, extents and strides in bytes. Views share the memory with the array that
+they were made from and keep it alive. What cannot be a view is an error, never a silent copy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from weft import _weft
+from weft._weft import DeviceArrayBase, Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+
+Order = Literal["C", "F", "A"]
+
+
+class DeviceNDArray(DeviceArrayBase):
+    """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`."""
+
+    # The stream that copies use where none is named.
+    stream: Any = 0
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make an array of memory and its description; see `DeviceArrayBase`."""
+        return super().__new__(cls, *args, **kwargs)
+
+    # --- What it is ---
+
+    @property
+    def alloc_size(self) -> int:
+        """Bytes from the first to the end of the last element."""
+        low, high = _span(self)
+        return high - low
+
+    @property
+    def gpu_data(self) -> Any:
+        """What keeps the memory alive."""
+        return self.owner
+
+    @property
+    def device_pointer(self) -> int:
+        """The address of the first element."""
+        return self.address
+
+    @property
+    def device_ctypes_pointer(self) -> Any:
+        """The address as a ``ctypes.c_void_p``."""
+        import ctypes
+
+        return ctypes.c_void_p(self.address)
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """``C_CONTIGUOUS`` and ``F_CONTIGUOUS``."""
+        return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
+
+    def is_c_contiguous(self) -> bool:
+        """Whether the elements are one piece of memory, the last index running fastest."""
+        return _follows(self.shape[::-1], self.strides[::-1], self.itemsize)
+
+    def is_f_contiguous(self) -> bool:
+        """Whether the elements are one piece of memory, the first index running fastest."""
+        return _follows(self.shape, self.strides, self.itemsize)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The array for other libraries, without a copy. There is none for memory of the CPU."""
+        if _weft.device_kind() == "cpu":
+            msg = "the array is in CPU memory"
+            raise AttributeError(msg)
+        stream = int(self.stream) or None
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "strides": None if self.is_c_contiguous() else self.strides,
+            "typestr": self.dtype.str,
+            "data": (self.address if self.size else 0, self.readonly),
+            "stream": stream,
+        }
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            msg = "len() of a device array of 0 dimensions"
+            raise TypeError(msg)
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<weft.cuda.DeviceNDArray shape={self.shape} dtype={self.dtype} device={self.device}>"
+
+    def __bool__(self) -> bool:
+        return bool(self.copy_to_host())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return to_device, (self.copy_to_host(),)
+
+    # --- Copies ---
+
+    def copy_to_host(self, ary: np.ndarray[Any, Any] | None = None, stream: Any = 0) -> np.ndarray[Any, Any]:
+        """Copy to the host.
+
+        Parameters
+        ----------
+        ary
+            The array to copy into: the same shape and dtype. A new one if None, with this array's order.
+        stream
+            The stream to copy in; the call waits for it.
+        """
+        import numpy as np
+
+        if ary is None:
+            return _read(self, stream)
+        self._check_like(ary)
+        if self.is_c_contiguous() and ary.flags.c_contiguous or self.is_f_contiguous() and ary.flags.f_contiguous:
+            _weft.copy_to_host(self.device, self.address, _bytes_of(ary), stream or self.stream)
+        else:
+            np.copyto(ary, _read(self, stream))
+        return ary
+
+    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
+        """Copy a host or device array of the same shape and dtype into this array."""
+        self._check_like(ary)
+        _write(self, ary, stream)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001
+        """Copy to the host for NumPy."""
+        if copy is False:
+            msg = "a device array cannot become a NumPy array without a copy"
+            raise ValueError(msg)
+        host = self.copy_to_host()
+        return host if dtype is None else host.astype(dtype, copy=False)
+
+    def _check_like(self, other: Any) -> None:
+        if other.dtype != self.dtype:
+            msg = f"incompatible dtype: {other.dtype} vs. {self.dtype}"
+            raise TypeError(msg)
+        if other.shape != self.shape:
+            msg = f"incompatible shape: {other.shape} vs. {self.shape}"
+            raise ValueError(msg)
+
+    # --- Elements and views ---
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.getitem(key)
+
+    def getitem(self, item: Any, stream: Any = 0) -> Any:
+        """Copy an element to the host, or make a view."""
+        view = self._index(item)
+        if view.ndim or _has_slice(item):
+            return view
+        return _read(view, stream)[()]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.setitem(key, value)
+
+    def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
+        """Write an element or a part of the array; the value is broadcast as in NumPy."""
+        import numpy as np
+
+        view = self._index(key)
+        if isinstance(value, DeviceNDArray) and value.shape == view.shape and value.dtype == view.dtype:
+            _write(view, value, stream)
+            return
+        host = np.asarray(value)
+        if host.ndim > view.ndim and any(extent != 1 for extent in host.shape[: host.ndim - view.ndim]):
+            msg = f"Can't assign {host.ndim}-D array to {view.ndim}-D self"
+            raise ValueError(msg)
+        host = host.reshape(host.shape[max(host.ndim - view.ndim, 0) :])
+        offset = view.ndim - host.ndim
+        for axis, extent in enumerate(host.shape):
+            if extent not in (1, view.shape[offset + axis]):
+                msg = (
+                    f"Can't copy sequence with size {extent} to array axis {offset + axis} "
+                    f"with dimension {view.shape[offset + axis]}"
+                )
+                raise ValueError(msg)
+        _write(view, np.broadcast_to(host, view.shape).astype(view.dtype), stream)
+
+    def _index(self, key: Any) -> DeviceNDArray:
+        items = list(key) if isinstance(key, tuple) else [key]
+        rest = self.ndim - sum(item is not Ellipsis for item in items)
+        if rest < 0:
+            msg = f"too many indices: the array has {self.ndim} dimensions, but {len(items)} were given"
+            raise IndexError(msg)
+        if sum(item is Ellipsis for item in items) > 1:
+            msg = "an index can only have a single ellipsis"
+            raise IndexError(msg)
+        place = next((at for at, item in enumerate(items) if item is Ellipsis), None)
+        if place is None:
+            items += [slice(None)] * rest
+        else:
+            items[place : place + 1] = [slice(None)] * rest
+        address, shape, strides = self.address, [], []
+        for axis, (item, extent, stride) in enumerate(zip(items, self.shape, self.strides, strict=True)):
+            if isinstance(item, slice):
+                start, stop, step = item.indices(extent)
+                count = len(range(start, stop, step))
+                address += start * stride if count else 0
+                shape.append(count)
+                strides.append(stride * step)
+                continue
+            if isinstance(item, bool) or not hasattr(item, "__index__"):
+                msg = f"device arrays are indexed with integers, slices and ..., not {type(item).__name__}"
+                raise TypeError(msg)
+            index = item.__index__()
+            if not -extent <= index < extent:
+                msg = f"index {index} is out of bounds for axis {axis} with size {extent}"
+                raise IndexError(msg)
+            address += (index + extent if index < 0 else index) * stride
+        return self._view(address, shape, strides)
+
+    def _view(
+        self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any = None
+    ) -> DeviceNDArray:
+        dtype = self.dtype if dtype is None else dtype
+        view = DeviceNDArray(self.owner, address, shape, strides, dtype, self.device, self.readonly)
+        if self.stream:
+            view.stream = self.stream
+        return view
+
+    def bind(self, stream: Any = 0) -> DeviceNDArray:
+        """Make the same array with a stream of its own for copies."""
+        clone = self._view(self.address, self.shape, self.strides)
+        clone.stream = stream
+        return clone
+
+    def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
+        """Make a view with other extents; one of them may be -1."""
+        shape = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
+        shape = [extent.__index__() for extent in shape]
+        known = math.prod(extent for extent in shape if extent >= 0)
+        if shape.count(-1) == 1 and known and self.size % known == 0:
+            shape[shape.index(-1)] = self.size // known
+        if any(extent < 0 for extent in shape) or math.prod(shape) != self.size:
+            msg = "reshape changes the size of the array"
+            raise ValueError(msg)
+        if order not in ("C", "F"):
+            msg = f"order must be 'C' or 'F', not {order!r}"
+            raise ValueError(msg)
+        contiguous = self.is_c_contiguous() if order == "C" else self.is_f_contiguous()
+        if not contiguous and tuple(shape) != self.shape:
+            msg = "reshape would require copy"
+            raise NotImplementedError(msg)
+        strides = self.strides if tuple(shape) == self.shape else _strides(shape, self.itemsize, order)
+        return self._view(self.address, shape, strides)
+
+    def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray:
+        """Make a view with one dimension."""
+        if order not in ("C", "F", "A"):
+            msg = f"order must be 'C', 'F' or 'A', not {order!r}"
+            raise ValueError(msg)
+        if not (self.is_c_contiguous() and order in "CA" or self.is_f_contiguous() and order in "FA"):
+            msg = "ravel would require copy"
+            raise NotImplementedError(msg)
+        view = self._view(self.address, [self.size], [self.itemsize])
+        return view.bind(stream) if stream else view
+
+    def transpose(self, axes: Sequence[int] | None = None) -> DeviceNDArray:
+        """Make a view with the dimensions in another order, reversed unless given."""
+        axes = list(range(self.ndim))[::-1] if axes is None else [axis % max(self.ndim, 1) for axis in axes]
+        if sorted(axes) != list(range(self.ndim)):
+            msg = f"invalid axes list {axes}"
+            raise ValueError(msg)
+        shape = [self.shape[axis] for axis in axes]
+        return self._view(self.address, shape, [self.strides[axis] for axis in axes])
+
+    @property
+    def T(self) -> DeviceNDArray:  # noqa: N802
+        """The array with its dimensions reversed, as a view."""
+        return self.transpose()
+
+    def view(self, dtype: Any) -> DeviceNDArray:
+        """Make a view with the same memory read as another dtype."""
+        import numpy as np
+
+        dtype = np.dtype(dtype)
+        shape, strides = list(self.shape), list(self.strides)
+        if dtype.itemsize != self.itemsize:
+            if not shape:
+                msg = "Changing the dtype of a 0d array is only supported if the itemsize is unchanged"
+                raise ValueError(msg)
+            if not self.is_c_contiguous():
+                msg = "To change to a dtype of a different size, the array must be C-contiguous"
+                raise ValueError(msg)
+            if shape[-1] * self.itemsize % dtype.itemsize:
+                msg = (
+                    "When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+                    "the last axis of the array."
+                )
+                raise ValueError(msg)
+            shape[-1] = shape[-1] * self.itemsize // dtype.itemsize
+            strides = _strides(shape, dtype.itemsize, "C")
+        return self._view(self.address, shape, strides, dtype)
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray:
+        """Make a view without dimensions of one element."""
+        axes = range(self.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+        drop = {at % max(self.ndim, 1) for at in axes if axis is not None or self.shape[at] == 1}
+        if any(self.shape[at] != 1 for at in drop):
+            msg = "cannot select an axis to squeeze out which has size not equal to one"
+            raise ValueError(msg)
+        kept = [at for at in range(self.ndim) if at not in drop]
+        view = self._view(self.address, [self.shape[at] for at in kept], [self.strides[at] for at in kept])
+        return view.bind(stream) if stream else view
+
+    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray]:
+        """Give views of ``section`` elements each; the last may have fewer."""
+        if self.ndim != 1:
+            msg = "only support 1d array"
+            raise ValueError(msg)
+        if self.strides[0] != self.itemsize:
+            msg = "only support unit stride"
+            raise ValueError(msg)
+        for start in range(0, self.size, section):
+            part = self[start : start + section]
+            yield part.bind(stream) if stream else part
+
+
+def _has_slice(item: Any) -> bool:
+    items = item if isinstance(item, tuple) else (item,)
+    return any(part is Ellipsis or isinstance(part, slice) for part in items)
+
+
+def _follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether strides are those of one piece of memory; the fastest dimension comes first."""
+    if 0 in shape:
+        return True
+    expected = itemsize
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _strides(shape: Sequence[int], itemsize: int, order: str) -> list[int]:
+    strides = [0] * len(shape)
+    axes = range(len(shape)) if order == "F" else reversed(range(len(shape)))
+    for axis in axes:
+        strides[axis] = itemsize
+        itemsize *= shape[axis]
+    return strides
+
+
+def _span(array: DeviceNDArray) -> tuple[int, int]:
+    """The bytes of memory that an array's elements lie in, counted from its first element."""
+    if not array.size:
+        return 0, 0
+    ends = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
+    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + array.itemsize
+
+
+def _bytes_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """One dimension of bytes of a contiguous array, without a copy."""
+    return host.reshape(-1, order="A").view("u1")
+
+
+def _read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    low, high = _span(array)
+    memory = np.empty(high - low, np.uint8)
+    _weft.copy_to_host(array.device, array.address + low, memory, stream or array.stream)
+    host = np.ndarray(array.shape, array.dtype, memory.data, -low, array.strides)
+    contiguous = array.is_c_contiguous() or array.is_f_contiguous()
+    # A view of a bigger piece of memory is cut out of it, in NumPy's own order.
+    return host if contiguous else host.copy(order="K")
+
+
+def _write(array: DeviceNDArray, value: Any, stream: Any) -> None:
+    """Copy a host or device array of the same shape and dtype into an array."""
+    import numpy as np
+
+    if not array.size:
+        return
+    stream = stream or array.stream
+    both_c = array.is_c_contiguous() and (not isinstance(value, DeviceNDArray) or value.is_c_contiguous())
+    both_f = array.is_f_contiguous() and (not isinstance(value, DeviceNDArray) or value.is_f_contiguous())
+    if isinstance(value, DeviceNDArray):
+        if (both_c or both_f) and value.device == array.device:
+            _weft.copy_on_device(array.device, array.address, value.address, array.nbytes, stream)
+            return
+        value = _read(value, stream)
+    if both_c or both_f:
+        host = np.asarray(value, order="C" if both_c else "F")
+        _weft.copy_to_device(array.device, array.address, _bytes_of(host), stream)
+        return
+    _write_runs(array, value, stream)
+
+
+def _write_runs(array: DeviceNDArray, value: np.ndarray[Any, Any], stream: Any) -> None:
+    """Copy into an array with gaps, one contiguous run after the other: what lies between is not touched."""
+    inner = array.ndim
+    while inner and _follows(array.shape[inner - 1 :][::-1], array.strides[inner - 1 :][::-1], array.itemsize):
+        inner -= 1
+    import numpy as np
+
+    host = np.ascontiguousarray(value)
+    for index in np.ndindex(*array.shape[:inner]):
+        address = array.address + sum(at * stride for at, stride in zip(index, array.strides, strict=False))
+        _weft.copy_to_device(array.device, address, _bytes_of(np.asarray(host[index])), stream)
+
+
+def device_array(
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    strides: int | Sequence[int] | None = None,
+    order: Order = "C",
+    stream: Any = 0,
+) -> DeviceNDArray:
+    """Make a device array with undefined contents.
+
+    Parameters
+    ----------
+    shape
+        Extents.
+    dtype
+        Element type; float64 unless given.
+    strides
+        Strides in bytes; those of ``order`` unless given.
+    order
+        ``"C"`` or ``"F"``.
+    stream
+        The stream that allocates, and that copies of the array use.
+    """
+    import numpy as np
+
+    from weft import as_dtype
+
+    extents = [shape] if hasattr(shape, "__index__") else list(shape)  # type: ignore[arg-type]
+    if not all(hasattr(extent, "__index__") for extent in extents):
+        msg = f"shape must be an integer or integers, got {shape!r}"
+        raise TypeError(msg)
+    extents = [extent.__index__() for extent in extents]
+    element = as_dtype(np.float64 if dtype is None else dtype)
+    if strides is None:
+        steps = _strides(extents, element.itemsize, order)
+    else:
+        steps = [strides] if hasattr(strides, "__index__") else list(strides)  # type: ignore[arg-type]
+        if len(steps) != len(extents):
+            msg = "strides and shape differ in length"
+            raise ValueError(msg)
+        if any(step < 0 for step in steps):
+            msg = "negative strides are not supported in a new array"
+            raise NotImplementedError(msg)
+    empty = 0 in extents
+    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
+    memory = Memory(0 if empty else last + element.itemsize, stream)
+    array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
+    if stream:
+        array.stream = stream
+    return array
+
+
+def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
+    """Make a device array with the shape, dtype and order of another array."""
+    import numpy as np
+
+    if not hasattr(ary, "strides"):
+        ary = np.asarray(ary)
+    # Dimensions are laid out in the order of the other array's strides, without its gaps.
+    axes = sorted(range(ary.ndim), key=lambda axis: (abs(ary.strides[axis]), -axis))
+    steps, step = [0] * ary.ndim, ary.dtype.itemsize
+    if _is_c(ary):
+        axes = list(reversed(range(ary.ndim)))
+    for axis in axes:
+        steps[axis] = step
+        step *= ary.shape[axis]
+    return device_array(ary.shape, ary.dtype, steps if ary.ndim else None, stream=stream or getattr(ary, "stream", 0))
+
+
+def _is_c(ary: Any) -> bool:
+    return _follows(ary.shape[::-1], ary.strides[::-1], ary.dtype.itemsize)
+
+
+def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:  # noqa: FBT001, FBT002
+    """Copy to the device. What is on the device already is not copied.
+
+    Parameters
+    ----------
+    obj
+        A NumPy array or what becomes one, a device array, or an object with ``__cuda_array_interface__``.
+    stream
+        The stream to copy in.
+    copy
+        Copy the elements; False only allocates.
+    to
+        An array to copy into, instead of a new one.
+    """
+    import numpy as np
+
+    if to is not None:
+        to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
+        return to
+    if isinstance(obj, DeviceNDArray):
+        return obj
+    if is_cuda_array(obj):
+        return as_cuda_array(obj)
+    host = np.asarray(obj)
+    array = device_array_like(host, stream)
+    if copy:
+        _write(array, host, stream)
+    return array
+
+
+def is_cuda_array(obj: Any) -> bool:
+    """Whether an object has ``__cuda_array_interface__`` or is a device array."""
+    return isinstance(obj, DeviceNDArray) or hasattr(obj, "__cuda_array_interface__")
+
+
+def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:  # noqa: FBT001, FBT002
+    """Make a device array of an object with ``__cuda_array_interface__``, without a copy.
+
+    Parameters
+    ----------
+    obj
+        The object; the array keeps it alive.
+    sync
+        Wait for the stream that the object names.
+    """
+    if isinstance(obj, DeviceNDArray):
+        return obj
+    if not hasattr(obj, "__cuda_array_interface__"):
+        msg = "*obj* doesn't implement the cuda array interface."
+        raise TypeError(msg)
+    return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
+
+
+def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:  # noqa: FBT001, FBT002
+    """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
+    import os
+
+    import numpy as np
+
+    from weft.cuda._streams import external_stream
+    from weft.errors import LaunchError
+
+    if _weft.device_kind() == "cpu":
+        msg = "the array is in GPU memory, but kernels run on the CPU"
+        raise LaunchError(msg)
+    if desc.get("mask") is not None:
+        msg = "masked arrays are not supported"
+        raise NotImplementedError(msg)
+    dtype = np.dtype(desc["typestr"])
+    shape = desc["shape"]
+    strides = desc.get("strides") or _strides(shape, dtype.itemsize, "C")
+    address, readonly = desc["data"]
+    array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.current_device_id(), readonly)
+    producer = desc.get("stream")
+    if producer is not None:
+        array.stream = external_stream(producer)
+        if sync and os.environ.get("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "1").strip() != "0":
+            array.stream.synchronize()
+    return array
+
+
+def pinned_array(
+    shape: int | Sequence[int], dtype: Any = None, strides: Sequence[int] | None = None, order: Order = "C"
+) -> np.ndarray[Any, Any]:
+    """Make a NumPy array. It is not page-locked yet: a copy from it takes as long as from any array."""
+    import numpy as np
+
+    from weft import as_dtype
+
+    element = as_dtype(np.float64 if dtype is None else dtype)
+    if strides is None:
+        return np.empty(shape, element, order)
+    return np.ndarray(shape, element, strides=strides)
+
+
+def pinned_array_like(ary: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Make a NumPy array with the shape, dtype and order of another."""
+    import numpy as np
+
+    return np.empty_like(ary)

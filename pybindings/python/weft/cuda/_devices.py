@@ -1,0 +1,257 @@
+"""Devices and contexts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft import _weft
+from weft.errors import WeftError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+
+class MemoryInfo(NamedTuple):
+    """Memory of a device in bytes."""
+
+    free: int
+    total: int
+
+
+class Device:
+    """A GPU, or the CPU in its place.
+
+    The driver's attributes have the driver's names: ``MAX_THREADS_PER_BLOCK``, ``MULTIPROCESSOR_COUNT``,
+    ``WARP_SIZE`` and so on.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._attributes = _weft.device_attributes(number)
+        self.id: int = number
+
+    @property
+    def name(self) -> str:
+        """The model."""
+        name: str = self._attributes["name"]
+        return name
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """Major and minor; the CPU answers 9.0 unless WEFT_CPU_COMPUTE_CAPABILITY says otherwise."""
+        capability: tuple[int, int] = self._attributes["compute_capability"]
+        return capability
+
+    @property
+    def uuid(self) -> str:
+        """GPU-…, or empty on the CPU."""
+        uuid: str = self._attributes["uuid"]
+        return uuid
+
+    @property
+    def supports_float16(self) -> bool:
+        """Whether the device computes in 16 bits."""
+        return self.compute_capability >= (5, 3)
+
+    @property
+    def supports_bfloat16(self) -> bool:
+        """Whether the device computes in bfloat16."""
+        return self.compute_capability >= (8, 0)
+
+    def __getattr__(self, name: str) -> Any:
+        attributes = self.__dict__.get("_attributes", {})
+        if name in attributes:
+            return attributes[name]
+        msg = f"devices have no attribute {name!r}"
+        raise AttributeError(msg)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._attributes})
+
+    def get_primary_context(self) -> Context:
+        """Give the device's context."""
+        return Context(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<{'CUDA' if self._attributes['kind'] == 'cuda' else 'CPU'} device {self.id} '{self.name}'>"
+
+
+class Context:
+    """What a device has in use. Each device has one."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def synchronize(self) -> None:
+        """Wait for everything on the device."""
+        with _Selected(self.device.id):
+            _weft.synchronize()
+
+    def get_memory_info(self) -> MemoryInfo:
+        """Free and total memory in bytes."""
+        return MemoryInfo(*_weft.memory_info(self.device.id))
+
+    def reset(self) -> None:
+        """Wait for everything on the device; memory is freed with the arrays that use it."""
+        self.synchronize()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Context) and other.device == self.device
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    def __repr__(self) -> str:
+        return f"<context of {self.device!r}>"
+
+
+class _Selected:
+    """Makes a device current inside a ``with`` block."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._before: list[int] = []
+
+    def __enter__(self) -> Device:
+        self._before.append(_weft.current_device_id())
+        _weft.select_device(self._number)
+        return Device(self._number)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        _weft.select_device(self._before.pop())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Device(self.__dict__["_number"]), name)
+
+    def __repr__(self) -> str:
+        return f"<managed {Device(self._number)!r}>"
+
+
+class DeviceList:
+    """All devices: ``cuda.gpus[0]``, ``len(cuda.gpus)``, ``with cuda.gpus[1]: …``."""
+
+    def __len__(self) -> int:
+        return _weft.device_count()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.lst[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.lst)
+
+    @property
+    def lst(self) -> list[Any]:
+        """The devices as a list."""
+        return [_Selected(number) for number in range(len(self))]
+
+    @property
+    def current(self) -> Device:
+        """The current device."""
+        return get_current_device()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} devices>"
+
+
+gpus = DeviceList()
+
+
+def list_devices() -> DeviceList:
+    """Give all devices."""
+    return gpus
+
+
+def get_current_device() -> Device:
+    """Give the current device of the calling thread."""
+    return Device(_weft.current_device_id())
+
+
+def select_device(device_id: int) -> Device:
+    """Make a device the current one of the calling thread."""
+    if device_id < 0:
+        msg = f"there is no device {device_id}"
+        raise IndexError(msg)
+    _weft.select_device(device_id)
+    return get_current_device()
+
+
+def current_context(devnum: int | None = None) -> Context:
+    """Give the context of the current device, or of the one named."""
+    return Context(get_current_device() if devnum is None else Device(devnum))
+
+
+def require_context(function: Any) -> Any:
+    """Give the function back: there is always a context."""
+    return function
+
+
+def synchronize() -> None:
+    """Wait for everything on the current device."""
+    _weft.synchronize()
+
+
+def close() -> None:
+    """Wait for everything, and make device 0 the current one. Memory is freed with the arrays that use it."""
+    for number in range(_weft.device_count()):
+        Device(number).get_primary_context().synchronize()
+    _weft.select_device(0)
+
+
+def is_available() -> bool:
+    """Whether kernels can run here: on a GPU, or on the CPU unless WEFT_DEVICE=cuda rules it out."""
+    return cuda_error() is None
+
+
+def cuda_error() -> str | None:
+    """Why kernels cannot run here, or None."""
+    try:
+        _weft.device_attributes(0)
+    except (WeftError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def is_supported_version() -> bool:
+    """Whether the driver is one that weft works with."""
+    return is_available()
+
+
+def is_float16_supported() -> bool:
+    """Whether the current device computes in 16 bits."""
+    return get_current_device().supports_float16
+
+
+def is_bfloat16_supported() -> bool:
+    """Whether the current device computes in bfloat16."""
+    return get_current_device().supports_bfloat16
+
+
+def detect() -> bool:
+    """Print what devices there are; True if there is one."""
+    import sys
+
+    error = cuda_error()
+    if error is not None:
+        sys.stdout.write(f"No device: {error}\n")
+        return False
+    devices = [Device(number) for number in range(_weft.device_count())]
+    kind = "CUDA" if _weft.device_kind() == "cuda" else "CPU"
+    lines = [f"Found {len(devices)} {kind} device{'s' * (len(devices) != 1)}"]
+    for device in devices:
+        lines.append(f"id {device.id:<4} {device.name:>40}   [SUPPORTED]")
+        rows = {
+            "Compute Capability": "{}.{}".format(*device.compute_capability),
+            "Multiprocessors": device.MULTIPROCESSOR_COUNT,
+            "Memory": f"{device.total_memory / 2**30:.1f} GiB",
+            "PCI Bus ID": device.pci_bus_id,
+            "UUID": device.uuid,
+        }
+        lines.extend(f"{label:>32}: {value}" for label, value in rows.items() if value != "")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return True

@@ -1,0 +1,198 @@
+"""The decorator `cuda.jit`: its call shapes and its options."""
+
+from __future__ import annotations
+
+import functools
+import os
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft._weft import Dispatcher, Signature, Type, parse_signature
+from weft.errors import InvalidConfigWarning
+
+_REMOVED = {
+    "argtypes": "pass a signature: @cuda.jit('void(float32[:])')",
+    "restype": "pass a signature: @cuda.jit('float32(float32)', device=True)",
+    "bind": "kernels are always loaded on the current device",
+}
+
+_NOT_YET = {
+    "link": "linking other code is not supported yet",
+    "extensions": "argument extensions are not supported yet",
+    "boundscheck": "bounds checking is not supported for CUDA",
+}
+
+_CARVEOUTS = {"default": -1, "maxl1": 0, "maxshared": 100}
+
+# What can stand for a signature, or for several in a list.
+_SignatureLike = str | Signature | Type | tuple[Any, ...]
+
+
+def jit(
+    func_or_sig: Any = None,
+    device: bool = False,  # noqa: FBT001, FBT002
+    inline: bool | str = "never",  # noqa: FBT001
+    forceinline: bool = False,  # noqa: FBT001, FBT002
+    link: Any = (),
+    debug: bool | None = None,  # noqa: FBT001
+    opt: bool | None = None,  # noqa: FBT001
+    lineinfo: bool = False,  # noqa: FBT001, FBT002
+    cache: bool = False,  # noqa: FBT001, FBT002
+    *,
+    fastmath: bool = False,
+    max_registers: int | None = None,
+    launch_bounds: int | Sequence[int] | None = None,
+    lto: bool | None = None,
+    shared_memory_carveout: int | str | None = None,
+    extensions: Any = None,
+    boundscheck: bool | None = None,
+    source: str | None = None,
+    **unknown: Any,
+) -> Any:
+    """Make a kernel or a device function of a Python function.
+
+    Parameters
+    ----------
+    func_or_sig
+        The function; or a signature or a list of signatures, which are compiled at once. A signature is a text such
+        as ``"void(float32[:], int32)"``, a call of types, or a tuple of types.
+    device
+        The function is called from kernels only. A function without it can be both.
+    inline
+        ``"always"`` or True puts the function's code into its callers.
+    forceinline
+        The same.
+    debug
+        Line tables and unoptimized code. There are no checks at run time yet.
+    opt
+        Optimize; on unless ``debug``.
+    lineinfo
+        Line tables for profilers.
+    cache
+        Has no effect: compiling takes milliseconds.
+    fastmath
+        Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.
+    max_registers
+        The most registers that a thread may use.
+    launch_bounds
+        The most threads of a block, or that and the fewest blocks on a multiprocessor.
+    lto
+        Has no effect: all code of a kernel is optimized together.
+    shared_memory_carveout
+        Checked, and otherwise without effect.
+    source
+        The function's text, for functions that have no file, such as those made by ``exec``.
+
+    Returns
+    -------
+    Dispatcher or decorator
+        A dispatcher where a function was given, else a decorator.
+    """
+    for name in unknown:
+        if name in _REMOVED:
+            msg = f"cuda.jit() has no option {name!r}: {_REMOVED[name]}"
+            raise TypeError(msg)
+        msg = f"cuda.jit() got an unexpected option {name!r}"
+        raise TypeError(msg)
+    for name, value in (("link", link), ("extensions", extensions), ("boundscheck", boundscheck)):
+        if value:
+            raise NotImplementedError(_NOT_YET[name])
+    if not isinstance(inline, bool) and inline not in ("never", "always"):
+        msg = f"inline must be 'never', 'always' or a bool, not {inline!r}"
+        raise ValueError(msg)
+    debug = _default_debug() if debug is None else debug
+    if debug:
+        _warn_about_debug(opt=bool(opt), lineinfo=lineinfo)
+    _check_carveout(shared_memory_carveout)
+    options = {
+        "device": bool(device),
+        "inline": inline is True or inline == "always" or bool(forceinline),
+        "fastmath": bool(fastmath),
+        "lineinfo": bool(lineinfo or debug),
+        "opt": not debug if opt is None else bool(opt),
+        "launch_bounds": _launch_bounds(launch_bounds),
+        "max_registers": _max_registers(max_registers),
+    }
+    if func_or_sig is None:
+        return functools.partial(_make, options=options, signatures=[], source=source)
+    if isinstance(func_or_sig, _SignatureLike):
+        signatures = [parse_signature(func_or_sig)]
+    elif isinstance(func_or_sig, list):
+        signatures = [parse_signature(signature) for signature in func_or_sig]
+    else:
+        return _make(func_or_sig, options=options, signatures=[], source=source)
+    return functools.partial(_make, options=options, signatures=signatures, source=source)
+
+
+def _make(
+    function: Callable[..., Any], *, options: dict[str, Any], signatures: list[Signature], source: str | None
+) -> Dispatcher:
+    # Another dispatcher, weft's or Numba's, gives its function.
+    function = getattr(function, "py_func", function)
+    if not isinstance(function, types.FunctionType):
+        msg = f"cuda.jit() makes kernels of Python functions, not of {type(function).__name__}"
+        raise TypeError(msg)
+    dispatcher = Dispatcher(function, options, signatures, source)
+    functools.update_wrapper(dispatcher, function)
+    if signatures and not options["device"]:
+        for signature in signatures:
+            if str(signature.return_type) != "none":
+                msg = "CUDA kernel must have void return type."
+                raise TypeError(msg)
+            dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return dispatcher
+
+
+def _default_debug() -> bool:
+    return os.environ.get("WEFT_DEBUG", "0").strip() not in ("", "0")
+
+
+def _warn_about_debug(*, opt: bool, lineinfo: bool) -> None:
+    if opt:
+        text = "debug=True with opt=True (the default) is not supported by CUDA. This may result in a crash - set debug=False or opt=False."
+    elif lineinfo:
+        text = "debug and lineinfo are mutually exclusive. Use debug to get full debug info (this disables some optimizations), or lineinfo for line info only with code generation unaffected."
+    else:
+        text = "debug=True gives line tables and unoptimized code; exceptions and bounds are not checked yet"
+    warnings.warn(text, InvalidConfigWarning, stacklevel=3)
+
+
+def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None] | None:
+    if bounds is None:
+        return None
+    values = (bounds,) if isinstance(bounds, int) else tuple(bounds)
+    if not 1 <= len(values) <= 3:  # noqa: PLR2004
+        msg = (
+            f"Got {len(values)} launch bounds: {values}. A maximum of three are supported: "
+            "(max_threads_per_block, min_blocks_per_sm, max_blocks_per_cluster)"
+        )
+        raise ValueError(msg)
+    if len(values) == 3:  # noqa: PLR2004
+        msg = "launch bounds for clusters are not supported yet"
+        raise NotImplementedError(msg)
+    return values[0], values[1] if len(values) > 1 else None
+
+
+def _max_registers(count: int | None) -> int | None:
+    if count is not None and not (isinstance(count, int) and 16 <= count <= 255):  # noqa: PLR2004
+        msg = f"max_registers must be an integer from 16 to 255, not {count!r}"
+        raise ValueError(msg)
+    return count
+
+
+def _check_carveout(carveout: int | str | None) -> None:
+    if carveout is None:
+        return
+    if isinstance(carveout, str):
+        if carveout.lower() not in _CARVEOUTS:
+            msg = f"Invalid carveout value: {carveout!r}; must be 'default', 'MaxL1' or 'MaxShared'"
+            raise ValueError(msg)
+    elif isinstance(carveout, bool) or not isinstance(carveout, int):
+        msg = f"shared_memory_carveout must be a str or an int, not {type(carveout).__name__}"
+        raise TypeError(msg)
+    elif not -1 <= carveout <= 100:  # noqa: PLR2004
+        msg = f"Carveout value must be between -1 and 100, got {carveout}"
+        raise ValueError(msg)

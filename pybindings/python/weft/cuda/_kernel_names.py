@@ -1,0 +1,110 @@
+"""The names that kernels use, as objects that can be imported.
+
+The compiler knows them by their path; here they only stand for it. Their documentation is that of the compiler's
+table of intrinsics, and a test holds this list against the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from weft._weft import intrinsics
+
+_DOCS = dict(intrinsics())
+
+
+class KernelName:
+    """A function or value that exists in kernels only."""
+
+    __slots__ = ("__doc__", "__name__", "_weft_path")
+
+    def __init__(self, path: str, doc: str | None = None) -> None:
+        self._weft_path = path
+        self.__name__ = path.rpartition(".")[2]
+        self.__doc__ = doc or _DOCS.get(path)
+
+    def _refuse(self) -> NoReturn:
+        msg = f"{self._weft_path.removeprefix('weft.')} can only be used in a kernel or device function"
+        raise RuntimeError(msg)
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        self._refuse()
+
+    def __index__(self) -> int:
+        self._refuse()
+
+    def __reduce__(self) -> str:
+        # Pickled by name; members of a group are reached through it.
+        return self._weft_path.removeprefix("weft.cuda.")
+
+    def __repr__(self) -> str:
+        return f"<{self._weft_path}, for kernels>"
+
+
+class Dim3(KernelName):
+    """A kernel's index or extent with the parts x, y and z."""
+
+    __slots__ = ()
+
+    @property
+    def x(self) -> Any:
+        """The part that runs fastest."""
+        self._refuse()
+
+    @property
+    def y(self) -> Any:
+        """The second part."""
+        self._refuse()
+
+    @property
+    def z(self) -> Any:
+        """The third part."""
+        self._refuse()
+
+
+class SharedNames(KernelName):
+    """`cuda.shared`: memory of a block."""
+
+    __slots__ = ("array",)
+
+    def __init__(self) -> None:
+        super().__init__("weft.cuda.shared", "Memory that the threads of a block share.")
+        self.array = KernelName("weft.cuda.shared.array")
+
+
+class LocalNames(KernelName):
+    """`cuda.local`: memory of a thread."""
+
+    __slots__ = ("array",)
+
+    def __init__(self) -> None:
+        super().__init__("weft.cuda.local", "Memory that each thread has for itself.")
+        self.array = KernelName("weft.cuda.local.array")
+
+
+class AtomicNames(KernelName):
+    """`cuda.atomic`: read-modify-write operations that no other thread can come between."""
+
+    __slots__ = ("add",)
+
+    def __init__(self) -> None:
+        super().__init__("weft.cuda.atomic", "Operations on array elements that no other thread can come between.")
+        self.add = KernelName("weft.cuda.atomic.add")
+
+
+threadIdx = Dim3("weft.cuda.threadIdx", "The thread's index in its block.")  # noqa: N816
+blockIdx = Dim3("weft.cuda.blockIdx", "The block's index in the grid.")  # noqa: N816
+blockDim = Dim3("weft.cuda.blockDim", "The number of threads of a block.")  # noqa: N816
+gridDim = Dim3("weft.cuda.gridDim", "The number of blocks of the grid.")  # noqa: N816
+laneid = KernelName("weft.cuda.laneid")
+warpsize = KernelName("weft.cuda.warpsize")
+grid = KernelName("weft.cuda.grid")
+gridsize = KernelName("weft.cuda.gridsize")
+syncthreads = KernelName("weft.cuda.syncthreads")
+syncwarp = KernelName("weft.cuda.syncwarp")
+threadfence = KernelName("weft.cuda.threadfence")
+threadfence_block = KernelName("weft.cuda.threadfence_block")
+threadfence_system = KernelName("weft.cuda.threadfence_system")
+shared = SharedNames()
+local = LocalNames()
+atomic = AtomicNames()
