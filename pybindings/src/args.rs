@@ -197,13 +197,7 @@ impl Arguments {
         self.cells.push(array.address());
         self.cells.extend(array.shape().iter().map(|extent| *extent as u64));
         self.cells.extend(array.strides().iter().map(|stride| *stride as u64));
-        self.hosts.push(HostArgument {
-            array,
-            object: arg.clone().unbind(),
-            cell,
-            param: self.param,
-            hint: self.hint,
-        });
+        self.hosts.push(HostArgument { array, object: arg.clone().unbind(), cell, param: self.param, hint: self.hint });
         Ok(())
     }
 
@@ -295,7 +289,9 @@ pub(crate) fn bits(scalar: Scalar, value: numpy::Value) -> (u64, u64) {
 }
 
 fn too_many_dimensions(ndim: usize) -> PyErr {
-    PyTypeError::new_err(format!("arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"))
+    PyTypeError::new_err(format!(
+        "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
+    ))
 }
 
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {

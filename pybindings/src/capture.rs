@@ -131,7 +131,7 @@ impl<'py> Scope<'py> {
         let py = py_func.py();
         let names: Vec<String> = py_func.getattr("__code__")?.getattr("co_freevars")?.extract()?;
         let closure = py_func.getattr("__closure__")?;
-        let cells = closure.cast::<PyTuple>().map(|cells| cells.iter().collect()).unwrap_or_else(|_| Vec::new());
+        let cells = closure.cast::<PyTuple>().map_or_else(|_| Vec::new(), |cells| cells.iter().collect());
         Ok(Self {
             cells: names.into_iter().zip(cells).collect(),
             globals: py_func.getattr("__globals__")?.cast_into()?,

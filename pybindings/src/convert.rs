@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn float_never_becomes_int() {
-        let wrong = match_types(&[scalar(Scalar::I64), scalar(Scalar::F64)], &[scalar(Scalar::I64), scalar(Scalar::I64)]);
+        let wrong =
+            match_types(&[scalar(Scalar::I64), scalar(Scalar::F64)], &[scalar(Scalar::I64), scalar(Scalar::I64)]);
         assert_eq!(wrong.map_err(|mismatch| mismatch.param), Err(1));
     }
 

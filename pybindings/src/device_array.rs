@@ -10,8 +10,8 @@ use pyo3::{
     prelude::*,
     types::PyTuple,
 };
-use weft_artifact::{ArrayType, Scalar};
-use weft_runtime::{Buffer, Executor};
+use weft_artifact::{ArgType, ArrayType, Scalar};
+use weft_runtime::Buffer;
 
 use crate::{
     devices, errors,
@@ -20,7 +20,6 @@ use crate::{
     stream::stream_of,
     types::{MAX_NDIM, Type},
 };
-use weft_artifact::ArgType;
 
 /// Device memory; freed when the last array that uses it is gone.
 #[pyclass(frozen, module = "weft._weft", name = "Memory")]
@@ -197,15 +196,6 @@ impl DeviceArray {
     }
 }
 
-/// A device and a stream for a copy.
-fn place(
-    py: Python<'_>,
-    device: u32,
-    stream: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(Arc<dyn Executor>, Option<Arc<dyn weft_runtime::Stream>>)> {
-    Ok((devices::by_id(py, device)?, stream_of(stream)?))
-}
-
 /// Copies contiguous host memory to a device address.
 #[pyfunction]
 #[pyo3(signature = (device, address, host, stream=None))]
@@ -216,13 +206,14 @@ pub(crate) fn copy_to_device(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (executor, stream) = place(py, device, stream)?;
+    let (executor, stream) = (devices::by_id(py, device)?, stream_of(stream)?);
     let host = HostArray::open_bytes(host)?;
     let bytes = host.bytes();
     if bytes.is_empty() {
         return Ok(());
     }
-    py.detach(|| executor.copy_to_device(address, bytes, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+    py.detach(|| executor.copy_to_device(address, bytes, stream.as_deref()))
+        .map_err(|error| errors::runtime(py, &error))
 }
 
 /// Copies from a device address to contiguous host memory, and waits for it.
@@ -235,7 +226,7 @@ pub(crate) fn copy_to_host(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (executor, stream) = place(py, device, stream)?;
+    let (executor, stream) = (devices::by_id(py, device)?, stream_of(stream)?);
     let mut host = HostArray::open_bytes(host)?;
     let bytes = host.bytes_mut()?;
     if bytes.is_empty() {
@@ -255,7 +246,7 @@ pub(crate) fn copy_on_device(
     nbytes: u64,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (executor, stream) = place(py, device, stream)?;
+    let (executor, stream) = (devices::by_id(py, device)?, stream_of(stream)?);
     if nbytes == 0 {
         return Ok(());
     }

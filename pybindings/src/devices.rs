@@ -61,8 +61,11 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         if let Some(executor) = &*slot {
             return Ok(Some(Arc::clone(executor)));
         }
-        let executor =
-            if devices.cuda { cuda::open(&devices.settings, id)? } else { cpu::open(&devices.settings, Arc::new(Loader))? };
+        let executor = if devices.cuda {
+            cuda::open(&devices.settings, id)?
+        } else {
+            cpu::open(&devices.settings, Arc::new(Loader))?
+        };
         *slot = Some(Arc::clone(&executor));
         Ok(Some(executor))
     });
@@ -110,7 +113,11 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    errors::warn(py, "DeviceWarning", "no CUDA device was found: kernels run on the CPU (set WEFT_DEVICE=cpu to choose it)")
+    errors::warn(
+        py,
+        "DeviceWarning",
+        "no CUDA device was found: kernels run on the CPU (set WEFT_DEVICE=cpu to choose it)",
+    )
 }
 
 /// `cuda` or `cpu`.

@@ -12,16 +12,17 @@ use pyo3::{
 };
 use weft_artifact::ArgType;
 use weft_compiler::request::{self, FunctionDef, Keep};
+use weft_runtime::LoadedKernel;
 
 use crate::{
     capture::{Capturer, parameter_names},
-    convert, devices,
-    errors,
+    convert, devices, errors,
     forall::ForAll,
     launcher::{Launcher, launch_config},
     options::{self, JitOptions},
     overload::{self, CompiledKernel, Overload, Resolved},
-    signature, types::tuple_of_types,
+    signature,
+    types::{Signature, tuple_of_types},
 };
 
 /// What is shown when a kernel is called without a launch configuration.
@@ -90,10 +91,11 @@ impl Dispatcher {
     pub(crate) fn resolve(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Arc<Resolved>> {
         let this = slf.get();
         let device = devices::current_id();
-        if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner) {
-            if last.overload.device == device && *last.key == *key {
-                return Ok(Arc::clone(last));
-            }
+        if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner)
+            && last.overload.device == device
+            && *last.key == *key
+        {
+            return Ok(Arc::clone(last));
         }
         let known = this.state().resolved.get(&(device, key.into())).cloned();
         let resolved = match known {
@@ -138,9 +140,11 @@ impl Dispatcher {
         let types = || given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match fits.as_slice() {
             [] => Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types()))),
-            [(first, _), (second, _), ..] if first.rank == second.rank => {
-                Err(PyTypeError::new_err(format!("Ambiguous overloading for {} with argument type(s) {}", self.name, types())))
-            }
+            [(first, _), (second, _), ..] if first.rank == second.rank => Err(PyTypeError::new_err(format!(
+                "Ambiguous overloading for {} with argument type(s) {}",
+                self.name,
+                types()
+            ))),
             [(found, signature), ..] => Ok((signature.args.clone(), found.casts.clone())),
         }
     }
@@ -157,7 +161,10 @@ impl Dispatcher {
         let frozen = this.state().frozen;
         if frozen {
             let types: Vec<String> = args.iter().map(ToString::to_string).collect();
-            return Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types.join(", "))));
+            return Err(PyTypeError::new_err(format!(
+                "No matching definition for argument type(s) {}",
+                types.join(", ")
+            )));
         }
         let function = Capturer::new(py).dispatcher(slf)?;
         let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit)?);
@@ -184,7 +191,7 @@ impl Dispatcher {
         )))
     }
 
-    /// `argument 2 (`x`) of kernel `f``.
+    /// How messages name an argument: its number, its parameter, the kernel.
     pub(crate) fn argument(&self, index: usize) -> String {
         match self.params.get(index) {
             Some(param) => format!("argument {} (`{param}`) of kernel `{}`", index + 1, self.name),
@@ -230,7 +237,7 @@ impl Dispatcher {
     fn new(
         py_func: Py<PyAny>,
         options: &Bound<'_, PyDict>,
-        signatures: Vec<PyRef<'_, crate::types::Signature>>,
+        signatures: Vec<Bound<'_, Signature>>,
         source: Option<String>,
     ) -> PyResult<Self> {
         let py = options.py();
@@ -240,7 +247,7 @@ impl Dispatcher {
             params: parameter_names(function)?,
             jit: JitOptions::read(options)?,
             targetoptions: options.clone().unbind(),
-            declared: signatures.iter().map(|signature| signature.request()).collect(),
+            declared: signatures.into_iter().map(|signature| signature.get().request()).collect(),
             state: Mutex::default(),
             last: Mutex::default(),
             last_launcher: Mutex::default(),
@@ -275,8 +282,8 @@ impl Dispatcher {
 
     /// The declared signatures.
     #[getter]
-    fn declared_signatures(&self) -> PyResult<Vec<crate::types::Signature>> {
-        Ok(self.declared.iter().map(crate::types::Signature::from_request).collect())
+    fn declared_signatures(&self) -> Vec<Signature> {
+        self.declared.iter().map(Signature::from_request).collect()
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Launcher>> {
@@ -307,10 +314,10 @@ impl Dispatcher {
         let config = launch_config(griddim, blockdim, sharedmem)?;
         let this = slf.get();
         let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
-        if let Some(last) = last {
-            if last.get().is(&config, stream) {
-                return Ok(last.into_bound(py));
-            }
+        if let Some(last) = last
+            && last.get().is(&config, stream)
+        {
+            return Ok(last.into_bound(py));
         }
         let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream)?)?;
         *this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(launcher.clone().unbind());
@@ -356,6 +363,60 @@ impl Dispatcher {
         let mut arguments = crate::args::Arguments::default();
         arguments.push_all(args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
         Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments.key)?.overload) })
+    }
+
+    /// A dispatcher for the types of these arguments only, values or types.
+    #[pyo3(signature = (*args))]
+    fn specialize<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().specialized() {
+            return Err(PyRuntimeError::new_err("Dispatcher already specialized"));
+        }
+        slf.py().import("weft.cuda._jit")?.call_method1("specialize", (slf, args))
+    }
+
+    /// Registers a thread.
+    #[pyo3(signature = (signature=None))]
+    fn get_regs_per_thread<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::resource(slf, signature, |kernel| kernel.registers())
+    }
+
+    /// Constant memory in bytes.
+    #[pyo3(signature = (signature=None))]
+    fn get_const_mem_size<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::resource(slf, signature, |kernel| kernel.const_bytes())
+    }
+
+    /// Static shared memory of a block in bytes.
+    #[pyo3(signature = (signature=None))]
+    fn get_shared_mem_per_block<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::resource(slf, signature, |kernel| kernel.shared_bytes())
+    }
+
+    /// Local memory of a thread in bytes.
+    #[pyo3(signature = (signature=None))]
+    fn get_local_mem_per_thread<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::resource(slf, signature, |kernel| kernel.local_bytes())
+    }
+
+    /// Threads that a block can have.
+    #[pyo3(signature = (signature=None))]
+    fn get_max_threads_per_block<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::resource(slf, signature, |kernel| kernel.max_threads_per_block())
     }
 
     /// Compiles no further types from now on.
@@ -474,6 +535,28 @@ impl Dispatcher {
         let overloads = this.state().overloads.clone();
         for overload in overloads {
             dict.set_item(tuple_of_types(py, &overload.args)?, Self::text(slf, &overload.args, what, target)?)?;
+        }
+        Ok(dict.into_any())
+    }
+
+    /// A number of one kernel: of the signature, of the only one of a specialized dispatcher, or of each.
+    fn resource<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+        number: impl Fn(&dyn LoadedKernel) -> u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let overloads = this.state().overloads.clone();
+        if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
+            let overload = Self::overload(slf, &this.types(signature)?)?;
+            return Ok(number(&*overload.loaded).into_pyobject(py)?.into_any());
+        }
+        if let ([only], true) = (overloads.as_slice(), this.specialized()) {
+            return Ok(number(&*only.loaded).into_pyobject(py)?.into_any());
+        }
+        let dict = PyDict::new(py);
+        for overload in overloads {
+            dict.set_item(tuple_of_types(py, &overload.args)?, number(&*overload.loaded))?;
         }
         Ok(dict.into_any())
     }

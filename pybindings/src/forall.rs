@@ -29,9 +29,8 @@ impl ForAll {
         stream: Option<Py<PyAny>>,
         sharedmem: u32,
     ) -> PyResult<Self> {
-        let ntasks = u64::try_from(ntasks).map_err(|_| {
-            PyValueError::new_err(format!("Can't create ForAll with negative task count: {ntasks}"))
-        })?;
+        let ntasks = u64::try_from(ntasks)
+            .map_err(|_| PyValueError::new_err(format!("Can't create ForAll with negative task count: {ntasks}")))?;
         Ok(Self { dispatcher, ntasks, thread_per_block, stream, sharedmem })
     }
 }

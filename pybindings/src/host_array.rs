@@ -117,7 +117,7 @@ impl HostArray {
                     .shape()
                     .iter()
                     .zip(self.strides())
-                    .all(|(extent, stride)| *extent <= 1 || stride.unsigned_abs() as u64 % align == 0))
+                    .all(|(extent, stride)| *extent <= 1 || (stride.unsigned_abs() as u64).is_multiple_of(align)))
     }
 
     /// Whether its elements are one piece of memory.

@@ -65,7 +65,8 @@ fn run(
     let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(py, &resolved, stream, arguments)? };
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
-    py.detach(|| resolved.overload.loaded.launch(config, stream, slots)).map_err(|error| errors::runtime(py, &error))?;
+    py.detach(|| resolved.overload.loaded.launch(config, stream, slots))
+        .map_err(|error| errors::runtime(py, &error))?;
     for item in staged {
         item.finish(py, stream, &mut arguments.hosts, &**executor)?;
     }
@@ -189,11 +190,7 @@ fn warn_about_copies(py: Python<'_>) -> PyResult<()> {
     if std::env::var("WEFT_WARN_ON_IMPLICIT_COPY").is_ok_and(|value| value.trim() == "0") {
         return Ok(());
     }
-    errors::warn(
-        py,
-        "PerformanceWarning",
-        "Host array used in CUDA kernel will incur copy overhead to/from device.",
-    )
+    errors::warn(py, "PerformanceWarning", "Host array used in CUDA kernel will incur copy overhead to/from device.")
 }
 
 /// Waits for the streams of `__cuda_array_interface__` that are not ordered with the launch's own.

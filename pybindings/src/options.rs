@@ -4,6 +4,7 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 use weft_compiler::request::{Options, Target};
 
 /// The options of one dispatcher that change code.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that users give as a bool")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JitOptions {
     pub(crate) fastmath: bool,
@@ -43,7 +44,8 @@ impl JitOptions {
 
 /// The compiler's target of a text such as `sm_90`, `sm_90a` or `host`.
 pub(crate) fn target(text: &str) -> PyResult<Target> {
-    let unknown = || PyValueError::new_err(format!("there is no target `{text}`; targets are `host` and `sm_90` and its like"));
+    let unknown =
+        || PyValueError::new_err(format!("there is no target `{text}`; targets are `host` and `sm_90` and its like"));
     if text == "host" {
         return Ok(Target::Host);
     }

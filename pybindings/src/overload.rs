@@ -145,7 +145,7 @@ impl CompiledKernel {
         &self.overload.kernel.symbol
     }
 
-    /// What it was compiled for: "sm_90" or "host".
+    /// What it was compiled for: `"sm_90"` or `"host"`.
     #[getter]
     fn target(&self) -> &str {
         &self.overload.artifact.target
@@ -195,6 +195,11 @@ impl CompiledKernel {
 
     fn __repr__(&self) -> String {
         let args: Vec<String> = self.overload.args.iter().map(ToString::to_string).collect();
-        format!("<weft kernel {}({}) for {}>", self.overload.kernel.name, args.join(", "), self.overload.artifact.target)
+        format!(
+            "<weft kernel {}({}) for {}>",
+            self.overload.kernel.name,
+            args.join(", "),
+            self.overload.artifact.target
+        )
     }
 }

@@ -80,9 +80,11 @@ impl Type {
 
     /// A tuple type of its elements' types.
     #[staticmethod]
-    fn make_tuple(items: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let items = items.iter().map(|item| item.arg.clone()).collect::<Option<Vec<_>>>();
-        items.map(|items| Self::of(ArgType::Tuple(items))).ok_or_else(|| PyTypeError::new_err("a tuple cannot hold void"))
+    fn make_tuple(items: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let items = items.into_iter().map(|item| item.get().arg.clone()).collect::<Option<Vec<_>>>();
+        items
+            .map(|items| Self::of(ArgType::Tuple(items)))
+            .ok_or_else(|| PyTypeError::new_err("a tuple cannot hold void"))
     }
 
     /// The element type of an array type.
@@ -214,8 +216,8 @@ pub(crate) struct Signature {
 #[pymethods]
 impl Signature {
     #[new]
-    fn new(returns: &Type, args: Vec<PyRef<'_, Type>>) -> PyResult<Self> {
-        let args = args.iter().map(|ty| ty.arg.clone()).collect::<Option<Vec<_>>>();
+    fn new(returns: &Type, args: Vec<Bound<'_, Type>>) -> PyResult<Self> {
+        let args = args.into_iter().map(|ty| ty.get().arg.clone()).collect::<Option<Vec<_>>>();
         args.map(|args| Self { args, returns: returns.arg.clone() })
             .ok_or_else(|| PyTypeError::new_err("an argument cannot be void"))
     }

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import TYPE_CHECKING, Any
 
 from weft import _source
 from weft._weft import Dispatcher, free_names
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from weft._weft import _LaunchConfiguration
+    from typing import Any
 
+    from weft._weft import _LaunchConfiguration
 
 def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
     """Reduces a jitted function, as ``__reduce__`` does."""

@@ -7,8 +7,10 @@ launch's, a `DriverError` for the machine's, an `InternalError` for weft's. Numb
 
 from __future__ import annotations
 
-import json
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class WeftError(Exception):
@@ -37,6 +39,8 @@ class CompileError(WeftError):
     @property
     def diagnostics(self) -> list[dict[str, Any]]:
         """One dictionary for each finding: code, message, place, labels, notes."""
+        import json
+
         found: list[dict[str, Any]] = json.loads(self._json)
         return found
 

@@ -6,10 +6,10 @@ A scalar type is subscripted to an array type (``float32[:, ::1]``), called with
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from weft._weft import Signature, Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

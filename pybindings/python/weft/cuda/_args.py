@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
 
 from weft._weft import CopyHint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 
 class In(CopyHint):

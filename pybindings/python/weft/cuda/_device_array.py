@@ -7,17 +7,18 @@ they were made from and keep it alive. What cannot be a view is an error, never 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self
 
 from weft import _weft
 from weft._weft import DeviceArrayBase, Memory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any, Literal, Self
 
     import numpy as np
 
-Order = Literal["C", "F", "A"]
+    Order = Literal["C", "F", "A"]
 
 
 class DeviceNDArray(DeviceArrayBase):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+
+import collections
 
 from weft import _weft
 from weft.errors import WeftError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
+    from typing import Any
 
-
-class MemoryInfo(NamedTuple):
-    """Memory of a device in bytes."""
-
-    free: int
-    total: int
+MemoryInfo = collections.namedtuple("MemoryInfo", ("free", "total"))  # noqa: PYI024 (typing takes long to import)
+MemoryInfo.__doc__ = "Memory of a device in bytes."
 
 
 class Device:

@@ -6,11 +6,14 @@ import functools
 import os
 import types
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
 
-from weft._weft import Dispatcher, Signature, Type, parse_signature
+from weft._weft import Dispatcher, Signature, Type, parse_signature, typeof_value
 from weft.errors import InvalidConfigWarning
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 _REMOVED = {
     "argtypes": "pass a signature: @cuda.jit('void(float32[:])')",
@@ -26,8 +29,8 @@ _NOT_YET = {
 
 _CARVEOUTS = {"default": -1, "maxl1": 0, "maxshared": 100}
 
-# What can stand for a signature, or for several in a list.
-_SignatureLike = str | Signature | Type | tuple[Any, ...]
+# What stands for one signature; a list stands for several.
+_SIGNATURES = (str, Signature, Type, tuple)
 
 
 def jit(
@@ -117,7 +120,7 @@ def jit(
     }
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
-    if isinstance(func_or_sig, _SignatureLike):
+    if isinstance(func_or_sig, _SIGNATURES):
         signatures = [parse_signature(func_or_sig)]
     elif isinstance(func_or_sig, list):
         signatures = [parse_signature(signature) for signature in func_or_sig]
@@ -144,6 +147,13 @@ def _make(
             dispatcher.compile(signature)
         dispatcher.disable_compile()
     return dispatcher
+
+
+def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
+    """Make a dispatcher for the types of these arguments only; see `Dispatcher.specialize`."""
+    types_ = tuple(arg if isinstance(arg, Type) else typeof_value(arg) for arg in args)
+    signature = parse_signature(types_)
+    return _make(dispatcher, options=dispatcher.targetoptions, signatures=[signature], source=dispatcher.given_source)
 
 
 def _default_debug() -> bool:

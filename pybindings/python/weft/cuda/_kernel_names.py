@@ -6,17 +6,18 @@ table of intrinsics, and a test holds this list against the table.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
 
 from weft._weft import intrinsics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 _DOCS = dict(intrinsics())
 
 
 class KernelName:
     """A function or value that exists in kernels only."""
-
-    __slots__ = ("__doc__", "__name__", "_weft_path")
 
     def __init__(self, path: str, doc: str | None = None) -> None:
         self._weft_path = path
@@ -44,8 +45,6 @@ class KernelName:
 class Dim3(KernelName):
     """A kernel's index or extent with the parts x, y and z."""
 
-    __slots__ = ()
-
     @property
     def x(self) -> Any:
         """The part that runs fastest."""
@@ -65,8 +64,6 @@ class Dim3(KernelName):
 class SharedNames(KernelName):
     """`cuda.shared`: memory of a block."""
 
-    __slots__ = ("array",)
-
     def __init__(self) -> None:
         super().__init__("weft.cuda.shared", "Memory that the threads of a block share.")
         self.array = KernelName("weft.cuda.shared.array")
@@ -75,8 +72,6 @@ class SharedNames(KernelName):
 class LocalNames(KernelName):
     """`cuda.local`: memory of a thread."""
 
-    __slots__ = ("array",)
-
     def __init__(self) -> None:
         super().__init__("weft.cuda.local", "Memory that each thread has for itself.")
         self.array = KernelName("weft.cuda.local.array")
@@ -84,8 +79,6 @@ class LocalNames(KernelName):
 
 class AtomicNames(KernelName):
     """`cuda.atomic`: read-modify-write operations that no other thread can come between."""
-
-    __slots__ = ("add",)
 
     def __init__(self) -> None:
         super().__init__("weft.cuda.atomic", "Operations on array elements that no other thread can come between.")
