@@ -91,13 +91,15 @@ pub struct Options {
     pub opt: bool,
     /// At most this many threads a block (`.maxntid`), at least this many blocks an SM (`.minnctapersm`).
     pub launch_bounds: Option<(u32, Option<u32>)>,
+    /// At most this many registers a thread (`.maxnreg`); NVPTX only.
+    pub max_registers: Option<u32>,
     /// libdevice's bitcode (NVPTX only): used for math where given, else the embedded libclc.
     pub libdevice: Option<Arc<Vec<u8>>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { fastmath: false, lineinfo: false, opt: true, launch_bounds: None, libdevice: None }
+        Self { fastmath: false, lineinfo: false, opt: true, launch_bounds: None, max_registers: None, libdevice: None }
     }
 }
 

@@ -2,14 +2,25 @@
 
 use std::sync::Arc;
 
+use weft_compiler::backend::host::jit::{self, HostModule};
 use weft_runtime::{HostCode, HostLoader};
 
-/// The loader of `weft_compiler::backend::host`.
+/// The loader of `weft_compiler::backend::host::jit`.
 #[derive(Debug)]
 pub(crate) struct Loader;
 
+/// Code that it loaded.
+#[derive(Debug)]
+struct Code(HostModule);
+
 impl HostLoader for Loader {
-    fn load(&self, _object: &[u8]) -> Result<Arc<dyn HostCode>, String> {
-        Err("the host back end is not built".to_owned())
+    fn load(&self, object: &[u8]) -> Result<Arc<dyn HostCode>, String> {
+        Ok(Arc::new(Code(jit::load(object)?)))
+    }
+}
+
+impl HostCode for Code {
+    fn symbol(&self, name: &str) -> Option<usize> {
+        self.0.symbol(name)
     }
 }

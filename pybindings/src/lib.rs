@@ -4,6 +4,7 @@
 
 mod args;
 mod capture;
+mod command;
 mod convert;
 mod device_array;
 mod devices;
@@ -32,6 +33,7 @@ mod _weft {
     use crate::{
         args::CopyHint,
         capture::{free_names, intrinsics},
+        command::run_command,
         device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
         devices::{
             current_device_id, device_attributes, device_count, device_kind, memory_info, select_device, synchronize,

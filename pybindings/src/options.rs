@@ -37,6 +37,7 @@ impl JitOptions {
             lineinfo: self.lineinfo,
             opt: self.opt,
             launch_bounds: self.launch_bounds,
+            max_registers: self.max_registers,
             ..Options::default()
         }
     }

@@ -131,6 +131,7 @@ impl Compile<'_> {
             opt: !jit.unoptimized,
             launch_bounds: jit.launch_bounds,
             libdevice: self.libdevice.clone(),
+            ..Options::default()
         }
     }
 

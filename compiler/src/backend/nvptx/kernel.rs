@@ -55,6 +55,9 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
             cx.string_attribute(value, "nvvm.minctasm", &blocks.to_string());
         }
     }
+    if let Some(registers) = cx.options.max_registers {
+        cx.string_attribute(value, "nvvm.maxnreg", &registers.to_string());
+    }
     Ok(value)
 }
 

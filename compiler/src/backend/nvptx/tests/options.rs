@@ -60,6 +60,12 @@ fn launch_bounds() {
 }
 
 #[test]
+fn max_registers() {
+    let text = ptx_for(&saxpy(), 90, Options { max_registers: Some(32), ..Options::default() });
+    assert!(text.contains(".maxnreg 32"), "{text}");
+}
+
+#[test]
 fn line_tables() {
     let text = ptx_for(&saxpy(), 90, Options { lineinfo: true, ..Options::default() });
     assert!(text.contains(".file\t1 \"kernel.py\""), "{text}");

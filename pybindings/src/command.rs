@@ -1,0 +1,17 @@
+//! The `weft` command for the wheel: the library behind it, with this Python's packages to look for tools in.
+
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal as _},
+};
+
+use pyo3::prelude::*;
+use weft_cli::Surroundings;
+
+/// Runs the command; the arguments begin with the program's name. Returns the exit code.
+#[pyfunction]
+pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
+    let site_packages = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
+    let surroundings = Surroundings { site_packages, terminal: io::stderr().is_terminal(), ..Surroundings::default() };
+    Ok(py.detach(|| weft_cli::run(args, &surroundings, &mut io::stdout(), &mut io::stderr())))
+}
