@@ -1,4 +1,4 @@
-"""docs/third-party.md, which the wheel carries, names every crate that is linked into it; their licences are permissive."""
+"""docs/third-party.md, which the wheel carries, names every crate linked into it; the licences are permissive."""
 
 from __future__ import annotations
 
