@@ -35,7 +35,7 @@ pub(crate) struct EmitArgs {
     #[command(flatten)]
     pub(crate) kernels: KernelArgs,
     /// What to compile for: `sm_75` to `sm_121` (with `a` or `f` where there is one), or `host`. May be given several
-    /// times. PTX for sm_75 runs on every GPU that weft supports.
+    /// times. PTX for `sm_75` runs on every GPU that weft supports.
     #[arg(long, value_name = "TARGET", default_value = "sm_75", value_delimiter = ',')]
     pub(crate) target: Vec<String>,
     /// What to write [default: ptx for a GPU, asm for the host]. May be given several times.
@@ -51,7 +51,7 @@ pub(crate) struct EmitArgs {
     #[arg(long)]
     pub(crate) lineinfo: bool,
     /// NVIDIA's math library: the path of a libdevice.10.bc, `none`, or `auto` to look for one [default:
-    /// WEFT_LIBDEVICE, else auto].
+    /// `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]
     pub(crate) libdevice: Option<String>,
     /// Diagnostics as JSON, on the standard error.
@@ -109,7 +109,7 @@ pub(crate) enum Form {
 /// `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// If the standard error is a terminal and NO_COLOR is not set.
+    /// If the standard error is a terminal and `NO_COLOR` is not set.
     Auto,
     /// Always.
     Always,

@@ -58,10 +58,8 @@ pub(crate) fn emit(
     let mut outputs = Vec::new();
     if !report.has_errors() {
         let is_gpu = |target: &Target| matches!(target, Target::Sm(..));
-        let libdevice = match targets.iter().any(is_gpu) {
-            true => tools::libdevice(args.libdevice.as_deref(), surroundings)?,
-            false => None,
-        };
+        let needed = targets.iter().any(is_gpu);
+        let libdevice = if needed { tools::libdevice(args.libdevice.as_deref(), surroundings)? } else { None };
         let ptxas = forms.contains(&Form::Cubin).then(|| tools::find_ptxas(surroundings)).transpose()?;
         let compile = Compile { args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {

@@ -42,6 +42,13 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     };
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.number());
     let shown = Shown::all(diagnostic, sources);
+    if shown.is_empty() {
+        // Without a source line the frame of one would be drawn around nothing.
+        let notes = diagnostic.notes.iter().map(|note| Group::with_title(Level::NOTE.secondary_title(note.as_str())));
+        let help = diagnostic.help.iter().map(|help| Group::with_title(Level::HELP.secondary_title(help.as_str())));
+        let groups: Vec<Group<'_>> = std::iter::once(Group::with_title(title)).chain(notes).chain(help).collect();
+        return groups.iter().map(|group| renderer.render(std::slice::from_ref(group))).collect::<Vec<_>>().join("\n");
+    }
     let mut group = Group::with_title(title).elements(shown.iter().map(Shown::snippet));
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(note.as_str()));

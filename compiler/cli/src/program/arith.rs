@@ -237,14 +237,14 @@ fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Number
 /// `left op right` for comparisons.
 pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bool> {
     if let (Some((a, _)), Some((b, _))) = (number(left), number(right)) {
-        let ((a, a_imag), (b, b_imag)) = match (a, b) {
-            (Number::Int(a), Number::Int(b)) => return ordered(op, &a, &b),
-            (a, b) => (complex(a), complex(b)),
-        };
-        return match op {
-            CmpOp::Eq | CmpOp::Is => Some(a == b && a_imag == b_imag),
-            CmpOp::NotEq | CmpOp::IsNot => Some(a != b || a_imag != b_imag),
-            _ => ordered(op, &a, &b),
+        return match (a, b) {
+            (Number::Int(a), Number::Int(b)) => ordered(op, &a, &b),
+            // Python orders no complex numbers; as pairs they are equal where Python says so.
+            (Number::Complex(..), _) | (_, Number::Complex(..)) => match op {
+                CmpOp::Eq | CmpOp::NotEq => ordered(op, &complex(a), &complex(b)),
+                _ => None,
+            },
+            _ => ordered(op, &complex(a).0, &complex(b).0),
         };
     }
     match (left, right) {
@@ -355,7 +355,7 @@ fn math(name: &str, args: &[Captured]) -> Option<Captured> {
         ("log", [x]) if *x > 0.0 => x.ln(),
         ("log2", [x]) if *x > 0.0 => x.log2(),
         ("log10", [x]) if *x > 0.0 => x.log10(),
-        ("log", [x, base]) if *x > 0.0 && *base > 0.0 && *base != 1.0 => x.ln() / base.ln(),
+        ("log", [x, base]) if *x > 0.0 && *base > 0.0 && base.ln().abs() > 0.0 => x.ln() / base.ln(),
         ("sin", [x]) => x.sin(),
         ("cos", [x]) => x.cos(),
         ("tan", [x]) => x.tan(),

@@ -13,6 +13,7 @@ use super::{Function, Program, Value, eval};
 
 /// What a decorator says.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the decorator")]
 pub(crate) struct Jit {
     /// The signatures in it.
     pub(crate) signatures: Vec<Signature>,
@@ -67,25 +68,10 @@ impl Program {
                 }
             }
             for (name, value) in keywords {
-                self.option(&mut jit, name.as_deref().unwrap_or(""), self.eval(module, value));
+                set_option(&mut jit, name.as_deref().unwrap_or(""), &self.eval(module, value));
             }
         }
         (Some(jit), faults)
-    }
-
-    fn option(&self, jit: &mut Jit, name: &str, value: Value) {
-        let flag = eval::truth(&value).unwrap_or(false);
-        match name {
-            "device" => jit.device = flag,
-            "inline" => jit.inline |= value == Value::Const(Captured::Str("always".into())),
-            "forceinline" => jit.inline |= flag,
-            "fastmath" => jit.fastmath = flag,
-            "lineinfo" => jit.lineinfo = flag,
-            "opt" => jit.unoptimized = !flag,
-            "launch_bounds" => jit.launch_bounds = launch_bounds(&value),
-            // Options of the launch, of caching and of linking change no code here.
-            _ => {}
-        }
     }
 
     /// The types of a function's annotations, if each parameter has one that is a type.
@@ -115,6 +101,22 @@ impl Program {
             Value::Opaque(_, Some(expr)) => Some(Named::Value(*expr)),
             _ => None,
         }
+    }
+}
+
+/// Takes one option over.
+fn set_option(jit: &mut Jit, name: &str, value: &Value) {
+    let flag = eval::truth(value).unwrap_or(false);
+    match name {
+        "device" => jit.device = flag,
+        "inline" => jit.inline |= *value == Value::Const(Captured::Str("always".into())),
+        "forceinline" => jit.inline |= flag,
+        "fastmath" => jit.fastmath = flag,
+        "lineinfo" => jit.lineinfo = flag,
+        "opt" => jit.unoptimized = !flag,
+        "launch_bounds" => jit.launch_bounds = launch_bounds(value),
+        // Options of the launch, of caching and of linking change no code here.
+        _ => {}
     }
 }
 

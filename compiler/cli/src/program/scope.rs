@@ -48,7 +48,7 @@ impl Program {
                 self.bind(module, bound, value);
             }
             ModuleItem::ImportFrom { module: path, name, bound: _, span: _ } if name == "*" => {
-                self.import_star(module, &path)
+                self.import_star(module, &path);
             }
             ModuleItem::ImportFrom { module: path, name, bound, span: _ } => {
                 let value = match self.import(&path) {
@@ -192,7 +192,9 @@ impl Program {
         for stmt in stmts {
             match &stmt.kind {
                 StmtKind::Assign { targets, .. } => {
-                    targets.iter().for_each(|target| self.assign(module, target, opaque()))
+                    for target in targets {
+                        self.assign(module, target, opaque());
+                    }
                 }
                 StmtKind::AnnAssign { target, .. } | StmtKind::AugAssign { target, .. } => {
                     self.assign(module, target, opaque());
