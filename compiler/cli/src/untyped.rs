@@ -88,7 +88,7 @@ impl Walk<'_> {
     }
 
     fn nested(&mut self, inner: &Function) {
-        self.unsupported("a nested function", inner.span);
+        self.unsupported("nested function", inner.span);
     }
 
     fn misplaced(&mut self, what: &str, span: Span) {
@@ -100,7 +100,7 @@ impl Walk<'_> {
         let lines = self.text.get(span.start as usize..span.end as usize);
         let first = lines.and_then(|lines| lines.find('\n')).map_or(span.end, |length| span.start + length as u32);
         let span = Span { end: first, ..span };
-        self.faults.push(Diagnostic::error(Code::UnsupportedStatement, span, format!("a kernel cannot have {what}")));
+        self.faults.push(Diagnostic::error(Code::UnsupportedStatement, span, format!("a kernel cannot have a {what}")));
     }
 
     fn exprs(&mut self, exprs: &[Expr]) {

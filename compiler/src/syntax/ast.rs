@@ -141,7 +141,7 @@ pub enum StmtKind {
     Raise(Option<Expr>),
     /// A nested `def`.
     FunctionDef(Box<Function>),
-    /// Any other statement; the text names it, with its article: ``a `try` statement``.
+    /// Any other statement; the text names it and can follow an "a": `` `try` statement ``.
     Unsupported(&'static str),
 }
 
@@ -245,7 +245,7 @@ pub enum ExprKind {
         /// The value.
         value: Box<Expr>,
     },
-    /// Any other expression; the text names it, without an article: `list comprehension`.
+    /// Any other expression; the text names it and can follow an "a": `list comprehension`.
     Unsupported(&'static str),
 }
 

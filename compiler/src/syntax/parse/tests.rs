@@ -71,7 +71,7 @@ fn what_kernels_cannot_have_is_named() {
         .collect();
     assert_eq!(
         names,
-        ["a `try` statement", "list comprehension", "formatted string (f-string)", "an `import` statement"]
+        ["`try` statement", "list comprehension", "formatted string (f-string)", "local `import`"]
     );
 }
 

@@ -1,0 +1,6 @@
+//! The command as a user calls it.
+
+mod emit;
+mod pages;
+mod support;
+mod usage;

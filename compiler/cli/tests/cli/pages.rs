@@ -1,0 +1,49 @@
+//! The pages of `weft explain` tell the truth: the wrong example is rejected with the message that the page shows, the
+//! right one compiles.
+
+use crate::support::Folder;
+use weft_compiler::diagnostic::{Code, explain};
+
+/// The blocks of a page in a language, in order.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn examples_of_every_page_do_what_it_says() {
+    for &code in Code::ALL {
+        let page = explain(code);
+        let [wrong, right] = blocks(page, "python")[..] else { continue };
+        let message = blocks(page, "text")[0].trim_end();
+        let folder = Folder::with("k.py", wrong);
+        let said = folder.weft(&["emit", "k.py"]).failed(1);
+        assert_eq!(said.lines().next(), Some(message), "the wrong example of {}:\n{said}", code.number());
+        folder.write("k.py", right);
+        folder.weft(&["emit", "k.py"]).succeeded();
+    }
+}
+
+#[test]
+fn commands_of_the_other_pages_do_what_they_say() {
+    let folder = Folder::with("kernels.py", crate::support::SAXPY);
+    for code in [Code::NoKernel, Code::UnknownTarget] {
+        let page = explain(code);
+        let [wrong, right] = blocks(page, "sh")[..] else { panic!("{} has two commands", code.number()) };
+        let args = |command: &'static str| command.split_whitespace().skip(1).collect::<Vec<_>>();
+        let said = folder.weft(&args(wrong)).failed(2);
+        assert_eq!(said.lines().next(), Some(blocks(page, "text")[0].trim_end()));
+        folder.weft(&args(right)).succeeded();
+    }
+}
+
+#[test]
+fn a_page_is_printed_and_codes_are_listed() {
+    let folder = Folder::new();
+    assert_eq!(folder.weft(&["explain", "e0203"]).succeeded(), explain(Code::CannotJoin));
+    let list = folder.weft(&["explain"]).succeeded();
+    assert_eq!(list.lines().count(), Code::ALL.len());
+    assert!(list.contains("E0203  a variable has types that cannot be joined"));
+    let said = folder.weft(&["explain", "E9203"]).failed(2);
+    assert_eq!(said, "error: there is no code `E9203`: did you mean E0203?\n");
+}

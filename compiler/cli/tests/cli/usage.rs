@@ -1,0 +1,185 @@
+//! Bad usage and bad programs: what is said, and the exit code.
+
+use crate::support::{Folder, SAXPY};
+
+#[test]
+fn bad_usage_is_code_2() {
+    let folder = Folder::with("k.py", SAXPY);
+    let cases: [(&[&str], &str); 10] = [
+        (&["emit"], "required arguments were not provided"),
+        (&["emmit", "k.py"], "unrecognized subcommand"),
+        (&["emit", "absent.py"], "error: cannot read absent.py: "),
+        (&["emit", "k.py", "--target", "sm91"], "error[E0304]: there is no target `sm91`"),
+        (&["emit", "k.py", "--target", "sm_90", "--target", "hots"], "did you mean host"),
+        (&["emit", "k.py", "--emit", "ptxx"], "invalid value 'ptxx'"),
+        (&["emit", "k.py", "--target", "host", "--emit", "ptx"], "error: the target `host` has no ptx"),
+        (&["emit", "k.py", "--kernel", "saxpi"], "did you mean `saxpy`?"),
+        (&["emit", "k.py", "--sig", "void(float33)"], "--> --sig:1:6"),
+        (&["check"], "required arguments were not provided"),
+    ];
+    for (args, expected) in cases {
+        let said = folder.weft(args).failed(2);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    let said = folder.weft_with(&["devices"], &[("WEFT_DEVICE", "gpu")]).failed(2);
+    assert!(said.contains("WEFT_DEVICE is \"gpu\""), "{said}");
+}
+
+#[test]
+fn help_and_version_are_code_0() {
+    let folder = Folder::new();
+    assert_eq!(folder.weft(&["--version"]).succeeded(), format!("weft {}\n", env!("CARGO_PKG_VERSION")));
+    let help = folder.weft(&["--help"]).succeeded();
+    for command in ["emit", "check", "explain", "devices"] {
+        assert!(help.contains(&format!("  {command} ")), "{help}");
+    }
+    assert!(folder.weft(&["emit", "--help"]).succeeded().contains("--sig <SIGNATURE>"));
+}
+
+#[test]
+fn all_errors_of_all_kernels_are_reported_once() {
+    let text = "\
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def broken(x):
+    return x + undefined
+
+
+@cuda.jit(['void(f4[:])', 'void(f8[:])'])
+def one(x):
+    x[0] = broken(x[0])
+    x[1, 2] = 1
+
+
+@cuda.jit('void(i4[:])')
+def two(x):
+    x[0] = broken(x[0])
+    try:
+        pass
+    finally:
+        pass
+";
+    let folder = Folder::with("k.py", text);
+    let said = folder.weft(&["emit", "k.py", "--target", "sm_75,sm_90"]).failed(1);
+    let codes: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("error[")?.get(..5)).collect();
+    assert_eq!(codes, ["E0201", "E0208", "E0102"], "{said}");
+    assert!(said.ends_with("\n\n3 errors\n"), "{said}");
+}
+
+#[test]
+fn diagnostics_come_as_json_and_in_color() {
+    let folder = Folder::with("k.py", &SAXPY.replace("a * x[i]", "b * x[i]"));
+    let json = folder.weft(&["emit", "k.py", "--json"]).failed(1);
+    assert!(json.starts_with("[\n  {\"code\": \"E0201\", \"severity\": \"error\", "), "{json}");
+    assert!(
+        json.contains("\"file\": \"k.py\", \"line\": 8, \"column\": 18, \"end_line\": 8, \"end_column\": 19"),
+        "{json}"
+    );
+    let colored = folder.weft(&["emit", "k.py", "--color", "always"]).failed(1);
+    assert!(colored.contains("\u{1b}["), "{colored}");
+    assert!(!folder.weft(&["emit", "k.py"]).failed(1).contains('\u{1b}'));
+    folder.write("k.py", SAXPY);
+    let ran = folder.weft(&["check", "k.py", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "[]\n"));
+}
+
+#[test]
+fn check_types_what_has_a_signature_and_reads_the_rest() {
+    let text = "\
+from weft import cuda
+
+
+@cuda.jit
+def untyped(x):
+    break
+    x[0] = missing + other(1)
+    y = [1]
+
+
+@cuda.jit(device=True)
+def other(x):
+    with x:
+        pass
+
+
+@cuda.jit('void(f4[:])')
+def typed(x):
+    x[0] = x
+";
+    let folder = Folder::with("k.py", text);
+    let said = folder.weft(&["check", "k.py"]).failed(1);
+    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("error[")).collect();
+    for expected in [
+        "error[E0104]: `break` outside a loop",
+        "error[E0201]: name `missing` is not defined",
+        "error[E0103]: a kernel cannot make a list",
+        "error[E0102]: a kernel cannot have a `with` statement",
+    ] {
+        assert!(lines.contains(&expected), "{expected} is not in:\n{said}");
+    }
+    assert_eq!(lines.len(), 5, "{said}");
+    folder.write("k.py", SAXPY);
+    folder.write("l.py", "from weft import cuda\n@cuda.jit\ndef k(x): x[0] = 1\n");
+    assert_eq!(
+        folder.weft(&["check", "k.py", "l.py"]).succeeded(),
+        "k.py: 1 kernel\nl.py: 1 kernel, 1 without a signature: only names and syntax were checked there\n"
+    );
+    assert_eq!(folder.weft(&["check", "l.py", "--sig", "(f4[:],)"]).succeeded(), "l.py: 1 kernel\n");
+}
+
+#[test]
+fn faults_in_the_file_are_found_where_they_are() {
+    let folder = Folder::with("k.py", "from weft import cuda\n\n@cuda.jit('void(f4[:])'\ndef k(x):\n    x[0] = 1\n");
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(said.contains("error[E0101]") && said.contains("--> k.py:4:"), "{said}");
+    folder.write("k.py", "print('no kernels here')\n");
+    assert!(folder.weft(&["emit", "k.py"]).failed(1).starts_with("error[E0303]: k.py has no kernels"));
+    assert_eq!(folder.weft(&["check", "k.py"]).succeeded(), "k.py: 0 kernels\n");
+    folder.write("k.py", "from weft import cuda\n@cuda.jit('float32(f4)')\ndef k(x):\n    return x\n");
+    assert!(
+        folder.weft(&["emit", "k.py"]).failed(1).contains("error[E0212]: the kernel `k` is declared to return float32")
+    );
+    folder.write("k.py", "from weft import cuda\n@cuda.jit('void(f4)')\ndef k(x, y):\n    pass\n");
+    assert!(folder.weft(&["emit", "k.py"]).failed(1).contains("error[E0206]: kernel `k` takes 2 arguments"));
+    // A file that a newer Python can read: only what a kernel needs has to be understood.
+    folder.write("k.py", &format!("d = {{}}\nprint(f\"{{d[\"a\"]}}\")\n{SAXPY}"));
+    assert!(folder.weft(&["emit", "k.py"]).succeeded().contains(".entry saxpy("));
+}
+
+#[test]
+fn recursion_is_an_error_and_not_a_hang() {
+    let text = "\
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def even(n):
+    if n == 0:
+        return True
+    return odd(n - 1)
+
+
+@cuda.jit(device=True)
+def odd(n):
+    if n == 0:
+        return False
+    return even(n - 1)
+
+
+@cuda.jit('void(int32[::1])')
+def k(x):
+    x[0] = even(x[0])
+";
+    let folder = Folder::with("k.py", text);
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(said.contains("error[E0213]"), "{said}");
+}
+
+#[test]
+fn devices_always_has_the_cpu() {
+    let list = Folder::new().weft(&["devices"]).succeeded();
+    assert!(list.lines().any(|line| line.starts_with("cpu ") && line.contains("target host")), "{list}");
+    assert!(list.lines().any(|line| line.starts_with("cuda")), "{list}");
+}
