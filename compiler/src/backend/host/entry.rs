@@ -39,10 +39,8 @@ pub(super) struct Entry<'a, 'ctx> {
     pub own_places: Vec<Option<PointerValue<'ctx>>>,
     /// By the local's index: the place of a fixed local's value for a row of threads.
     pub row_places: Vec<Option<PointerValue<'ctx>>>,
-    /// Threads of a block, an `i64`.
+    /// Threads of a block, an `i32`.
     pub threads: IntValue<'ctx>,
-    /// Extents of a block, `i64`.
-    pub extents: [IntValue<'ctx>; 3],
     /// Where the next block begins.
     pub block_end: BasicBlock<'ctx>,
     /// After, and the step of, each lifted loop around the position.
@@ -99,11 +97,7 @@ pub(super) fn emit<'ctx>(
     let prologue = emitter.current()?;
     builder.build_unconditional_branch(prologue)?;
 
-    let long = cx.types.context.i64_type();
-    let extents = start.frame.block_dim.map(|extent| emitter.builder.build_int_z_extend(extent, long, ""));
-    let [x, y, z] = extents;
-    let extents = [x?, y?, z?];
-    let [x, y, z] = extents;
+    let [x, y, z] = start.frame.block_dim;
     let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;
     let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
     for (id, local) in function.locals.iter() {
@@ -124,7 +118,6 @@ pub(super) fn emit<'ctx>(
         own_places: vec![None; locals],
         row_places: vec![None; locals],
         threads,
-        extents,
         block_end,
         loops: Vec::new(),
     };

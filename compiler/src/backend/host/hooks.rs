@@ -117,18 +117,23 @@ pub(super) fn known_offset<'ctx>(
     byte_offset(emitter, base, emitter.cx.types.context.i64_type().const_int(offset, false))
 }
 
-/// `value` as an `i32`, of which is known that it fits, signed and unsigned.
-pub(super) fn narrow<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
-    use inkwell::llvm_sys::core::{LLVMSetNSW, LLVMSetNUW};
-    let narrow = emitter.builder.build_int_truncate(value, emitter.cx.types.context.i32_type(), "")?;
-    if narrow.as_instruction().is_some() {
-        let raw = narrow.as_value_ref();
-        // SAFETY: `raw` is the truncation just built, which takes the flag.
-        unsafe { LLVMSetNSW(raw, 1) };
-        // SAFETY: as above.
-        unsafe { LLVMSetNUW(raw, 1) };
+/// `a + b` of two `i32` that are not negative, nor is their sum.
+pub(super) fn count<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    a: IntValue<'ctx>,
+    b: IntValue<'ctx>,
+) -> Result<IntValue<'ctx>> {
+    let sum = emitter.builder.build_int_nuw_add(a, b, "")?;
+    if sum.as_instruction().is_some() {
+        // SAFETY: the sum is the addition just built, which takes the flag.
+        unsafe { inkwell::llvm_sys::core::LLVMSetNSW(sum.as_value_ref(), 1) };
     }
-    Ok(narrow)
+    Ok(sum)
+}
+
+/// A count as an index into memory.
+pub(super) fn index<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+    Ok(emitter.builder.build_int_z_extend(value, emitter.cx.types.context.i64_type(), "")?)
 }
 
 impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {

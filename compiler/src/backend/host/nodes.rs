@@ -7,7 +7,7 @@ use inkwell::{
 
 use super::{
     entry::Entry,
-    hooks::{byte_offset, known_offset},
+    hooks::{byte_offset, index, known_offset},
     plan::{MaskId, Node},
 };
 use crate::{
@@ -119,15 +119,15 @@ impl<'ctx> Entry<'_, 'ctx> {
     pub(super) fn mask_byte(&self, mask: MaskId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
         let Some(offset) = self.layout.mask(mask) else { return internal("a mask without a place") };
         let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
-        byte_offset(&self.emitter, base, thread)
+        byte_offset(&self.emitter, base, index(&self.emitter, thread)?)
     }
 
     /// Sets a mask to another one, or to all threads.
     pub(super) fn fill_mask(&mut self, mask: MaskId, from: Option<MaskId>) -> Result<()> {
         let types = self.emitter.cx.types;
-        let zero = types.context.i64_type().const_zero();
+        let zero = types.context.i32_type().const_zero();
         let to = self.mask_byte(mask, zero)?;
-        let threads = self.threads;
+        let threads = index(&self.emitter, self.threads)?;
         let done = if let Some(from) = from {
             let from = self.mask_byte(from, zero)?;
             self.emitter.builder.build_memcpy(to, 1, from, 1, threads)
@@ -177,7 +177,8 @@ impl<'ctx> Entry<'_, 'ctx> {
         let one = byte.const_int(1, false);
         self.each_thread(|this, thread| {
             let scratch = this.hooks.frame.get().scratch;
-            let cond = byte_offset(&this.emitter, known_offset(&this.emitter, scratch, conds)?, thread)?;
+            let at = index(&this.emitter, thread)?;
+            let cond = byte_offset(&this.emitter, known_offset(&this.emitter, scratch, conds)?, at)?;
             let active = active.map(|mask| this.mask_byte(mask, thread)).transpose()?;
             let (then_place, else_place) = (this.mask_byte(then_mask, thread)?, this.mask_byte(else_mask, thread)?);
             let builder = &this.emitter.builder;

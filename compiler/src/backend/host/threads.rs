@@ -11,7 +11,7 @@ use inkwell::{
 
 use super::{
     entry::Entry,
-    hooks::{Frame, byte_offset, known_offset, narrow},
+    hooks::{Frame, byte_offset, count, index, known_offset},
     plan::{Guard, MaskId, Segment},
 };
 use crate::{
@@ -20,28 +20,27 @@ use crate::{
 };
 
 impl<'ctx> Entry<'_, 'ctx> {
-    /// `for i in from..to: body(i)`; gives the first block of the body and the branch back.
+    /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
     fn counted(
         &mut self,
         name: &str,
         (from, to): (IntValue<'ctx>, IntValue<'ctx>),
         body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
     ) -> Result<(BasicBlock<'ctx>, InstructionValue<'ctx>)> {
-        let long = self.emitter.cx.types.context.i64_type();
+        let int = self.emitter.cx.types.context.i32_type();
         let (head, end) = (self.emitter.block(name), self.emitter.block(&format!("{name}_end")));
         let before = self.emitter.current()?;
         let builder = &self.emitter.builder;
         let any = builder.build_int_compare(IntPredicate::SLT, from, to, "")?;
         builder.build_conditional_branch(any, head, end)?;
         builder.position_at_end(head);
-        let counter = builder.build_phi(long, name)?;
+        let counter = builder.build_phi(int, name)?;
         counter.add_incoming(&[(&from, before)]);
         let value = counter.as_basic_value().into_int_value();
         body(self, value)?;
         let builder = &self.emitter.builder;
         let last = self.emitter.current()?;
-        let one = long.const_int(1, false);
-        let next = builder.build_int_nuw_add(value, one, "")?;
+        let next = count(&self.emitter, value, int.const_int(1, false))?;
         counter.add_incoming(&[(&next, last)]);
         let more = builder.build_int_compare(IntPredicate::SLT, next, to, "")?;
         let back = builder.build_conditional_branch(more, head, end)?;
@@ -51,7 +50,7 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     /// Runs `body` for each thread's number.
     pub(super) fn each_thread(&mut self, body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
-        let zero = self.emitter.cx.types.context.i64_type().const_zero();
+        let zero = self.emitter.cx.types.context.i32_type().const_zero();
         let threads = self.threads;
         self.counted("thread", (zero, threads), body)?;
         Ok(())
@@ -59,24 +58,20 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     /// A segment for all threads that take part.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
-        let zero = self.emitter.cx.types.context.i64_type().const_zero();
-        let [extent_x, extent_y, extent_z] = self.extents;
+        let zero = self.emitter.cx.types.context.i32_type().const_zero();
+        let [extent_x, extent_y, extent_z] = self.hooks.frame.get().block_dim;
         self.counted("z", (zero, extent_z), |this, z| {
             let above = this.emitter.builder.build_int_nuw_mul(z, extent_y, "")?;
-            let z = narrow(&this.emitter, z)?;
             this.counted("y", (zero, extent_y), |this, y| {
-                let row = this.emitter.builder.build_int_nuw_add(above, y, "")?;
+                let row = count(&this.emitter, above, y)?;
                 let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
-                let y = narrow(&this.emitter, y)?;
-                let int = this.emitter.cx.types.context.i32_type();
-                this.set_thread([int.const_zero(), y, z]);
+                this.set_thread([zero, y, z]);
                 let bounds = match &segment.guard {
                     Some(guard) => this.bounds(guard)?,
                     None => (zero, extent_x),
                 };
                 let (head, back) = this.counted("x", bounds, |this, x| {
-                    let thread = this.emitter.builder.build_int_nuw_add(first_thread, x, "")?;
-                    let x = narrow(&this.emitter, x)?;
+                    let thread = count(&this.emitter, first_thread, x)?;
                     this.set_thread([x, y, z]);
                     this.thread(segment, thread)
                 })?;
@@ -109,7 +104,8 @@ impl<'ctx> Entry<'_, 'ctx> {
         }
         let long = self.emitter.cx.types.context.i64_type();
         let one = long.const_int(1, false);
-        let (mut low, mut high) = (long.const_zero(), self.extents[0]);
+        let all = index(&self.emitter, self.hooks.frame.get().block_dim[0])?;
+        let (mut low, mut high) = (long.const_zero(), all);
         for range in &guard.ranges {
             let (value, bound) = (self.wide(range.value)?, self.wide(range.bound)?);
             // The thread that meets the bound exactly, if it were of this row.
@@ -133,7 +129,12 @@ impl<'ctx> Entry<'_, 'ctx> {
             let select = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();
             high = select;
         }
-        Ok((low, high))
+        // Both fit the row now, however far away the bound is.
+        let int = self.emitter.cx.types.context.i32_type();
+        let low = self.choose("llvm.smin", low, all.into())?;
+        let high = self.choose("llvm.smax", high, long.const_zero().into())?;
+        let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
+        Ok((narrow(low)?, narrow(high)?))
     }
 
     fn choose(&self, intrinsic: &str, a: IntValue<'ctx>, b: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
@@ -170,8 +171,9 @@ impl<'ctx> Entry<'_, 'ctx> {
         let Some(offset) = self.layout.local(local) else { return internal("a crossing local without a place") };
         let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
         let ty = self.memory_type(local)?;
+        let at = index(&self.emitter, thread)?;
         // SAFETY: the layout has an element for each thread of the largest block.
-        Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[thread], "")? })
+        Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[at], "")? })
     }
 
     /// One thread; ends in a block that is reached on every way.
@@ -232,7 +234,11 @@ impl<'ctx> Entry<'_, 'ctx> {
         for &array in &self.plan.crossing.arrays {
             let Some(place) = self.layout.array(array) else { return internal("a crossing array without a place") };
             let long = self.emitter.cx.types.context.i64_type();
-            let before = self.emitter.builder.build_int_nuw_mul(thread, long.const_int(place.stride, false), "")?;
+            let before = self.emitter.builder.build_int_nuw_mul(
+                index(&self.emitter, thread)?,
+                long.const_int(place.stride, false),
+                "",
+            )?;
             let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, place.offset)?;
             let base = byte_offset(&self.emitter, base, before)?;
             if let Some(slot) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
