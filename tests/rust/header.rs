@@ -1,0 +1,74 @@
+//! The first line of a test's Python file: `# weft: sig = "void(float32[:])", targets = ["sm_75"], show = ["ir"]`.
+//!
+//! Every key may be missing. `sig`: the signature to compile for, else the decorator's. `targets`: which targets a test
+//! looks at, `sm_80` if none is named. `show`: the stages that are a snapshot.
+
+/// What the line says.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Header {
+    pub(crate) sig: Option<String>,
+    pub(crate) targets: Vec<String>,
+    pub(crate) show: Vec<String>,
+}
+
+impl Header {
+    /// Reads the first line of a file's text. A file without a header, or with a key that is not known, is a fault of
+    /// the test.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let first = text.lines().next().unwrap_or("");
+        let mut rest = first.strip_prefix("# weft:").ok_or("the first line is no `# weft:` header")?.trim();
+        let mut header = Self::default();
+        while !rest.is_empty() {
+            let (key, value) = rest.split_once('=').ok_or_else(|| format!("no `=` in `{rest}`"))?;
+            let (values, after) = values(value.trim_start())?;
+            match key.trim() {
+                "sig" => header.sig = values.into_iter().next(),
+                "targets" => header.targets = values,
+                "show" => header.show = values,
+                other => return Err(format!("there is no key `{other}`")),
+            }
+            rest = after.trim_start().trim_start_matches(',').trim_start();
+        }
+        if header.targets.is_empty() {
+            header.targets.push("sm_80".to_owned());
+        }
+        Ok(header)
+    }
+}
+
+/// The strings of `"a"` or `["a", "b"]` at the start of a text, and what follows.
+fn values(text: &str) -> Result<(Vec<String>, &str), String> {
+    let Some(mut rest) = text.strip_prefix('[') else {
+        let (value, rest) = string(text)?;
+        return Ok((vec![value], rest));
+    };
+    let mut found = Vec::new();
+    loop {
+        rest = rest.trim_start_matches([',', ' ']);
+        if let Some(after) = rest.strip_prefix(']') {
+            return Ok((found, after));
+        }
+        let (value, after) = string(rest)?;
+        found.push(value);
+        rest = after;
+    }
+}
+
+fn string(text: &str) -> Result<(String, &str), String> {
+    let inside = text.strip_prefix('"').ok_or_else(|| format!("no string at `{text}`"))?;
+    let (value, rest) = inside.split_once('"').ok_or_else(|| format!("no end of the string at `{text}`"))?;
+    Ok((value.to_owned(), rest))
+}
+
+#[test]
+fn a_header_is_read() {
+    let text = "# weft: sig = \"void(float32[:], int32)\", targets = [\"sm_75\", \"host\"], show = [\"ir\"]\nrest";
+    let header = Header::read(text).expect("it is a header");
+    assert_eq!(header.sig.as_deref(), Some("void(float32[:], int32)"));
+    assert_eq!(header.targets, ["sm_75", "host"]);
+    assert_eq!(header.show, ["ir"]);
+    assert_eq!(Header::read("# weft:\n").expect("keys may be missing").targets, ["sm_80"]);
+    assert!(Header::read("from weft import cuda\n").is_err());
+    assert!(Header::read("# weft: taget = \"sm_80\"\n").is_err());
+    assert!(Header::read("# weft: sig = void()\n").is_err());
+}

@@ -1,0 +1,111 @@
+//! Every row of the table of intrinsics, with every signature, compiles for a GPU and for the host, and its PTX holds the
+//! mnemonic of the row.
+//!
+//! For each signature a kernel is written that calls the name with arguments of its types and stores what comes back;
+//! it goes the way that a user's file goes.
+
+use weft_artifact::Scalar;
+use weft_compiler::{
+    intrinsics::{Arg, Intrinsic, Lowering, ROWS, Returns, Signature},
+    request::Keep,
+};
+
+use crate::support::{Case, compile, rendered};
+
+/// A kernel that calls a name once: its text and its signature.
+fn kernel_for(row: &Intrinsic, signature: &Signature) -> (String, String) {
+    let name = row.path.strip_prefix("weft.").or_else(|| row.path.strip_prefix("builtins.")).unwrap_or(row.path);
+    let mut types = Vec::new();
+    let mut params = Vec::new();
+    let mut args = Vec::new();
+    for (index, arg) in signature.args.iter().enumerate() {
+        let ty = match arg {
+            Arg::Scalar(scalar) => scalar.name().to_owned(),
+            Arg::Array(scalar) => format!("{}[::1]", scalar.name()),
+            Arg::Index => "int64".to_owned(),
+            Arg::Const(value) => {
+                args.push(value.to_string());
+                continue;
+            }
+            Arg::DType(scalar) => {
+                args.push(format!("weft.{}", scalar.name()));
+                continue;
+            }
+        };
+        types.push(ty);
+        params.push(format!("a{index}"));
+        args.push(format!("a{index}"));
+    }
+    let attribute = matches!(row.lowering, Lowering::Register(_));
+    let call = if attribute { name.to_owned() } else { format!("{name}({})", args.join(", ")) };
+    let mut body = Vec::new();
+    let mut results: Vec<Scalar> = Vec::new();
+    match signature.returns {
+        Returns::Nothing => body.push(call),
+        Returns::Scalar(scalar) => {
+            results.push(scalar);
+            body.push(format!("r0[0] = {call}"));
+        }
+        Returns::Tuple(scalars) => {
+            results.extend(scalars);
+            let targets: Vec<_> = (0..scalars.len()).map(|index| format!("r{index}[0]")).collect();
+            body.push(format!("{} = {call}", targets.join(", ")));
+        }
+        // What is stored depends on the thread, so that the array stays.
+        Returns::Array(scalar) => {
+            results.push(scalar);
+            body.push(format!("array = {call}"));
+            body.push("array[cuda.threadIdx.x] = r0[cuda.threadIdx.x]".to_owned());
+            body.push("cuda.syncthreads()".to_owned());
+            body.push("r0[1] = array[cuda.threadIdx.x + 1]".to_owned());
+        }
+    }
+    for (index, scalar) in results.iter().enumerate() {
+        types.push(format!("{}[::1]", scalar.name()));
+        params.push(format!("r{index}"));
+    }
+    let text = format!(
+        "import math\n\nimport weft\nfrom weft import cuda\n\n\n@cuda.jit\ndef row({}):\n    {}\n",
+        params.join(", "),
+        body.join("\n    ")
+    );
+    (text, format!("void({})", types.join(", ")))
+}
+
+#[test]
+fn every_signature_of_every_row_compiles() {
+    let mut faults = Vec::new();
+    let mut n_compiled = 0;
+    for row in ROWS {
+        for signature in row.signatures {
+            let (text, sig) = kernel_for(row, signature);
+            let case = Case { path: format!("{}.py", row.path), kernel: "row".to_owned(), text };
+            let gpu = format!("sm_{}", row.min_sm.max(80));
+            for target in [gpu.as_str(), "host"] {
+                match compile(&case, Some(&sig), target, Keep::default()) {
+                    Err(failure) => faults.push(format!("{} {sig} for {target}:\n{}", row.path, rendered(&failure))),
+                    Ok(output) if target != "host" => {
+                        let ptx = String::from_utf8_lossy(&output.artifact.code);
+                        if !ptx.contains(row.ptx) {
+                            faults.push(format!("{} {sig}: no `{}` in\n{ptx}", row.path, row.ptx));
+                        }
+                        n_compiled += 1;
+                    }
+                    Ok(output) => assert!(!output.artifact.code.is_empty(), "{}: an empty object", row.path),
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert!(n_compiled > 100, "only {n_compiled} signatures were found");
+}
+
+#[test]
+fn rows_are_whole_and_unique() {
+    for (index, row) in ROWS.iter().enumerate() {
+        assert!(!row.doc.is_empty() && row.doc.ends_with('.'), "{}: the doc is no sentence", row.path);
+        assert!(!ROWS.iter().take(index).any(|other| other.path == row.path), "{} stands twice", row.path);
+        let is_for_only = row.path == "builtins.range";
+        assert!(is_for_only || !row.signatures.is_empty(), "{}: no signature", row.path);
+    }
+}

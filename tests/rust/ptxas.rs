@@ -1,0 +1,102 @@
+//! What weft emits is PTX that NVIDIA's assembler takes: every kernel of `tests/kernels`, for four SMs.
+//!
+//! `ptxas` is the one of `WEFT_PTXAS`, or the one that `./weft-dev` puts into `.venv`. A machine without one fails, unless
+//! `WEFT_SKIP_PTXAS=1` says that this is meant.
+
+use std::{
+    env, fs,
+    path::PathBuf,
+    process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use weft_compiler::request::Keep;
+
+use crate::{
+    header::Header,
+    support::{Case, compile, files, rendered, root},
+};
+
+/// The SMs: the oldest, two in wide use, the newest generation.
+const SMS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
+
+/// The assembler, or why there is none.
+fn ptxas() -> Result<PathBuf, String> {
+    if let Some(path) = env::var_os("WEFT_PTXAS") {
+        let path = PathBuf::from(path);
+        return if path.is_file() { Ok(path) } else { Err(format!("WEFT_PTXAS is {}, which is no file", path.display())) };
+    }
+    let lib = root().join(".venv/lib");
+    let versions = fs::read_dir(&lib).map_err(|_| format!("WEFT_PTXAS is not set, and there is no {}", lib.display()))?;
+    let mut found: Vec<_> = versions
+        .filter_map(|entry| Some(entry.ok()?.path().join("site-packages/nvidia/cu13/bin/ptxas")))
+        .filter(|path| path.is_file())
+        .collect();
+    found.sort();
+    found.pop().ok_or_else(|| format!("WEFT_PTXAS is not set, and no ptxas is installed in {}", lib.display()))
+}
+
+#[test]
+fn every_kernel_assembles() {
+    let ptxas = match ptxas() {
+        Ok(path) => path,
+        Err(reason) if env::var("WEFT_SKIP_PTXAS").is_ok_and(|value| value == "1") => {
+            println!("skipped: {reason}");
+            return;
+        }
+        Err(reason) => panic!("{reason}; run ./weft-dev test, or set WEFT_SKIP_PTXAS=1 to go without"),
+    };
+    let paths = files(&["tests/kernels"], "py");
+    let jobs: Vec<_> = paths.iter().flat_map(|path| SMS.map(|sm| (path.as_str(), sm))).collect();
+    let faults = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let n_threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..n_threads {
+            scope.spawn(|| {
+                while let Some((path, sm)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(fault) = assemble(&ptxas, path, sm) {
+                        faults.lock().expect("no thread panicked").push(format!("{path} for {sm}: {fault}"));
+                    }
+                }
+            });
+        }
+    });
+    let mut faults = faults.into_inner().expect("no thread panicked");
+    faults.sort();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Compiles one kernel for one SM and assembles it.
+fn assemble(ptxas: &PathBuf, path: &str, sm: &str) -> Result<(), String> {
+    let case = Case::open(&root().join(path));
+    let header = Header::read(&case.text)?;
+    let output = compile(&case, header.sig.as_deref(), sm, Keep::default()).map_err(|failure| rendered(&failure))?;
+    let folder = env::temp_dir().join(format!("weft-ptxas-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let name = path.trim_end_matches(".py").replace('/', "_");
+    let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
+    fs::write(&input, &output.artifact.code).map_err(|error| error.to_string())?;
+    let result = Command::new(ptxas)
+        .arg(format!("-arch={sm}"))
+        .arg(&input)
+        .arg("-o")
+        .arg(&cubin)
+        .output()
+        .map_err(|error| format!("{}: {error}", ptxas.display()))?;
+    let made = fs::metadata(&cubin).is_ok_and(|file| file.len() > 0);
+    for file in [&input, &cubin] {
+        // What is left behind is in the system's folder for such things.
+        let _ = fs::remove_file(file);
+    }
+    let _ = fs::remove_dir(&folder); // Fails, as it should, while other threads have files in it.
+    if result.status.success() && made {
+        Ok(())
+    } else {
+        Err(format!("{}{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&result.stderr)))
+    }
+}
