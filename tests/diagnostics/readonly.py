@@ -1,4 +1,4 @@
-# weft: sig = "void(Array(float32, 1, 'C', readonly))"
+# weft: sig = "void(Array(float32, 1, 'C', readonly=True))"
 """A store into a read-only array."""
 
 from weft import cuda

@@ -9,4 +9,4 @@ table = {"a": 1}
 
 @cuda.jit
 def unsupported_value(x):
-    x[0] = table["a"]  # error: [E0202] "table"
+    x[0] = table  # error: [E0202] "table"

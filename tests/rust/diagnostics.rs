@@ -5,15 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use weft_compiler::{
-    diagnostic::{Code, Severity},
-    pipeline::Failure,
-    request::Keep,
-};
+use weft_compiler::diagnostic::Code;
 
 use crate::{
     header::Header,
-    support::{Case, compile, files, read, rendered},
+    support::{Ran, assert_snapshot, files, read, stem, weft},
 };
 
 /// An announced error: line from 1, code, a part of the message.
@@ -39,43 +35,51 @@ fn announced(text: &str) -> Vec<Announced> {
 
 #[test]
 fn wrong_programs_get_their_errors() {
+    let mut faults = Vec::new();
     insta::glob!("..", "diagnostics/*.py", |path| {
-        let case = Case::open(path);
-        let header = Header::read(&case.text).unwrap_or_else(|error| panic!("{}: {error}", case.path));
-        let failure = match compile(&case, header.sig.as_deref(), "sm_80", Keep::default()) {
-            Ok(_) => panic!("{}: it compiles", case.path),
-            Err(failure) => failure,
-        };
-        compare(&case, &failure);
-        let mut settings = insta::Settings::clone_current();
-        settings.remove_snapshot_suffix();
-        settings.set_prepend_module_to_snapshot(false);
-        settings.set_snapshot_path("../snapshots/diagnostics");
-        settings.set_omit_expression(true);
-        settings.bind(|| {
-            let name = case.path.trim_start_matches("tests/diagnostics/").trim_end_matches(".py");
-            insta::assert_snapshot!(name, format!("{}\n---------- errors\n{}", case.text, rendered(&failure).trim_end()));
-        });
+        let name = stem(path.to_str().expect("names in the repository are UTF-8"));
+        let file = format!("diagnostics/{name}.py");
+        let text = read(&format!("tests/{file}"));
+        let header = Header::read(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let mut arguments = vec!["emit", &file, "--target", "sm_80", "--libdevice", "none"];
+        if let Some(sig) = &header.sig {
+            arguments.extend(["--kernel", name, "--sig", sig]);
+        }
+        let ran = weft(&arguments);
+        match compare(&text, &ran) {
+            Ok(()) => assert_snapshot(&format!("diagnostics__{name}"), &text, "errors", &ran.stderr),
+            Err(fault) => faults.push(format!("{file}: {fault}\n{}", ran.stderr)),
+        }
     });
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The errors against the comments, both in order of lines.
-fn compare(case: &Case, failure: &Failure) {
-    let mut wanted = announced(&case.text);
-    for diagnostic in failure.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
-        let file = failure.sources.file(diagnostic.span);
-        let (line, _) = file.map_or((0, 0), |file| file.line_column(diagnostic.span.start));
-        let fits = |wanted: &Announced| {
-            wanted.line == line
-                && wanted.code == diagnostic.code.number()
-                && diagnostic.message.contains(&wanted.text)
-        };
-        match wanted.iter().position(fits) {
-            Some(index) => drop(wanted.remove(index)),
-            None => panic!("{}: not announced in line {line}:\n{}", case.path, rendered(failure)),
+/// The errors against the comments.
+fn compare(text: &str, ran: &Ran) -> Result<(), String> {
+    if ran.code != 1 || !ran.stdout.is_empty() {
+        return Err(format!("exit code {}, not rejected", ran.code));
+    }
+    let mut wanted = announced(text);
+    for (line, code, message) in errors(&ran.stderr) {
+        let fits = |wanted: &Announced| wanted.line == line && wanted.code == code && message.contains(&wanted.text);
+        let index = wanted.iter().position(fits).ok_or_else(|| format!("{code} in line {line} is not announced"))?;
+        wanted.remove(index);
+    }
+    if wanted.is_empty() { Ok(()) } else { Err(format!("{wanted:?} did not come")) }
+}
+
+/// The errors of a rendered text: line, code, message.
+fn errors(rendered: &str) -> Vec<(u32, &str, &str)> {
+    let mut found = Vec::new();
+    let mut lines = rendered.lines();
+    while let Some(line) = lines.next() {
+        if let Some((code, message)) = line.strip_prefix("error[").and_then(|rest| rest.split_once("]: ")) {
+            let place = lines.next().and_then(|line| line.trim_start().strip_prefix("--> ")).unwrap_or("");
+            let number = place.rsplit(':').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
+            found.push((number, code, message));
         }
     }
-    assert!(wanted.is_empty(), "{}: {wanted:?} did not come:\n{}", case.path, rendered(failure));
+    found
 }
 
 #[test]
@@ -93,11 +97,10 @@ fn every_code_of_a_users_fault_has_a_program() {
 
 #[test]
 fn every_snapshot_has_its_program() {
-    let programs: BTreeSet<_> = files(&["tests/diagnostics"], "py")
-        .iter()
-        .map(|path| path.replace("tests/diagnostics/", "tests/snapshots/diagnostics/").replace(".py", ".snap"))
-        .collect();
-    for path in files(&["tests/snapshots/diagnostics"], "snap") {
-        assert!(programs.contains(&path), "{path}: no program makes it");
+    let programs: BTreeSet<_> = files(&["tests/diagnostics"], "py").iter().map(|path| stem(path).to_owned()).collect();
+    for path in files(&["tests/snapshots"], "snap") {
+        if let Some(name) = stem(&path).strip_prefix("diagnostics__") {
+            assert!(programs.contains(name), "{path}: no program makes it");
+        }
     }
 }

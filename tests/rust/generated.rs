@@ -10,18 +10,19 @@ use weft_compiler::{
     target::SMS,
 };
 
-use crate::support::root;
+use crate::support::{root, weft};
 
-/// Compares a page with what it should be, or writes it.
+/// Compares a page with what it should be, word by word (help texts are as wide as the terminal), or writes it.
 fn check(path: &str, expected: &str) {
     let file = root().join(path);
-    if env::var("WEFT_BLESS").is_ok_and(|value| value == "1") {
-        let folder = file.parent().expect("pages lie in a folder");
-        fs::create_dir_all(folder).and_then(|()| fs::write(&file, expected)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    if found.split_whitespace().eq(expected.split_whitespace()) {
         return;
     }
-    let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == expected, "{path} is stale: run ./weft-dev bless");
+    assert!(env::var("WEFT_BLESS").is_ok_and(|value| value == "1"), "{path} is stale: run ./weft-dev bless");
+    let folder = file.parent().expect("pages lie in a folder");
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, expected));
+    written.unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
 /// The first line of a generated page.
@@ -41,8 +42,10 @@ fn the_page_of_intrinsics_is_fresh() {
             module = section;
             let _ = write!(page, "\n## {section}\n\n| name | takes and gives | PTX | |\n|---|---|---|---|\n");
         }
-        let prefix = own.strip_prefix("weft.").unwrap_or(own).strip_prefix("builtins").unwrap_or(own.strip_prefix("weft.").unwrap_or(own));
-        let shown = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        let shown = match own.strip_prefix("weft.").unwrap_or(own) {
+            "builtins" => name.to_owned(),
+            prefix => format!("{prefix}.{name}"),
+        };
         let ptx = if row.ptx.is_empty() { String::new() } else { format!("`{}`", row.ptx) };
         let _ = writeln!(page, "| `{shown}` | {} | {ptx} | {} |", signatures(row), row.doc.replace('|', "\\|"));
     }
@@ -61,7 +64,9 @@ fn section(module: &str) -> &'static str {
 
 /// The overloads of a row: `(float32) → float32`.
 fn signatures(row: &Intrinsic) -> String {
-    if let (Lowering::Register(_), [Signature { returns: Returns::Scalar(scalar), .. }]) = (row.lowering, row.signatures) {
+    if let (Lowering::Register(_), [Signature { returns: Returns::Scalar(scalar), .. }]) =
+        (row.lowering, row.signatures)
+    {
         return scalar.name().to_owned();
     }
     let shown: Vec<_> = row
@@ -109,9 +114,24 @@ fn the_page_of_targets_is_fresh() {
 
 #[test]
 fn the_page_of_diagnostics_is_fresh() {
-    let mut page = format!("{NOTE}# Diagnostics\n\n`weft explain E0203` shows the page of a code.\n\n| code | |\n|---|---|\n");
+    let mut page =
+        format!("{NOTE}# Diagnostics\n\n`weft explain E0203` shows the page of a code.\n\n| code | |\n|---|---|\n");
     for code in Code::ALL {
         let _ = writeln!(page, "| {} | {} |", code.number(), code.title());
     }
     check("docs/reference/diagnostics.md", &page);
+}
+
+#[test]
+fn the_page_of_the_command_is_fresh() {
+    let mut page = format!("{NOTE}# The command\n\nWhat `weft --help` and `weft COMMAND --help` say.\n");
+    for command in ["", "emit", "check", "explain", "devices"] {
+        let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let ran = weft(&arguments);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "weft {command} --help");
+        let title = format!("weft {command}");
+        let lines: Vec<_> = ran.stdout.lines().map(str::trim_end).collect();
+        let _ = write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim_end(), lines.join("\n").trim());
+    }
+    check("docs/reference/cli.md", &page);
 }

@@ -4,13 +4,12 @@
 //! For each signature a kernel is written that calls the name with arguments of its types and stores what comes back;
 //! it goes the way that a user's file goes.
 
-use weft_artifact::Scalar;
-use weft_compiler::{
-    intrinsics::{Arg, Intrinsic, Lowering, ROWS, Returns, Signature},
-    request::Keep,
-};
+use std::{env, fs, process};
 
-use crate::support::{Case, compile, rendered};
+use weft_artifact::Scalar;
+use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, ROWS, Returns, Signature};
+
+use crate::support::emit;
 
 /// A kernel that calls a name once: its text and its signature.
 fn kernel_for(row: &Intrinsic, signature: &Signature) -> (String, String) {
@@ -74,28 +73,28 @@ fn kernel_for(row: &Intrinsic, signature: &Signature) -> (String, String) {
 
 #[test]
 fn every_signature_of_every_row_compiles() {
+    let folder = env::temp_dir().join(format!("weft-intrinsics-{}", process::id()));
+    fs::create_dir_all(&folder).expect("the system has a folder for such files");
     let mut faults = Vec::new();
     let mut n_compiled = 0;
     for row in ROWS {
-        for signature in row.signatures {
+        for (index, signature) in row.signatures.iter().enumerate() {
             let (text, sig) = kernel_for(row, signature);
-            let case = Case { path: format!("{}.py", row.path), kernel: "row".to_owned(), text };
-            let gpu = format!("sm_{}", row.min_sm.max(80));
-            for target in [gpu.as_str(), "host"] {
-                match compile(&case, Some(&sig), target, Keep::default()) {
-                    Err(failure) => faults.push(format!("{} {sig} for {target}:\n{}", row.path, rendered(&failure))),
-                    Ok(output) if target != "host" => {
-                        let ptx = String::from_utf8_lossy(&output.artifact.code);
-                        if !ptx.contains(row.ptx) {
-                            faults.push(format!("{} {sig}: no `{}` in\n{ptx}", row.path, row.ptx));
-                        }
-                        n_compiled += 1;
-                    }
-                    Ok(output) => assert!(!output.artifact.code.is_empty(), "{}: an empty object", row.path),
-                }
+            let file = folder.join(format!("{}_{index}.py", row.path));
+            fs::write(&file, text).expect("the folder can be written to");
+            let path = file.to_str().expect("names here are UTF-8");
+            match emit(path, "row", Some(&sig), &format!("sm_{}", row.min_sm.max(80)), "ptx") {
+                Ok(ptx) if ptx.contains(row.ptx) => n_compiled += 1,
+                Ok(ptx) => faults.push(format!("{} {sig}: no `{}` in\n{ptx}", row.path, row.ptx)),
+                Err(fault) => faults.push(format!("{} {sig}:\n{fault}", row.path)),
+            }
+            match emit(path, "row", Some(&sig), "host", "asm") {
+                Ok(assembly) => assert!(assembly.contains("row"), "{} {sig}: no code", row.path),
+                Err(fault) => faults.push(format!("{} {sig} for the host:\n{fault}", row.path)),
             }
         }
     }
+    fs::remove_dir_all(&folder).expect("the folder is this test's own");
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     assert!(n_compiled > 100, "only {n_compiled} signatures were found");
 }

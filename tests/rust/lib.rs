@@ -4,6 +4,18 @@
 //! `./weft-dev bless` accepts what changed: snapshots (`INSTA_UPDATE=always`) and generated pages (`WEFT_BLESS=1`).
 
 #[cfg(test)]
+mod diagnostics;
+#[cfg(test)]
+mod generated;
+#[cfg(test)]
+mod header;
+#[cfg(test)]
+mod intrinsics;
+#[cfg(test)]
+mod kernels;
+#[cfg(test)]
+mod ptxas;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tidy;

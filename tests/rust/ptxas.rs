@@ -14,11 +14,9 @@ use std::{
     thread,
 };
 
-use weft_compiler::request::Keep;
-
 use crate::{
     header::Header,
-    support::{Case, compile, files, rendered, root},
+    support::{emit, files, read, root, stem},
 };
 
 /// The SMs: the oldest, two in wide use, the newest generation.
@@ -28,10 +26,15 @@ const SMS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 fn ptxas() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("WEFT_PTXAS") {
         let path = PathBuf::from(path);
-        return if path.is_file() { Ok(path) } else { Err(format!("WEFT_PTXAS is {}, which is no file", path.display())) };
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("WEFT_PTXAS is {}, which is no file", path.display()))
+        };
     }
     let lib = root().join(".venv/lib");
-    let versions = fs::read_dir(&lib).map_err(|_| format!("WEFT_PTXAS is not set, and there is no {}", lib.display()))?;
+    let versions =
+        fs::read_dir(&lib).map_err(|_| format!("WEFT_PTXAS is not set, and there is no {}", lib.display()))?;
     let mut found: Vec<_> = versions
         .filter_map(|entry| Some(entry.ok()?.path().join("site-packages/nvidia/cu13/bin/ptxas")))
         .filter(|path| path.is_file())
@@ -73,14 +76,13 @@ fn every_kernel_assembles() {
 
 /// Compiles one kernel for one SM and assembles it.
 fn assemble(ptxas: &PathBuf, path: &str, sm: &str) -> Result<(), String> {
-    let case = Case::open(&root().join(path));
-    let header = Header::read(&case.text)?;
-    let output = compile(&case, header.sig.as_deref(), sm, Keep::default()).map_err(|failure| rendered(&failure))?;
+    let header = Header::read(&read(path))?;
+    let ptx = emit(path.trim_start_matches("tests/"), stem(path), header.sig.as_deref(), sm, "ptx")?;
     let folder = env::temp_dir().join(format!("weft-ptxas-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
-    fs::write(&input, &output.artifact.code).map_err(|error| error.to_string())?;
+    fs::write(&input, &ptx).map_err(|error| error.to_string())?;
     let result = Command::new(ptxas)
         .arg(format!("-arch={sm}"))
         .arg(&input)

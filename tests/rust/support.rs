@@ -1,9 +1,11 @@
-//! What several tests need: the repository's files.
+//! What several tests need: the repository's files, the command, and snapshots.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+use weft_cli::Surroundings;
 
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
@@ -46,4 +48,53 @@ fn collect(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// What a call of the command gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// The exit code.
+    pub(crate) code: u8,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Calls `weft` as a user in `tests/` does, with no environment.
+pub(crate) fn weft(arguments: &[&str]) -> Ran {
+    let surroundings = Surroundings { variable: |_| None, site_packages: Vec::new(), terminal: false };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let arguments = ["weft"].iter().chain(arguments).map(Into::into);
+    let code = weft_cli::run(arguments, &surroundings, &mut stdout, &mut stderr);
+    let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).expect("the command writes UTF-8"));
+    Ran { code, stdout, stderr }
+}
+
+/// One form of a file's kernel for one target, or what the command says is wrong. The math library is the embedded one,
+/// so that a machine's own libdevice changes nothing. A warning counts as a fault.
+pub(crate) fn emit(file: &str, kernel: &str, sig: Option<&str>, target: &str, form: &str) -> Result<String, String> {
+    let mut arguments =
+        vec!["emit", file, "--kernel", kernel, "--target", target, "--emit", form, "--libdevice", "none"];
+    if let Some(sig) = sig {
+        arguments.extend(["--sig", sig]);
+    }
+    let ran = weft(&arguments);
+    if ran.code == 0 && ran.stderr.is_empty() { Ok(ran.stdout) } else { Err(ran.stderr) }
+}
+
+/// The name of a file, without its folder and extension.
+pub(crate) fn stem(path: &str) -> &str {
+    Path::new(path).file_stem().and_then(|stem| stem.to_str()).expect("the path names a file")
+}
+
+/// Compares a text with its snapshot in `tests/snapshots/`, below the source that it was made from.
+pub(crate) fn assert_snapshot(name: &str, source: &str, title: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.remove_snapshot_suffix();
+    settings.remove_input_file();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_snapshot_path("../snapshots");
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        insta::assert_snapshot!(name, format!("{}\n\n---------- {title}\n{}", source.trim_end(), text.trim_end()));
+    });
 }

@@ -46,7 +46,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Files that may be longer than [`MAX_LINES`], and why.
-const LONG_FILES: &[(&str, &str)] = &[];
+const LONG_FILES: &[(&str, &str)] = &[("compiler/src/intrinsics/rows.rs", "a table: one row a name")];
 
 const MAX_LINES: usize = 600;
 
@@ -135,7 +135,7 @@ fn modules_use_what_the_table_allows() {
         };
         // Tests may build what they need from anywhere.
         let text = code(&path);
-        let text = if path.ends_with("/tests.rs") || path.ends_with("/testing.rs") {
+        let text = if path.ends_with("/tests.rs") || path.ends_with("/testing.rs") || path.contains("/tests/") {
             ""
         } else {
             text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("")
