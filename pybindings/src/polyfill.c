@@ -10,3 +10,8 @@ __attribute__((visibility("hidden"))) uint32_t arc4random(void) {
   }
   return value;
 }
+
+/* Rust's f64::hypot would bind to hypot@GLIBC_2.35; the older version computes the same. */
+extern double hypot_2_2_5(double x, double y);
+__asm__(".symver hypot_2_2_5, hypot@GLIBC_2.2.5");
+__attribute__((visibility("hidden"))) double hypot(double x, double y) { return hypot_2_2_5(x, y); }
