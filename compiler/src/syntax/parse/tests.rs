@@ -69,10 +69,7 @@ fn what_kernels_cannot_have_is_named() {
             _ => "",
         })
         .collect();
-    assert_eq!(
-        names,
-        ["`try` statement", "list comprehension", "formatted string (f-string)", "local `import`"]
-    );
+    assert_eq!(names, ["`try` statement", "list comprehension", "formatted string (f-string)", "local `import`"]);
 }
 
 fn fault(text: &str) -> (String, String, (u32, u32)) {
@@ -159,4 +156,53 @@ fn an_expression_has_places_in_its_own_text() {
     assert_eq!(at(text, parsed.span), "float32[:, ::1]");
     assert_eq!(parsed.span.file, 3);
     assert!(parse_expression(&file("a b"), 0).is_err());
+}
+
+#[test]
+fn windows_line_ends_are_line_ends() {
+    let text = "    @cuda.jit\r\n    def k(x):\r\n        '''a\r\nb'''\r\n        x[0] = \\\r\n            1\r\n";
+    let source = file(text);
+    let parsed = parse_function(&source, 0).expect("parses");
+    assert_eq!(source.line_column(parsed.name_span.start), (2, 9));
+    assert_eq!(at(text, parsed.body[1].span), "x[0] = \\\r\n            1");
+}
+
+/// Whatever is typed on the way to a kernel is an error with a place in the text, and never a panic.
+#[test]
+fn cut_and_damaged_texts_are_errors() {
+    let text = r#"  @cuda.jit('void(f4[:])', a=1)
+  def k(x: int, *y, **z) -> None:
+    """π"""
+    if x[-1:, ::2] <= 0x1F and not y:
+        z = [i async for i in x]; del z
+    elif (a := 1.5e3j) is b"\xff":
+      return f'{x!r:>{a}}' % (lambda q=1: q)
+    @d
+    class C(D, metaclass=E): pass
+    while 1: break
+    else: yield -~x ** 2 @ {**a, 1: 2}
+"#;
+    parse_function(&file(text), 0).expect("parses");
+    let cuts = text.char_indices().map(|(index, _)| index).collect::<Vec<_>>();
+    let mut damaged: Vec<String> = cuts.iter().map(|&cut| text[..cut].to_owned()).collect();
+    damaged.extend(cuts.iter().map(|&cut| text[cut..].to_owned()));
+    for insert in ["", "(", "'", "\n", "é"] {
+        damaged.extend(cuts.iter().map(|&cut| {
+            let rest = text[cut..].chars().next().map_or(0, char::len_utf8);
+            format!("{}{insert}{}", &text[..cut], &text[cut + rest..])
+        }));
+    }
+    for text in damaged {
+        let source = file(&text);
+        if let Err(fault) = parse_function(&source, 0) {
+            let (start, end) = (fault.span.start as usize, fault.span.end as usize);
+            assert!(!fault.message.is_empty() && text.get(start..end).is_some(), "{text:?}: {fault:?}");
+        }
+        for item in parse_module(&source, 0) {
+            if let ModuleItem::Unparsed { at: place, span, .. } = item {
+                assert!(!at(&text, span).is_empty() && text.get(place.start as usize..place.end as usize).is_some());
+            }
+        }
+        let _any = parse_expression(&source, 0);
+    }
 }
