@@ -21,7 +21,7 @@ pub(crate) enum Command {
     Emit(EmitArgs),
     /// Report what is wrong with the kernels of files, and write nothing.
     Check(CheckArgs),
-    /// Explain a diagnostic code such as E0203; without a code, list them.
+    /// Explain a diagnostic code such as E0203, or a name in kernels; without a code, list them.
     Explain(ExplainArgs),
     /// List the CUDA devices and the CPU.
     Devices,
@@ -87,8 +87,9 @@ pub(crate) struct KernelArgs {
 /// `weft explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The code.
-    pub(crate) code: Option<String>,
+    /// A code such as E0203, or a name in kernels such as cuda.grid.
+    #[arg(value_name = "CODE")]
+    pub(crate) subject: Option<String>,
 }
 
 /// What `weft emit` writes.

@@ -1,25 +1,105 @@
-//! `weft explain`.
+//! `weft explain`: the page of a diagnostic code, or the row of a name that kernels can call.
 
 use std::io::Write;
 
-use weft_compiler::diagnostic::{self, Code, closest};
+use weft_compiler::{
+    diagnostic::{self, Code, closest},
+    intrinsics::{Arg, Intrinsic, ROWS, Returns, Signature},
+};
 
 use crate::{args::ExplainArgs, report::Stop};
 
-/// Prints the page of a code, or the list of codes.
+/// Modules whose names can be given without them.
+const IMPLIED: [&str; 5] = ["", "weft.", "weft.cuda.", "math.", "builtins."];
+
+/// Prints what there is to say about a code or a name, or the list of codes.
 pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, Stop> {
-    let Some(number) = &args.code else {
+    let Some(asked) = &args.subject else {
         for code in Code::ALL {
             writeln!(stdout, "{}  {}", code.number(), code.title())?;
         }
         return Ok(0);
     };
-    let Some(code) = Code::from_number(number) else {
-        let near = closest(&number.to_uppercase(), Code::ALL.iter().map(|code| code.number()));
-        let hint =
-            near.map_or_else(|| "`weft explain` lists the codes".to_owned(), |near| format!("did you mean {near}?"));
-        return Err(Stop::Usage(format!("there is no code `{number}`: {hint}")));
-    };
-    stdout.write_all(diagnostic::explain(code).as_bytes())?;
+    if let Some(code) = Code::from_number(asked) {
+        stdout.write_all(diagnostic::explain(code).as_bytes())?;
+        return Ok(0);
+    }
+    let rows = rows(asked);
+    if rows.is_empty() {
+        return Err(unknown(asked));
+    }
+    for (i, row) in rows.iter().enumerate() {
+        if i > 0 {
+            writeln!(stdout)?;
+        }
+        write_row(row, stdout)?;
+    }
     Ok(0)
+}
+
+/// The row of a name, or those of a module's members.
+fn rows(asked: &str) -> Vec<&'static Intrinsic> {
+    let asked = asked.strip_prefix("numba.").map_or_else(|| asked.to_owned(), |rest| format!("weft.{rest}"));
+    let paths: Vec<String> = IMPLIED.iter().map(|module| format!("{module}{asked}")).collect();
+    let exact = paths.iter().find_map(|path| ROWS.iter().find(|row| row.path == path));
+    match exact {
+        Some(row) => vec![row],
+        None => paths
+            .iter()
+            .map(|path| ROWS.iter().filter(|row| row.path.starts_with(&format!("{path}."))).collect::<Vec<_>>())
+            .find(|members| !members.is_empty())
+            .unwrap_or_default(),
+    }
+}
+
+fn unknown(asked: &str) -> Stop {
+    let is_code =
+        asked.starts_with(['E', 'e']) && asked.get(1..2).is_some_and(|c| c.chars().all(|c| c.is_ascii_digit()));
+    let (near, kind) = if is_code {
+        (closest(&asked.to_uppercase(), Code::ALL.iter().map(|code| code.number())), "code")
+    } else {
+        let short = |row: &'static Intrinsic| IMPLIED.iter().rev().find_map(|module| row.path.strip_prefix(module));
+        let names = ROWS.iter().flat_map(move |row| [Some(row.path), row.path.strip_prefix("weft."), short(row)]);
+        (closest(asked, names.flatten()), "code and no name in kernels")
+    };
+    let hint = near.map_or_else(|| "`weft explain` lists the codes".to_owned(), |near| format!("did you mean {near}?"));
+    Stop::Usage(format!("`{asked}` is no {kind}: {hint}"))
+}
+
+fn write_row(row: &Intrinsic, stdout: &mut dyn Write) -> Result<(), Stop> {
+    for signature in row.signatures {
+        writeln!(stdout, "{}", shown(row, signature))?;
+    }
+    writeln!(stdout, "    {}", row.doc)?;
+    if !row.ptx.is_empty() {
+        writeln!(stdout, "    In PTX: {}", row.ptx)?;
+    }
+    Ok(())
+}
+
+/// `cuda.grid(1) -> int64`.
+fn shown(row: &Intrinsic, signature: &Signature) -> String {
+    let name = row.path.strip_prefix("weft.").or(row.path.strip_prefix("builtins.")).unwrap_or(row.path);
+    let args: Vec<String> = signature
+        .args
+        .iter()
+        .map(|arg| match arg {
+            Arg::Scalar(scalar) => scalar.to_string(),
+            Arg::Array(scalar) => format!("array of {scalar}"),
+            Arg::Index => "index".to_owned(),
+            Arg::Const(value) => value.to_string(),
+            Arg::DType(scalar) => format!("type such as {scalar}"),
+        })
+        .collect();
+    let is_attribute = matches!(row.lowering, weft_compiler::intrinsics::Lowering::Register(_));
+    let call = if is_attribute { name.to_owned() } else { format!("{name}({})", args.join(", ")) };
+    match signature.returns {
+        Returns::Nothing => call,
+        Returns::Scalar(scalar) => format!("{call} -> {scalar}"),
+        Returns::Tuple(items) => {
+            let items: Vec<&str> = items.iter().map(|item| item.name()).collect();
+            format!("{call} -> ({})", items.join(", "))
+        }
+        Returns::Array(scalar) => format!("{call} -> array of {scalar}"),
+    }
 }

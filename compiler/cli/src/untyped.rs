@@ -81,14 +81,14 @@ impl Walk<'_> {
             StmtKind::Break if !in_loop => self.misplaced("break", stmt.span),
             StmtKind::Continue if !in_loop => self.misplaced("continue", stmt.span),
             StmtKind::Break | StmtKind::Continue | StmtKind::Pass => {}
-            StmtKind::Raise(_) => self.unsupported("`raise`", stmt.span),
+            StmtKind::Raise(_) => self.unsupported("a `raise` statement", stmt.span),
             StmtKind::FunctionDef(inner) => self.nested(inner),
             StmtKind::Unsupported(what) => self.unsupported(what, stmt.span),
         }
     }
 
     fn nested(&mut self, inner: &Function) {
-        self.unsupported("nested function", inner.span);
+        self.unsupported("a nested function", inner.span);
     }
 
     fn misplaced(&mut self, what: &str, span: Span) {
@@ -100,7 +100,7 @@ impl Walk<'_> {
         let lines = self.text.get(span.start as usize..span.end as usize);
         let first = lines.and_then(|lines| lines.find('\n')).map_or(span.end, |length| span.start + length as u32);
         let span = Span { end: first, ..span };
-        self.faults.push(Diagnostic::error(Code::UnsupportedStatement, span, format!("a kernel cannot have a {what}")));
+        self.faults.push(Diagnostic::error(Code::UnsupportedStatement, span, format!("a kernel cannot have {what}")));
     }
 
     fn exprs(&mut self, exprs: &[Expr]) {

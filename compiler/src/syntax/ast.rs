@@ -141,7 +141,7 @@ pub enum StmtKind {
     Raise(Option<Expr>),
     /// A nested `def`.
     FunctionDef(Box<Function>),
-    /// Any other statement; the text names it and can follow an "a": `` `try` statement ``.
+    /// Any other statement; the text names it, with its article: ``a `try` statement``.
     Unsupported(&'static str),
 }
 
