@@ -428,19 +428,17 @@ impl Dispatcher {
     /// Forgets all kernels and captured values, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
         let this = slf.get();
-        let old = {
+        let (old, frozen) = {
             let mut state = this.state();
             state.captured = None;
             state.resolved.clear();
-            std::mem::take(&mut state.overloads)
+            (std::mem::take(&mut state.overloads), std::mem::take(&mut state.frozen))
         };
         *this.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        for overload in old {
-            if overload.device == devices::current_id() {
-                Self::overload(slf, &overload.args)?;
-            }
-        }
-        Ok(())
+        let mut here = old.iter().filter(|overload| overload.device == devices::current_id());
+        let compiled = here.try_for_each(|overload| Self::overload(slf, &overload.args).map(drop));
+        this.state().frozen = frozen;
+        compiled
     }
 
     /// The compiled kernels by their argument types.

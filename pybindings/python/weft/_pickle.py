@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from weft._weft import _LaunchConfiguration
 
+
 def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
     """Reduces a jitted function, as ``__reduce__`` does."""
     function = dispatcher.py_func
@@ -45,7 +46,7 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
 def rebuild_dispatcher(
     name: str, module: str, file: str, text: str, values: dict[str, Any], options: dict[str, Any], signatures: list[Any]
 ) -> Dispatcher:
-    """Makes a jitted function from its text again."""
+    """Make a jitted function from its text again."""
     import ast
 
     tree = ast.parse("if 1:\n" + text if text[:1].isspace() else text, file)
@@ -53,7 +54,7 @@ def rebuild_dispatcher(
     definition.decorator_list = []
     scope: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__}
     scope.update((key, _unpack(value)) for key, value in values.items())
-    exec(compile(ast.Module([definition], []), file, "exec"), scope)  # noqa: S102
+    exec(compile(ast.Module([definition], []), file, "exec"), scope)
     dispatcher = Dispatcher(scope[name], options, signatures, text)
     scope[name] = dispatcher
     return dispatcher
@@ -62,7 +63,7 @@ def rebuild_dispatcher(
 def rebuild_launcher(
     dispatcher: Dispatcher, griddim: tuple[int, ...], blockdim: tuple[int, ...], sharedmem: int
 ) -> _LaunchConfiguration:
-    """Configures a kernel again."""
+    """Configure a kernel again."""
     return dispatcher.configure(griddim, blockdim, 0, sharedmem)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 def of(function: Callable[..., object], source: str | None) -> tuple[str, str, int]:
     """Name of the file, text, and number of its first line.

@@ -1,10 +1,40 @@
-"""The extension module; `mypy.stubtest` holds this file against it."""
+# The extension module; `mypy.stubtest` holds this file against it.
 
-from collections.abc import Buffer, Callable, Sequence
-from types import FunctionType
+from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
 from numpy import dtype
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "CopyHint",
+    "DeviceArrayBase",
+    "Dispatcher",
+    "EventBase",
+    "ForAll",
+    "Kernel",
+    "Memory",
+    "Signature",
+    "StreamBase",
+    "Type",
+    "_LaunchConfiguration",
+    "__version__",
+    "copy_on_device",
+    "copy_to_device",
+    "copy_to_host",
+    "current_device_id",
+    "device_attributes",
+    "device_count",
+    "device_kind",
+    "free_names",
+    "intrinsics",
+    "memory_info",
+    "parse_signature",
+    "run_command",
+    "select_device",
+    "synchronize",
+    "typeof_value",
+]
 
 __version__: str
 
@@ -47,6 +77,7 @@ class Signature:
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
 
 def parse_signature(signature: Any) -> Signature: ...
+
 @final
 class Kernel:
     @property
@@ -83,7 +114,7 @@ class Dispatcher:
         source: str | None = None,
     ) -> Self: ...
     @property
-    def py_func(self) -> FunctionType: ...
+    def py_func(self) -> Any: ...
     @property
     def targetoptions(self) -> dict[str, Any]: ...
     @property
@@ -147,6 +178,7 @@ class ForAll:
     @property
     def sharedmem(self) -> int: ...
 
+@disjoint_base
 class CopyHint:
     def __new__(cls, array: Any, copy_in: bool, copy_out: bool) -> Self: ...
     @property
@@ -156,6 +188,7 @@ class CopyHint:
     @property
     def copy_out(self) -> bool: ...
 
+@disjoint_base
 class StreamBase:
     def __new__(cls, *, default: bool = False, handle: int | None = None) -> Self: ...
     @property
@@ -163,6 +196,7 @@ class StreamBase:
     def query(self) -> bool: ...
     def synchronize(self) -> None: ...
 
+@disjoint_base
 class EventBase:
     def __new__(cls) -> Self: ...
     def record(self, stream: Any = None) -> None: ...
@@ -181,6 +215,7 @@ class Memory:
     @property
     def device(self) -> int: ...
 
+@disjoint_base
 class DeviceArrayBase:
     def __new__(
         cls,
@@ -219,8 +254,8 @@ class DeviceArrayBase:
     @property
     def weft_type(self) -> Type: ...
 
-def copy_to_device(device: int, address: int, host: Buffer, stream: Any = None) -> None: ...
-def copy_to_host(device: int, address: int, host: Buffer, stream: Any = None) -> None: ...
+def copy_to_device(device: int, address: int, host: Any, stream: Any = None) -> None: ...
+def copy_to_host(device: int, address: int, host: Any, stream: Any = None) -> None: ...
 def copy_on_device(device: int, to: int, from_: int, nbytes: int, stream: Any = None) -> None: ...
 def typeof_value(value: Any) -> Type: ...
 def free_names(file: str, text: str) -> list[str]: ...

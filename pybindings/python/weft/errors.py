@@ -7,7 +7,6 @@ launch's, a `DriverError` for the machine's, an `InternalError` for weft's. Numb
 
 from __future__ import annotations
 
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -6,7 +6,6 @@ A scalar type is subscripted to an array type (``float32[:, ::1]``), called with
 
 from __future__ import annotations
 
-
 from weft._weft import Signature, Type
 
 TYPE_CHECKING = False
@@ -29,7 +28,7 @@ complex64 = c8 = Type("complex64")
 complex128 = c16 = Type("complex128")
 
 
-def Array(dtype: Type, ndim: int, layout: str, readonly: bool = False, aligned: bool = True) -> Type:  # noqa: N802, FBT001, FBT002
+def Array(dtype: Type, ndim: int, layout: str, readonly: bool = False, aligned: bool = True) -> Type:
     """Array type by its parts: ``Array(float32, 2, "C")`` is ``float32[:, ::1]``."""
     if not aligned:
         msg = "unaligned arrays are not supported in signatures"
@@ -37,12 +36,12 @@ def Array(dtype: Type, ndim: int, layout: str, readonly: bool = False, aligned: 
     return Type.make_array(dtype, ndim, layout, readonly)
 
 
-def Tuple(types: Iterable[Type]) -> Type:  # noqa: N802
+def Tuple(types: Iterable[Type]) -> Type:
     """Type of a tuple with these element types."""
     return Type.make_tuple(list(types))
 
 
-def UniTuple(dtype: Type, count: int) -> Type:  # noqa: N802
+def UniTuple(dtype: Type, count: int) -> Type:
     """Type of a tuple with ``count`` elements of one type."""
     return Type.make_tuple([dtype] * count)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from weft._weft import CopyHint
 
 TYPE_CHECKING = False

@@ -120,7 +120,7 @@ class DeviceNDArray(DeviceArrayBase):
         if ary is None:
             return _read(self, stream)
         self._check_like(ary)
-        if self.is_c_contiguous() and ary.flags.c_contiguous or self.is_f_contiguous() and ary.flags.f_contiguous:
+        if (self.is_c_contiguous() and ary.flags.c_contiguous) or (self.is_f_contiguous() and ary.flags.f_contiguous):
             _weft.copy_to_host(self.device, self.address, _bytes_of(ary), stream or self.stream)
         else:
             np.copyto(ary, _read(self, stream))
@@ -131,7 +131,7 @@ class DeviceNDArray(DeviceArrayBase):
         self._check_like(ary)
         _write(self, ary, stream)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Copy to the host for NumPy."""
         if copy is False:
             msg = "a device array cannot become a NumPy array without a copy"
@@ -170,7 +170,7 @@ class DeviceNDArray(DeviceArrayBase):
         if isinstance(value, DeviceNDArray) and value.shape == view.shape and value.dtype == view.dtype:
             _write(view, value, stream)
             return
-        host = np.asarray(value)
+        host: np.ndarray[Any, Any] = np.asarray(value)
         if host.ndim > view.ndim and any(extent != 1 for extent in host.shape[: host.ndim - view.ndim]):
             msg = f"Can't assign {host.ndim}-D array to {view.ndim}-D self"
             raise ValueError(msg)
@@ -218,9 +218,7 @@ class DeviceNDArray(DeviceArrayBase):
             address += (index + extent if index < 0 else index) * stride
         return self._view(address, shape, strides)
 
-    def _view(
-        self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any = None
-    ) -> DeviceNDArray:
+    def _view(self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any = None) -> DeviceNDArray:
         dtype = self.dtype if dtype is None else dtype
         view = DeviceNDArray(self.owner, address, shape, strides, dtype, self.device, self.readonly)
         if self.stream:
@@ -235,9 +233,9 @@ class DeviceNDArray(DeviceArrayBase):
 
     def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
         """Make a view with other extents; one of them may be -1."""
-        shape = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
-        shape = [extent.__index__() for extent in shape]
-        known = math.prod(extent for extent in shape if extent >= 0)
+        given = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
+        shape: list[int] = [extent.__index__() for extent in given]
+        known: int = math.prod(extent for extent in shape if extent >= 0)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape[shape.index(-1)] = self.size // known
         if any(extent < 0 for extent in shape) or math.prod(shape) != self.size:
@@ -258,7 +256,7 @@ class DeviceNDArray(DeviceArrayBase):
         if order not in ("C", "F", "A"):
             msg = f"order must be 'C', 'F' or 'A', not {order!r}"
             raise ValueError(msg)
-        if not (self.is_c_contiguous() and order in "CA" or self.is_f_contiguous() and order in "FA"):
+        if not ((self.is_c_contiguous() and order in "CA") or (self.is_f_contiguous() and order in "FA")):
             msg = "ravel would require copy"
             raise NotImplementedError(msg)
         view = self._view(self.address, [self.size], [self.itemsize])
@@ -274,7 +272,7 @@ class DeviceNDArray(DeviceArrayBase):
         return self._view(self.address, shape, [self.strides[axis] for axis in axes])
 
     @property
-    def T(self) -> DeviceNDArray:  # noqa: N802
+    def T(self) -> DeviceNDArray:
         """The array with its dimensions reversed, as a view."""
         return self.transpose()
 
@@ -352,7 +350,7 @@ def _strides(shape: Sequence[int], itemsize: int, order: str) -> list[int]:
 
 
 def _span(array: DeviceNDArray) -> tuple[int, int]:
-    """The bytes of memory that an array's elements lie in, counted from its first element."""
+    """Give the bytes of memory that an array's elements lie in, counted from its first element."""
     if not array.size:
         return 0, 0
     ends = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
@@ -436,16 +434,12 @@ def device_array(
 
     from weft import as_dtype
 
-    extents = [shape] if hasattr(shape, "__index__") else list(shape)  # type: ignore[arg-type]
-    if not all(hasattr(extent, "__index__") for extent in extents):
-        msg = f"shape must be an integer or integers, got {shape!r}"
-        raise TypeError(msg)
-    extents = [extent.__index__() for extent in extents]
+    extents = _integers(shape, "shape")
     element = as_dtype(np.float64 if dtype is None else dtype)
     if strides is None:
         steps = _strides(extents, element.itemsize, order)
     else:
-        steps = [strides] if hasattr(strides, "__index__") else list(strides)  # type: ignore[arg-type]
+        steps = _integers(strides, "strides")
         if len(steps) != len(extents):
             msg = "strides and shape differ in length"
             raise ValueError(msg)
@@ -459,6 +453,14 @@ def device_array(
     if stream:
         array.stream = stream
     return array
+
+
+def _integers(value: Any, name: str) -> list[int]:
+    items = [value] if hasattr(value, "__index__") else list(value)
+    if not all(hasattr(item, "__index__") for item in items):
+        msg = f"{name} must be an integer or integers, got {value!r}"
+        raise TypeError(msg)
+    return [item.__index__() for item in items]
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
@@ -482,7 +484,7 @@ def _is_c(ary: Any) -> bool:
     return _follows(ary.shape[::-1], ary.strides[::-1], ary.dtype.itemsize)
 
 
-def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:  # noqa: FBT001, FBT002
+def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
     """Copy to the device. What is on the device already is not copied.
 
     Parameters
@@ -517,7 +519,7 @@ def is_cuda_array(obj: Any) -> bool:
     return isinstance(obj, DeviceNDArray) or hasattr(obj, "__cuda_array_interface__")
 
 
-def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:  # noqa: FBT001, FBT002
+def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
     """Make a device array of an object with ``__cuda_array_interface__``, without a copy.
 
     Parameters
@@ -535,7 +537,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:  # noqa: FBT001
     return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
 
 
-def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:  # noqa: FBT001, FBT002
+def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
     """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
     import os
 
@@ -573,7 +575,7 @@ def pinned_array(
 
     element = as_dtype(np.float64 if dtype is None else dtype)
     if strides is None:
-        return np.empty(shape, element, order)
+        return np.empty(shape, element, "F" if order == "F" else "C")
     return np.ndarray(shape, element, strides=strides)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import collections
 
 from weft import _weft

@@ -35,19 +35,19 @@ _SIGNATURES = (str, Signature, Type, tuple)
 
 def jit(
     func_or_sig: Any = None,
-    device: bool = False,  # noqa: FBT001, FBT002
-    inline: bool | str = "never",  # noqa: FBT001
-    forceinline: bool = False,  # noqa: FBT001, FBT002
+    device: bool = False,
+    inline: bool | str = "never",
+    forceinline: bool = False,
     link: Any = (),
-    debug: bool | None = None,  # noqa: FBT001
-    opt: bool | None = None,  # noqa: FBT001
-    lineinfo: bool = False,  # noqa: FBT001, FBT002
-    cache: bool = False,  # noqa: FBT001, FBT002
+    debug: bool | None = None,
+    opt: bool | None = None,
+    lineinfo: bool = False,
+    cache: bool = False,  # noqa: ARG001
     *,
     fastmath: bool = False,
     max_registers: int | None = None,
     launch_bounds: int | Sequence[int] | None = None,
-    lto: bool | None = None,
+    lto: bool | None = None,  # noqa: ARG001
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
     boundscheck: bool | None = None,
@@ -162,9 +162,9 @@ def _default_debug() -> bool:
 
 def _warn_about_debug(*, opt: bool, lineinfo: bool) -> None:
     if opt:
-        text = "debug=True with opt=True (the default) is not supported by CUDA. This may result in a crash - set debug=False or opt=False."
+        text = "debug=True with opt=True is not supported: set debug=False or opt=False"
     elif lineinfo:
-        text = "debug and lineinfo are mutually exclusive. Use debug to get full debug info (this disables some optimizations), or lineinfo for line info only with code generation unaffected."
+        text = "debug and lineinfo are mutually exclusive: debug=True has line tables too"
     else:
         text = "debug=True gives line tables and unoptimized code; exceptions and bounds are not checked yet"
     warnings.warn(text, InvalidConfigWarning, stacklevel=3)
@@ -174,20 +174,20 @@ def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None]
     if bounds is None:
         return None
     values = (bounds,) if isinstance(bounds, int) else tuple(bounds)
-    if not 1 <= len(values) <= 3:  # noqa: PLR2004
+    if not 1 <= len(values) <= 3:
         msg = (
             f"Got {len(values)} launch bounds: {values}. A maximum of three are supported: "
             "(max_threads_per_block, min_blocks_per_sm, max_blocks_per_cluster)"
         )
         raise ValueError(msg)
-    if len(values) == 3:  # noqa: PLR2004
+    if len(values) == 3:
         msg = "launch bounds for clusters are not supported yet"
         raise NotImplementedError(msg)
     return values[0], values[1] if len(values) > 1 else None
 
 
 def _max_registers(count: int | None) -> int | None:
-    if count is not None and not (isinstance(count, int) and 16 <= count <= 255):  # noqa: PLR2004
+    if count is not None and not 16 <= count <= 255:
         msg = f"max_registers must be an integer from 16 to 255, not {count!r}"
         raise ValueError(msg)
     return count
@@ -203,6 +203,6 @@ def _check_carveout(carveout: int | str | None) -> None:
     elif isinstance(carveout, bool) or not isinstance(carveout, int):
         msg = f"shared_memory_carveout must be a str or an int, not {type(carveout).__name__}"
         raise TypeError(msg)
-    elif not -1 <= carveout <= 100:  # noqa: PLR2004
+    elif not -1 <= carveout <= 100:
         msg = f"Carveout value must be between -1 and 100, got {carveout}"
         raise ValueError(msg)

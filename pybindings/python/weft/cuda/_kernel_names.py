@@ -6,7 +6,6 @@ table of intrinsics, and a test holds this list against the table.
 
 from __future__ import annotations
 
-
 from weft._weft import intrinsics
 
 TYPE_CHECKING = False
@@ -85,10 +84,10 @@ class AtomicNames(KernelName):
         self.add = KernelName("weft.cuda.atomic.add")
 
 
-threadIdx = Dim3("weft.cuda.threadIdx", "The thread's index in its block.")  # noqa: N816
-blockIdx = Dim3("weft.cuda.blockIdx", "The block's index in the grid.")  # noqa: N816
-blockDim = Dim3("weft.cuda.blockDim", "The number of threads of a block.")  # noqa: N816
-gridDim = Dim3("weft.cuda.gridDim", "The number of blocks of the grid.")  # noqa: N816
+threadIdx = Dim3("weft.cuda.threadIdx", "The thread's index in its block.")
+blockIdx = Dim3("weft.cuda.blockIdx", "The block's index in the grid.")
+blockDim = Dim3("weft.cuda.blockDim", "The number of threads of a block.")
+gridDim = Dim3("weft.cuda.gridDim", "The number of blocks of the grid.")
 laneid = KernelName("weft.cuda.laneid")
 warpsize = KernelName("weft.cuda.warpsize")
 grid = KernelName("weft.cuda.grid")

@@ -9,7 +9,7 @@ from weft._weft import EventBase, StreamBase
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, Self
 
 _NAMES = {0: "<Default CUDA stream>", 1: "<Legacy default CUDA stream>", 2: "<Per-thread default CUDA stream>"}
 
@@ -66,7 +66,7 @@ class Stream(StreamBase):
 class Event(EventBase):
     """A point in a stream's work."""
 
-    def __new__(cls, timing: bool = True) -> Event:  # noqa: FBT001, FBT002, ARG004
+    def __new__(cls, timing: bool = True) -> Self:  # noqa: ARG004
         """Make an event; every event can be timed."""
         return super().__new__(cls)
 
@@ -99,7 +99,7 @@ def external_stream(ptr: int) -> Stream:
     return Stream(handle=ptr)
 
 
-def event(timing: bool = True) -> Event:  # noqa: FBT001, FBT002
+def event(timing: bool = True) -> Event:
     """Make a new event."""
     return Event(timing)
 

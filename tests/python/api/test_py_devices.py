@@ -1,0 +1,117 @@
+"""Devices, contexts, settings, and what `import weft` costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import weft
+from weft import cuda
+
+
+def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **env}
+    )
+
+
+def test_devices() -> None:
+    device = cuda.get_current_device()
+    assert device.id == 0
+    assert device.name
+    assert device.compute_capability >= (5, 0)
+    assert device.MAX_THREADS_PER_BLOCK == 1024
+    assert device.WARP_SIZE == 32
+    assert device.MULTIPROCESSOR_COUNT >= 1
+    assert "WARP_SIZE" in dir(device)
+    assert cuda.select_device(0) == device
+    assert len(cuda.gpus) == len(list(cuda.gpus)) >= 1
+    assert cuda.list_devices() is cuda.gpus
+    assert cuda.gpus.current == device
+    with cuda.gpus[0] as inside:
+        assert inside == device
+    with pytest.raises(AttributeError, match="NO_SUCH"):
+        _ = device.NO_SUCH
+    with pytest.raises(IndexError, match="no device 77"):
+        cuda.select_device(77)
+
+
+def test_contexts() -> None:
+    context = cuda.current_context()
+    assert context.device == cuda.get_current_device()
+    info = context.get_memory_info()
+    assert 0 < info.free <= info.total
+    context.synchronize()
+    cuda.close()
+    assert cuda.is_available()
+    assert cuda.cuda_error() is None
+
+
+def test_detect(capfd) -> None:
+    assert cuda.detect() is True
+    assert cuda.get_current_device().name in capfd.readouterr().out
+
+
+def test_import_touches_neither_numpy_nor_a_driver() -> None:
+    code = (
+        "import sys\nfrom weft import cuda\nimport weft\n"
+        "assert 'numpy' not in sys.modules\n"
+        "maps = open('/proc/self/maps').read()\nassert 'libcuda' not in maps\n"
+        "@cuda.jit\ndef f(x): x[0] = 1\n"
+        "assert 'numpy' not in sys.modules\nprint('fine')"
+    )
+    result = python(code)
+    assert result.stdout == "fine\n", result.stderr
+
+
+def test_no_gpu_when_one_is_demanded() -> None:
+    if cuda.get_current_device().kind == "cuda":
+        pytest.skip("there is a GPU")
+    code = (
+        "from weft import cuda\nimport weft\n"
+        "assert not cuda.is_available()\n"
+        "print(cuda.cuda_error())\n"
+        "try:\n    cuda.device_array(3)\n"
+        "except cuda.CudaSupportError as error:\n    print(isinstance(error, weft.DriverError), error)"
+    )
+    result = python(code, WEFT_DEVICE="cuda")
+    assert "True no" in result.stdout, result.stderr
+    assert "WEFT_DEVICE" in result.stdout
+
+
+def test_a_setting_that_makes_no_sense() -> None:
+    result = python("from weft import cuda\ncuda.synchronize()", WEFT_DEVICE="tpu")
+    assert "ValueError" in result.stderr
+    assert "WEFT_DEVICE" in result.stderr
+
+
+def test_the_cpu_says_once_that_it_stands_in(tmp_path) -> None:
+    if cuda.get_current_device().kind == "cuda":
+        pytest.skip("there is a GPU")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\nfrom weft import cuda\n"
+        "@cuda.jit\ndef f(x):\n    x[0] = 1\n"
+        "for _ in range(3):\n    f[1, 1](np.zeros(1))\n    f[1, 1](np.zeros(1, np.float32))\n"
+    )
+    for device, count in (("auto", 1), ("cpu", 0)):
+        env = {**os.environ, "WEFT_DEVICE": device}
+        result = subprocess.run(
+            [sys.executable, script], capture_output=True, text=True, check=True, timeout=60, env=env
+        )
+        assert result.stderr.count("kernels run on the CPU") == count, result.stderr
+
+
+def test_the_compute_capability_of_the_cpu_is_a_setting() -> None:
+    code = "from weft import cuda\nprint(cuda.get_current_device().compute_capability)"
+    assert python(code, WEFT_DEVICE="cpu", WEFT_CPU_COMPUTE_CAPABILITY="7.5").stdout == "(7, 5)\n"
+
+
+def test_the_command_comes_along() -> None:
+    def command(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "weft", *args], capture_output=True, text=True, check=False)
+
+    assert command("--version").stdout == f"weft {weft.__version__}\n"
+    assert command("explain", "E9999").returncode == 2

@@ -1,0 +1,306 @@
+"""Launches: configurations, arguments, host arrays, errors."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import weft
+from weft import cuda
+
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.shape[0]:
+        x[i] = x[i] * 2
+
+
+@cuda.jit
+def copy(src, dst):
+    i = cuda.grid(1)
+    if i < dst.size:
+        dst[i] = src[i]
+
+
+@cuda.jit
+def add_one_2d(a):
+    i, j = cuda.grid(2)
+    if i < a.shape[0] and j < a.shape[1]:
+        a[i, j] += 1
+
+
+# --- Configurations ---
+
+
+def test_configurations() -> None:
+    configured = double[(2, np.int64(3)), 32]
+    assert configured.griddim == (2, 3, 1)
+    assert configured.blockdim == (32, 1, 1)
+    assert configured.sharedmem == 0
+    assert configured.dispatcher is double
+    assert double[(2, 3), 32] is double[(2, 3), 32]
+    assert double[[1, 2, 3], [4], 0, 128].sharedmem == 128
+    assert double.configure(1, 2).blockdim == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        (1, TypeError, "must specify at least the griddim and blockdim"),
+        ((1,), ValueError, "must specify at least the griddim and blockdim"),
+        ((1, 2, 0, 0, 0), ValueError, "must specify at least the griddim and blockdim"),
+        (((1, 2, 3, 4), 1), ValueError, r"griddim must be a sequence of 1, 2 or 3 integers, got \[1, 2, 3, 4\]"),
+        ((1, (1, 2.5)), TypeError, r"blockdim must be a sequence of integers, got \[1, 2.5\]"),
+        ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]"),
+        ((-1, 1), ValueError, r"griddim must have integers from 0"),
+        ((None, 1), ValueError, "Kernel launch configuration was not specified"),
+        ((1, 1, "stream"), TypeError, "a stream must be 0 or a weft.cuda stream, not str"),
+        ((1, 1, 0, -1), ValueError, "sharedmem must be a number of bytes"),
+    ],
+)
+def test_wrong_configurations(index, error, text) -> None:
+    with pytest.raises(error, match=text):
+        double[index]
+
+
+def test_a_kernel_that_was_not_configured() -> None:
+    with pytest.raises(ValueError, match=r"Kernel launch configuration was not specified(.|\n)*kernel_function\["):
+        double(np.zeros(1))
+
+
+def test_a_device_function_cannot_be_launched() -> None:
+    device = cuda.jit(device=True)(double.py_func)
+    with pytest.raises(RuntimeError, match="device function"):
+        device(np.zeros(1))
+    with pytest.raises(RuntimeError, match="Cannot compile a device function as a kernel"):
+        device[1, 1](np.zeros(1))
+    with pytest.raises(RuntimeError, match="has no code of its own"):
+        device.inspect_asm()
+
+
+def test_launches_that_the_device_cannot_run() -> None:
+    limit = cuda.get_current_device().MAX_THREADS_PER_BLOCK
+    with pytest.raises(weft.LaunchError, match=rf"{limit + 1}.*{limit}"):
+        double[1, limit + 1](np.zeros(1))
+    with pytest.raises(weft.LaunchError, match="shared memory"):
+        double[1, 1, 0, 2**30](np.zeros(1))
+    with pytest.raises(weft.LaunchError, match="z"):
+        double[1, (1, 1, 65)](np.zeros(1))
+
+
+# --- Counts and kinds of arguments ---
+
+
+def test_argument_counts() -> None:
+    with pytest.raises(TypeError, match=r"kernel `copy` takes 2 arguments \(src, dst\) but 1 was given"):
+        copy[1, 1](np.zeros(1))
+    with pytest.raises(TypeError, match=r"takes 1 argument \(x\) but 2 were given"):
+        double[1, 1](np.zeros(1), 2)
+    with pytest.raises(TypeError, match="by position"):
+        double[1, 1](x=np.zeros(1))
+
+
+def test_arguments_that_cannot_be_passed_are_named() -> None:
+    with pytest.raises(TypeError, match=r"argument 2 \(`dst`\) of kernel `copy`: a list cannot be passed"):
+        copy[1, 1](np.zeros(1), [1])
+    with pytest.raises(ValueError, match=r"argument 1 \(`src`\) of kernel `copy`: Int value is too large"):
+        copy[1, 1](2**64, np.zeros(1))
+    with pytest.raises(TypeError, match=r"argument 1 \(`src`\) .*dict"):
+        copy[1, 1](({}, 1), np.zeros(1))
+
+
+def test_scalars_keep_their_values() -> None:
+    @cuda.jit
+    def put(out, value):
+        out[0] = value
+
+    values = [True, False, -1, 2**63 - 1, -(2**63), 2**64 - 1, 1.1, -0.0, 1 + 2j, np.float32(1.1), np.complex64(1 - 2j)]
+    values += [np.iinfo(t).min for t in (np.int8, np.int16, np.int32, np.int64)]
+    values += [np.dtype(t).type(np.iinfo(t).max) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")]
+    for value in values:
+        out = np.zeros(1, np.asarray(value).dtype)
+        put[1, 1](out, value)
+        assert out[0] == value
+        assert np.signbit(out[0].real) == np.signbit(np.asarray(value).real)
+
+
+def test_nested_tuples() -> None:
+    @cuda.jit
+    def put(out, pair):
+        first, (array, factor) = pair
+        i = cuda.grid(1)
+        out[i] = first + array[i] * factor
+
+    out = np.zeros(3)
+    put[1, 3](out, (np.int8(1), (np.arange(3, dtype=np.float32), 2.5)))
+    assert out.tolist() == [1, 3.5, 6]
+    written = np.zeros(2)
+
+    @cuda.jit
+    def write(pair):
+        pair[1][cuda.grid(1)] = pair[0]
+
+    write[1, 2]((7, written))
+    assert written.tolist() == [7, 7]
+
+
+# --- Host arrays ---
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f4", "f8", "c8", "c16"])
+def test_host_arrays_are_copied_in_and_back(dtype) -> None:
+    src = np.arange(70).astype(dtype)
+    dst = np.zeros_like(src)
+    copy[1, 128](src, dst)
+    assert np.array_equal(src, dst)
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+def test_host_arrays_of_any_strides() -> None:
+    for make in (
+        lambda base: base,
+        lambda base: base.T,
+        lambda base: base[::2, ::3],
+        lambda base: base[::-1, 1:],
+        lambda base: base.T[::-2],
+        lambda base: base[:0],
+        lambda base: base[2:3, :1],
+    ):
+        base = np.arange(48.0).reshape(6, 8)
+        expected = base.copy()
+        make(expected)[...] += 1
+        add_one_2d[(1, 1), (8, 8)](make(base))
+        assert np.array_equal(base, expected)
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+def test_what_a_kernel_does_not_write_stays() -> None:
+    @cuda.jit
+    def write_some(x):
+        i = cuda.grid(1)
+        if i % 2 == 0 and i < x.size:
+            x[i] = -1
+
+    x = np.arange(6)
+    write_some[1, 8](x)
+    assert x.tolist() == [-1, 1, -1, 3, -1, 5]
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+def test_zero_dimensions_and_unaligned_arrays() -> None:
+    @cuda.jit
+    def set_it(x):
+        x[()] = 5
+
+    zero = np.zeros(())
+    set_it[1, 1](zero)
+    assert zero[()] == 5
+    record = np.zeros(3, np.dtype([("a", "u1"), ("b", "f8")]))
+    record["b"] = [1, 2, 3]
+    assert not record["b"].flags.aligned
+    double[1, 3](record["b"])
+    assert record["b"].tolist() == [2, 4, 6]
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+def test_read_only_arrays() -> None:
+    src = np.arange(3.0)
+    src.flags.writeable = False
+    dst = np.zeros(3)
+    copy[1, 3](src, dst)
+    assert dst.tolist() == [0, 1, 2]
+    with pytest.raises(weft.CompileError, match="E0215"):
+        double[1, 3](src)
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+def test_other_buffers_and_copy_hints() -> None:
+    buffer = bytearray([1, 2, 3])
+    double[1, 3](buffer)
+    assert list(buffer) == [2, 4, 6]
+    x = np.arange(3.0)
+    double[1, 3](cuda.In(x))
+    assert x.tolist() == [0, 1, 2]
+    double[1, 3](cuda.InOut(x))
+    assert x.tolist() == [0, 2, 4]
+    out = np.full(3, np.nan)
+    copy[1, 3](cuda.In(x), cuda.Out(out))
+    assert out.tolist() == [0, 2, 4]
+    on_device = cuda.to_device(x)
+    double[1, 3](cuda.InOut(on_device))
+    assert on_device.copy_to_host().tolist() == [0, 4, 8]
+
+
+def test_a_warning_tells_of_copies(request) -> None:
+    if weft.cuda.get_current_device().kind == "cpu":
+        pytest.skip("the CPU works on host arrays in place")
+    with pytest.warns(weft.PerformanceWarning, match="Host array used in CUDA kernel will incur copy overhead"):
+        double[1, 3](np.zeros(3))
+
+
+# --- forall, streams, threads ---
+
+
+@pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
+def test_forall() -> None:
+    x = np.ones(1000)
+    double.forall(x.size)(x)
+    double.forall(x.size, tpb=64)(x)
+    double.forall(0)(x)
+    assert (x == 4).all()
+    with pytest.raises(ValueError, match="Can't create ForAll with negative task count"):
+        double.forall(-1)
+
+
+def test_streams_and_events() -> None:
+    stream = cuda.stream()
+    start, end = cuda.event(), cuda.event()
+    x = cuda.to_device(np.ones(10), stream=stream)
+    start.record(stream)
+    with stream.auto_synchronize():
+        double[1, 32, stream](x)
+    end.record(stream)
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+    assert cuda.event_elapsed_time(start, end) == start.elapsed_time(end)
+    assert end.query()
+    end.wait(stream)
+    assert (x.copy_to_host(stream=stream) == 2).all()
+    assert int(cuda.default_stream()) == 0
+    assert cuda.default_stream().handle.value == 0
+    assert repr(cuda.default_stream()) == "<Default CUDA stream>"
+    done = threading.Event()
+    stream.add_callback(lambda which, status, arg: done.set() if (which, status, arg) == (stream, 0, 1) else None, 1)
+    assert done.wait(5)
+    double[1, 32, cuda.default_stream()](x)
+    assert (x.copy_to_host() == 4).all()
+
+
+def test_many_threads_compile_and_launch_one_kernel() -> None:
+    @cuda.jit
+    def kernel(x, value):
+        i = cuda.grid(1)
+        if i < x.size:
+            x[i] += value
+
+    failures = []
+
+    def work(value):
+        try:
+            x = cuda.to_device(np.zeros(100))
+            for _ in range(20):
+                kernel[1, 128](x, value)
+            assert (x.copy_to_host() == 20 * value).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in (1, 2.0, 3, np.float32(4), np.int8(5), 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert len(kernel.overloads) == 4

@@ -1,0 +1,146 @@
+"""Types and signatures: `weft.float32` and its like."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import weft
+from weft import cuda, types
+
+
+@pytest.mark.parametrize(
+    ("ty", "text"),
+    [
+        (weft.float32, "float32"),
+        (weft.boolean, "boolean"),
+        (weft.void, "none"),
+        (weft.int32[:], "array(int32, 1d, A)"),
+        (weft.int32[::1], "array(int32, 1d, C)"),
+        (weft.float32[:, :], "array(float32, 2d, A)"),
+        (weft.float32[:, ::1], "array(float32, 2d, C)"),
+        (weft.float32[::1, :, :], "array(float32, 3d, F)"),
+        (types.Array(weft.float64, 0, "C"), "array(float64, 0d, C)"),
+        (types.Array(weft.uint8, 1, "C", readonly=True), "Array(uint8, 1d, C)"),
+        (types.UniTuple(weft.int64, 3), "UniTuple(int64, 3)"),
+        (types.Tuple([weft.int64, weft.float32[:]]), "Tuple(int64, array(float32, 1d, A))"),
+    ],
+)
+def test_texts_are_numbas(ty: weft.Type, text: str) -> None:
+    assert str(ty) == repr(ty) == text
+    copy = pickle.loads(pickle.dumps(ty))
+    assert copy == ty
+    assert hash(copy) == hash(ty)
+
+
+def test_names_of_one_type_are_equal() -> None:
+    assert weft.i4 == weft.int32 == types.intc == cuda.int32
+    assert weft.intp == weft.int64 == types.int_
+    assert weft.int32 != weft.uint32
+    assert weft.float32 != "float32"
+
+
+def test_a_type_is_called_with_types_or_a_value() -> None:
+    signature = weft.void(weft.float32[:], weft.int32)
+    assert str(signature) == "(array(float32, 1d, A), int32) -> none"
+    assert signature.args == (weft.float32[:], weft.int32)
+    assert signature.return_type == weft.void
+    assert pickle.loads(pickle.dumps(signature)) == signature
+    assert str(weft.void()) == "() -> none"
+    value = weft.float32(1.1)
+    assert type(value) is np.float32
+    assert value == np.float32(1.1)
+    assert type(weft.boolean(3)) is np.bool_
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: weft.float32[0],
+        lambda: weft.float32[::2],
+        lambda: weft.float32[1:],
+        lambda: weft.float32[:, ::1, :],
+        lambda: weft.float32[::1, ::1],
+        lambda: weft.float32[:, :, :, :, :],
+        lambda: weft.float32[:][:],
+        lambda: weft.void[:],
+        lambda: weft.void(3),
+        lambda: weft.void(weft.void),
+        lambda: weft.float32(weft.int32, 3),
+    ],
+)
+def test_what_makes_no_type(wrong) -> None:
+    with pytest.raises(TypeError):
+        wrong()
+
+
+def test_parts_of_an_array_type() -> None:
+    ty = weft.complex64[::1, :]
+    assert (ty.dtype, ty.ndim, ty.layout, ty.mutable) == (weft.complex64, 2, "F", True)
+    assert weft.float64.bitwidth == 64
+    with pytest.raises(AttributeError, match="float64 is not an array type"):
+        _ = weft.float64.ndim
+
+
+def test_dtypes_and_types() -> None:
+    for name in ("bool", "int8", "uint64", "float32", "complex128"):
+        dtype = np.dtype(name)
+        assert weft.as_dtype(weft.from_dtype(dtype)) == dtype
+    with pytest.raises(TypeError, match="float16"):
+        weft.from_dtype(np.float16)
+
+
+@pytest.mark.parametrize(
+    ("value", "ty"),
+    [
+        (True, weft.boolean),
+        (3, weft.int64),
+        (-(2**63), weft.int64),
+        (2**63, weft.uint64),
+        (1.5, weft.float64),
+        (1j, weft.complex128),
+        (np.int16(3), weft.int16),
+        (np.longlong(3), weft.int64),
+        (np.float64(3), weft.float64),
+        (np.bool_(1), weft.boolean),
+        ((1, 2.0), types.Tuple([weft.int64, weft.float64])),
+        ((), types.Tuple([])),
+        (np.zeros((2, 3), np.float32), weft.float32[:, ::1]),
+        (np.zeros((2, 3), np.float32).T, weft.float32[::1, :]),
+        (np.zeros((4, 6), np.float32)[::2], weft.float32[:, :]),
+        (np.zeros(3, np.complex64), weft.complex64[::1]),
+        (np.zeros((), np.int8), types.Array(weft.int8, 0, "C")),
+        (np.zeros((0, 3), np.int8), weft.int8[:, ::1]),
+        (np.zeros((1, 3), np.int8)[:, ::-1][:, :1], weft.int8[:, ::1]),
+        (np.broadcast_to(np.int8(1), (3,)), types.Array(weft.int8, 1, "A", readonly=True)),
+        (memoryview(bytearray(3)), weft.uint8[::1]),
+    ],
+)
+def test_typeof(value, ty) -> None:
+    assert weft.typeof(value) == ty
+
+
+def test_typeof_device_arrays() -> None:
+    assert weft.typeof(cuda.device_array((2, 3), np.int16, order="F")) == weft.int16[::1, :]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (2**64, ValueError, "Int value is too large: 18446744073709551616"),
+        (None, TypeError, "NoneType cannot be passed to a kernel"),
+        ("text", TypeError, "str cannot be passed to a kernel"),
+        ([1], TypeError, "list cannot be passed to a kernel"),
+        (np.float16(1), TypeError, "NumPy scalars of type float16"),
+        (np.zeros(3, np.float16), TypeError, "arrays of dtype float16"),
+        (np.zeros(3, ">i4"), TypeError, "arrays of dtype >i4"),
+        (np.zeros(3, "M8[s]"), TypeError, r"arrays of dtype datetime64\[s\]"),
+        (np.zeros(3, [("a", "i4")]), TypeError, "arrays of dtype"),
+        (np.zeros((1, 1, 1, 1, 1)), TypeError, "arrays of 5 dimensions"),
+        (np.ma.masked_array([1, 2]), TypeError, "masked arrays"),
+    ],
+)
+def test_what_has_no_type(value, error, text) -> None:
+    with pytest.raises(error, match=text):
+        weft.typeof(value)
