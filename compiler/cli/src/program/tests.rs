@@ -112,6 +112,30 @@ def k(x):
 }
 
 #[test]
+fn what_is_guarded_by_try_counts_and_classes_have_their_names() {
+    let text = "\
+try:
+    from weft import cuda
+    N = 1
+except ImportError:
+    N = 2
+else:
+    M = 3
+with open('x') as f:
+    K = 4
+class Config:
+    N = 4
+@cuda.jit
+def k(x):
+    x[0] = N + M + K + Config.N
+";
+    let globals = globals(text);
+    let shown: Vec<_> = ["N", "M", "K", "Config"].iter().map(|name| globals.get(*name)).collect();
+    let unsupported = Captured::Unsupported("class".into());
+    assert_eq!(shown, [Some(&Captured::Int(1)), Some(&Captured::Int(3)), Some(&Captured::Int(4)), Some(&unsupported)]);
+}
+
+#[test]
 fn kernels_are_found_through_any_alias() {
     let text = "\
 from numba import cuda, njit

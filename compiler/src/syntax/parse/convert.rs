@@ -78,9 +78,17 @@ impl<'a> Converter<'a> {
                     span,
                 }));
             }
+            py::Stmt::Try(node) => self.module_items([&node.body, &node.orelse, &node.finalbody], span, items)?,
+            py::Stmt::With(node) => self.module_items([&node.body, &[], &[]], span, items)?,
+            py::Stmt::ClassDef(node) => items.push(bound_to(&node.name, "class", span)),
+            py::Stmt::AsyncFunctionDef(node) => items.push(bound_to(&node.name, "coroutine function", span)),
             _ => items.push(ModuleItem::Stmt(self.stmt(stmt)?)),
         }
         Ok(())
+    }
+
+    fn module_items(&mut self, blocks: [&[py::Stmt]; 3], span: Span, items: &mut Vec<ModuleItem>) -> Result<()> {
+        self.nested(span, |this| blocks.into_iter().flatten().try_for_each(|stmt| this.module_item(stmt, items)))
     }
 
     /// A function definition.
@@ -345,6 +353,13 @@ impl<'a> Converter<'a> {
             py::Constant::Tuple(_) => Constant::Ellipsis,
         }
     }
+}
+
+/// The statement that binds a name to something that no kernel can use.
+fn bound_to(name: &py::Identifier, what: &'static str, span: Span) -> ModuleItem {
+    let target = Expr { kind: ExprKind::Name(identifier(name)), span };
+    let value = Expr { kind: ExprKind::Unsupported(what), span };
+    ModuleItem::Stmt(Stmt { kind: StmtKind::Assign { targets: vec![target], value }, span })
 }
 
 /// A name as Python knows it: identifiers are NFKC-normalised, which matters in practice for one letter, the micro

@@ -43,7 +43,8 @@ pub fn parse_function(source: &SourceFile, file: u32) -> Result<Function, Diagno
 }
 
 /// Parses a whole file. Where it cannot be parsed as a whole, each top-level statement is parsed for itself, and those
-/// that cannot be are `Unparsed`.
+/// that cannot be are `Unparsed`. `try` and `with` at the top level are their blocks, as if nothing was raised; a class
+/// is an assignment of something unsupported to its name.
 pub fn parse_module(source: &SourceFile, file: u32) -> Vec<ModuleItem> {
     if let Ok(items) = parse_chunk(&source.text, 0, source, file) {
         return items;
