@@ -5,7 +5,6 @@
 
 use inkwell::{
     FloatPredicate, IntPredicate,
-    types::BasicTypeEnum,
     values::{BasicValueEnum, FastMathFlags, FloatValue, IntValue},
 };
 use weft_artifact::Scalar;
@@ -14,6 +13,7 @@ use super::{
     FunctionEmitter, Result,
     function::{float, int},
     internal,
+    saturate::Wanted,
 };
 use crate::ir::{BinaryOp, CompareOp, ExprId, Type, UnaryOp};
 
@@ -213,10 +213,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             (true, false) => {
                 // Narrow integers take the low bits of a saturated 64-bit integer.
                 let narrow = to.size_bytes() < 4;
-                let wide: BasicTypeEnum<'ctx> = types.int(if narrow { Scalar::I64 } else { to })?.into();
-                let name = if narrow || to.is_signed_int() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
-                let saturated = self.call(self.cx.intrinsic(name, &[wide, value.get_type()])?, &[value])?;
-                if narrow { builder.build_int_truncate(int(saturated)?, types.int(to)?, "")?.into() } else { saturated }
+                let wide = types.int(if narrow { Scalar::I64 } else { to })?;
+                let wanted = if narrow { Wanted::Low } else { Wanted::All };
+                let signed = narrow || to.is_signed_int();
+                let saturated = self.cx.saturate(builder, float(value)?, wide, signed, wanted)?;
+                if narrow {
+                    builder.build_int_truncate(saturated, types.int(to)?, "")?.into()
+                } else {
+                    saturated.into()
+                }
             }
             (false, false) => {
                 let (value, ty) = (int(value)?, types.int(to)?);

@@ -104,6 +104,9 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
             _ => return internal(format!("the math library has no function {name}")),
         }
     }
+    if cx.library == Library::Libclc {
+        cx.saturate_conversions()?;
+    }
     for function in cx.module.get_functions() {
         if function.get_linkage() == Linkage::LinkOnceODR {
             function.set_linkage(Linkage::Internal);

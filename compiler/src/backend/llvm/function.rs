@@ -40,6 +40,8 @@ pub(crate) struct ModuleContext<'a, 'ctx> {
     pub options: &'a Options,
     /// Where math functions come from.
     pub library: Library,
+    /// Conversions to integers are PTX's instructions.
+    pub ptx: bool,
     /// Line tables, if they are asked for.
     pub debug: Option<DebugInfo<'ctx>>,
     functions: RefCell<HashMap<FuncId, FunctionValue<'ctx>>>,
@@ -62,6 +64,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
             ir,
             options,
             library,
+            ptx: false,
             debug,
             functions: RefCell::default(),
             library_symbols: RefCell::default(),
@@ -99,11 +102,16 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
     }
 
     /// Declares a function of the math library, to be linked at the end.
-    pub(crate) fn library_function(&self, symbol: String, ty: FunctionType<'ctx>) -> FunctionValue<'ctx> {
-        let known = self.module.get_function(&symbol);
-        let function = known.unwrap_or_else(|| self.module.add_function(&symbol, ty, Some(Linkage::External)));
+    pub(crate) fn library_function(&self, symbol: String, ty: FunctionType<'ctx>) -> Result<FunctionValue<'ctx>> {
+        let function = match self.module.get_function(&symbol) {
+            Some(known) if self.library_symbols.borrow().contains(&symbol) => known,
+            Some(_) => {
+                return internal(format!("a function of the program has the symbol {symbol} of the math library"));
+            }
+            None => self.module.add_function(&symbol, ty, Some(Linkage::External)),
+        };
         self.library_symbols.borrow_mut().insert(symbol);
-        function
+        Ok(function)
     }
 
     /// The symbols of all functions of the math library that were declared.

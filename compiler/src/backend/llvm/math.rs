@@ -106,15 +106,58 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 Ok(self.flagged(float(value)?)?.into())
             }
             Way::Inline => self.inline_math(function, float(first)?),
-            Way::Library(name) => {
-                let ty = float(first)?.get_type();
-                let bits = if ty == self.cx.types.context.f32_type() { 32 } else { 64 };
-                let int_last = args.last().is_some_and(|arg| arg.is_int_value());
-                let symbol = self.cx.library.symbol(name, bits, args.len(), int_last);
-                let params: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
-                self.call(self.cx.library_function(symbol, ty.fn_type(&params, false)), args)
-            }
+            Way::Library(name) => self.library_math(function, name, args),
         }
+    }
+
+    fn library_math(
+        &self,
+        function: MathFn,
+        name: &str,
+        args: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let Some(&first) = args.first() else { return internal(format!("{name} of nothing")) };
+        let ty = float(first)?.get_type();
+        let context = self.cx.types.context;
+        let single = ty == context.f32_type();
+        if single && self.cx.library == Library::Libclc && matches!(function, MathFn::Gamma | MathFn::Lgamma) {
+            // libclc's functions for float32 lose most digits below zero.
+            let wide = self.builder.build_float_ext(float(first)?, context.f64_type(), "")?;
+            let value = self.library_math(function, name, &[wide.into()])?;
+            return Ok(self.builder.build_float_trunc(float(value)?, ty, "")?.into());
+        }
+        let mut args = args.to_vec();
+        if let Some(BasicValueEnum::IntValue(exponent)) = args.last_mut() {
+            // libclc adds it to an exponent without a look at overflow. Beyond the limits nothing changes.
+            let limit = exponent.get_type().const_int(4096, false);
+            let lower = limit.const_neg();
+            let clamped = int(self.call_intrinsic("llvm.smin", &[(*exponent).into(), limit.into()])?)?;
+            *exponent = int(self.call_intrinsic("llvm.smax", &[clamped.into(), lower.into()])?)?;
+        }
+        let int_last = args.last().is_some_and(|arg| arg.is_int_value());
+        let symbol = self.cx.library.symbol(name, if single { 32 } else { 64 }, args.len(), int_last);
+        let params: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
+        let value = self.call(self.cx.library_function(symbol, ty.fn_type(&params, false))?, &args)?;
+        self.correct(function, float(first)?, value)
+    }
+
+    /// What libclc's result lacks at special values.
+    fn correct(
+        &self,
+        function: MathFn,
+        a: FloatValue<'ctx>,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let infinity = constant(a, f64::INFINITY);
+        let (special, result) = match function {
+            _ if self.cx.library != Library::Libclc => return Ok(value),
+            // At zero of either sign it is infinity of that sign.
+            MathFn::Gamma => (0.0, self.call_intrinsic("llvm.copysign", &[infinity.into(), a.into()])?),
+            MathFn::Lgamma => (f64::NEG_INFINITY, infinity.into()),
+            _ => return Ok(value),
+        };
+        let special = self.builder.build_float_compare(FloatPredicate::OEQ, a, constant(a, special), "")?;
+        Ok(self.builder.build_select(special, result, value, "")?)
     }
 
     fn inline_math(&self, function: MathFn, a: FloatValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {

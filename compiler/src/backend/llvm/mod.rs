@@ -13,6 +13,9 @@ pub(crate) mod guard;
 mod hooks;
 mod math;
 mod power;
+mod saturate;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub(crate) use debug::DebugInfo;

@@ -41,7 +41,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
 impl<'ctx> ModuleContext<'_, 'ctx> {
     /// The helper for a type, which is built at its first use.
     fn power(&self, ty: IntType<'ctx>, signed: bool) -> Result<FunctionValue<'ctx>> {
-        let name = format!("weft_pow_{}{}", if signed { 'i' } else { 'u' }, ty.get_bit_width());
+        let name = format!("weft$pow_{}{}", if signed { 'i' } else { 'u' }, ty.get_bit_width());
         if let Some(function) = self.module.get_function(&name) {
             return Ok(function);
         }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use inkwell::{
     AddressSpace,
     module::Linkage,
+    types::BasicTypeEnum,
     values::{BasicValueEnum, GlobalValue, IntValue, PointerValue},
 };
 
@@ -16,6 +17,9 @@ use crate::{
     },
     ir::{FenceScope, LocalArrayId, MathFn, SharedId, SpecialRegister, Type},
 };
+
+/// The symbol of dynamic shared memory; no function's, because of the `$`.
+const DYNAMIC_SHARED: &str = "weft$dynamic_shared";
 
 /// What the module declares besides functions.
 pub(super) struct NvptxHooks<'ctx> {
@@ -34,11 +38,11 @@ impl<'ctx> NvptxHooks<'ctx> {
             let element = cx.types.memory(Type::Scalar(array.elem))?;
             let Ok(len) = u32::try_from(array.len) else { return internal("a shared array beyond 4 GiB") };
             let ty = match element {
-                inkwell::types::BasicTypeEnum::FloatType(float) => float.array_type(len),
-                inkwell::types::BasicTypeEnum::IntType(int) => int.array_type(len),
+                BasicTypeEnum::FloatType(float) => float.array_type(len),
+                BasicTypeEnum::IntType(int) => int.array_type(len),
                 other => return internal(format!("a shared array of {other}")),
             };
-            let name = symbol(&format!("{}_shared{}", array.name, id.index()));
+            let name = format!("{}$shared{}", symbol(&array.name), id.index());
             let global = cx.module.add_global(ty, space, &name);
             global.set_linkage(Linkage::Internal);
             global.set_initializer(&ty.get_undef());
@@ -46,7 +50,7 @@ impl<'ctx> NvptxHooks<'ctx> {
             shared.push(global);
         }
         let dynamic = cx.ir.dynamic_shared.then(|| {
-            let global = cx.module.add_global(cx.types.context.i8_type().array_type(0), space, "weft_dynamic_shared");
+            let global = cx.module.add_global(cx.types.context.i8_type().array_type(0), space, DYNAMIC_SHARED);
             global.set_linkage(Linkage::External);
             global.set_alignment(cx.ir.dynamic_shared_align.max(1) as u32);
             global

@@ -62,7 +62,8 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         }
         let debug = request.options.lineinfo.then(|| DebugInfo::new(&llvm_module, context, &module.sources));
         let types = Types { context, spaces: SPACES };
-        let cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
+        let mut cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
+        cx.ptx = true;
         build(&cx, kernel_id)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },

@@ -94,7 +94,7 @@ fn dynamic_shared_memory() {
     k.store(out, t, size);
     let module = k.finish();
     let text = ptx(&module);
-    for part in [".extern .shared .align 16 .b8 weft_dynamic_shared[]", "%dynamic_smem_size", "st.shared.b64"] {
+    for part in [".extern .shared .align 16 .b8 weft$dynamic_shared[]", "%dynamic_smem_size", "st.shared.b64"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let emitted = emit(&module, &request("dynamic", Target::Sm(90, ""), Options::default())).expect("it compiles");

@@ -12,25 +12,19 @@ use weft_artifact::Scalar;
 
 use crate::{
     backend::{
-        emit, symbol,
+        emit,
         testing::{KernelBuilder, SPAN, request},
     },
-    ir::{BinaryOp, CompareOp, ExprId, ExprKind, LocalId, Module, SpecialRegister, StmtKind, Type},
+    ir::{BinaryOp, CompareOp, ExprId, ExprKind, LocalId, Module, StmtKind, Type},
     request::{Options, Target},
 };
 
 /// The PTX of a module, assembled if there is a ptxas.
 fn ptx_for(module: &Module, number: u32, options: Options) -> String {
     let name = module.kernel().expect("a kernel").name.clone();
-    let emitted = emit(module, &request(&name, Target::Sm(number, ""), options.clone()));
+    let emitted = emit(module, &request(&name, Target::Sm(number, ""), options));
     let emitted = emitted.unwrap_or_else(|error| panic!("{}\n{}", error.message, error.notes.join("\n")));
     let text = String::from_utf8(emitted.artifact.code).expect("PTX is text");
-    if let Some(dir) = env::var_os("WEFT_DUMP") {
-        let path = std::path::Path::new(&dir).join(format!("{}-{number}-{}.ptx", symbol(&name), options.fastmath));
-        let path_ll = path.with_extension("ll");
-        fs::write(path, &text).expect("written");
-        fs::write(path_ll, emitted.llvm.unwrap_or_default()).expect("written");
-    }
     assemble(&text, number);
     text
 }
@@ -54,19 +48,6 @@ fn assemble(text: &str, number: u32) {
 }
 
 impl KernelBuilder {
-    /// `blockIdx.x * blockDim.x + threadIdx.x` as numba computes it.
-    fn grid(&mut self) -> ExprId {
-        let [block, size, thread] =
-            [SpecialRegister::BlockIdx(0), SpecialRegister::BlockDim(0), SpecialRegister::ThreadIdx(0)].map(
-                |register| {
-                    let value = self.b.special(register, SPAN);
-                    self.b.convert(value, Type::I64, SPAN)
-                },
-            );
-        let product = self.b.binary(BinaryOp::Mul, block, size, SPAN);
-        self.b.binary(BinaryOp::Add, product, thread, SPAN)
-    }
-
     fn read(&mut self, local: LocalId) -> ExprId {
         self.b.read(local, SPAN)
     }

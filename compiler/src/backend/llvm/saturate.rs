@@ -1,0 +1,106 @@
+//! Floats to integers, saturating.
+//!
+//! LLVM's `fptosi` of a value that does not fit is poison, and libclc counts on saturation: it indexes tables with
+//! `min(fptosi(x), 36)`. So every conversion in a module, the library's too, goes through here.
+
+use inkwell::{
+    FloatPredicate,
+    builder::Builder,
+    types::IntType,
+    values::{
+        AnyValue, AnyValueEnum, BasicValueEnum, FloatValue, InstructionOpcode, InstructionValue, IntValue, Operand,
+    },
+};
+
+use super::{
+    ModuleContext, Result,
+    function::{float, int},
+    internal,
+};
+
+/// Which of a saturated integer's bits are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All.
+    All,
+    /// The lowest 16 or fewer.
+    Low,
+}
+
+impl<'ctx> ModuleContext<'_, 'ctx> {
+    /// A float truncated to an integer; saturates, and NaN gives 0.
+    pub(crate) fn saturate(
+        &self,
+        builder: &Builder<'ctx>,
+        value: FloatValue<'ctx>,
+        to: IntType<'ctx>,
+        signed: bool,
+        wanted: Wanted,
+    ) -> Result<IntValue<'ctx>> {
+        let ptx_name = match (to.get_bit_width(), signed) {
+            (32, true) => "i",
+            (32, false) => "ui",
+            (64, true) => "ll",
+            (64, false) => "ull",
+            _ => "",
+        };
+        if !self.ptx || ptx_name.is_empty() {
+            let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+            let convert = self.intrinsic(name, &[to.into(), value.get_type().into()])?;
+            return called(builder.build_call(convert, &[value.into()], "")?.try_as_basic_value().basic());
+        }
+        // PTX's `cvt` clamps by itself. NaN gives 0 where both sides have 32 bits, else the highest bit (PTX ISA,
+        // cvt), which is not among the lowest.
+        let double = value.get_type() == self.types.context.f64_type();
+        let name = format!("llvm.nvvm.{}2{ptx_name}.rz", if double { "d" } else { "f" });
+        let convert = self.intrinsic(&name, &[])?;
+        let converted = called(builder.build_call(convert, &[value.into()], "")?.try_as_basic_value().basic())?;
+        if wanted == Wanted::Low || (!double && to.get_bit_width() == 32) {
+            return Ok(converted);
+        }
+        let nan = builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+        int(builder.build_select(nan, to.const_zero(), converted, "")?)
+    }
+
+    /// Makes the conversions of the functions that were linked saturate.
+    pub(crate) fn saturate_conversions(&self) -> Result<()> {
+        let builder = self.types.context.create_builder();
+        for function in self.module.get_functions() {
+            for block in function.get_basic_block_iter() {
+                let mut next = block.get_first_instruction();
+                while let Some(instruction) = next {
+                    next = instruction.get_next_instruction();
+                    let signed = match instruction.get_opcode() {
+                        InstructionOpcode::FPToSI => true,
+                        InstructionOpcode::FPToUI => false,
+                        _ => continue,
+                    };
+                    self.replace_conversion(&builder, instruction, signed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn replace_conversion(
+        &self,
+        builder: &Builder<'ctx>,
+        conversion: InstructionValue<'ctx>,
+        signed: bool,
+    ) -> Result<()> {
+        let (Some(operand), AnyValueEnum::IntValue(old)) =
+            (conversion.get_operand(0).and_then(Operand::value), conversion.as_any_value_enum())
+        else {
+            return internal(format!("a conversion that is not one of scalars: {conversion}"));
+        };
+        builder.position_before(&conversion);
+        let new = self.saturate(builder, float(operand)?, old.get_type(), signed, Wanted::All)?;
+        old.replace_all_uses_with(new);
+        conversion.erase_from_basic_block();
+        Ok(())
+    }
+}
+
+fn called(value: Option<BasicValueEnum<'_>>) -> Result<IntValue<'_>> {
+    value.map_or_else(|| internal("a conversion that gives nothing"), int)
+}
