@@ -94,9 +94,12 @@ impl Fact {
         }
     }
 
-    /// The same claim with no number: what is left when a bound grows without end.
+    /// The weakest bound of the type, for one that grows without end; what grows beyond it is a weaker claim.
     pub(super) fn without_bound(self, ty: Type) -> Self {
-        Self::arithmetic(if self.is_hopeful() { Self::Hopeful } else { Self::Unknown }, ty)
+        match self {
+            Self::Bits(bits) => Self::Bits(bits).max(Self::nonneg_of_type(ty)),
+            Self::Hopeful | Self::Unknown => self,
+        }
     }
 
     /// The absolute value; it wraps at the minimum, which as an index is out of every array.

@@ -8,6 +8,7 @@ mod access;
 mod drop_dead;
 mod drop_dead_params;
 mod fact;
+mod fold_temps;
 mod prove_nonneg;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,12 @@ pub const PASSES: &[Pass] = &[
         run: prove_nonneg::run,
         targets: Targets::All,
         why_here: "first: an index without its wrap no longer reads the extent, which may then be dead",
+    },
+    Pass {
+        name: "fold_temps",
+        run: fold_temps::run,
+        targets: Targets::All,
+        why_here: "after the proofs, which may rest on a mark of a temporary; leaves dead assignments",
     },
     Pass {
         name: "drop_dead",

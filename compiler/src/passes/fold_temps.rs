@@ -1,0 +1,221 @@
+//! Folds the front end's temporaries away where order does not need them.
+//!
+//! ```text
+//! $t.6 = load $x.data[$i]
+//! $t.7 = $a * $t.6                      store $out.data[$i] = $a * load $x.data[$i]
+//! store $out.data[$i] = $t.7
+//! ```
+//!
+//! The front end puts every value that must be evaluated now into a local named `t`. Three rules, in this order, each
+//! for a `t` that has one assignment:
+//!
+//! 1. `$t = e; …; $x = $t`, its only read, in one block: `$x = e; …`, if nothing between mentions `$x` or branches.
+//! 2. `$t` is a constant, or a variable that has one value from its assignment on: that is read instead.
+//! 3. `$t` is read once, by the next statement: the value stands there instead. Expressions have no effect, and a
+//!    statement evaluates its expressions before it acts, so nothing happens between the two places.
+//!
+//! Variables of the user's stay as they are, so that the text form speaks of them.
+
+use std::collections::BTreeMap;
+
+use crate::ir::{
+    Block, ExprId, ExprKind, Function, LocalId, Module, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+};
+
+/// Rule 3 makes no tree deeper than this, so that walks over trees stay shallow however long a kernel is.
+const MAX_DEPTH: u32 = 40;
+
+/// Runs the pass.
+pub(super) fn run(module: &mut Module) {
+    for (_, function) in module.functions.iter_mut() {
+        with_body(function, assign_directly);
+        read_source(function);
+        with_body(function, inline_into_next);
+    }
+}
+
+/// How often locals are assigned and read.
+struct Uses {
+    n_assigned: Vec<u32>,
+    n_read: Vec<u32>,
+    /// Assigned outside of loops, or a parameter.
+    outside_loops: Vec<bool>,
+}
+
+impl Uses {
+    fn of(function: &Function) -> Self {
+        let n_locals = function.locals.len();
+        let mut uses =
+            Self { n_assigned: vec![0; n_locals], n_read: vec![0; n_locals], outside_loops: vec![true; n_locals] };
+        for param in &function.params {
+            uses.n_assigned[param.index()] += 1;
+        }
+        uses.block(&function.body, false);
+        for_each_expr_of_block(function, &function.body, &mut |id| {
+            if let ExprKind::Local(local) = function.exprs[id].kind {
+                uses.n_read[local.index()] += 1;
+            }
+        });
+        uses
+    }
+
+    fn block(&mut self, block: &Block, in_loop: bool) {
+        for stmt in block {
+            for local in stmt.kind.assigned() {
+                self.n_assigned[local.index()] += 1;
+                self.outside_loops[local.index()] &= !in_loop;
+            }
+            let in_loop = in_loop || matches!(stmt.kind, StmtKind::Loop { .. });
+            for inner in stmt.kind.blocks().into_iter().flatten() {
+                self.block(inner, in_loop);
+            }
+        }
+    }
+
+    /// A temporary with one assignment.
+    fn is_temp(&self, function: &Function, local: LocalId) -> bool {
+        function.locals[local].name == "t" && self.n_assigned[local.index()] == 1 && !function.params.contains(&local)
+    }
+
+    /// Once assigned, never changed.
+    fn is_stable(&self, local: LocalId) -> bool {
+        self.n_assigned[local.index()] == 1 && self.outside_loops[local.index()]
+    }
+}
+
+/// Applies a rule to every block of a function, inner blocks first.
+fn with_body(function: &mut Function, rule: fn(&mut Function, &Uses, &mut Block)) {
+    fn walk(function: &mut Function, uses: &Uses, block: &mut Block, rule: fn(&mut Function, &Uses, &mut Block)) {
+        for stmt in block.iter_mut() {
+            for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+                walk(function, uses, inner, rule);
+            }
+        }
+        rule(function, uses, block);
+    }
+    let uses = Uses::of(function);
+    let mut body = std::mem::take(&mut function.body);
+    walk(function, &uses, &mut body, rule);
+    function.body = body;
+}
+
+/// Rule 1. What one application makes is in its final place, so one walk over the block is enough.
+fn assign_directly(function: &mut Function, uses: &Uses, block: &mut Block) {
+    let mut index = 0;
+    while index < block.len() {
+        let StmtKind::Assign(target, value) = block[index].kind else {
+            index += 1;
+            continue;
+        };
+        let found = match function.exprs[value].kind {
+            ExprKind::Local(temp) if uses.is_temp(function, temp) && uses.n_read[temp.index()] == 1 => {
+                definition(function, &block[..index], temp, target).map(|at| (at, temp))
+            }
+            _ => None,
+        };
+        let Some((at, temp)) = found else {
+            index += 1;
+            continue;
+        };
+        replace_target(&mut block[at].kind, temp, target);
+        let nonneg = function.locals[temp].nonneg && uses.n_assigned[target.index()] == 1;
+        function.locals[target].nonneg |= nonneg;
+        block.remove(index);
+    }
+}
+
+/// Where `temp` is assigned in statements before a copy of it to `target`, if the copy can move there.
+fn definition(function: &Function, before: &[crate::ir::Stmt], temp: LocalId, target: LocalId) -> Option<usize> {
+    let at = before.iter().rposition(|stmt| stmt.kind.assigned().contains(&temp))?;
+    // A call that gives two values must give them to two locals.
+    if before[at].kind.assigned().contains(&target) {
+        return None;
+    }
+    let free = before[at + 1..].iter().all(|stmt| {
+        let branches = stmt.kind.blocks().is_some()
+            || matches!(stmt.kind, StmtKind::Break | StmtKind::Continue | StmtKind::Return(_));
+        !branches && !stmt.kind.assigned().contains(&target) && !reads(function, &stmt.kind, target)
+    });
+    free.then_some(at)
+}
+
+/// Whether a statement's own expressions read a local.
+fn reads(function: &Function, kind: &StmtKind, local: LocalId) -> bool {
+    let mut found = false;
+    for root in kind.exprs() {
+        for_each_expr(function, root, &mut |id| found |= function.exprs[id].kind == ExprKind::Local(local));
+    }
+    found
+}
+
+fn replace_target(kind: &mut StmtKind, from: LocalId, to: LocalId) {
+    match kind {
+        StmtKind::Assign(local, _) | StmtKind::Atomic { result: Some(local), .. } if *local == from => *local = to,
+        StmtKind::Call { results, .. } => {
+            for local in results.iter_mut().filter(|local| **local == from) {
+                *local = to;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Rule 2. Assignments that are then dead are left to `drop_dead`.
+fn read_source(function: &mut Function) {
+    let uses = Uses::of(function);
+    let mut sources: BTreeMap<LocalId, ExprKind> = BTreeMap::new();
+    for_each_stmt(&function.body, &mut |stmt| {
+        let StmtKind::Assign(temp, value) = stmt.kind else { return };
+        if !uses.is_temp(function, temp) {
+            return;
+        }
+        // A mark that the analysis could not find again would be lost.
+        let keeps_mark = |source: LocalId| function.locals[source].nonneg || !function.locals[temp].nonneg;
+        match function.exprs[value].kind {
+            ref constant @ ExprKind::Const(_) => drop(sources.insert(temp, constant.clone())),
+            ExprKind::Local(source) if uses.is_stable(source) && keeps_mark(source) => {
+                sources.insert(temp, ExprKind::Local(source));
+            }
+            _ => {}
+        }
+    });
+    for (_, expr) in function.exprs.iter_mut() {
+        // A source may itself be a temporary with a source, but no chain is longer than there are sources.
+        for _ in 0..sources.len() {
+            let ExprKind::Local(local) = expr.kind else { break };
+            let Some(source) = sources.get(&local) else { break };
+            expr.kind = source.clone();
+        }
+    }
+}
+
+/// Rule 3, from the end: what is inlined into a statement makes the one before it its neighbor.
+fn inline_into_next(function: &mut Function, uses: &Uses, block: &mut Block) {
+    for index in (0..block.len().saturating_sub(1)).rev() {
+        let StmtKind::Assign(temp, value) = block[index].kind else { continue };
+        if !uses.is_temp(function, temp) || uses.n_read[temp.index()] != 1 {
+            continue;
+        }
+        if let Some(read) = place_of(function, &block[index + 1].kind, temp, depth(function, value)) {
+            function.exprs[read] = function.exprs[value].clone();
+            block.remove(index);
+        }
+    }
+}
+
+/// The expression of a statement that reads a local, if a value of some depth can stand there.
+fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u32) -> Option<ExprId> {
+    fn find(function: &Function, id: ExprId, local: LocalId, above: u32) -> Option<(ExprId, u32)> {
+        if function.exprs[id].kind == ExprKind::Local(local) {
+            return Some((id, above));
+        }
+        function.exprs[id].kind.children().into_iter().find_map(|child| find(function, child, local, above + 1))
+    }
+    let (id, above) = kind.exprs().into_iter().find_map(|root| find(function, root, local, 0))?;
+    (above + value_depth <= MAX_DEPTH).then_some(id)
+}
+
+/// How many levels a tree has.
+fn depth(function: &Function, id: ExprId) -> u32 {
+    1 + function.exprs[id].kind.children().into_iter().map(|child| depth(function, child)).max().unwrap_or(0)
+}
