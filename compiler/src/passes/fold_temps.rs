@@ -10,7 +10,8 @@
 //! for a `t` that has one assignment:
 //!
 //! 1. `$t = e; …; $x = $t`, its only read, in one block: `$x = e; …`, if nothing between mentions `$x` or branches.
-//! 2. `$t` is a constant, or a variable that has one value from its assignment on: that is read instead.
+//! 2. `$t` is a constant, a special register, the address of an array, or a variable that has one value from its
+//!    assignment on: that is read instead. So are the parts of arrays and complex numbers (`$tile.shape1`).
 //! 3. `$t` is read once, by the next statement: the value stands there instead. Expressions have no effect, and a
 //!    statement evaluates its expressions before it acts, so nothing happens between the two places.
 //!
@@ -74,7 +75,16 @@ impl Uses {
 
     /// A temporary with one assignment.
     fn is_temp(&self, function: &Function, local: LocalId) -> bool {
-        function.locals[local].name == "t" && self.n_assigned[local.index()] == 1 && !function.params.contains(&local)
+        function.locals[local].name == "t" && self.is_assigned_once(function, local)
+    }
+
+    /// A part of a variable, such as `x.shape0`, with one assignment.
+    fn is_part(&self, function: &Function, local: LocalId) -> bool {
+        function.locals[local].name.contains('.') && self.is_assigned_once(function, local)
+    }
+
+    fn is_assigned_once(&self, function: &Function, local: LocalId) -> bool {
+        self.n_assigned[local.index()] == 1 && !function.params.contains(&local)
     }
 
     /// Once assigned, never changed.
@@ -166,13 +176,20 @@ fn read_source(function: &mut Function) {
     let mut sources: BTreeMap<LocalId, ExprKind> = BTreeMap::new();
     for_each_stmt(&function.body, &mut |stmt| {
         let StmtKind::Assign(temp, value) = stmt.kind else { return };
-        if !uses.is_temp(function, temp) {
+        if !uses.is_temp(function, temp) && !uses.is_part(function, temp) {
             return;
         }
         // A mark that the analysis could not find again would be lost.
         let keeps_mark = |source: LocalId| function.locals[source].nonneg || !function.locals[temp].nonneg;
         match function.exprs[value].kind {
-            ref constant @ ExprKind::Const(_) => drop(sources.insert(temp, constant.clone())),
+            // The same for the thread's whole life.
+            ref leaf @ (ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)) => {
+                sources.insert(temp, leaf.clone());
+            }
             ExprKind::Local(source) if uses.is_stable(source) && keeps_mark(source) => {
                 sources.insert(temp, ExprKind::Local(source));
             }
