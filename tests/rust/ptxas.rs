@@ -5,8 +5,8 @@
 
 use std::{
     env, fs,
-    path::PathBuf,
-    process::Command,
+    path::{Path, PathBuf},
+    process::{self, Command},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -53,6 +53,8 @@ fn every_kernel_assembles() {
         }
         Err(reason) => panic!("{reason}; run ./weft-dev test, or set WEFT_SKIP_PTXAS=1 to go without"),
     };
+    let folder = env::temp_dir().join(format!("weft-ptxas-{}", process::id()));
+    fs::create_dir_all(&folder).expect("the system has a folder for such files");
     let paths = files(&["tests/kernels"], "py");
     let jobs: Vec<_> = paths.iter().flat_map(|path| SMS.map(|sm| (path.as_str(), sm))).collect();
     let faults = Mutex::new(Vec::new());
@@ -62,24 +64,23 @@ fn every_kernel_assembles() {
         for _ in 0..n_threads {
             scope.spawn(|| {
                 while let Some((path, sm)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(fault) = assemble(&ptxas, path, sm) {
+                    if let Err(fault) = assemble(&ptxas, &folder, path, sm) {
                         faults.lock().expect("no thread panicked").push(format!("{path} for {sm}: {fault}"));
                     }
                 }
             });
         }
     });
+    fs::remove_dir_all(&folder).expect("the folder is this test's own");
     let mut faults = faults.into_inner().expect("no thread panicked");
     faults.sort();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// Compiles one kernel for one SM and assembles it.
-fn assemble(ptxas: &PathBuf, path: &str, sm: &str) -> Result<(), String> {
+fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), String> {
     let header = Header::read(&read(path))?;
     let ptx = emit(path.trim_start_matches("tests/"), stem(path), header.sig.as_deref(), sm, "ptx")?;
-    let folder = env::temp_dir().join(format!("weft-ptxas-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
     fs::write(&input, &ptx).map_err(|error| error.to_string())?;
@@ -91,11 +92,6 @@ fn assemble(ptxas: &PathBuf, path: &str, sm: &str) -> Result<(), String> {
         .output()
         .map_err(|error| format!("{}: {error}", ptxas.display()))?;
     let made = fs::metadata(&cubin).is_ok_and(|file| file.len() > 0);
-    for file in [&input, &cubin] {
-        // What is left behind is in the system's folder for such things.
-        let _ = fs::remove_file(file);
-    }
-    let _ = fs::remove_dir(&folder); // Fails, as it should, while other threads have files in it.
     if result.status.success() && made {
         Ok(())
     } else {
