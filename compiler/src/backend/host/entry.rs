@@ -39,6 +39,8 @@ pub(super) struct Entry<'a, 'ctx> {
     pub own_places: Vec<Option<PointerValue<'ctx>>>,
     /// By the local's index: the place of a fixed local's value for a row of threads.
     pub row_places: Vec<Option<PointerValue<'ctx>>>,
+    /// Where `threadIdx.y` and `.z` of the present row are kept.
+    pub row_place: [PointerValue<'ctx>; 2],
     /// Threads of a block, an `i32`.
     pub threads: IntValue<'ctx>,
     /// Where the next block begins.
@@ -108,6 +110,8 @@ pub(super) fn emit<'ctx>(
     receive(&emitter, function)?;
     let block_end = emitter.block("next_block");
     let locals = function.locals.len();
+    let int = cx.types.context.i32_type();
+    let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
     let mut entry = Entry {
         emitter,
         hooks: &hooks,
@@ -117,6 +121,7 @@ pub(super) fn emit<'ctx>(
         allocas,
         own_places: vec![None; locals],
         row_places: vec![None; locals],
+        row_place,
         threads,
         block_end,
         loops: Vec::new(),

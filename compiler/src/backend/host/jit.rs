@@ -1,29 +1,48 @@
 //! Loads objects into this process: LLVM's LLJIT as nothing but a linker.
+//!
+//! What an object does not define (`memcpy`, `memset`) comes from the process.
 
 #![expect(unsafe_code, reason = "LLVM's ORC interface, which inkwell has not")]
 
 use std::{
-    ffi::{CStr, CString},
+    ffi::{CStr, CString, c_char, c_int},
     ptr,
-    sync::Once,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use inkwell::{
-    llvm_sys::{
-        core::LLVMCreateMemoryBufferWithMemoryRangeCopy,
-        error::{LLVMConsumeError, LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage},
-        orc2::lljit::{
-            LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetMainJITDylib,
-            LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
-        },
+use inkwell::llvm_sys::{
+    core::LLVMCreateMemoryBufferWithMemoryRangeCopy,
+    error::{LLVMConsumeError, LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage},
+    orc2::{
+        LLVMOrcJITDylibRef,
+        lljit::{LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITRef},
     },
-    targets::{InitializationConfig, Target},
+    prelude::LLVMMemoryBufferRef,
 };
+
+use crate::backend::llvm::guard;
+
+unsafe extern "C" {
+    fn weft_guard_jit_add(
+        jit: LLVMOrcLLJITRef,
+        library: LLVMOrcJITDylibRef,
+        object: LLVMMemoryBufferRef,
+        error: *mut LLVMErrorRef,
+    ) -> c_int;
+    fn weft_guard_jit_find(
+        jit: LLVMOrcLLJITRef,
+        address: *mut u64,
+        name: *const c_char,
+        error: *mut LLVMErrorRef,
+    ) -> c_int;
+}
 
 /// A loaded object. Its code is unloaded when this is dropped.
 #[derive(Debug)]
 pub struct HostModule {
     jit: LLVMOrcLLJITRef,
+    /// LLVM met a fatal error: its objects are in an unknown state and are never freed.
+    broken: AtomicBool,
 }
 
 // SAFETY: an LLJIT is not bound to the thread that made it, and its session locks its own state.
@@ -37,8 +56,7 @@ unsafe impl Sync for HostModule {}
 ///
 /// LLVM's message, if it cannot load the object.
 pub fn load(object: &[u8]) -> Result<HostModule, String> {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| Target::initialize_x86(&InitializationConfig::default()));
+    guard::initialize();
     // LLVM's reader of objects trusts them more than a loader should: what is no object does not reach it.
     if !object.starts_with(b"\x7fELF") {
         return Err("the code is no ELF object".to_owned());
@@ -46,14 +64,16 @@ pub fn load(object: &[u8]) -> Result<HostModule, String> {
     let mut jit = ptr::null_mut();
     // SAFETY: without a builder LLVM makes an LLJIT for this machine, and writes it if there is no error.
     check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;
-    let module = HostModule { jit };
+    let module = HostModule { jit, broken: AtomicBool::new(false) };
     // SAFETY: the range is alive during the call, which copies it.
     let buffer =
         unsafe { LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"kernel".as_ptr()) };
     // SAFETY: the LLJIT is alive.
     let library = unsafe { LLVMOrcLLJITGetMainJITDylib(jit) };
+    let mut error = ptr::null_mut();
     // SAFETY: LLJIT and library are alive; the call takes the buffer over.
-    check(unsafe { LLVMOrcLLJITAddObjectFile(jit, library, buffer) })?;
+    let fatal = unsafe { weft_guard_jit_add(jit, library, buffer, &raw mut error) };
+    module.outcome(fatal, error)?;
     Ok(module)
 }
 
@@ -70,15 +90,30 @@ impl HostModule {
     /// LLVM's message, if the object has no such symbol or does not link.
     pub fn find(&self, name: &str) -> Result<usize, String> {
         let symbol = CString::new(name).map_err(|_| format!("a NUL in the symbol {name:?}"))?;
-        let mut address = 0;
+        if self.broken.load(Ordering::Acquire) {
+            return Err("LLVM failed on this object before".to_owned());
+        }
+        let (mut address, mut error) = (0, ptr::null_mut());
         // SAFETY: the LLJIT is alive; the address is written if there is no error.
-        check(unsafe { LLVMOrcLLJITLookup(self.jit, &raw mut address, symbol.as_ptr()) })?;
+        let fatal = unsafe { weft_guard_jit_find(self.jit, &raw mut address, symbol.as_ptr(), &raw mut error) };
+        self.outcome(fatal, error)?;
         usize::try_from(address).map_err(|_| format!("{name} lies beyond the address space"))
+    }
+
+    fn outcome(&self, fatal: c_int, error: LLVMErrorRef) -> Result<(), String> {
+        if fatal != 0 {
+            self.broken.store(true, Ordering::Release);
+        }
+        guard::outcome("LLVM's loader", fatal).map_err(|error| error.to_string())?;
+        check(error)
     }
 }
 
 impl Drop for HostModule {
     fn drop(&mut self) {
+        if *self.broken.get_mut() {
+            return;
+        }
         // SAFETY: the LLJIT is alive and is not used after this; nothing runs its code any more.
         let error = unsafe { LLVMOrcDisposeLLJIT(self.jit) };
         if !error.is_null() {
@@ -100,4 +135,17 @@ fn check(error: LLVMErrorRef) -> Result<(), String> {
     // SAFETY: the message came from LLVMGetErrorMessage and is not used after this.
     unsafe { LLVMDisposeErrorMessage(text) };
     Err(owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::load;
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert!(load(b"").is_err());
+        assert!(load(b"neither is this").is_err());
+        let header = load(b"\x7fELF and then nothing that makes sense, for quite some length of bytes");
+        assert!(header.and_then(|module| module.find("kernel")).is_err());
+    }
 }

@@ -56,30 +56,40 @@ impl<'ctx> Entry<'_, 'ctx> {
         Ok(())
     }
 
-    /// A segment for all threads that take part.
+    /// A segment for all threads that take part: row by row, so that LLVM has one loop around the one along `x`.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
-        let zero = self.emitter.cx.types.context.i32_type().const_zero();
+        let int = self.emitter.cx.types.context.i32_type();
+        let (zero, one) = (int.const_zero(), int.const_int(1, false));
         let [extent_x, extent_y, extent_z] = self.hooks.frame.get().block_dim;
-        self.counted("z", (zero, extent_z), |this, z| {
-            let above = this.emitter.builder.build_int_nuw_mul(z, extent_y, "")?;
-            this.counted("y", (zero, extent_y), |this, y| {
-                let row = count(&this.emitter, above, y)?;
-                let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
-                this.set_thread([zero, y, z]);
-                let bounds = match &segment.guard {
-                    Some(guard) => this.bounds(guard)?,
-                    None => (zero, extent_x),
-                };
-                let (head, back) = this.counted("x", bounds, |this, x| {
-                    let thread = count(&this.emitter, first_thread, x)?;
-                    this.set_thread([x, y, z]);
-                    this.thread(segment, thread)
-                })?;
-                if segment.parallel {
-                    this.parallel.promise(head, back);
-                }
-                Ok(())
+        let rows = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
+        let [y_place, z_place] = self.row_place;
+        for place in self.row_place {
+            self.emitter.builder.build_store(place, zero)?;
+        }
+        self.counted("row", (zero, rows), |this, row| {
+            let y = this.emitter.builder.build_load(int, y_place, "y")?.into_int_value();
+            let z = this.emitter.builder.build_load(int, z_place, "z")?.into_int_value();
+            let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
+            this.set_thread([zero, y, z]);
+            let bounds = match &segment.guard {
+                Some(guard) => this.bounds(guard)?,
+                None => (zero, extent_x),
+            };
+            let (head, back) = this.counted("x", bounds, |this, x| {
+                let thread = count(&this.emitter, first_thread, x)?;
+                this.set_thread([x, y, z]);
+                this.thread(segment, thread)
             })?;
+            if segment.parallel {
+                this.parallel.promise(head, back);
+            }
+            let builder = &this.emitter.builder;
+            let next = count(&this.emitter, y, one)?;
+            let plane_ends = builder.build_int_compare(IntPredicate::EQ, next, extent_y, "")?;
+            let next = builder.build_select(plane_ends, zero, next, "")?;
+            builder.build_store(y_place, next)?;
+            let step = builder.build_int_z_extend(plane_ends, int, "")?;
+            builder.build_store(z_place, count(&this.emitter, z, step)?)?;
             Ok(())
         })?;
         Ok(())

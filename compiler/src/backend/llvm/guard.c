@@ -10,7 +10,7 @@
 
 typedef void *Ref;
 
-/* LLVM's C API (llvm-c/Core.h, TargetMachine.h, Linker.h, DebugInfo.h, Transforms/PassBuilder.h). */
+/* LLVM's C API (llvm-c/Core.h, LLJIT.h, TargetMachine.h, Linker.h, DebugInfo.h, Transforms/PassBuilder.h). */
 extern void LLVMInstallFatalErrorHandler(void (*)(const char *));
 extern void LLVMContextSetDiagnosticHandler(Ref, void (*)(Ref, void *), void *);
 extern int LLVMGetDiagInfoSeverity(Ref);
@@ -20,6 +20,8 @@ extern int LLVMTargetMachineEmitToMemoryBuffer(Ref, Ref, int, char **, Ref *);
 extern Ref LLVMRunPasses(Ref, const char *, Ref, Ref);
 extern Ref LLVMCreateTargetMachine(Ref, const char *, const char *, const char *, int, int, int);
 extern int LLVMLinkModules2(Ref, Ref);
+extern Ref LLVMOrcLLJITAddObjectFile(Ref, Ref, Ref);
+extern Ref LLVMOrcLLJITLookup(Ref, unsigned long long *, const char *);
 extern Ref LLVMDIBuilderCreateCompileUnit(Ref, int, Ref, const char *, size_t, int, const char *, size_t, unsigned,
                                           const char *, size_t, int, unsigned, int, int, const char *, size_t,
                                           const char *, size_t);
@@ -81,6 +83,14 @@ int weft_guard_machine(Ref target, const char *triple, const char *cpu, const ch
 }
 
 int weft_guard_link(Ref into, Ref from, int *failed) { GUARD(*failed = LLVMLinkModules2(into, from)); }
+
+int weft_guard_jit_add(Ref jit, Ref library, Ref object, Ref *error) {
+  GUARD(*error = LLVMOrcLLJITAddObjectFile(jit, library, object));
+}
+
+int weft_guard_jit_find(Ref jit, unsigned long long *address, const char *name, Ref *error) {
+  GUARD(*error = LLVMOrcLLJITLookup(jit, address, name));
+}
 
 /* A compile unit of line tables only, in the form that ptxas takes for optimised code: DebugDirectivesOnly, which the
  * enumeration of the C API does not name but its implementation passes on. */

@@ -107,8 +107,8 @@ pub(crate) fn internal<T>(text: impl Into<String>) -> Result<T> {
 /// A module that is freed with its context, never by itself.
 pub(crate) type LeakyModule<'ctx> = ManuallyDrop<Module<'ctx>>;
 
-/// Runs `work` with a fresh context, which is freed afterwards unless LLVM met a fatal error.
-pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
+/// Makes LLVM ready for both targets, with fatal errors caught in guarded calls. It may be called any number of times.
+pub(crate) fn initialize() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         Target::initialize_nvptx(&InitializationConfig::default());
@@ -116,6 +116,11 @@ pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Resul
         // SAFETY: installs a function that lives as long as the process; nothing else installs one.
         unsafe { weft_guard_install() };
     });
+}
+
+/// Runs `work` with a fresh context, which is freed afterwards unless LLVM met a fatal error.
+pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
+    initialize();
     let mut context = ManuallyDrop::new(Context::create());
     let raw = AsContextRef::as_ctx_ref(&&*context);
     // SAFETY: the context is alive, and the handler is a function of the shim with no state.
@@ -138,7 +143,7 @@ fn message() -> Option<String> {
 }
 
 /// What a guarded call left: `fatal` is its return value.
-fn outcome(what: &str, fatal: c_int) -> Result<()> {
+pub(crate) fn outcome(what: &str, fatal: c_int) -> Result<()> {
     let text = message();
     if fatal != 0 {
         return Err(Error::Fatal(format!("{what}: {}", text.unwrap_or_default())));

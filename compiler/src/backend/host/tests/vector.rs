@@ -195,3 +195,55 @@ def k(x, out):
         assert!((value - want).abs() < 1e-9 * want.abs().max(1.0), "{v}: {value} {want}");
     }
 }
+
+#[test]
+fn math_functions_need_nothing_from_outside() {
+    type Function = (&'static str, fn(f64) -> f64);
+    let functions: [Function; 25] = [
+        ("acos", f64::acos),
+        ("acosh", |x| (x + 1.0).acosh()),
+        ("asin", f64::asin),
+        ("asinh", f64::asinh),
+        ("atan", f64::atan),
+        ("atanh", f64::atanh),
+        ("ceil", f64::ceil),
+        ("cos", f64::cos),
+        ("cosh", f64::cosh),
+        ("exp", f64::exp),
+        ("expm1", f64::exp_m1),
+        ("fabs", f64::abs),
+        ("floor", f64::floor),
+        ("log", f64::ln),
+        ("log10", f64::log10),
+        ("log1p", f64::ln_1p),
+        ("log2", f64::log2),
+        ("sin", f64::sin),
+        ("sinh", f64::sinh),
+        ("sqrt", f64::sqrt),
+        ("tan", f64::tan),
+        ("tanh", f64::tanh),
+        ("trunc", f64::trunc),
+        ("degrees", f64::to_degrees),
+        ("radians", f64::to_radians),
+    ];
+    for ty in ["float32", "float64"] {
+        let mut source = "def k(x, out):\n    i = cuda.grid(1)\n    if i < x.size:\n        v = x[i]\n".to_owned();
+        for (row, (name, _)) in functions.iter().enumerate() {
+            let argument = if *name == "acosh" { "v + 1" } else { "v" };
+            source += &format!("        out[{row}, i] = math.{name}({argument})\n");
+        }
+        let kernel = kernel(&source, &format!("void({ty}[::1], float64[:,::1])"));
+        let values = [0.03125, 0.25, 0.5, 0.75, 0.984_375_f64];
+        let mut narrow = values.map(|value| value as f32);
+        let mut wide = values;
+        let mut out = vec![f64::NAN; values.len() * functions.len()];
+        let (input, tolerance) = if ty == "float32" { (array(&mut narrow), 1e-5) } else { (array(&mut wide), 1e-12) };
+        kernel.launch([1, 1, 1], [32, 1, 1], 0, &[input, matrix(&mut out, functions.len(), values.len())]);
+        for ((name, function), row) in functions.iter().zip(out.chunks(values.len())) {
+            for (&value, got) in values.iter().zip(row) {
+                let want = function(value);
+                assert!((got - want).abs() <= tolerance * want.abs().max(1.0), "{name}({value}) is {got}, not {want}");
+            }
+        }
+    }
+}
