@@ -99,6 +99,7 @@ impl Scalar {
     }
 
     /// The type of a complex number's parts; a real type is its own part.
+    #[must_use]
     pub const fn part(self) -> Self {
         match self {
             Self::C64 => Self::F32,
@@ -212,10 +213,10 @@ impl fmt::Display for ArgType {
             Self::Scalar(scalar) => scalar.fmt(f),
             Self::Array(array) => array.fmt(f),
             Self::Tuple(items) => {
-                if items.len() > 1 && items.windows(2).all(|pair| pair.first() == pair.last()) {
-                    if let Some(first) = items.first() {
-                        return write!(f, "UniTuple({first}, {})", items.len());
-                    }
+                if let [first, _, ..] = items.as_slice()
+                    && items.iter().all(|item| item == first)
+                {
+                    return write!(f, "UniTuple({first}, {})", items.len());
                 }
                 f.write_str("Tuple(")?;
                 for (i, item) in items.iter().enumerate() {
