@@ -152,9 +152,9 @@ pub enum BinaryOp {
     Or,
     /// Integers and `Bool`.
     Xor,
-    /// Integers: the smaller. Floats: Python's `min(a, b)`: `b if b < a else a`.
+    /// Integers: the smaller. Floats: IEEE 754-2019 minimumNumber: a NaN beside a number is ignored, -0 < +0.
     Min,
-    /// Integers: the larger. Floats: Python's `max(a, b)`: `b if b > a else a`.
+    /// Integers: the larger. Floats: IEEE 754-2019 maximumNumber: a NaN beside a number is ignored, -0 < +0.
     Max,
 }
 

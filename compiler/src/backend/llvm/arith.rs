@@ -79,9 +79,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             BinaryOp::FloorDiv => Ok(self.float_divmod(a, b)?.0),
             BinaryOp::FloorMod => Ok(self.float_divmod(a, b)?.1),
             BinaryOp::Min | BinaryOp::Max => {
-                let less = if op == BinaryOp::Min { FloatPredicate::OLT } else { FloatPredicate::OGT };
-                let second = builder.build_float_compare(less, b, a, "")?;
-                float(builder.build_select(second, b, a, "")?)
+                let name = if op == BinaryOp::Min { "llvm.minimumnum" } else { "llvm.maximumnum" };
+                float(self.call_intrinsic(name, &[a.into(), b.into()])?)
             }
             BinaryOp::DivNonneg
             | BinaryOp::ModNonneg

@@ -31,7 +31,8 @@ impl FnLowerer<'_> {
             Value::Int(known) => Value::Int(known.abs()),
             value => match value.ty().scalar() {
                 Some(scalar) => {
-                    let ty = if scalar.is_float() { scalar } else { promote::arith(scalar, scalar) };
+                    // The type stays, and the minimum of a signed type wraps; a bool counts as int8.
+                    let ty = if scalar == Scalar::Bool { Scalar::I8 } else { scalar };
                     let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
                     let expr = if ty.is_unsigned_int() { expr } else { self.b.unary(UnaryOp::Abs, expr, span) };
                     Value::Scalar(expr, ty)

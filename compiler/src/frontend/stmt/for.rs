@@ -130,8 +130,8 @@ impl FnLowerer<'_> {
         let down_to_zero = literal(&stop.0).is_some_and(|stop| stop >= -1);
         let up_from_zero = literal(&start.0).is_some_and(|start| start >= 0);
         let start = self.number(&start.0, ty, start.1)?;
-        let stop = self.number(&stop.0, ty, stop.1)?;
-        let stop = self.b.temp(stop, span);
+        let stop_known = literal(&stop.0);
+        let mut stop = self.number(&stop.0, ty, stop.1)?;
         let step = match step {
             None => Step::Known(1),
             Some((Value::Int(0), at)) => {
@@ -144,6 +144,8 @@ impl FnLowerer<'_> {
                 Step::Local(self.b.temp(step, at))
             }
         };
+        stop = self.clip_stop(ty, stop, stop_known, step, span);
+        let stop = self.b.temp(stop, span);
         let nonneg = match step {
             _ if ty.is_unsigned_int() => true,
             Step::Known(known) if known < 0 => down_to_zero,
@@ -151,6 +153,47 @@ impl FnLowerer<'_> {
             Step::Local(_) => false,
         };
         Some(Range { ty, start, stop, step, nonneg })
+    }
+
+    /// The stop so that the counter cannot pass the end of its type, where it would wrap and go on for ever: a range
+    /// ends `step - 1` before the largest value at the latest (mirrored for negative steps).
+    fn clip_stop(&mut self, ty: Scalar, stop: ExprId, known: Option<i128>, step: Step, span: Span) -> ExprId {
+        let bits = ty.size_bytes() * 8;
+        let (least, most) = if ty.is_signed_int() {
+            (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1)
+        } else {
+            (0, (1 << bits) - 1)
+        };
+        match step {
+            Step::Known(step) => {
+                let limit = if step > 0 { most - (step - 1) } else { least - (step + 1) };
+                let inside = |known| if step > 0 { known <= limit } else { known >= limit };
+                if known.is_some_and(inside) || step.abs() == 1 {
+                    return stop;
+                }
+                let limit = self.b.int(ty, limit, span);
+                let op = if step > 0 { BinaryOp::Min } else { BinaryOp::Max };
+                self.b.binary(op, stop, limit, span)
+            }
+            Step::Local(step) => {
+                let stop = self.b.temp(stop, span);
+                let limit = |this: &mut Self, end: i128| {
+                    let end = this.b.int(ty, end, span);
+                    let step = this.b.read(step, span);
+                    this.b.binary(BinaryOp::Sub, end, step, span)
+                };
+                let (up, now) = (limit(self, most), self.b.read(stop, span));
+                let upwards = self.b.binary(BinaryOp::Min, now, up, span);
+                if ty.is_unsigned_int() {
+                    return upwards;
+                }
+                let (down, now) = (limit(self, least), self.b.read(stop, span));
+                let downwards = self.b.binary(BinaryOp::Max, now, down, span);
+                let (step, zero) = (self.b.read(step, span), self.b.int(ty, 0, span));
+                let positive = self.b.compare(CompareOp::Gt, step, zero, span);
+                self.b.select(positive, upwards, downwards, span)
+            }
+        }
     }
 
     /// A counted loop; `body` gets the counter and lowers a turn.
