@@ -9,13 +9,16 @@
 //! The analysis takes no account of control flow: a local has one [`Fact`], the join over everything that is assigned
 //! to it. It starts with every local 0 and weakens until nothing changes, over all functions at once, so that what
 //! callers pass and callees return counts. Locals that turn out non-negative are marked so for the back ends.
+//!
+//! The counter of a `for` does not overflow: `range` ends before. So `$c = $c + e` in a loop's `step` is non-negative
+//! where both operands are.
 
 use weft_artifact::{Scalar, SlotField};
 
 use super::fact::Fact;
 use crate::ir::{
-    BinaryOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type, UnaryOp,
-    for_each_expr_of_block, for_each_stmt,
+    BinaryOp, Block, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type,
+    UnaryOp, for_each_expr_of_block,
 };
 
 /// After so many rounds a bound that still grows is given up, so that loops end.
@@ -56,17 +59,30 @@ impl<'a> Analysis<'a> {
         let mut analysis = Self { module, facts, round: 0, changed: true };
         while std::mem::take(&mut analysis.changed) {
             for (id, function) in module.functions.iter() {
-                for_each_stmt(&function.body, &mut |stmt| analysis.stmt(id, function, stmt));
+                analysis.block(id, function, &function.body, false);
             }
             analysis.round += 1;
         }
         analysis
     }
 
-    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt) {
+    fn block(&mut self, id: FuncId, function: &Function, block: &Block, in_step: bool) {
+        for stmt in block {
+            self.stmt(id, function, stmt, in_step);
+            let is_loop = matches!(stmt.kind, StmtKind::Loop { .. });
+            for (index, inner) in stmt.kind.blocks().into_iter().flatten().enumerate() {
+                self.block(id, function, inner, if is_loop { index == 1 } else { in_step });
+            }
+        }
+    }
+
+    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt, in_step: bool) {
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
-                let fact = self.fact(id, function, *value);
+                let mut fact = self.fact(id, function, *value);
+                if in_step && self.counts_up(id, function, *local, *value) {
+                    fact = fact.min(Fact::nonneg_of_type(function.locals[*local].ty));
+                }
                 self.weaken_local(id, *local, fact);
             }
             StmtKind::Atomic { result: Some(local), .. } => {
@@ -92,6 +108,14 @@ impl<'a> Analysis<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Whether a value is the local and something non-negative more.
+    fn counts_up(&self, id: FuncId, function: &Function, local: LocalId, value: ExprId) -> bool {
+        let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[value].kind else { return false };
+        let ty = function.locals[local].ty;
+        function.exprs[now].kind == ExprKind::Local(local)
+            && [now, by].into_iter().all(|operand| self.fact(id, function, operand).is_certain(ty))
     }
 
     fn fact(&self, id: FuncId, function: &Function, expr: ExprId) -> Fact {

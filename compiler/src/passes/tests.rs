@@ -281,6 +281,40 @@ fn calls_carry_facts_both_ways() {
     assert!(both.iter().all(|line| line.contains("wrap(")), "{both:?}");
 }
 
+/// The text of a kernel that counts from a value by a step and stores at `counter // 2`.
+fn counting(
+    start: impl FnOnce(&mut Builder, LocalId) -> ExprId,
+    by: impl FnOnce(&mut Builder, LocalId) -> ExprId,
+) -> String {
+    let mut kernel = Kernel::new();
+    let x = kernel.array("x");
+    let a = kernel.scalar("a", Scalar::I64);
+    let counter = kernel.b.local("counter", Type::I64);
+    let first = start(&mut kernel.b, a);
+    kernel.b.assign(counter, first, HERE);
+    kernel.b.open();
+    let (now, two) = (kernel.b.read(counter, HERE), kernel.b.i64(2, HERE));
+    let half = kernel.b.binary(BinaryOp::FloorDiv, now, two, HERE);
+    kernel.store_at(x, half);
+    let body = kernel.b.close();
+    kernel.b.open();
+    let (now, by) = (kernel.b.read(counter, HERE), by(&mut kernel.b, a));
+    let next = kernel.b.binary(BinaryOp::Add, now, by, HERE);
+    kernel.b.assign(counter, next, HERE);
+    let step = kernel.b.close();
+    kernel.b.stmt(StmtKind::Loop { body, step }, HERE);
+    stores(&kernel.after(prove_nonneg::run)).join("; ")
+}
+
+#[test]
+fn a_for_that_counts_up_does_not_overflow() {
+    let kept = "$x.data[wrap($counter // 2, $x.shape0)]";
+    assert_eq!(counting(|b, _| grid(b), |b, _| grid(b)), "$x.data[div_nonneg($counter, 2)]");
+    assert_eq!(counting(|b, _| grid(b), |b, _| b.i64(-1, HERE)), kept);
+    assert_eq!(counting(|b, _| grid(b), |b, a| b.read(a, HERE)), kept);
+    assert_eq!(counting(|b, a| b.read(a, HERE), |b, _| b.i64(1, HERE)), kept);
+}
+
 #[test]
 fn locals_are_marked() {
     let mut kernel = Kernel::new();
