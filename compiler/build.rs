@@ -19,7 +19,7 @@ const LIBCLC: &[(&str, &[&str])] = &[
         "f",
         &[
             "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2",
-            "expm1", "lgamma", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh", "tgamma",
+            "expm1", "lgamma", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh",
         ],
     ),
     ("ff", &["atan2", "fmod", "hypot", "nextafter", "pow", "remainder"]),

@@ -95,6 +95,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// Emits a math function on its arguments.
     pub(crate) fn emit_math(&self, function: MathFn, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
         let Some(&first) = args.first() else { return internal(format!("{} of nothing", function.name())) };
+        if function == MathFn::Pow
+            && let [base, exponent] = args
+            && let Some(value) = self.constant_power(float(*base)?, float(*exponent)?)?
+        {
+            return Ok(value.into());
+        }
         if self.cx.options.fastmath
             && let Some(value) = self.hooks.approximate(self, function, args)?
         {
@@ -126,6 +132,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             let value = self.library_math(function, name, &[wide.into()])?;
             return Ok(self.builder.build_float_trunc(float(value)?, ty, "")?.into());
         }
+        if self.cx.library == Library::Libclc && function == MathFn::Gamma {
+            return Ok(self.gamma(float(first)?)?.into());
+        }
         let mut args = args.to_vec();
         if let Some(BasicValueEnum::IntValue(exponent)) = args.last_mut() {
             // libclc adds it to an exponent without a look at overflow. Beyond the limits nothing changes.
@@ -138,26 +147,41 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let symbol = self.cx.library.symbol(name, if single { 32 } else { 64 }, args.len(), int_last);
         let params: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
         let value = self.call(self.cx.library_function(symbol, ty.fn_type(&params, false))?, &args)?;
-        self.correct(function, float(first)?, value)
+        if self.cx.library == Library::Libclc && function == MathFn::Lgamma {
+            // libclc forgets about minus infinity.
+            let infinity = constant(float(first)?, f64::INFINITY);
+            let below = constant(float(first)?, f64::NEG_INFINITY);
+            let below = self.builder.build_float_compare(FloatPredicate::OEQ, float(first)?, below, "")?;
+            return Ok(self.builder.build_select(below, infinity, float(value)?, "")?);
+        }
+        Ok(value)
     }
 
-    /// What libclc's result lacks at special values.
-    fn correct(
-        &self,
-        function: MathFn,
-        a: FloatValue<'ctx>,
-        value: BasicValueEnum<'ctx>,
-    ) -> Result<BasicValueEnum<'ctx>> {
-        let infinity = constant(a, f64::INFINITY);
-        let (special, result) = match function {
-            _ if self.cx.library != Library::Libclc => return Ok(value),
-            // At zero of either sign it is infinity of that sign.
-            MathFn::Gamma => (0.0, self.call_intrinsic("llvm.copysign", &[infinity.into(), a.into()])?),
-            MathFn::Lgamma => (f64::NEG_INFINITY, infinity.into()),
-            _ => return Ok(value),
-        };
-        let special = self.builder.build_float_compare(FloatPredicate::OEQ, a, constant(a, special), "")?;
-        Ok(self.builder.build_select(special, result, value, "")?)
+    /// `base ** exponent` for exponents that need no logarithm, if the exponent is one of these constants. The results
+    /// are at least as close as the library's.
+    #[expect(clippy::float_cmp, reason = "a constant is one of these or it is not")]
+    fn constant_power(&self, base: FloatValue<'ctx>, exponent: FloatValue<'ctx>) -> Result<Option<FloatValue<'ctx>>> {
+        let builder = &self.builder;
+        let Some((exponent, _)) = exponent.get_constant() else { return Ok(None) };
+        let square = || self.flagged(builder.build_float_mul(base, base, "")?);
+        Ok(Some(if exponent == 0.5 {
+            // Unlike a square root: +0 at -0 and infinity at minus infinity.
+            let root = float(self.emit_math(MathFn::Sqrt, &[base.into()])?)?;
+            let root = float(self.call_intrinsic("llvm.fabs", &[root.into()])?)?;
+            let below = constant(base, f64::NEG_INFINITY);
+            let below = builder.build_float_compare(FloatPredicate::OEQ, base, below, "")?;
+            float(builder.build_select(below, constant(base, f64::INFINITY), root, "")?)?
+        } else if exponent == 1.0 {
+            base
+        } else if exponent == 2.0 {
+            square()?
+        } else if exponent == 3.0 {
+            self.flagged(builder.build_float_mul(square()?, base, "")?)?
+        } else if exponent == -1.0 {
+            self.flagged(builder.build_float_div(constant(base, 1.0), base, "")?)?
+        } else {
+            return Ok(None);
+        }))
     }
 
     fn inline_math(&self, function: MathFn, a: FloatValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {

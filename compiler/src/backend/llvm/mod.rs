@@ -9,6 +9,7 @@ mod debug;
 mod divide;
 pub(crate) mod driver;
 mod function;
+mod gamma;
 pub(crate) mod guard;
 mod hooks;
 mod math;
