@@ -146,7 +146,7 @@ def matmul_dynamic(m, n, out, tw):
     shared = cuda.shared.array(0, dtype=np.float32)
     ms, ns = shared[: tw * tw], shared[tw * tw : 2 * tw * tw]
     p = np.float32(0.0)
-    for ph in range(int(math.ceil(k / tw))):
+    for ph in range(int(math.ceil(k / tw))):  # noqa: RUF046
         idx = ph * tw
         ms[tr * tw + tc] = m[r, tc + idx] if r < h and idx + tc < k else 0.0
         ns[tr * tw + tc] = n[tr + idx, c] if c < w and idx + tr < k2 else 0.0

@@ -49,7 +49,7 @@ def test_a4_1_copy_with_implicit_transfers():
 
 
 @cuda.jit
-def foo(input_array, output_array):  # noqa: F811 - the notebook defines it anew
+def foo(input_array, output_array):
     i = cuda.grid(1)
     output_array[i] = input_array[i] * 2
 

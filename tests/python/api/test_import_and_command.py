@@ -1,0 +1,133 @@
+"""What importing weft does not do, and the `weft` command of the installed package."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import weft
+
+
+def python(code, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True, **kwargs
+    )
+
+
+@pytest.mark.parametrize("statement", ["import weft", "from weft import cuda", "import weft.cuda as c"])
+def test_importing_loads_neither_numpy_nor_the_driver(statement):
+    code = f"""
+{statement}
+import sys
+assert "numpy" not in sys.modules, "numpy was imported"
+maps = open("/proc/self/maps").read()
+assert "libcuda" not in maps, "the driver was opened"
+assert "libnvidia" not in maps
+"""
+    python(code)
+
+
+def test_decorating_loads_neither(tmp_path):
+    file = tmp_path / "decorated.py"
+    file.write_text(
+        """
+import sys
+from weft import cuda
+
+@cuda.jit
+def kernel(x):
+    x[0] = 1
+
+configured = kernel[1, 1]
+assert "numpy" not in sys.modules
+assert "libcuda" not in open("/proc/self/maps").read()
+"""
+    )
+    subprocess.run([sys.executable, str(file)], check=True, timeout=120)
+
+
+def test_an_unknown_device_is_refused():
+    import os
+
+    code = "from weft import cuda\ncuda.get_current_device()"
+    env = {**os.environ, "WEFT_DEVICE": "abacus"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "WEFT_DEVICE" in done.stderr
+    assert "abacus" in done.stderr
+
+
+@pytest.mark.cpu
+def test_a_gpu_is_demanded_and_missing(request):
+    import os
+
+    if request.config.getoption("--device") is None and Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    code = "from weft import cuda\ncuda.get_current_device()"
+    env = {**os.environ, "WEFT_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "CudaSupportError" in done.stderr
+
+
+def command():
+    found = shutil.which("weft", path=sysconfig.get_path("scripts")) or shutil.which("weft")
+    return [found] if found else [sys.executable, "-m", "weft"]
+
+
+def weft_command(*args):
+    return subprocess.run([*command(), *map(str, args)], capture_output=True, text=True, timeout=120)
+
+
+SAXPY = """
+from weft import cuda
+
+@cuda.jit("void(float32, float32[:], float32[:])")
+def saxpy(a, x, y):
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] += a * x[i]
+"""
+
+
+def test_version():
+    done = weft_command("--version")
+    assert done.returncode == 0
+    assert weft.__version__ in done.stdout
+
+
+def test_emit(tmp_path):
+    file = tmp_path / "saxpy.py"
+    file.write_text(SAXPY)
+    done = weft_command("emit", file, "--target", "sm_90")
+    assert done.returncode == 0, done.stderr
+    assert ".target sm_90" in done.stdout
+    assert "saxpy" in done.stdout
+
+
+def test_a_rejected_program_exits_with_1(tmp_path):
+    file = tmp_path / "broken.py"
+    file.write_text(SAXPY.replace("y.size", "y.sise"))
+    done = weft_command("check", file)
+    assert done.returncode == 1
+    assert "sise" in done.stdout + done.stderr
+    assert "broken.py:7" in done.stdout + done.stderr
+
+
+def test_bad_usage_exits_with_2(tmp_path):
+    assert weft_command("emit").returncode == 2
+    assert weft_command("no-such-command").returncode == 2
+
+
+def test_explain():
+    done = weft_command("explain", "E0203")
+    assert done.returncode == 0
+    assert "E0203" in done.stdout
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "weft", "--version"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert weft.__version__ in done.stdout
