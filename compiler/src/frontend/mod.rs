@@ -14,7 +14,6 @@ mod function;
 mod lowerer;
 mod promote;
 mod stmt;
-mod suggest;
 mod ty;
 mod value;
 

@@ -198,7 +198,9 @@ impl FnLowerer<'_> {
         }
         if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && matches!(row.lowering, Lowering::Math(_)) {
             diagnostic = diagnostic.help("kernels compute on elements: index the array");
-        } else if types.iter().any(|ty| ty.scalar().is_some_and(Scalar::is_complex)) {
+        } else if matches!(row.lowering, Lowering::Math(_))
+            && types.iter().any(|ty| ty.scalar().is_some_and(Scalar::is_complex))
+        {
             diagnostic = diagnostic.note("functions of `math` take real numbers");
         }
         self.report(diagnostic)
@@ -257,7 +259,12 @@ fn cost(sig: &Signature, types: &[Ty]) -> Option<u32> {
 }
 
 fn arg_cost(arg: Arg, ty: &Ty) -> Option<u32> {
-    let Arg::Scalar(to) = arg else { return None };
+    let to = match (arg, ty) {
+        (Arg::Scalar(to), _) => to,
+        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype => return Some(0),
+        (Arg::Index, ty) if ty.scalar().is_some() || matches!(ty, Ty::Tuple(_)) => return Some(0),
+        _ => return None,
+    };
     let from = ty.scalar()?;
     if from == to {
         return Some(0);

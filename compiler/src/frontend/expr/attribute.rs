@@ -3,10 +3,9 @@
 use weft_artifact::{Layout, Scalar};
 
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{self, Code, Diagnostic},
     frontend::{
         lowerer::FnLowerer,
-        suggest,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Value},
     },
@@ -67,7 +66,7 @@ impl FnLowerer<'_> {
         let shown = shown_path(path).to_owned();
         let mut diagnostic =
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
-        if let Some(near) = suggest::nearest(attr, intrinsics::members(path)) {
+        if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
         }
         self.report(diagnostic)
@@ -157,7 +156,7 @@ impl FnLowerer<'_> {
 
     fn no_attribute(&mut self, ty: &Ty, attr: &str, candidates: &[&str], span: Span) -> Value {
         let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, format!("{ty} has no attribute `{attr}`"));
-        if let Some(near) = suggest::nearest(attr, candidates.iter().copied()) {
+        if let Some(near) = diagnostic::closest(attr, candidates.iter().copied()) {
             diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
         }
         self.report(diagnostic)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use weft_artifact::Scalar;
 
 use crate::{
-    diagnostic::{Code, Diagnostic},
-    frontend::{lowerer::FnLowerer, suggest, value::Value},
+    diagnostic::{self, Code, Diagnostic},
+    frontend::{lowerer::FnLowerer, value::Value},
     intrinsics,
     request::Captured,
     source::Span,
@@ -60,7 +60,7 @@ impl FnLowerer<'_> {
             for builtin in intrinsics::members("builtins") {
                 candidates.push(builtin);
             }
-            suggest::nearest(name, candidates).map(str::to_owned)
+            diagnostic::closest(name, candidates).map(str::to_owned)
         };
         if let Some(near) = near {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
