@@ -120,29 +120,29 @@ pub(crate) fn launch_config(
 }
 
 fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {
-    // The common case first: a plain int.
-    if let Ok(x) = value.extract::<u32>() {
-        return Ok([x, 1, 1]);
-    }
-    let items: Vec<Bound<'_, PyAny>> = if let Ok(tuple) = value.cast::<PyTuple>() {
-        tuple.iter().collect()
-    } else if let Ok(list) = value.cast::<PyList>() {
-        list.iter().collect()
-    } else {
-        vec![value.clone()]
-    };
-    let shown = || PyList::new(value.py(), &items).map_or_else(|_| String::new(), |list| list.to_string());
-    if items.is_empty() || items.len() > 3 {
-        return Err(PyValueError::new_err(format!("{name} must be a sequence of 1, 2 or 3 integers, got {}", shown())));
-    }
     let mut dims = [1; 3];
-    for (dim, item) in dims.iter_mut().zip(&items) {
-        if !item.hasattr("__index__")? {
-            return Err(PyTypeError::new_err(format!("{name} must be a sequence of integers, got {}", shown())));
-        }
-        *dim = item.extract().map_err(|_| {
-            PyValueError::new_err(format!("{name} must have integers from 0 to 2**32 - 1, got {}", shown()))
-        })?;
+    // What fails is looked at a second time, for the message: making one costs more than a launch.
+    let good = if let Ok(tuple) = value.cast::<PyTuple>() {
+        (1..=3).contains(&tuple.len())
+            && dims.iter_mut().zip(tuple.iter_borrowed()).all(|(dim, item)| item.extract().map(|x| *dim = x).is_ok())
+    } else if value.is_instance_of::<PyList>() {
+        return dimensions(value.cast::<PyList>()?.to_tuple().as_any(), name);
+    } else {
+        value.extract().map(|x| dims = [x, 1, 1]).is_ok()
+    };
+    if good { Ok(dims) } else { Err(wrong_dimensions(value, name)) }
+}
+
+/// Numba's words for a grid or block that makes no sense.
+fn wrong_dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    let items: Vec<Bound<'_, PyAny>> =
+        value.cast::<PyTuple>().map_or_else(|_| vec![value.clone()], |tuple| tuple.iter().collect());
+    let shown = PyList::new(value.py(), &items).map_or_else(|_| String::new(), |list| list.to_string());
+    if !(1..=3).contains(&items.len()) {
+        return PyValueError::new_err(format!("{name} must be a sequence of 1, 2 or 3 integers, got {shown}"));
     }
-    Ok(dims)
+    if items.iter().any(|item| !item.hasattr("__index__").is_ok_and(|has| has)) {
+        return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}"));
+    }
+    PyValueError::new_err(format!("{name} must have integers from 0 to 2**32 - 1, got {shown}"))
 }
