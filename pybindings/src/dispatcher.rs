@@ -7,6 +7,7 @@ use std::{
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    gc::{PyTraverseError, PyVisit},
     prelude::*,
     types::{PyDict, PyTuple},
 };
@@ -321,7 +322,11 @@ impl Dispatcher {
             return Ok(last.into_bound(py));
         }
         let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream)?)?;
-        *this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(launcher.clone().unbind());
+        let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = last.replace(launcher.clone().unbind());
+        // The old one may be the last reference: its end can run Python, which must find the lock free.
+        drop(last);
+        drop(old);
         Ok(launcher)
     }
 
@@ -500,6 +505,21 @@ impl Dispatcher {
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         Self::texts(slf, "ir", signature, target)
+    }
+
+    /// A dispatcher and its last configuration refer to each other.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.py_func)?;
+        visit.call(&self.targetoptions)?;
+        match self.last_launcher.try_lock() {
+            Ok(last) => last.as_ref().map_or(Ok(()), |launcher| visit.call(launcher)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let last = self.last_launcher.try_lock().ok().and_then(|mut last| last.take());
+        drop(last);
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
+    gc::{PyTraverseError, PyVisit},
     prelude::*,
     types::{PyDict, PyInt, PyList, PyTuple},
 };
@@ -87,6 +88,11 @@ impl Launcher {
     #[getter]
     fn sharedmem(&self) -> u32 {
         self.config.shared_bytes
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatcher)?;
+        self.stream_object.as_ref().map_or(Ok(()), |stream| visit.call(stream))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

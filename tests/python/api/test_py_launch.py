@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -304,3 +306,20 @@ def test_many_threads_compile_and_launch_one_kernel() -> None:
         thread.join(60)
     assert failures == []
     assert len(kernel.overloads) == 4
+
+
+def test_kernels_are_collected() -> None:
+    def make():
+        factor = 3
+
+        @cuda.jit
+        def kernel(x):
+            x[0] = factor
+
+        kernel[1, 1](cuda.device_array(1))
+        kernel[1, 2](cuda.device_array(1, np.int8))
+        return weakref.ref(kernel)
+
+    reference = make()
+    gc.collect()
+    assert reference() is None
