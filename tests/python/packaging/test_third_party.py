@@ -1,4 +1,4 @@
-"""docs/third-party.md, which the wheel carries, names every crate linked into it; the licences are permissive."""
+"""docs/third-party.md, which the wheel carries, names every crate linked into it; the licenses are permissive."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PERMISSIVE = {
 
 
 def linked_crates() -> dict[str, str]:
-    """Name and licence of each crate that is linked into the extension, but for weft's own."""
+    """Name and license of each crate that is linked into the extension, but for weft's own."""
     tree = subprocess.run([*TREE, "--format", "{p}|{l}"], cwd=ROOT, capture_output=True, text=True, check=True)
     rows = (line.removesuffix(" (*)").split("|") for line in tree.stdout.splitlines())
-    return {package.split()[0]: licence for package, licence in rows if not package.startswith("weft-")}
+    return {package.split()[0]: license for package, license in rows if not package.startswith("weft-")}
 
 
 def test_the_page_is_complete() -> None:
     page = (ROOT / "docs" / "third-party.md").read_text()
     listed = {line for line in page.splitlines() if line.startswith("| `")}
-    assert listed == {f"| `{name}` | {licence} |" for name, licence in linked_crates().items()}
+    assert listed == {f"| `{name}` | {license} |" for name, license in linked_crates().items()}
 
 
-def test_all_licences_are_permissive() -> None:
-    for name, licence in linked_crates().items():
-        parts = licence.replace("/", " OR ").replace("(", "").replace(")", "").split(" AND ")
-        assert all(PERMISSIVE.intersection(part.split(" OR ")) for part in parts), (name, licence)
+def test_all_licenses_are_permissive() -> None:
+    for name, license in linked_crates().items():
+        parts = license.replace("/", " OR ").replace("(", "").replace(")", "").split(" AND ")
+        assert all(PERMISSIVE.intersection(part.split(" OR ")) for part in parts), (name, license)

@@ -60,7 +60,7 @@ def test_one_wheel_for_all_pythons(wheel: Path) -> None:
     assert "-cp311-abi3-manylinux_2_" in wheel.name
 
 
-def test_licences_are_inside(wheel: Path) -> None:
+def test_licenses_are_inside(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {Path(name).name for name in archive.namelist() if ".dist-info/licenses/" in name}
     assert names >= {"LICENSE-APACHE", "LICENSE-MIT", "third-party.md"}
