@@ -1,0 +1,78 @@
+"""What one benchmark kernel is: a factory for weft and Numba, a CUDA C++ twin, inputs, and a reference.
+
+A case's ``make`` gets the module ``weft.cuda`` or ``numba.cuda`` and returns the kernel. The C++ twin runs the same
+algorithm on the same grid; it takes the same arguments in the same order, and then the extents as ints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+@dataclass(frozen=True)
+class Work:
+    """One size of a case: how it is launched, on what, and what it must cost at least."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    args: tuple[Any, ...]
+    """NumPy arrays and NumPy scalars, in the kernel's order."""
+    outputs: tuple[int, ...]
+    """Positions in `args` of the arrays that the kernel writes."""
+    extents: tuple[int, ...]
+    """What the C++ twin takes after `args`."""
+    n_bytes: int
+    """Each input read once and each output written once."""
+    flops: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    make: Callable[[ModuleType], Any]
+    signature: str
+    cpp: str
+    """The CUDA C++ twin; its kernel is named ``twin``."""
+    work: Callable[[str], Work]
+    """The work of a size, which is "full" or "tiny"."""
+    reference: Callable[[ModuleType, tuple[Any, ...]], tuple[Any, ...]]
+    """The outputs in higher precision, computed with NumPy or CuPy from the arguments."""
+    tolerance: float = 1e-5
+    accumulates: bool = False
+    """The kernel adds to its outputs: they are cleared instead of poisoned before the check."""
+    counts_differences: bool = False
+    """The error is the share of elements that differ, for outputs that a rounding can change entirely."""
+    flops_of: Callable[[tuple[Any, ...]], float] | None = None
+    """The operations, where they depend on the result."""
+
+    def error(self, xp: ModuleType, outputs: tuple[Any, ...], expected: tuple[Any, ...]) -> float:
+        """The largest error over all outputs, relative to the largest expected value; infinite if there is a NaN."""
+        worst = 0.0
+        for out, reference in zip(outputs, expected, strict=True):
+            if self.counts_differences:
+                error = float((out != reference).mean())
+            else:
+                difference = xp.abs(out.astype(xp.float64) - reference).max()
+                error = float(difference / xp.abs(reference).max())
+            worst = max(worst, error if error == error else float("inf"))
+        return worst
+
+
+def random(seed: int, *shape: int) -> np.ndarray:
+    """Random float32 in [0, 1)."""
+    return np.random.default_rng(seed).random(shape, dtype=np.float32)
+
+
+def random_bytes(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def blocks(extent: int, per_block: int) -> int:
+    return -(-extent // per_block)
