@@ -77,8 +77,8 @@ fn run(
 struct Staged {
     /// Index into the launch's host arrays.
     host: usize,
-    /// The device memory; `None` where the kernel works in host memory.
-    buffer: Option<Arc<dyn Buffer>>,
+    /// The device memory.
+    buffer: Arc<dyn Buffer>,
     /// A compact copy of the elements in host memory, and its object.
     copy: Option<(HostArray, Py<PyAny>)>,
     /// The kernel may have written it.
@@ -93,9 +93,10 @@ fn stage(
     arguments: &mut Arguments,
 ) -> PyResult<Vec<Staged>> {
     let overload = &resolved.overload;
-    let in_place = overload.executor.kind() == "cpu";
     let mut staged = Vec::with_capacity(arguments.hosts.len());
-    let mut warned = in_place;
+    // On the CPU too the kernel works on device memory, which has room behind it: a thread beyond an unguarded array's
+    // end must not reach Python's own memory. Only the warning is for GPUs.
+    let mut warned = overload.executor.kind() == "cpu";
     for (index, host) in arguments.hosts.iter().enumerate() {
         let access = overload.kernel.params.get(host.param).map_or(Access { reads: true, writes: true }, |p| p.access);
         if !access.reads && !access.writes {
@@ -103,16 +104,6 @@ fn stage(
         }
         let (hint_in, hint_out) = host.hint.unwrap_or((true, true));
         let copy_out = access.writes && hint_out;
-        if in_place {
-            // A CPU kernel works on the array itself, unless it would trip over it or must not change it.
-            if host.array.is_aligned() && (copy_out || !access.writes) {
-                continue;
-            }
-            let copy = compact(py, host)?;
-            point(&mut arguments.cells, host, copy.0.address(), &copy.0);
-            staged.push(Staged { host: index, buffer: None, copy: Some(copy), copy_out });
-            continue;
-        }
         if !warned && host.hint.is_none() {
             warned = true;
             warn_about_copies(py)?;
@@ -131,7 +122,7 @@ fn stage(
             })
             .map_err(|error| errors::runtime(py, &error))?;
         point(&mut arguments.cells, host, buffer.address(), source);
-        staged.push(Staged { host: index, buffer: Some(buffer), copy, copy_out });
+        staged.push(Staged { host: index, buffer, copy, copy_out });
     }
     Ok(staged)
 }
@@ -148,13 +139,11 @@ impl Staged {
         let Some(host) = hosts.get_mut(self.host).filter(|_| self.copy_out) else {
             return Ok(());
         };
-        if let Some(buffer) = &self.buffer {
-            let target = self.copy.as_mut().map_or(&mut host.array, |(copy, _)| copy);
-            let bytes = target.bytes_mut()?;
-            if !bytes.is_empty() {
-                py.detach(|| executor.copy_to_host(bytes, buffer.address(), stream))
-                    .map_err(|error| errors::runtime(py, &error))?;
-            }
+        let target = self.copy.as_mut().map_or(&mut host.array, |(copy, _)| copy);
+        let bytes = target.bytes_mut()?;
+        if !bytes.is_empty() {
+            py.detach(|| executor.copy_to_host(bytes, self.buffer.address(), stream))
+                .map_err(|error| errors::runtime(py, &error))?;
         }
         if let Some((_, copy)) = &self.copy {
             let numpy = py.import("numpy")?;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{lowerer::FnLowerer, promote, ty::Ty, value::Value};
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{LocalId, StmtKind},
+    ir::{ExprId, ExprKind, LocalId, StmtKind, for_each_expr},
     source::Span,
 };
 
@@ -92,7 +92,21 @@ impl FnLowerer<'_> {
 
     /// Assigns a value's run-time parts to locals.
     pub(super) fn store_parts(&mut self, locals: &[LocalId], value: Value, span: Span) {
-        let parts = self.flatten(value, span);
+        let mut parts = self.flatten(value, span);
+        // The parts of `z = complex(z.imag, z.real)` or `A = A.T` are read before the first of them changes.
+        let reads_target = |this: &Self, part: ExprId| {
+            let mut found = false;
+            for_each_expr(&this.b.function, part, &mut |expr| {
+                found |= matches!(&this.b.function.exprs[expr].kind, ExprKind::Local(local) if locals.contains(local));
+            });
+            found
+        };
+        if parts.len() > 1 && parts.iter().any(|part| reads_target(self, *part)) {
+            for part in &mut parts {
+                let local = self.b.temp(*part, span);
+                *part = self.b.read(local, span);
+            }
+        }
         for (local, part) in locals.iter().zip(parts) {
             self.b.assign(*local, part, span);
         }

@@ -19,6 +19,9 @@ const LARGE: usize = 64 << 10;
 const PAGE: usize = 4 << 10;
 /// From here on memory starts at a huge page, and the system is asked to use some.
 const HUGE: usize = 4 << 20;
+/// Room behind every allocation. Nothing in a kernel checks bounds, and kernels without a guard, which run on a GPU
+/// because its allocations are rounded up, must not reach the memory of others here.
+const SLACK: usize = 32 << 10;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Memory that is freed when dropped.
@@ -41,7 +44,7 @@ impl Allocation {
             LARGE..HUGE => PAGE,
             _ => HUGE_PAGE,
         };
-        let layout = Layout::from_size_align(bytes.max(1), align).ok()?;
+        let layout = Layout::from_size_align(bytes.checked_add(SLACK)?, align).ok()?;
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc::alloc(layout) })?;
         if bytes >= HUGE {
@@ -57,7 +60,7 @@ impl Allocation {
 
     /// Bytes that it holds.
     pub(super) fn len(&self) -> usize {
-        self.layout.size()
+        self.layout.size() - SLACK
     }
 }
 
