@@ -288,7 +288,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     fn body(&mut self) -> Result<()> {
         let plan = self.plan;
         if let Some(alive) = plan.cut.alive {
-            self.fill_mask(alive, None)?;
+            self.fill_mask(alive, None, None)?;
         }
         self.nodes(&plan.cut.nodes)?;
         self.emitter.go(self.block_end)

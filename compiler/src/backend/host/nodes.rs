@@ -8,7 +8,7 @@ use inkwell::{
 use super::{
     entry::Entry,
     hooks::{byte_offset, index, known_offset},
-    plan::{MaskId, Node},
+    plan::{Guard, MaskId, Node},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -35,13 +35,17 @@ impl<'ctx> Entry<'_, 'ctx> {
                 let cond = self.emitter.emit_int(*cond)?;
                 self.branch(cond, then, otherwise)
             }
-            Node::Split { active, cond, then_mask, else_mask, then, otherwise } => {
-                let (some, others) = self.split(*active, *cond, *then_mask, *else_mask)?;
+            Node::Guarded { guard, inside } => {
+                let someone = self.lets_through(guard)?;
+                self.branch(someone, inside, &[])
+            }
+            Node::Split { active, guard, cond, then_mask, else_mask, then, otherwise } => {
+                let (some, others) = self.split((*active, guard.as_ref()), *cond, *then_mask, *else_mask)?;
                 self.branch(some, then, &[])?;
                 self.branch(others, otherwise, &[])
             }
-            Node::Loop { active, mask, turn_mask, body, step } => {
-                self.block_loop(*active, *mask, *turn_mask, body, step)
+            Node::Loop { active, guard, mask, turn_mask, body, step } => {
+                self.block_loop((*active, guard.as_ref()), *mask, *turn_mask, (body, step))
             }
             Node::Break => self.leave(|(end, _)| end),
             Node::Continue => self.leave(|(_, step)| step),
@@ -79,14 +83,13 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     fn block_loop(
         &mut self,
-        active: Option<MaskId>,
+        (active, guard): (Option<MaskId>, Option<&Guard>),
         mask: Option<MaskId>,
         turn_mask: Option<MaskId>,
-        body: &[Node],
-        step: &[Node],
+        (body, step): (&[Node], &[Node]),
     ) -> Result<()> {
         if let Some(mask) = mask {
-            self.fill_mask(mask, active)?;
+            self.fill_mask(mask, active, guard)?;
         }
         let head = self.emitter.block("block_loop");
         let step_block = self.emitter.block("block_step");
@@ -96,13 +99,13 @@ impl<'ctx> Entry<'_, 'ctx> {
         let inside = mask.or(active);
         if let Some(inside) = inside {
             // Without a thread in it nothing would end the loop.
-            let any = self.any(inside)?;
+            let any = self.any(inside, guard)?;
             let turn = self.emitter.block("block_turn");
             self.emitter.builder.build_conditional_branch(any, turn, end)?;
             self.emitter.builder.position_at_end(turn);
         }
         if let Some(turn_mask) = turn_mask {
-            self.fill_mask(turn_mask, inside)?;
+            self.fill_mask(turn_mask, inside, guard)?;
         }
         self.loops.push((end, step_block));
         self.nodes(body)?;
@@ -122,8 +125,24 @@ impl<'ctx> Entry<'_, 'ctx> {
         byte_offset(&self.emitter, base, index(&self.emitter, thread)?)
     }
 
-    /// Sets a mask to another one, or to all threads.
-    pub(super) fn fill_mask(&mut self, mask: MaskId, from: Option<MaskId>) -> Result<()> {
+    /// Sets a mask to another one, or to all threads; of these to those that a guard lets through.
+    pub(super) fn fill_mask(&mut self, mask: MaskId, from: Option<MaskId>, guard: Option<&Guard>) -> Result<()> {
+        if guard.is_some() {
+            self.clear_mask(mask)?;
+            return self.each_thread(guard, |this, thread| {
+                let byte = this.emitter.cx.types.context.i8_type();
+                let place = this.mask_byte(mask, thread)?;
+                let value = match from {
+                    Some(from) => {
+                        let from = this.mask_byte(from, thread)?;
+                        this.emitter.builder.build_load(byte, from, "")?.into_int_value()
+                    }
+                    None => byte.const_int(1, false),
+                };
+                this.emitter.builder.build_store(place, value)?;
+                Ok(())
+            });
+        }
         let types = self.emitter.cx.types;
         let zero = types.context.i32_type().const_zero();
         let to = self.mask_byte(mask, zero)?;
@@ -138,12 +157,20 @@ impl<'ctx> Entry<'_, 'ctx> {
         done.map(drop).or_else(|error| internal(format!("LLVM cannot fill a mask: {error}")))
     }
 
-    /// `true` if a thread is in the mask.
-    fn any(&mut self, mask: MaskId) -> Result<IntValue<'ctx>> {
+    fn clear_mask(&self, mask: MaskId) -> Result<()> {
+        let types = self.emitter.cx.types;
+        let to = self.mask_byte(mask, types.context.i32_type().const_zero())?;
+        let (none, threads) = (types.context.i8_type().const_zero(), index(&self.emitter, self.threads)?);
+        let done = self.emitter.builder.build_memset(to, 1, none, threads);
+        done.map(drop).or_else(|error| internal(format!("LLVM cannot fill a mask: {error}")))
+    }
+
+    /// `true` if a thread is in the mask, of those that a guard lets through.
+    fn any(&mut self, mask: MaskId, guard: Option<&Guard>) -> Result<IntValue<'ctx>> {
         let byte = self.emitter.cx.types.context.i8_type();
         let seen = self.allocas.build_alloca(byte, "any")?;
         self.emitter.builder.build_store(seen, byte.const_zero())?;
-        self.each_thread(|this, thread| {
+        self.each_thread(guard, |this, thread| {
             let place = this.mask_byte(mask, thread)?;
             let builder = &this.emitter.builder;
             let is_in = builder.build_load(byte, place, "")?.into_int_value();
@@ -163,7 +190,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     /// Divides the active threads by their condition; says whether there are some of each kind.
     fn split(
         &mut self,
-        active: Option<MaskId>,
+        (active, guard): (Option<MaskId>, Option<&Guard>),
         cond: LocalId,
         then_mask: MaskId,
         else_mask: MaskId,
@@ -175,7 +202,11 @@ impl<'ctx> Entry<'_, 'ctx> {
             self.emitter.builder.build_store(place, byte.const_zero())?;
         }
         let one = byte.const_int(1, false);
-        self.each_thread(|this, thread| {
+        if guard.is_some() {
+            self.clear_mask(then_mask)?;
+            self.clear_mask(else_mask)?;
+        }
+        self.each_thread(guard, |this, thread| {
             let scratch = this.hooks.frame.get().scratch;
             let at = index(&this.emitter, thread)?;
             let cond = byte_offset(&this.emitter, known_offset(&this.emitter, scratch, conds)?, at)?;

@@ -48,16 +48,59 @@ impl<'ctx> Entry<'_, 'ctx> {
         Ok((head, back))
     }
 
-    /// Runs `body` for each thread's number.
-    pub(super) fn each_thread(&mut self, body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+    /// Runs `body` for the number of each thread that a guard lets through.
+    pub(super) fn each_thread(
+        &mut self,
+        guard: Option<&Guard>,
+        body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        if guard.is_some() {
+            return self.rows(guard, false, |this, [_, _, _], thread| body(this, thread));
+        }
         let zero = self.emitter.cx.types.context.i32_type().const_zero();
         let threads = self.threads;
         self.counted("thread", (zero, threads), body)?;
         Ok(())
     }
 
-    /// A segment for all threads that take part: row by row, so that LLVM has one loop around the one along `x`.
+    /// A segment for all threads that take part.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        self.rows(segment.guard.as_ref(), segment.parallel, |this, index, thread| {
+            this.set_thread(index);
+            this.thread(segment, thread)
+        })
+    }
+
+    /// Runs `body` for `threadIdx` and number of each thread, row by row, so that LLVM has one loop around the one
+    /// along `x`.
+    fn rows(
+        &mut self,
+        guard: Option<&Guard>,
+        parallel: bool,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 3], IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_row(|this, [y, z], first_thread| {
+            let zero = this.emitter.cx.types.context.i32_type().const_zero();
+            let bounds = match guard {
+                Some(guard) => this.bounds(guard)?,
+                None => (zero, this.hooks.frame.get().block_dim[0]),
+            };
+            let (head, back) = this.counted("x", bounds, |this, x| {
+                let thread = count(&this.emitter, first_thread, x)?;
+                body(this, [x, y, z], thread)
+            })?;
+            if parallel {
+                this.parallel.promise(head, back);
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs `body` for `threadIdx.y` and `.z` of each row and the number of its first thread, which is the present one.
+    fn each_row(
+        &mut self,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
         let (zero, one) = (int.const_zero(), int.const_int(1, false));
         let [extent_x, extent_y, extent_z] = self.hooks.frame.get().block_dim;
@@ -71,18 +114,7 @@ impl<'ctx> Entry<'_, 'ctx> {
             let z = this.emitter.builder.build_load(int, z_place, "z")?.into_int_value();
             let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
             this.set_thread([zero, y, z]);
-            let bounds = match &segment.guard {
-                Some(guard) => this.bounds(guard)?,
-                None => (zero, extent_x),
-            };
-            let (head, back) = this.counted("x", bounds, |this, x| {
-                let thread = count(&this.emitter, first_thread, x)?;
-                this.set_thread([x, y, z]);
-                this.thread(segment, thread)
-            })?;
-            if segment.parallel {
-                this.parallel.promise(head, back);
-            }
+            body(this, [y, z], first_thread)?;
             let builder = &this.emitter.builder;
             let next = count(&this.emitter, y, one)?;
             let plane_ends = builder.build_int_compare(IntPredicate::EQ, next, extent_y, "")?;
@@ -93,6 +125,22 @@ impl<'ctx> Entry<'_, 'ctx> {
             Ok(())
         })?;
         Ok(())
+    }
+
+    /// `true` if a guard lets some thread of the block through.
+    pub(super) fn lets_through(&mut self, guard: &Guard) -> Result<IntValue<'ctx>> {
+        let bit = self.emitter.cx.types.context.bool_type();
+        let seen = self.allocas.build_alloca(bit, "someone")?;
+        self.emitter.builder.build_store(seen, bit.const_zero())?;
+        self.each_row(|this, _, _| {
+            let (low, high) = this.bounds(guard)?;
+            let builder = &this.emitter.builder;
+            let some = builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
+            let before = builder.build_load(bit, seen, "")?.into_int_value();
+            builder.build_store(seen, builder.build_or(before, some, "")?)?;
+            Ok(())
+        })?;
+        Ok(self.emitter.builder.build_load(bit, seen, "")?.into_int_value())
     }
 
     fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {

@@ -8,17 +8,15 @@
 //! A bound is computed in 64 bits from the value for `threadIdx.x = 0`. That supposes that adding a thread's number to
 //! an index does not pass 2^63.
 
-use weft_artifact::Scalar;
-
 use super::{
     crossing,
+    forms::{Forms, Parts},
     segments::Segment,
     uniform::{Fixed, Uniformity},
     walk::for_each_read,
 };
 use crate::ir::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind,
-    Type, UnaryOp,
+    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
 };
 
 /// Which threads of a row run.
@@ -30,6 +28,19 @@ pub(crate) struct Guard {
     pub rows: Vec<(ExprId, bool)>,
     /// Bounds of the row.
     pub ranges: Vec<Range>,
+}
+
+impl Guard {
+    /// `true` if it lets all threads through.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.ranges.is_empty()
+    }
+
+    /// Lets only those through that another one lets through too.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rows.extend(&other.rows);
+        self.ranges.extend(&other.ranges);
+    }
 }
 
 /// `value op bound`, where `value` grows by one from thread to thread.
@@ -55,21 +66,10 @@ pub(crate) struct Peeler<'a> {
     pub crossing: &'a [LocalId],
 }
 
-/// How a value changes from thread to thread in a row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Not at all.
-    Same,
-    /// By one.
-    Step,
-    /// In some other way.
-    Other,
-}
-
 impl Peeler<'_> {
     /// Takes the guards off a segment's body.
     pub(crate) fn peel(&mut self, segment: &mut Segment) {
-        let mut guard = Guard::default();
+        let mut guard = segment.guard.take().unwrap_or_default();
         let mut done = Block::new();
         let mut left = std::mem::take(&mut segment.body);
         if segment.on_return.is_empty() {
@@ -88,9 +88,14 @@ impl Peeler<'_> {
             }
         }
         segment.body = done;
-        if guard.rows.is_empty() && guard.ranges.is_empty() {
-            return;
+        if !guard.is_empty() {
+            self.complete(&mut guard);
+            segment.guard = Some(guard);
         }
+    }
+
+    /// Finds the locals that a guard has to compute.
+    pub(crate) fn complete(&self, guard: &mut Guard) {
         let mut reads = Vec::new();
         let rows = guard.rows.iter().map(|&(cond, _)| cond);
         for root in rows.chain(guard.ranges.iter().flat_map(|range| [range.value, range.bound])) {
@@ -100,7 +105,6 @@ impl Peeler<'_> {
         for local in reads {
             crossing::recompute(self.function, self.fixed, &own, local, &mut guard.recompute);
         }
-        segment.guard = Some(guard);
     }
 
     /// A statement whose effect nobody sees who is stopped by a guard after it.
@@ -119,13 +123,18 @@ impl Peeler<'_> {
             return Err(rest);
         }
         let (cond, negated, span) = (*cond, early_return, first.span);
-        let mut parts = Parts { guard: Guard::default(), residual: Vec::new() };
-        self.split(cond, negated, &mut parts);
-        if parts.guard.rows.is_empty() && parts.guard.ranges.is_empty() {
+        let mut parts = Parts::default();
+        let forms = Forms {
+            function: self.function,
+            fixed: self.fixed,
+            shared: &|local| !self.uniformity.local_varies(local),
+            sole: &|_| None,
+        };
+        forms.split(cond, negated, &mut parts);
+        if parts.guard.is_empty() {
             return Err(rest);
         }
-        guard.rows.append(&mut parts.guard.rows);
-        guard.ranges.append(&mut parts.guard.ranges);
+        guard.add(&parts.guard);
         let first = rest.remove(0);
         let mut inner = match first.kind {
             StmtKind::If { then, .. } if !early_return => then,
@@ -157,124 +166,11 @@ impl Peeler<'_> {
         }
         all.unwrap_or_else(|| exprs.push(Expr { kind: ExprKind::Const(Const::Bool(true)), ty: Type::BOOL, span }))
     }
-
-    /// Sorts the parts of a condition, or of its negation.
-    fn split(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
-        let constant = |id: ExprId, value: bool| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(is)) if is == value);
-        match self.function.exprs[cond].kind {
-            ExprKind::Unary(UnaryOp::Not, a) => return self.split(a, !negated, parts),
-            ExprKind::Binary(BinaryOp::And, a, b) if !negated => {
-                self.split(a, false, parts);
-                return self.split(b, false, parts);
-            }
-            ExprKind::Binary(BinaryOp::Or, a, b) if negated => {
-                self.split(a, true, parts);
-                return self.split(b, true, parts);
-            }
-            // `a and b`, then `a or b`.
-            ExprKind::Select(a, b, no) if !negated && constant(no, false) => {
-                self.split(a, false, parts);
-                return self.split(b, false, parts);
-            }
-            ExprKind::Select(a, yes, b) if negated && constant(yes, true) => {
-                self.split(a, true, parts);
-                return self.split(b, true, parts);
-            }
-            ExprKind::Local(local) if self.uniformity.local_varies(local) => {
-                if let Some(value) = self.fixed.value(local) {
-                    return self.split(value, negated, parts);
-                }
-            }
-            _ => {}
-        }
-        if self.form(cond) == Form::Same {
-            parts.guard.rows.push((cond, negated));
-        } else if let Some(range) = self.range(cond, negated) {
-            parts.guard.ranges.push(range);
-        } else {
-            parts.residual.push((cond, negated));
-        }
-    }
-
-    fn range(&self, cond: ExprId, negated: bool) -> Option<Range> {
-        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
-        if !matches!(self.function.exprs[a].ty, Type::Scalar(Scalar::I32 | Scalar::I64)) {
-            return None;
-        }
-        let op = if negated { inverse(op) } else { op };
-        let (value, op, bound) = match (self.form(a), self.form(b)) {
-            (Form::Step, Form::Same) => (a, op, b),
-            (Form::Same, Form::Step) => (b, mirrored(op), a),
-            _ => return None,
-        };
-        (op != CompareOp::Ne).then_some(Range { value, op, bound })
-    }
-
-    fn form(&self, root: ExprId) -> Form {
-        let expr = &self.function.exprs[root];
-        let all_same = |ids: &[ExprId]| {
-            if ids.iter().all(|&id| self.form(id) == Form::Same) { Form::Same } else { Form::Other }
-        };
-        match &expr.kind {
-            ExprKind::Const(_) | ExprKind::SharedBase(_) | ExprKind::DynamicShared => Form::Same,
-            ExprKind::Local(local) if !self.uniformity.local_varies(*local) => Form::Same,
-            ExprKind::Local(local) => self.fixed.value(*local).map_or(Form::Other, |value| self.form(value)),
-            ExprKind::Special(SpecialRegister::ThreadIdx(0)) => Form::Step,
-            ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(_) | ExprKind::LocalBase(_) => Form::Other,
-            ExprKind::Special(_) => Form::Same,
-            // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.
-            ExprKind::Convert(a) if expr.ty == Type::I64 && self.function.exprs[*a].ty == Type::I32 => self.form(*a),
-            ExprKind::Binary(BinaryOp::Add, a, b) if expr.ty == Type::I64 => match (self.form(*a), self.form(*b)) {
-                (Form::Same, Form::Same) => Form::Same,
-                (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
-                _ => Form::Other,
-            },
-            ExprKind::Binary(BinaryOp::Sub, a, b) if expr.ty == Type::I64 => match (self.form(*a), self.form(*b)) {
-                (form, Form::Same) => form,
-                _ => Form::Other,
-            },
-            ExprKind::Unary(_, a) | ExprKind::Convert(a) => all_same(&[*a]),
-            ExprKind::Binary(_, a, b)
-            | ExprKind::Compare(_, a, b)
-            | ExprKind::Offset { base: a, index: b, .. }
-            | ExprKind::ByteOffset { base: a, bytes: b }
-            | ExprKind::Wrap { index: a, extent: b } => all_same(&[*a, *b]),
-            ExprKind::Select(a, b, c) => all_same(&[*a, *b, *c]),
-            ExprKind::Math(_, args) => all_same(args),
-        }
-    }
-}
-
-struct Parts {
-    guard: Guard,
-    residual: Vec<(ExprId, bool)>,
 }
 
 /// A `return` with nothing after it does nothing.
 fn drop_last_return(block: &mut Block) {
     while matches!(block.last(), Some(Stmt { kind: StmtKind::Return(_), .. })) {
         block.pop();
-    }
-}
-
-fn inverse(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Eq => CompareOp::Ne,
-        CompareOp::Ne => CompareOp::Eq,
-        CompareOp::Lt => CompareOp::Ge,
-        CompareOp::Le => CompareOp::Gt,
-        CompareOp::Gt => CompareOp::Le,
-        CompareOp::Ge => CompareOp::Lt,
-    }
-}
-
-/// The comparison with its sides swapped.
-fn mirrored(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Eq | CompareOp::Ne => op,
-        CompareOp::Lt => CompareOp::Gt,
-        CompareOp::Le => CompareOp::Ge,
-        CompareOp::Gt => CompareOp::Lt,
-        CompareOp::Ge => CompareOp::Le,
     }
 }

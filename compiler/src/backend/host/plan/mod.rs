@@ -4,8 +4,10 @@
 
 mod crossing;
 mod facts;
+mod forms;
 mod guards;
 mod inline;
+mod regions;
 mod segments;
 mod uniform;
 mod walk;
@@ -17,6 +19,7 @@ pub(crate) use segments::{Cut, MaskId, Node, Segment};
 pub(crate) use uniform::Fixed;
 
 use crate::ir::{Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind};
+use regions::Regions;
 use uniform::Uniformity;
 
 /// How a kernel runs.
@@ -53,8 +56,9 @@ impl Plan {
         let body = std::mem::take(&mut function.body);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
-            let uniformity = shared_by_block(&function, &body);
-            let cut = segments::cut(&mut function, &body, &uniformity);
+            let regions = Regions::of(&function, &body, &fixed);
+            let uniformity = shared_by_block(&function, &body, &regions);
+            let cut = segments::cut(&mut function, &body, &uniformity, &regions);
             (uniformity, cut)
         } else {
             (all_own(&function), segments::whole(body))
@@ -67,6 +71,7 @@ impl Plan {
             crossing: &crossing.locals,
         };
         segments::for_each_segment(&mut cut.nodes, &mut |segment| peeler.peel(segment));
+        segments::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         module.functions[kernel] = function;
         Some(Self { module, facts, kernel, cut, crossing, own, fixed })
@@ -74,10 +79,10 @@ impl Plan {
 }
 
 /// The uniformity in which only code that runs once a block assigns what the block shares.
-fn shared_by_block(function: &Function, body: &[Stmt]) -> Uniformity {
+fn shared_by_block(function: &Function, body: &[Stmt], regions: &Regions) -> Uniformity {
     let mut pinned = Vec::new();
     loop {
-        let uniformity = Uniformity::of(function, body, &pinned);
+        let uniformity = Uniformity::of(function, body, regions, &pinned);
         let more = segments::assigned_by_threads(function, body, &uniformity);
         if more.is_empty() {
             return uniformity;
@@ -89,7 +94,7 @@ fn shared_by_block(function: &Function, body: &[Stmt]) -> Uniformity {
 /// Every local but the parameters is a thread's own.
 fn all_own(function: &Function) -> Uniformity {
     let own: Vec<_> = function.locals.iter().map(|(id, _)| id).filter(|id| !function.params.contains(id)).collect();
-    Uniformity::of(function, &[], &own)
+    Uniformity::of(function, &[], &Regions::default(), &own)
 }
 
 /// Gives each parameter that the body assigns a copy, so that the parameters themselves never change.

@@ -6,6 +6,7 @@
 
 use super::guards::Guard;
 use super::{
+    regions::Regions,
     uniform::Uniformity,
     walk::{assigned, escapes, for_each, for_each_mention},
 };
@@ -30,10 +31,19 @@ pub(crate) enum Node {
         /// If false.
         otherwise: Vec<Node>,
     },
+    /// Only the threads of a guard are here; skipped if the block has none.
+    Guarded {
+        /// Who is here.
+        guard: Guard,
+        /// What they do; each segment inside has the guard too.
+        inside: Vec<Node>,
+    },
     /// Threads go different ways: first those of the one arm, then those of the other.
     Split {
-        /// Takes part now.
+        /// Takes part now, of those that the guard lets through.
         active: Option<MaskId>,
+        /// The guard of the part around it.
+        guard: Option<Guard>,
         /// The condition of each thread; it crosses from the segment before.
         cond: LocalId,
         /// Which threads run `then`.
@@ -47,8 +57,10 @@ pub(crate) enum Node {
     },
     /// A loop with a barrier in it.
     Loop {
-        /// Takes part when it begins.
+        /// Takes part when it begins, of those that the guard lets through.
         active: Option<MaskId>,
+        /// The guard of the part around it.
+        guard: Option<Guard>,
         /// Which threads have not left it yet, if they leave in different turns.
         mask: Option<MaskId>,
         /// Which threads still run this turn's body, if some skip the rest of it.
@@ -92,7 +104,8 @@ pub(crate) struct Segment {
     pub load: Vec<LocalId>,
     /// Crossing locals to put back last.
     pub store: Vec<LocalId>,
-    /// Which threads have anything to do, where that can be said before they start.
+    /// Which threads have anything to do, where that can be said before they start. [`cut`] gives it the guards around
+    /// the segment.
     pub guard: Option<Guard>,
     /// Its threads may be run side by side: nothing orders them, and they share no memory but the program's own.
     pub parallel: bool,
@@ -116,11 +129,13 @@ pub(crate) fn whole(body: Block) -> Cut {
 }
 
 /// Cuts a body. New locals, for conditions, are added to the function.
-pub(crate) fn cut(function: &mut Function, body: &[Stmt], uniformity: &Uniformity) -> Cut {
+pub(crate) fn cut(function: &mut Function, body: &[Stmt], uniformity: &Uniformity, regions: &Regions) -> Cut {
     let locals = function.locals.len();
     let mut cutter = Cutter {
         function,
         uniformity,
+        regions,
+        guards: Vec::new(),
         masks: Vec::new(),
         next_mask: 0,
         mask_count: 0,
@@ -137,6 +152,8 @@ pub(crate) fn cut(function: &mut Function, body: &[Stmt], uniformity: &Uniformit
     let mut cutter = Cutter {
         function,
         uniformity,
+        regions,
+        guards: Vec::new(),
         masks: vec![(0, Kind::Alive)],
         next_mask: 1,
         mask_count: 1,
@@ -172,7 +189,8 @@ fn is_barrier(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Barrier | StmtKind::WarpBarrier(_))
 }
 
-fn holds_barrier(stmt: &Stmt) -> bool {
+/// `true` if a statement, or one inside it, is a barrier.
+pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
     let mut found = false;
     for_each(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
     found
@@ -217,6 +235,9 @@ enum Kind {
 struct Cutter<'a> {
     function: &'a mut Function,
     uniformity: &'a Uniformity,
+    regions: &'a Regions,
+    /// The guards around the position.
+    guards: Vec<Guard>,
     /// The masks around the position, innermost last.
     masks: Vec<(MaskId, Kind)>,
     /// The next free mask; masks of a construct are free again after it.
@@ -238,6 +259,15 @@ impl Cutter<'_> {
         self.masks.last().map(|&(mask, _)| mask)
     }
 
+    /// What all guards around the position let through.
+    fn guard(&self) -> Option<Guard> {
+        let mut all = Guard::default();
+        for guard in &self.guards {
+            all.add(guard);
+        }
+        (!all.is_empty()).then_some(all)
+    }
+
     /// The masks from the innermost out to the first of a kind.
     fn masks_to(&self, kind: Kind) -> Vec<MaskId> {
         let from = self.masks.iter().rposition(|&(_, at)| at == kind).unwrap_or(0);
@@ -248,10 +278,16 @@ impl Cutter<'_> {
     fn list(&mut self, block: &[Stmt], tail: bool) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut pending = Block::new();
+        let ends_kernel = tail;
         for (index, stmt) in block.iter().enumerate() {
             let tail = tail && index + 1 == block.len();
+            let rest = &block[index + 1..];
             if is_barrier(stmt) {
                 self.flush(&mut pending, &mut nodes, false);
+            } else if let Some(guard) = self.early_return(stmt, rest, ends_kernel) {
+                self.flush(&mut pending, &mut nodes, false);
+                nodes.push(self.guarded(guard, rest, true));
+                return nodes;
             } else if lifts(self.function, self.uniformity, stmt) {
                 self.lift(stmt, &mut pending, &mut nodes, tail);
             } else if runs_once(self.function, self.uniformity, stmt) {
@@ -282,13 +318,20 @@ impl Cutter<'_> {
         nodes
     }
 
+    /// The guard of `rest`, if `stmt` is an early return before it and that ends the kernel.
+    fn early_return(&self, stmt: &Stmt, rest: &[Stmt], ends_kernel: bool) -> Option<Guard> {
+        let guard = self.regions.after(stmt)?;
+        (ends_kernel && self.loops == 0 && rest.iter().any(holds_barrier)).then(|| guard.clone())
+    }
+
     fn flush(&mut self, pending: &mut Block, nodes: &mut Vec<Node>, tail: bool) {
         if pending.is_empty() {
             return;
         }
         let body = std::mem::take(pending);
         let ways_out = escapes(&body);
-        let mut segment = Segment { body, active: self.active(), repeats: self.loops > 0, ..Segment::default() };
+        let mut segment =
+            Segment { body, active: self.active(), guard: self.guard(), repeats: self.loops > 0, ..Segment::default() };
         if ways_out.returns && !tail {
             self.return_mask_needed = true;
             segment.on_return = self.masks_to(Kind::Alive);
@@ -318,7 +361,20 @@ impl Cutter<'_> {
         }
     }
 
+    fn guarded(&mut self, guard: Guard, block: &[Stmt], tail: bool) -> Node {
+        self.guards.push(guard.clone());
+        let inside = self.list(block, tail);
+        self.guards.pop();
+        Node::Guarded { guard, inside }
+    }
+
     fn lift(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>, tail: bool) {
+        if let (StmtKind::If { then, .. }, Some(guard)) = (&stmt.kind, self.regions.inside(stmt)) {
+            self.flush(pending, nodes, false);
+            let guard = guard.clone();
+            nodes.push(self.guarded(guard, then, tail));
+            return;
+        }
         match &stmt.kind {
             StmtKind::If { cond, then, otherwise } if !self.uniformity.varies(self.function, *cond) => {
                 self.flush(pending, nodes, false);
@@ -331,7 +387,7 @@ impl Cutter<'_> {
                 let local = self.function.locals.push(local);
                 pending.push(Stmt { kind: StmtKind::Assign(local, *cond), span: stmt.span });
                 self.flush(pending, nodes, false);
-                let (active, outer) = (self.active(), self.next_mask);
+                let (active, guard, outer) = (self.active(), self.guard(), self.next_mask);
                 let (then_mask, else_mask) = (self.new_mask(), self.new_mask());
                 self.masks.push((then_mask, Kind::Arm));
                 let then = self.list(then, tail);
@@ -340,11 +396,12 @@ impl Cutter<'_> {
                 let otherwise = self.list(otherwise, tail);
                 self.masks.pop();
                 self.next_mask = outer;
-                nodes.push(Node::Split { active, cond: local, then_mask, else_mask, then, otherwise });
+                nodes.push(Node::Split { active, guard, cond: local, then_mask, else_mask, then, otherwise });
             }
             StmtKind::Loop { body, step } => {
                 self.flush(pending, nodes, false);
-                let (active, outer, depth) = (self.active(), self.next_mask, self.masks.len());
+                let (active, guard) = (self.active(), self.guard());
+                let (outer, depth) = (self.next_mask, self.masks.len());
                 let mask = self.uniformity.splits_loop(stmt).then(|| self.new_mask());
                 let turn_mask = self.uniformity.splits_turn(stmt).then(|| self.new_mask());
                 self.loops += 1;
@@ -358,25 +415,59 @@ impl Cutter<'_> {
                 self.masks.truncate(depth);
                 self.loops -= 1;
                 self.next_mask = outer;
-                nodes.push(Node::Loop { active, mask, turn_mask, body, step });
+                nodes.push(Node::Loop { active, guard, mask, turn_mask, body, step });
             }
             _ => pending.push(stmt.clone()),
         }
     }
 }
 
+impl Node {
+    /// The nodes inside, if there are some.
+    fn parts(&self) -> [&[Self]; 2] {
+        match self {
+            Self::If { then: first, otherwise: second, .. }
+            | Self::Split { then: first, otherwise: second, .. }
+            | Self::Loop { body: first, step: second, .. } => [first, second],
+            Self::Guarded { inside, .. } => [inside, &[]],
+            Self::Segment(_) | Self::Once(_) | Self::Break | Self::Continue | Self::Return => [&[], &[]],
+        }
+    }
+
+    fn parts_mut(&mut self) -> [&mut [Self]; 2] {
+        match self {
+            Self::If { then: first, otherwise: second, .. }
+            | Self::Split { then: first, otherwise: second, .. }
+            | Self::Loop { body: first, step: second, .. } => [first, second],
+            Self::Guarded { inside, .. } => [inside, &mut []],
+            Self::Segment(_) | Self::Once(_) | Self::Break | Self::Continue | Self::Return => [&mut [], &mut []],
+        }
+    }
+}
+
 /// Calls `visit` on every segment.
-pub(crate) fn for_each_segment<'a>(nodes: &'a mut [Node], visit: &mut dyn FnMut(&'a mut Segment)) {
+pub(crate) fn for_each_segment(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Segment)) {
     for node in nodes {
-        match node {
-            Node::Segment(segment) => visit(segment),
-            Node::If { then: first, otherwise: second, .. }
-            | Node::Split { then: first, otherwise: second, .. }
-            | Node::Loop { body: first, step: second, .. } => {
-                for_each_segment(first, visit);
-                for_each_segment(second, visit);
-            }
-            Node::Once(_) | Node::Break | Node::Continue | Node::Return => {}
+        if let Node::Segment(segment) = node {
+            visit(segment);
+        }
+        for part in node.parts_mut() {
+            for_each_segment(part, visit);
+        }
+    }
+}
+
+/// Calls `visit` on every guard but those of segments.
+pub(crate) fn for_each_guard(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Guard)) {
+    for node in nodes {
+        if let Node::Split { guard: Some(guard), .. }
+        | Node::Loop { guard: Some(guard), .. }
+        | Node::Guarded { guard, .. } = node
+        {
+            visit(guard);
+        }
+        for part in node.parts_mut() {
+            for_each_guard(part, visit);
         }
     }
 }
@@ -387,12 +478,8 @@ pub(crate) fn for_each_split(nodes: &[Node], visit: &mut dyn FnMut(LocalId)) {
         if let Node::Split { cond, .. } = node {
             visit(*cond);
         }
-        if let Node::If { then: first, otherwise: second, .. }
-        | Node::Split { then: first, otherwise: second, .. }
-        | Node::Loop { body: first, step: second, .. } = node
-        {
-            for_each_split(first, visit);
-            for_each_split(second, visit);
+        for part in node.parts() {
+            for_each_split(part, visit);
         }
     }
 }

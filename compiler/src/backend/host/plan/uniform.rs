@@ -6,7 +6,10 @@
 
 use std::{collections::HashSet, ptr};
 
-use super::walk::{assigned, for_each};
+use super::{
+    regions::Regions,
+    walk::{assigned, for_each},
+};
 use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr};
 
 /// The result, for one body: statements are known by their address.
@@ -24,7 +27,7 @@ pub(crate) struct Uniformity {
 
 impl Uniformity {
     /// Analyses a body. Locals in `pinned` are taken to vary.
-    pub(crate) fn of(function: &Function, body: &[Stmt], pinned: &[LocalId]) -> Self {
+    pub(crate) fn of(function: &Function, body: &[Stmt], regions: &Regions, pinned: &[LocalId]) -> Self {
         let mut this = Self {
             varying: vec![false; function.locals.len()],
             split_loops: HashSet::new(),
@@ -36,7 +39,7 @@ impl Uniformity {
         }
         loop {
             let before = this.size();
-            let mut walk = Walk { function, result: &mut this, loops: Vec::new() };
+            let mut walk = Walk { function, regions, result: &mut this, loops: Vec::new() };
             walk.block(body, Context::default());
             if this.size() == before {
                 return this;
@@ -92,10 +95,13 @@ struct Context {
     split: bool,
     /// Not all running threads that are in the innermost loop need be here.
     split_in_loop: bool,
+    /// In a guarded part: the threads outside of it do not return with those inside.
+    guarded: bool,
 }
 
 struct Walk<'a> {
     function: &'a Function,
+    regions: &'a Regions,
     result: &'a mut Uniformity,
     loops: Vec<*const Stmt>,
 }
@@ -116,14 +122,32 @@ impl Walk<'_> {
                         self.result.varying[local.index()] = true;
                     }
                 }
+                StmtKind::If { then, .. } if self.regions.inside(stmt).is_some() => {
+                    // All threads of the guard are here; the others see nothing of what is assigned here.
+                    for_each(then, &mut |inner| {
+                        for local in assigned(&inner.kind) {
+                            if self.regions.escapes(local) {
+                                self.result.varying[local.index()] = true;
+                            }
+                        }
+                    });
+                    let inner = Context { split_in_loop: true, guarded: true, ..context };
+                    if self.block(then, inner) {
+                        skips = true;
+                        context = Context { split: true, split_in_loop: true, ..context };
+                    }
+                }
                 StmtKind::If { cond, then, otherwise } => {
                     let varies = self.result.varies(self.function, *cond);
-                    let inner =
-                        Context { split: context.split || varies, split_in_loop: context.split_in_loop || varies };
+                    let inner = Context {
+                        split: context.split || varies,
+                        split_in_loop: context.split_in_loop || varies,
+                        ..context
+                    };
                     let skipped = self.block(then, inner) | self.block(otherwise, inner);
                     if skipped {
                         skips = true;
-                        context = Context { split: true, split_in_loop: true };
+                        context = Context { split: true, split_in_loop: true, ..context };
                     }
                 }
                 StmtKind::Loop { body, step } => self.turns(stmt, body, step, context),
@@ -141,7 +165,7 @@ impl Walk<'_> {
                     }
                 }
                 StmtKind::Return(_) => {
-                    if context.split {
+                    if context.split || context.guarded {
                         self.result.split_jumps.insert(ptr::from_ref(stmt));
                     }
                 }
@@ -154,7 +178,7 @@ impl Walk<'_> {
     fn turns(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], context: Context) {
         let key = ptr::from_ref(stmt);
         let left_apart = self.result.split_loops.contains(&key);
-        let inner = Context { split: context.split || left_apart, split_in_loop: false };
+        let inner = Context { split: context.split || left_apart, split_in_loop: false, ..context };
         self.loops.push(key);
         self.block(body, inner);
         self.block(step, inner);

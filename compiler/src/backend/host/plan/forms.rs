@@ -1,0 +1,155 @@
+//! How a value changes from thread to thread along `x`, and which parts of a condition say so.
+
+use weft_artifact::Scalar;
+
+use super::{
+    guards::{Guard, Range},
+    uniform::Fixed,
+};
+use crate::ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, Function, LocalId, SpecialRegister, Type, UnaryOp};
+
+/// How a value changes from thread to thread in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Not at all.
+    Same,
+    /// By one.
+    Step,
+    /// In some other way.
+    Other,
+}
+
+/// The parts of a condition.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// Those that a row can be asked about before it starts.
+    pub guard: Guard,
+    /// The others, and whether each must be false instead of true.
+    pub residual: Vec<(ExprId, bool)>,
+}
+
+/// Finds forms.
+pub(crate) struct Forms<'a> {
+    /// The kernel.
+    pub function: &'a Function,
+    /// Its fixed locals.
+    pub fixed: &'a Fixed,
+    /// Which locals are the same for all threads wherever this is asked.
+    pub shared: &'a dyn Fn(LocalId) -> bool,
+    /// The value of a local that is not fixed, where it has but one.
+    pub sole: &'a dyn Fn(LocalId) -> Option<ExprId>,
+}
+
+impl Forms<'_> {
+    /// Sorts the parts of a condition, or of its negation.
+    pub(crate) fn split(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
+        let constant = |id: ExprId, value: bool| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(is)) if is == value);
+        match self.function.exprs[cond].kind {
+            ExprKind::Unary(UnaryOp::Not, a) => return self.split(a, !negated, parts),
+            ExprKind::Binary(BinaryOp::And, a, b) if !negated => {
+                self.split(a, false, parts);
+                return self.split(b, false, parts);
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b) if negated => {
+                self.split(a, true, parts);
+                return self.split(b, true, parts);
+            }
+            // `a and b`, then `a or b`.
+            ExprKind::Select(a, b, no) if !negated && constant(no, false) => {
+                self.split(a, false, parts);
+                return self.split(b, false, parts);
+            }
+            ExprKind::Select(a, yes, b) if negated && constant(yes, true) => {
+                self.split(a, true, parts);
+                return self.split(b, true, parts);
+            }
+            ExprKind::Local(local) if !(self.shared)(local) => {
+                if let Some(value) = self.fixed.value(local) {
+                    return self.split(value, negated, parts);
+                }
+            }
+            _ => {}
+        }
+        if self.form(cond) == Form::Same {
+            parts.guard.rows.push((cond, negated));
+        } else if let Some(range) = self.range(cond, negated) {
+            parts.guard.ranges.push(range);
+        } else {
+            parts.residual.push((cond, negated));
+        }
+    }
+
+    fn range(&self, cond: ExprId, negated: bool) -> Option<Range> {
+        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
+        if !matches!(self.function.exprs[a].ty, Type::Scalar(Scalar::I32 | Scalar::I64)) {
+            return None;
+        }
+        let op = if negated { inverse(op) } else { op };
+        let (value, op, bound) = match (self.form(a), self.form(b)) {
+            (Form::Step, Form::Same) => (a, op, b),
+            (Form::Same, Form::Step) => (b, mirrored(op), a),
+            _ => return None,
+        };
+        (op != CompareOp::Ne).then_some(Range { value, op, bound })
+    }
+
+    /// How an expression changes along a row.
+    pub(crate) fn form(&self, root: ExprId) -> Form {
+        let expr = &self.function.exprs[root];
+        let all_same = |ids: &[ExprId]| {
+            if ids.iter().all(|&id| self.form(id) == Form::Same) { Form::Same } else { Form::Other }
+        };
+        match &expr.kind {
+            ExprKind::Const(_) | ExprKind::SharedBase(_) | ExprKind::DynamicShared => Form::Same,
+            ExprKind::Local(local) if (self.shared)(*local) => Form::Same,
+            ExprKind::Local(local) => {
+                let value = self.fixed.value(*local).or_else(|| (self.sole)(*local));
+                value.map_or(Form::Other, |value| self.form(value))
+            }
+            ExprKind::Special(SpecialRegister::ThreadIdx(0)) => Form::Step,
+            ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(_) | ExprKind::LocalBase(_) => Form::Other,
+            ExprKind::Special(_) => Form::Same,
+            // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.
+            ExprKind::Convert(a) if expr.ty == Type::I64 && self.function.exprs[*a].ty == Type::I32 => self.form(*a),
+            ExprKind::Binary(BinaryOp::Add, a, b) if expr.ty == Type::I64 => match (self.form(*a), self.form(*b)) {
+                (Form::Same, Form::Same) => Form::Same,
+                (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
+                _ => Form::Other,
+            },
+            ExprKind::Binary(BinaryOp::Sub, a, b) if expr.ty == Type::I64 => match (self.form(*a), self.form(*b)) {
+                (form, Form::Same) => form,
+                _ => Form::Other,
+            },
+            ExprKind::Unary(_, a) | ExprKind::Convert(a) => all_same(&[*a]),
+            ExprKind::Binary(_, a, b)
+            | ExprKind::Compare(_, a, b)
+            | ExprKind::Offset { base: a, index: b, .. }
+            | ExprKind::ByteOffset { base: a, bytes: b }
+            | ExprKind::Wrap { index: a, extent: b } => all_same(&[*a, *b]),
+            ExprKind::Select(a, b, c) => all_same(&[*a, *b, *c]),
+            ExprKind::Math(_, args) => all_same(args),
+        }
+    }
+}
+
+fn inverse(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Eq => CompareOp::Ne,
+        CompareOp::Ne => CompareOp::Eq,
+        CompareOp::Lt => CompareOp::Ge,
+        CompareOp::Le => CompareOp::Gt,
+        CompareOp::Gt => CompareOp::Le,
+        CompareOp::Ge => CompareOp::Lt,
+    }
+}
+
+/// The comparison with its sides swapped.
+fn mirrored(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Eq | CompareOp::Ne => op,
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+    }
+}

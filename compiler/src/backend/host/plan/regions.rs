@@ -1,0 +1,94 @@
+//! Parts of a kernel that only the threads of a guard run, with barriers inside: `if i < n: …` and what follows
+//! `if i >= n: return`.
+//!
+//! Where the guard depends on nothing that changes while the block runs, each segment inside takes it into its bounds,
+//! and neither a mask nor a test is needed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ptr,
+};
+
+use super::{
+    forms::{Forms, Parts},
+    guards::Guard,
+    segments::holds_barrier,
+    uniform::Fixed,
+    walk::{any_expr, for_each, for_each_mention, for_each_read},
+};
+use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind};
+
+/// The guarded parts of a body; statements are known by their address.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    /// `If`s, with the guard of `then`.
+    ifs: HashMap<*const Stmt, Guard>,
+    /// Early returns at the level of the kernel, with the guard of what follows.
+    returns: HashMap<*const Stmt, Guard>,
+    /// Locals that are assigned inside an `If` and mentioned outside of it.
+    escaping: HashSet<LocalId>,
+}
+
+impl Regions {
+    /// Finds the guarded parts that hold a barrier.
+    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Fixed) -> Self {
+        let mut this = Self::default();
+        let mut mentions = vec![0_u32; function.locals.len()];
+        for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
+        for_each(body, &mut |stmt| {
+            let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return };
+            if !otherwise.is_empty() {
+                return;
+            }
+            if let [Stmt { kind: StmtKind::Return(_), .. }] = then.as_slice() {
+                if let Some(guard) = whole_guard(function, fixed, *cond, true) {
+                    this.returns.insert(ptr::from_ref(stmt), guard);
+                }
+            } else if holds_barrier(stmt) {
+                if let Some(guard) = whole_guard(function, fixed, *cond, false) {
+                    this.ifs.insert(ptr::from_ref(stmt), guard);
+                    let mut inside = HashMap::new();
+                    for_each_mention(function, then, &mut |local| *inside.entry(local).or_insert(0_u32) += 1);
+                    let outside = inside.into_iter().filter(|(local, count)| mentions[local.index()] != *count);
+                    this.escaping.extend(outside.map(|(local, _)| local));
+                }
+            }
+        });
+        this
+    }
+
+    /// The guard of an `If`'s `then`, if it is one.
+    pub(crate) fn inside(&self, stmt: &Stmt) -> Option<&Guard> {
+        self.ifs.get(&ptr::from_ref(stmt))
+    }
+
+    /// The guard of what follows an early return, if it is one.
+    pub(crate) fn after(&self, stmt: &Stmt) -> Option<&Guard> {
+        self.returns.get(&ptr::from_ref(stmt))
+    }
+
+    /// `true` if some guarded part may assign a local that is seen outside of it.
+    pub(crate) fn escapes(&self, local: LocalId) -> bool {
+        self.escaping.contains(&local)
+    }
+}
+
+/// A condition as a guard, if all of it can be one and it depends on the thread.
+fn whole_guard(function: &Function, fixed: &Fixed, cond: ExprId, negated: bool) -> Option<Guard> {
+    let param = |local: LocalId| function.params.contains(&local);
+    let forms = Forms { function, fixed, shared: &param, sole: &|_| None };
+    let mut parts = Parts::default();
+    forms.split(cond, negated, &mut parts);
+    (parts.residual.is_empty() && names_thread(function, fixed, cond)).then_some(parts.guard)
+}
+
+/// `true` if an expression of fixed locals depends on the thread.
+pub(crate) fn names_thread(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+    let thread =
+        |kind: &ExprKind| matches!(kind, ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId));
+    let mut found = any_expr(function, root, &thread);
+    for_each_read(function, root, &mut |local| {
+        found |= fixed.value(local).is_some_and(|value| names_thread(function, fixed, value));
+    });
+    found
+}
