@@ -12,12 +12,12 @@ import os
 import statistics
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from suite import CASES, Case, Work
+from suite.faults import brief
 
 PEAK_FLOPS = 60e12
 QUEUE_MS = 50.0
@@ -57,16 +57,10 @@ def cpu_check(cases: list[Case]) -> int:
             error = check(np, case, work, work.args, case.reference(np, work.args))
             text, failed = verdict(case, error), error > case.tolerance
         except Exception as fault:
-            text, failed = last_line(fault), True
+            text, failed = brief(fault), True
         failures += failed
         print(f"| {case.name} | {text} |", flush=True)
     return failures
-
-
-def last_line(fault: BaseException) -> str:
-    traceback.print_exception(fault, file=sys.stderr)
-    lines = traceback.format_exception_only(fault)[-1].strip().splitlines()
-    return (lines[-1] if lines else type(fault).__name__).replace("|", "\\|")[:160]
 
 
 class Stopwatch:
@@ -156,7 +150,7 @@ def measure(cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int
             ready[backend.name] = (launches, count)
             entry["registers"] = implementation.registers()
         except Exception as fault:
-            entry["failure"] = last_line(fault)
+            entry["failure"] = brief(fault)
     # In turns, so that a change of the clock meets all of them.
     times: dict[str, list[float]] = {name: [] for name in ready}
     for _ in range(repeats):
@@ -208,7 +202,7 @@ def gpu_table(cases: list[Case], size: str, repeats: int) -> int:
             rows.append(measure(cupy, stopwatch, case, size, repeats, bandwidth))
             print(markdown(rows[-1]), flush=True)
         except Exception as fault:
-            rows.append({"kernel": case.name, "failure": last_line(fault)})
+            rows.append({"kernel": case.name, "failure": brief(fault)})
             print(f"| {case.name} | {rows[-1]['failure']} |" + " |" * 8, flush=True)
         cupy.get_default_memory_pool().free_all_blocks()
     if out := os.environ.get("OUT"):

@@ -1,0 +1,166 @@
+"""Times one launch on the host, for 0, 1, 4 and 16 arrays, beside cuLaunchKernel called from C.
+
+Launches come in batches of 512 with a synchronization between, so that the driver's queue never fills. Needs a GPU and
+gcc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from suite.faults import brief
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COUNTS = (0, 1, 4, 16)
+BATCH, BATCHES = 512, 41
+
+
+def kernels(cuda: Any) -> dict[int, Any]:
+    """Kernels that write only if an array were empty, which none is: no compiler can drop their parameters."""
+
+    @cuda.jit
+    def none():
+        pass
+
+    @cuda.jit
+    def one(a):
+        if a.size == 0:
+            a[0] = 1
+
+    @cuda.jit
+    def four(a, b, c, d):
+        if a.size + b.size + c.size + d.size == 0:
+            a[0] = b[0] = c[0] = d[0] = 1
+
+    @cuda.jit
+    def sixteen(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p):  # noqa: E741
+        total = a.size + b.size + c.size + d.size + e.size + f.size + g.size + h.size
+        if total + i.size + j.size + k.size + l.size + m.size + n.size + o.size + p.size == 0:
+            a[0] = b[0] = c[0] = d[0] = e[0] = f[0] = g[0] = h[0] = 1
+            i[0] = j[0] = k[0] = l[0] = m[0] = n[0] = o[0] = p[0] = 1
+
+    return {0: none, 1: one, 4: four, 16: sixteen}
+
+
+def timed(launch: Callable[[], Any], synchronize: Callable[[], Any]) -> float:
+    """Nanoseconds for one launch: the median over batches."""
+    samples = []
+    for batch in range(-3, BATCHES):
+        synchronize()
+        begin = time.perf_counter_ns()
+        for _ in repeat(None, BATCH):
+            launch()
+        elapsed = time.perf_counter_ns() - begin
+        if batch >= 0:
+            samples.append(elapsed / BATCH)
+    synchronize()
+    return statistics.median(samples)
+
+
+def with_c() -> dict[int, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "launch"
+        source = Path(__file__).with_name("launch.c")
+        subprocess.run(["gcc", "-O2", "-Wall", "-o", str(program), str(source), "-ldl"], check=True)
+        done = subprocess.run(
+            [str(program), str(BATCH), str(BATCHES)], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+    pairs = (line.split() for line in done.splitlines())
+    return {int(count): float(elapsed) for count, elapsed in pairs}
+
+
+def with_cupy() -> dict[int, float]:
+    import cupy
+
+    times = {}
+    for count in COUNTS:
+        parameters = ", ".join(f"float* p{i}" for i in range(count))
+        body = "if (!p0) *p0 = 1;" if count else ""
+        kernel = cupy.RawKernel(f'extern "C" __global__ void empty({parameters}) {{ {body} }}', "empty")
+        args = tuple(cupy.zeros(16, cupy.float32) for _ in range(count))
+        times[count] = timed(lambda kernel=kernel, args=args: kernel((1,), (32,), args), cupy.cuda.Device().synchronize)
+    return times
+
+
+def with_library(cuda: Any, *, configured: bool, array: Callable[[], Any]) -> dict[int, float]:
+    """weft or numba-cuda; `configured` keeps ``kernel[1, 32]`` instead of writing it at each launch."""
+    times = {}
+    for count, kernel in kernels(cuda).items():
+        args = tuple(array() for _ in range(count))
+        if configured:
+            ready = kernel[1, 32]
+            times[count] = timed(lambda ready=ready, args=args: ready(*args), cuda.synchronize)
+        else:
+            times[count] = timed(lambda kernel=kernel, args=args: kernel[1, 32](*args), cuda.synchronize)
+    return times
+
+
+def with_weft(*, configured: bool = False, cupy_arrays: bool = False) -> dict[int, float]:
+    from weft import cuda
+
+    def array() -> Any:
+        if cupy_arrays:
+            import cupy
+
+            return cupy.zeros(16, cupy.float32)
+        return cuda.to_device(np.zeros(16, np.float32))
+
+    return with_library(cuda, configured=configured, array=array)
+
+
+def with_numba(*, configured: bool = False) -> dict[int, float]:
+    from numba import cuda
+    from numba.core.errors import NumbaWarning
+
+    warnings.simplefilter("ignore", NumbaWarning)  # the grid of one block
+    return with_library(cuda, configured=configured, array=lambda: cuda.to_device(np.zeros(16, np.float32)))
+
+
+ROWS: dict[str, Callable[[], dict[int, float]]] = {
+    "cuLaunchKernel from C": with_c,
+    "CuPy RawKernel": with_cupy,
+    "weft, `kernel[1, 32](...)`": with_weft,
+    "weft, configured before": lambda: with_weft(configured=True),
+    "weft, CuPy's arrays": lambda: with_weft(cupy_arrays=True),
+    "numba-cuda, `kernel[1, 32](...)`": with_numba,
+    "numba-cuda, configured before": lambda: with_numba(configured=True),
+}
+
+
+def main() -> int:
+    results: dict[str, Any] = {}
+    print(f"Host time of one launch, ns (ratio to C); median of {BATCHES} batches of {BATCH}\n")
+    print("| launched by | " + " | ".join(f"{count} arrays" for count in COUNTS) + " |\n|---|" + "---|" * len(COUNTS))
+    base: dict[int, float] = {}
+    for name, measure in ROWS.items():
+        try:
+            times = measure()
+            results[name] = times
+            if measure is with_c:
+                base = times
+            ratios = [f" ({times[count] / base[count]:.2f})" if base else "" for count in COUNTS]
+            cells = [f"{times[count]:.0f}{ratio}" for count, ratio in zip(COUNTS, ratios, strict=True)]
+        except Exception as fault:
+            results[name] = brief(fault)
+            cells = [results[name]]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    if out := os.environ.get("OUT"):
+        (Path(out) / "launch.json").write_text(json.dumps(results, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""One line about an exception, for a cell of a table; the whole of it goes to stderr."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+
+def brief(fault: BaseException) -> str:
+    traceback.print_exception(fault, file=sys.stderr)
+    # Some messages end with a line of punctuation.
+    lines = [line.strip() for line in str(fault).splitlines() if any(letter.isalnum() for letter in line)]
+    text = f"{type(fault).__name__}: {lines[-1]}" if lines else type(fault).__name__
+    return text.replace("|", "\\|")[:160]
