@@ -108,18 +108,6 @@ impl HostArray {
         }
     }
 
-    /// Whether every element is aligned as its type wants it.
-    pub(crate) fn is_aligned(&self) -> bool {
-        let align = self.dtype.align_bytes();
-        self.len_bytes() == 0
-            || (self.address().is_multiple_of(align)
-                && self
-                    .shape()
-                    .iter()
-                    .zip(self.strides())
-                    .all(|(extent, stride)| *extent <= 1 || (stride.unsigned_abs() as u64).is_multiple_of(align)))
-    }
-
     /// Whether its elements are one piece of memory.
     pub(crate) fn is_contiguous(&self) -> bool {
         self.buffer.is_c_contiguous() || self.buffer.is_fortran_contiguous()

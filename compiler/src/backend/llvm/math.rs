@@ -126,10 +126,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let ty = float(first)?.get_type();
         let context = self.cx.types.context;
         let single = ty == context.f32_type();
-        if single && self.cx.library == Library::Libclc && matches!(function, MathFn::Gamma | MathFn::Lgamma) {
-            // libclc's functions for float32 lose most digits below zero.
-            let wide = self.builder.build_float_ext(float(first)?, context.f64_type(), "")?;
-            let value = self.library_math(function, name, &[wide.into()])?;
+        if single
+            && self.cx.library == Library::Libclc
+            && matches!(function, MathFn::Gamma | MathFn::Ldexp | MathFn::Lgamma)
+        {
+            // libclc's functions for float32 lose most digits below zero, and its `ldexp` flushes subnormal results.
+            let mut wide = args.to_vec();
+            if let Some(first_wide) = wide.first_mut() {
+                *first_wide = self.builder.build_float_ext(float(first)?, context.f64_type(), "")?.into();
+            }
+            let value = self.library_math(function, name, &wide)?;
             return Ok(self.builder.build_float_trunc(float(value)?, ty, "")?.into());
         }
         if self.cx.library == Library::Libclc && function == MathFn::Gamma {

@@ -83,20 +83,25 @@ fn operators() {
             BinaryOp::Div => a / b,
             BinaryOp::FloorDiv => divmod(a, b).0,
             BinaryOp::FloorMod => divmod(a, b).1,
-            BinaryOp::Min => {
-                if b < a {
+            // IEEE 754-2019 minimumNumber and maximumNumber: NaN is passed over, -0 < +0.
+            BinaryOp::Min if a.is_nan() || b.is_nan() => a.min(b),
+            BinaryOp::Min if a == b => {
+                if a.is_sign_negative() {
+                    a
+                } else {
+                    b
+                }
+            }
+            BinaryOp::Min => a.min(b),
+            _ if a.is_nan() || b.is_nan() => a.max(b),
+            _ if a == b => {
+                if a.is_sign_negative() {
                     b
                 } else {
                     a
                 }
             }
-            _ => {
-                if b > a {
-                    b
-                } else {
-                    a
-                }
-            }
+            _ => a.max(b),
         };
         let results: Vec<f64> = run(&pairs(), |b, x, y| b.binary(op, x, y, SPAN));
         for (&(a, b), result) in pairs().iter().zip(results) {
