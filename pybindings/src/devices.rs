@@ -35,6 +35,9 @@ static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
 static LIBDEVICE: OnceLock<Libdevice> = OnceLock::new();
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
+/// This process was forked off one that had opened a GPU.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     static CURRENT: Cell<u32> = const { Cell::new(0) };
 }
@@ -51,6 +54,7 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<dyn Executor>> {
 
 /// A device by its number.
 pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
+    check_fork(py)?;
     // The interpreter is released first: whoever holds the lock may be waiting for it.
     let opened = py.detach(|| {
         let devices = devices()?;
@@ -73,6 +77,26 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         Ok(Some(executor)) => Ok(executor),
         Ok(None) => Err(PyIndexError::new_err(format!("there is no device {id}"))),
         Err(error) => Err(errors::runtime(py, &error)),
+    }
+}
+
+/// A driver does not survive a fork; the CPU executor does.
+pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
+    if FORKED.load(Ordering::Relaxed) {
+        let text = "CUDA initialized before forking: start processes with the method `spawn` or `forkserver`, or use \
+                    no device before the fork";
+        return Err(errors::exception(py, "DriverError", (text,)));
+    }
+    Ok(())
+}
+
+/// Called in the child after a fork.
+#[pyfunction]
+pub(crate) fn after_fork() {
+    if let Some(Ok(devices)) = DEVICES.get()
+        && devices.cuda
+    {
+        FORKED.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -13,18 +13,22 @@ use pyo3::{
 };
 use weft_artifact::ArgType;
 use weft_compiler::request::{self, FunctionDef, Keep};
-use weft_runtime::LoadedKernel;
+use weft_runtime::{LaunchConfig, LoadedKernel};
 
 use crate::{
     capture::{Capturer, parameter_names},
     convert, devices, errors,
     forall::ForAll,
+    launch::setting,
     launcher::{Launcher, launch_config},
     options::{self, JitOptions},
     overload::{self, CompiledKernel, Overload, Resolved},
     signature,
     types::{Signature, tuple_of_types},
 };
+
+/// Fewer blocks than this leave most of any GPU idle.
+const FEW_BLOCKS: u64 = 128;
 
 /// What is shown when a kernel is called without a launch configuration.
 const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
@@ -55,6 +59,8 @@ struct State {
     resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
     /// No further types are compiled.
     frozen: bool,
+    /// Numbers of blocks that were warned about.
+    warned: HashSet<u64>,
 }
 
 impl Dispatcher {
@@ -91,6 +97,7 @@ impl Dispatcher {
     /// The kernel for arguments of the types of a key on the current device.
     pub(crate) fn resolve(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Arc<Resolved>> {
         let this = slf.get();
+        devices::check_fork(slf.py())?;
         let device = devices::current_id();
         if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner)
             && last.overload.device == device
@@ -176,6 +183,21 @@ impl Dispatcher {
         }
         state.overloads.push(Arc::clone(&compiled));
         Ok(compiled)
+    }
+
+    /// Numba's warning for a grid of few blocks, once for each size. A CPU has few cores to fill.
+    fn warn_about_occupancy(&self, py: Python<'_>, config: &LaunchConfig) -> PyResult<()> {
+        let blocks: u64 = config.grid.iter().map(|extent| u64::from(*extent)).product();
+        if blocks >= FEW_BLOCKS || self.state().warned.contains(&blocks) {
+            return Ok(());
+        }
+        self.state().warned.insert(blocks);
+        // Without a device the launch is what fails.
+        if devices::device_kind(py).is_ok_and(|kind| kind == "cuda") && setting(py, "CUDA_LOW_OCCUPANCY_WARNINGS")? {
+            let text = format!("Grid size {blocks} will likely result in GPU under-utilization due to low occupancy.");
+            errors::warn(py, "PerformanceWarning", &text)?;
+        }
+        Ok(())
     }
 
     fn check_count(&self, given: usize) -> PyResult<()> {
@@ -321,6 +343,7 @@ impl Dispatcher {
         {
             return Ok(last.into_bound(py));
         }
+        this.warn_about_occupancy(py, &config)?;
         let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream)?)?;
         let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let old = last.replace(launcher.clone().unbind());

@@ -174,9 +174,14 @@ fn point(cells: &mut [u64], host: &HostArgument, address: u64, source: &HostArra
     }
 }
 
+/// A switch of `weft.config`.
+pub(crate) fn setting(py: Python<'_>, name: &str) -> PyResult<bool> {
+    py.import("weft.config")?.getattr(name)?.is_truthy()
+}
+
 /// Numba's warning, unless it was turned off.
 fn warn_about_copies(py: Python<'_>) -> PyResult<()> {
-    if std::env::var("WEFT_WARN_ON_IMPLICIT_COPY").is_ok_and(|value| value.trim() == "0") {
+    if !setting(py, "CUDA_WARN_ON_IMPLICIT_COPY")? {
         return Ok(());
     }
     errors::warn(py, "PerformanceWarning", "Host array used in CUDA kernel will incur copy overhead to/from device.")
@@ -189,7 +194,7 @@ fn wait_for_producers(
     stream: Option<&dyn Stream>,
     executor: &dyn Executor,
 ) -> PyResult<()> {
-    if std::env::var("WEFT_CUDA_ARRAY_INTERFACE_SYNC").is_ok_and(|value| value.trim() == "0") {
+    if !setting(py, "CUDA_ARRAY_INTERFACE_SYNC")? {
         return Ok(());
     }
     // 1 is the legacy default stream, which every blocking stream is ordered with; it is ours where none is given.

@@ -13,7 +13,7 @@ Kernels and device functions are in `weft.cuda`, types in `weft.types`, exceptio
 
 from __future__ import annotations
 
-from weft import errors, types
+from weft import config, errors, types
 from weft._weft import Signature, Type, __version__
 from weft._weft import typeof_value as typeof
 from weft.errors import (
@@ -102,6 +102,7 @@ __all__ = [
     "c16",
     "complex64",
     "complex128",
+    "config",
     "errors",
     "f4",
     "f8",

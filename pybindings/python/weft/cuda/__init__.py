@@ -5,7 +5,7 @@ The functions are those of `numba.cuda`. Without a GPU the same kernels run on t
 
 from __future__ import annotations
 
-from weft import errors, types
+from weft import config, errors, types
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
@@ -120,6 +120,7 @@ __all__ = [
     "close",
     "complex64",
     "complex128",
+    "config",
     "cuda_error",
     "current_context",
     "default_stream",

@@ -264,9 +264,10 @@ class DeviceNDArray(DeviceArrayBase):
 
     def transpose(self, axes: Sequence[int] | None = None) -> DeviceNDArray:
         """Make a view with the dimensions in another order, reversed unless given."""
-        axes = list(range(self.ndim))[::-1] if axes is None else [axis % max(self.ndim, 1) for axis in axes]
+        given = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
+        axes = [axis % max(self.ndim, 1) for axis in given]
         if sorted(axes) != list(range(self.ndim)):
-            msg = f"invalid axes list {axes}"
+            msg = f"invalid axes list {given}"
             raise ValueError(msg)
         shape = [self.shape[axis] for axis in axes]
         return self._view(self.address, shape, [self.strides[axis] for axis in axes])
@@ -539,10 +540,9 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
 
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
     """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
-    import os
-
     import numpy as np
 
+    from weft import config
     from weft.cuda._streams import external_stream
     from weft.errors import LaunchError
 
@@ -560,7 +560,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     producer = desc.get("stream")
     if producer is not None:
         array.stream = external_stream(producer)
-        if sync and os.environ.get("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "1").strip() != "0":
+        if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
             array.stream.synchronize()
     return array
 

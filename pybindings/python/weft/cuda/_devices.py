@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 
 from weft import _weft
 from weft.errors import WeftError
@@ -11,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Self
 
 MemoryInfo = collections.namedtuple("MemoryInfo", ("free", "total"))  # noqa: PYI024 (typing takes long to import)
 MemoryInfo.__doc__ = "Memory of a device in bytes."
@@ -27,6 +28,7 @@ class Device:
     def __init__(self, number: int) -> None:
         self._attributes = _weft.device_attributes(number)
         self.id: int = number
+        self._outer: list[int] = []
 
     @property
     def name(self) -> str:
@@ -70,6 +72,14 @@ class Device:
         """Give the device's context."""
         return Context(self)
 
+    def __enter__(self) -> Self:
+        self._outer.append(_weft.current_device_id())
+        _weft.select_device(self.id)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        _weft.select_device(self._outer.pop())
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other.id == self.id
 
@@ -88,7 +98,7 @@ class Context:
 
     def synchronize(self) -> None:
         """Wait for everything on the device."""
-        with _Selected(self.device.id):
+        with self.device:
             _weft.synchronize()
 
     def get_memory_info(self) -> MemoryInfo:
@@ -109,28 +119,6 @@ class Context:
         return f"<context of {self.device!r}>"
 
 
-class _Selected:
-    """Makes a device current inside a ``with`` block."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._before: list[int] = []
-
-    def __enter__(self) -> Device:
-        self._before.append(_weft.current_device_id())
-        _weft.select_device(self._number)
-        return Device(self._number)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _weft.select_device(self._before.pop())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(Device(self.__dict__["_number"]), name)
-
-    def __repr__(self) -> str:
-        return f"<managed {Device(self._number)!r}>"
-
-
 class DeviceList:
     """All devices: ``cuda.gpus[0]``, ``len(cuda.gpus)``, ``with cuda.gpus[1]: …``."""
 
@@ -146,7 +134,7 @@ class DeviceList:
     @property
     def lst(self) -> list[Any]:
         """The devices as a list."""
-        return [_Selected(number) for number in range(len(self))]
+        return [Device(number) for number in range(len(self))]
 
     @property
     def current(self) -> Device:
@@ -158,6 +146,8 @@ class DeviceList:
 
 
 gpus = DeviceList()
+
+os.register_at_fork(after_in_child=_weft.after_fork)
 
 
 def list_devices() -> DeviceList:
@@ -239,8 +229,10 @@ def detect() -> bool:
         sys.stdout.write(f"No device: {error}\n")
         return False
     devices = [Device(number) for number in range(_weft.device_count())]
-    kind = "CUDA" if _weft.device_kind() == "cuda" else "CPU"
-    lines = [f"Found {len(devices)} {kind} device{'s' * (len(devices) != 1)}"]
+    on_gpu = _weft.device_kind() == "cuda"
+    lines = [f"Found {len(devices) if on_gpu else 0} CUDA devices"]
+    if not on_gpu:
+        lines.append("Kernels run on the CPU:")
     for device in devices:
         lines.append(f"id {device.id:<4} {device.name:>40}   [SUPPORTED]")
         rows = {
