@@ -29,13 +29,13 @@ def of(function: Callable[..., object], source: str | None) -> tuple[str, str, i
         raise TypeError(msg)
     try:
         lines, first = inspect.getsourcelines(function.__code__)
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError):
         msg = (
             f"weft compiles the text of `{function.__qualname__}`, but Python has none for it ({name}): it was made "
             "by exec or typed into a plain interpreter. Put it into a file or a notebook cell, or pass its text "
             "with cuda.jit(source=text)"
         )
-        raise OSError(msg) from error
+        raise OSError(msg) from None
     return name, "".join(lines), max(first, 1)
 
 

@@ -1,0 +1,236 @@
+"""The CUDA path of the package without a GPU, over the runtime tests' driver made of C.
+
+Its kernels run no PTX: one named `sum3` adds its second and third slot and stores the sum where the first points.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+DRIVER = Path(__file__).parents[3] / "runtime" / "tests" / "fake_driver" / "libcuda.c"
+
+PRELUDE = """
+import warnings
+import numpy as np
+import weft
+from weft import cuda
+
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "Grid size|Host array")
+
+
+@cuda.jit
+def sum3(out, a, b):
+    out[0] = a + b
+"""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("driver")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-pthread", str(DRIVER), "-o", str(folder / "libcuda.so.1")]
+    subprocess.run(command, check=True)
+    (folder / "libcuda.so").symlink_to("libcuda.so.1")
+    return folder
+
+
+@pytest.fixture
+def run(driver, tmp_path):
+    def run(code: str, **env: str) -> str:
+        script = tmp_path / "script.py"
+        script.write_text(PRELUDE + textwrap.dedent(code))
+        path = {"LD_LIBRARY_PATH": str(driver), "WEFT_DEVICE": "cuda"}
+        done = subprocess.run(
+            [sys.executable, script],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, **path, **env},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_device_arrays(run) -> None:
+    run(
+        """
+        out = cuda.to_device(np.zeros(4, np.int64))
+        sum3[1, 1](out, 3, 4)
+        cuda.synchronize()
+        assert out.copy_to_host().tolist() == [7, 0, 0, 0]
+        assert out[0] == 7
+        stream = cuda.stream()
+        with stream.auto_synchronize():
+            sum3[1, 1, stream](out[2:], 5, 6)
+        assert out.copy_to_host(stream=stream).tolist() == [7, 0, 11, 0]
+        assert cuda.detect()
+        """
+    )
+
+
+def test_host_arrays_go_there_and_back(run) -> None:
+    run(
+        """
+        out = np.arange(4)
+        sum3[1, 1](out, 3, 4)
+        assert out.tolist() == [7, 1, 2, 3]
+        base = np.arange(12).reshape(3, 4)
+        # An array of any layout has a slot for its stride, which this kernel takes for a number: on the device the
+        # elements lie side by side, 8 bytes apart.
+        sum3[1, 1](base[::-1, 1], 3, 4)
+        assert base.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 8 + 3, 10, 11]]
+        record = np.zeros(2, [("pad", "u1"), ("x", "i8")])
+        record["x"] = [1, 2]
+        sum3[1, 1](record["x"], 3, 4)
+        assert record["x"].tolist() == [8 + 3, 2]
+        sum3[1, 1](cuda.In(out), 1, 1)
+        assert out[0] == 7
+        sum3[1, 1](cuda.Out(out), 1, 1)
+        assert out[0] == 2
+        """
+    )
+
+
+def test_warnings(run) -> None:
+    run(
+        """
+        warnings.resetwarnings()
+        def texts(call):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                call()
+            assert all(w.category is weft.PerformanceWarning and w.filename == __file__ for w in caught)
+            return [str(w.message)[:10] for w in caught]
+
+        host, device = np.zeros(1, int), cuda.device_array(1, int)
+        assert texts(lambda: sum3[1, 1](device, 1, 2)) == ["Grid size "]
+        assert texts(lambda: sum3[1, 2](device, 1, 2)) == []
+        assert texts(lambda: sum3[127, 1](device, 1, 2)) == ["Grid size "]
+        assert texts(lambda: sum3[128, 1](device, 1, 2)) == []
+        assert texts(lambda: sum3[1, 1](host, 1, 2)) == ["Host array"]
+        assert texts(lambda: sum3[1, 1](host, 1, 2)) == ["Host array"]
+        assert texts(lambda: sum3[1, 1](cuda.InOut(host), 1, 2)) == []
+        cuda.config.CUDA_WARN_ON_IMPLICIT_COPY = 0
+        assert texts(lambda: sum3[1, 1](host, 1, 2)) == []
+        """
+    )
+    run("assert weft.config.CUDA_LOW_OCCUPANCY_WARNINGS == 0", WEFT_LOW_OCCUPANCY_WARNINGS="0")
+
+
+def test_several_devices(run) -> None:
+    run(
+        """
+        assert len(cuda.gpus) == 2
+        here = cuda.device_array(1, int)
+        with cuda.gpus[1] as second:
+            assert second.id == 1 and cuda.get_current_device() == second
+            there = cuda.to_device(np.zeros(1, int))
+            sum3[1, 1](there, 1, 2)
+            assert there.copy_to_host()[0] == 3
+            try:
+                sum3[1, 1](here, 1, 2)
+            except weft.LaunchError as error:
+                text = str(error)
+        assert text == (
+            "argument 1 (`out`) of kernel `sum3`: the array is on device 0, but the current device is 1"
+        ), text
+        assert cuda.get_current_device().id == 0
+        sum3[1, 1](here, 1, 2)
+        assert len(sum3.signatures) == 2
+        assert len(sum3.overloads) == 1
+        assert there.copy_to_host()[0] == 3
+        here.copy_to_device(there)
+        """,
+        FAKE_DEVICES="2",
+    )
+
+
+def test_the_cuda_array_interface(run) -> None:
+    run(
+        """
+        class Foreign:
+            pass
+
+        array = cuda.to_device(np.arange(6).reshape(2, 3))
+        interface = array.__cuda_array_interface__
+        assert interface["strides"] is None and interface["data"] == (array.address, False)
+        assert interface["stream"] is None and interface["typestr"] == "<i8"
+        assert array.T.__cuda_array_interface__["strides"] == (8, 24)
+        foreign = Foreign()
+        foreign.__cuda_array_interface__ = interface
+        view = cuda.to_device(foreign)
+        assert view.address == array.address and view.owner is foreign
+        flat = Foreign()
+        flat.__cuda_array_interface__ = dict(array.ravel().__cuda_array_interface__, stream=1)
+        sum3[1, 1](flat, 20, 3)
+        assert array[0, 0] == 23
+        flat.__cuda_array_interface__["stream"] = 2
+        sum3[1, 1](flat, 20, 4)
+        assert array[0, 0] == 24
+        flat.__cuda_array_interface__["data"] = (array.address, True)
+        try:
+            sum3[1, 1](flat, 20, 4)
+        except weft.CompileError as error:
+            assert "E0215" in str(error)
+        else:
+            raise AssertionError
+        """
+    )
+
+
+def test_a_fork_loses_the_device(run) -> None:
+    output = run(
+        """
+        import os
+        out = cuda.to_device(np.zeros(1, int))
+        sum3[1, 1](out, 1, 2)
+        cuda.synchronize()
+        if os.fork() == 0:
+            for use in (lambda: sum3[1, 1](out, 1, 2), lambda: cuda.device_array(1), cuda.synchronize):
+                try:
+                    use()
+                except weft.DriverError as error:
+                    print(error, flush=True)
+            os._exit(0)
+        os.wait()
+        """
+    )
+    assert output.count("CUDA initialized before forking") == 3
+
+
+def test_errors_of_the_driver(run) -> None:
+    run(
+        """
+        out = cuda.device_array(1, int)
+        try:
+            sum3[1, 1](out, 1, 2)
+        except weft.DriverError as error:
+            assert error.code == 719 and "cuLaunchKernel" in str(error), (error.code, error)
+        else:
+            raise AssertionError
+        """,
+        FAKE_LAUNCH="719",
+    )
+    run(
+        """
+        assert not cuda.is_available()
+        try:
+            cuda.device_array(1)
+        except cuda.CudaSupportError as error:
+            assert isinstance(error, ImportError)
+        """,
+        FAKE_INIT="100",
+    )
