@@ -12,8 +12,8 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_artifact::ArgType;
-use weft_compiler::request::{self, FunctionDef, Keep};
-use weft_runtime::{LaunchConfig, LoadedKernel};
+use weft_compiler::request::{self, FunctionDef};
+use weft_runtime::LaunchConfig;
 
 use crate::{
     capture::{Capturer, parameter_names},
@@ -21,8 +21,8 @@ use crate::{
     forall::ForAll,
     launch::setting,
     launcher::{Launcher, launch_config},
-    options::{self, JitOptions},
-    overload::{self, CompiledKernel, Overload, Resolved},
+    options::JitOptions,
+    overload::{CompiledKernel, Overload, Resolved},
     signature,
     types::{Signature, tuple_of_types},
 };
@@ -42,7 +42,7 @@ pub(crate) struct Dispatcher {
     params: Vec<String>,
     /// A text given instead of the function's file.
     source: Option<String>,
-    jit: JitOptions,
+    pub(crate) jit: JitOptions,
     /// The options as given, for pickling and `targetoptions`.
     #[pyo3(get)]
     targetoptions: Py<PyDict>,
@@ -53,9 +53,9 @@ pub(crate) struct Dispatcher {
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     captured: Option<Arc<FunctionDef>>,
-    overloads: Vec<Arc<Overload>>,
+    pub(crate) overloads: Vec<Arc<Overload>>,
     resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
     /// No further types are compiled.
     frozen: bool,
@@ -64,7 +64,7 @@ struct State {
 }
 
 impl Dispatcher {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic or run Python happens under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,7 +158,7 @@ impl Dispatcher {
     }
 
     /// The overload for exactly these types on the current device, compiled if there is none.
-    fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
+    pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
         let (py, this) = (slf.py(), slf.get());
         let device = devices::current_id();
         let find = |state: &State| state.overloads.iter().find(|o| o.device == device && o.args == args).cloned();
@@ -222,34 +222,19 @@ impl Dispatcher {
         }
     }
 
+    /// An error of one argument, with the argument named.
+    pub(crate) fn explain(&self, py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
+        let message = format!("{}: {}", self.argument(index), error.value(py));
+        let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
+        named.set_cause(py, error.cause(py));
+        named
+    }
+
     /// The argument types that an `inspect` or `compile` call names: types, a signature, or its text.
-    fn types(&self, signature: &Bound<'_, PyAny>) -> PyResult<Vec<ArgType>> {
+    pub(crate) fn types(&self, signature: &Bound<'_, PyAny>) -> PyResult<Vec<ArgType>> {
         let args = signature::read(signature)?.args;
         self.check_count(args.len())?;
         Ok(args)
-    }
-
-    /// A text of one specialization.
-    fn text(slf: &Bound<'_, Self>, args: &[ArgType], what: &str, target: Option<&str>) -> PyResult<String> {
-        let (py, this) = (slf.py(), slf.get());
-        let target = match target {
-            Some(target) => options::target(target)?,
-            None => {
-                let (major, minor) = devices::current(py)?.attributes().compute_capability;
-                options::target(&format!("sm_{major}{minor}"))?
-            }
-        };
-        let host = target == request::Target::Host;
-        let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
-        let function = Capturer::new(py).dispatcher(slf)?;
-        let output = overload::compile(py, &function, args, target, &this.jit, keep)?;
-        let text = match what {
-            "ir" => output.ir,
-            "llvm" => output.llvm,
-            _ if host => output.asm,
-            _ => Some(String::from_utf8_lossy(&output.artifact.code).into_owned()),
-        };
-        text.ok_or_else(|| errors::internal(py, &format!("the compiler gave no {what} text")))
     }
 }
 
@@ -299,7 +284,7 @@ impl Dispatcher {
 
     /// Whether it has exactly one signature.
     #[getter]
-    fn specialized(&self) -> bool {
+    pub(crate) fn specialized(&self) -> bool {
         self.declared.len() == 1 && !self.jit.device
     }
 
@@ -552,62 +537,5 @@ impl Dispatcher {
     fn __repr__(&self) -> String {
         let kind = if self.jit.device { "device function" } else { "kernel" };
         format!("<weft {kind} {}({})>", self.name, self.params.join(", "))
-    }
-}
-
-impl Dispatcher {
-    fn texts<'py>(
-        slf: &Bound<'py, Self>,
-        what: &str,
-        signature: Option<&Bound<'py, PyAny>>,
-        target: Option<&str>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.get());
-        if this.jit.device {
-            return Err(PyRuntimeError::new_err(format!(
-                "device function `{}` has no code of its own: inspect a kernel that calls it",
-                this.name
-            )));
-        }
-        if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
-            let text = Self::text(slf, &this.types(signature)?, what, target)?;
-            return Ok(text.into_pyobject(py)?.into_any());
-        }
-        let dict = PyDict::new(py);
-        let overloads = this.state().overloads.clone();
-        for overload in overloads {
-            dict.set_item(tuple_of_types(py, &overload.args)?, Self::text(slf, &overload.args, what, target)?)?;
-        }
-        Ok(dict.into_any())
-    }
-
-    /// A number of one kernel: of the signature, of the only one of a specialized dispatcher, or of each.
-    fn resource<'py>(
-        slf: &Bound<'py, Self>,
-        signature: Option<&Bound<'py, PyAny>>,
-        number: impl Fn(&dyn LoadedKernel) -> u32,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.get());
-        let overloads = this.state().overloads.clone();
-        if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
-            let overload = Self::overload(slf, &this.types(signature)?)?;
-            return Ok(number(&*overload.loaded).into_pyobject(py)?.into_any());
-        }
-        if let ([only], true) = (overloads.as_slice(), this.specialized()) {
-            return Ok(number(&*only.loaded).into_pyobject(py)?.into_any());
-        }
-        let dict = PyDict::new(py);
-        for overload in overloads {
-            dict.set_item(tuple_of_types(py, &overload.args)?, number(&*overload.loaded))?;
-        }
-        Ok(dict.into_any())
-    }
-
-    /// An error of one argument, with the argument named.
-    pub(crate) fn explain(&self, py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
-        let message = format!("{}: {}", self.argument(index), error.value(py));
-        let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
-        named.set_cause(py, error.cause(py));
-        named
     }
 }

@@ -13,6 +13,7 @@ mod errors;
 mod forall;
 mod host_array;
 mod host_code;
+mod inspect;
 mod key;
 mod launch;
 mod launcher;

@@ -10,17 +10,7 @@ from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
 from weft.cuda._args import In, InOut, Out
-from weft.cuda._device_array import (
-    DeviceNDArray,
-    as_cuda_array,
-    device_array,
-    device_array_like,
-    from_cuda_array_interface,
-    is_cuda_array,
-    pinned_array,
-    pinned_array_like,
-    to_device,
-)
+from weft.cuda._device_array import DeviceNDArray
 from weft.cuda._devices import (
     Context,
     Device,
@@ -57,6 +47,16 @@ from weft.cuda._kernel_names import (
     threadfence_system,
     threadIdx,
     warpsize,
+)
+from weft.cuda._memory import (
+    as_cuda_array,
+    device_array,
+    device_array_like,
+    from_cuda_array_interface,
+    is_cuda_array,
+    pinned_array,
+    pinned_array_like,
+    to_device,
 )
 from weft.cuda._streams import (
     Event,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from weft import _weft
-from weft._weft import DeviceArrayBase, Memory
+from weft._weft import DeviceArrayBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ class DeviceNDArray(DeviceArrayBase):
 
     def is_c_contiguous(self) -> bool:
         """Whether the elements are one piece of memory, the last index running fastest."""
-        return _follows(self.shape[::-1], self.strides[::-1], self.itemsize)
+        return follows(self.shape[::-1], self.strides[::-1], self.itemsize)
 
     def is_f_contiguous(self) -> bool:
         """Whether the elements are one piece of memory, the first index running fastest."""
-        return _follows(self.shape, self.strides, self.itemsize)
+        return follows(self.shape, self.strides, self.itemsize)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -101,6 +101,8 @@ class DeviceNDArray(DeviceArrayBase):
         return bool(self.copy_to_host())
 
     def __reduce__(self) -> tuple[Any, ...]:
+        from weft.cuda._memory import to_device
+
         return to_device, (self.copy_to_host(),)
 
     # --- Copies ---
@@ -129,7 +131,7 @@ class DeviceNDArray(DeviceArrayBase):
     def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
         """Copy a host or device array of the same shape and dtype into this array."""
         self._check_like(ary)
-        _write(self, ary, stream)
+        write(self, ary, stream)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Copy to the host for NumPy."""
@@ -168,7 +170,7 @@ class DeviceNDArray(DeviceArrayBase):
 
         view = self._index(key)
         if isinstance(value, DeviceNDArray) and value.shape == view.shape and value.dtype == view.dtype:
-            _write(view, value, stream)
+            write(view, value, stream)
             return
         host: np.ndarray[Any, Any] = np.asarray(value)
         if host.ndim > view.ndim and any(extent != 1 for extent in host.shape[: host.ndim - view.ndim]):
@@ -183,7 +185,7 @@ class DeviceNDArray(DeviceArrayBase):
                     f"with dimension {view.shape[offset + axis]}"
                 )
                 raise ValueError(msg)
-        _write(view, np.broadcast_to(host, view.shape).astype(view.dtype), stream)
+        write(view, np.broadcast_to(host, view.shape).astype(view.dtype), stream)
 
     def _index(self, key: Any) -> DeviceNDArray:
         items = list(key) if isinstance(key, tuple) else [key]
@@ -248,7 +250,7 @@ class DeviceNDArray(DeviceArrayBase):
         if not contiguous and tuple(shape) != self.shape:
             msg = "reshape would require copy"
             raise NotImplementedError(msg)
-        strides = self.strides if tuple(shape) == self.shape else _strides(shape, self.itemsize, order)
+        strides = self.strides if tuple(shape) == self.shape else strides_of(shape, self.itemsize, order)
         return self._view(self.address, shape, strides)
 
     def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray:
@@ -297,7 +299,7 @@ class DeviceNDArray(DeviceArrayBase):
                 )
                 raise ValueError(msg)
             shape[-1] = shape[-1] * self.itemsize // dtype.itemsize
-            strides = _strides(shape, dtype.itemsize, "C")
+            strides = strides_of(shape, dtype.itemsize, "C")
         return self._view(self.address, shape, strides, dtype)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray:
@@ -329,7 +331,7 @@ def _has_slice(item: Any) -> bool:
     return any(part is Ellipsis or isinstance(part, slice) for part in items)
 
 
-def _follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+def follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
     """Whether strides are those of one piece of memory; the fastest dimension comes first."""
     if 0 in shape:
         return True
@@ -341,7 +343,7 @@ def _follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> boo
     return True
 
 
-def _strides(shape: Sequence[int], itemsize: int, order: str) -> list[int]:
+def strides_of(shape: Sequence[int], itemsize: int, order: str) -> list[int]:
     strides = [0] * len(shape)
     axes = range(len(shape)) if order == "F" else reversed(range(len(shape)))
     for axis in axes:
@@ -375,7 +377,7 @@ def _read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
     return host if contiguous else host.copy(order="K")
 
 
-def _write(array: DeviceNDArray, value: Any, stream: Any) -> None:
+def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
     """Copy a host or device array of the same shape and dtype into an array."""
     import numpy as np
 
@@ -399,7 +401,7 @@ def _write(array: DeviceNDArray, value: Any, stream: Any) -> None:
 def _write_runs(array: DeviceNDArray, value: np.ndarray[Any, Any], stream: Any) -> None:
     """Copy into an array with gaps, one contiguous run after the other: what lies between is not touched."""
     inner = array.ndim
-    while inner and _follows(array.shape[inner - 1 :][::-1], array.strides[inner - 1 :][::-1], array.itemsize):
+    while inner and follows(array.shape[inner - 1 :][::-1], array.strides[inner - 1 :][::-1], array.itemsize):
         inner -= 1
     import numpy as np
 
@@ -407,180 +409,3 @@ def _write_runs(array: DeviceNDArray, value: np.ndarray[Any, Any], stream: Any) 
     for index in np.ndindex(*array.shape[:inner]):
         address = array.address + sum(at * stride for at, stride in zip(index, array.strides, strict=False))
         _weft.copy_to_device(array.device, address, _bytes_of(np.asarray(host[index])), stream)
-
-
-def device_array(
-    shape: int | Sequence[int],
-    dtype: Any = None,
-    strides: int | Sequence[int] | None = None,
-    order: Order = "C",
-    stream: Any = 0,
-) -> DeviceNDArray:
-    """Make a device array with undefined contents.
-
-    Parameters
-    ----------
-    shape
-        Extents.
-    dtype
-        Element type; float64 unless given.
-    strides
-        Strides in bytes; those of ``order`` unless given.
-    order
-        ``"C"`` or ``"F"``.
-    stream
-        The stream that allocates, and that copies of the array use.
-    """
-    import numpy as np
-
-    from weft import as_dtype
-
-    extents = _integers(shape, "shape")
-    element = as_dtype(np.float64 if dtype is None else dtype)
-    if strides is None:
-        steps = _strides(extents, element.itemsize, order)
-    else:
-        steps = _integers(strides, "strides")
-        if len(steps) != len(extents):
-            msg = "strides and shape differ in length"
-            raise ValueError(msg)
-        if any(step < 0 for step in steps):
-            msg = "negative strides are not supported in a new array"
-            raise NotImplementedError(msg)
-    empty = 0 in extents
-    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
-    memory = Memory(0 if empty else last + element.itemsize, stream)
-    array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
-    if stream:
-        array.stream = stream
-    return array
-
-
-def _integers(value: Any, name: str) -> list[int]:
-    items = [value] if hasattr(value, "__index__") else list(value)
-    if not all(hasattr(item, "__index__") for item in items):
-        msg = f"{name} must be an integer or integers, got {value!r}"
-        raise TypeError(msg)
-    return [item.__index__() for item in items]
-
-
-def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
-    """Make a device array with the shape, dtype and order of another array."""
-    import numpy as np
-
-    if not hasattr(ary, "strides"):
-        ary = np.asarray(ary)
-    # Dimensions are laid out in the order of the other array's strides, without its gaps.
-    axes = sorted(range(ary.ndim), key=lambda axis: (abs(ary.strides[axis]), -axis))
-    steps, step = [0] * ary.ndim, ary.dtype.itemsize
-    if _is_c(ary):
-        axes = list(reversed(range(ary.ndim)))
-    for axis in axes:
-        steps[axis] = step
-        step *= ary.shape[axis]
-    return device_array(ary.shape, ary.dtype, steps if ary.ndim else None, stream=stream or getattr(ary, "stream", 0))
-
-
-def _is_c(ary: Any) -> bool:
-    return _follows(ary.shape[::-1], ary.strides[::-1], ary.dtype.itemsize)
-
-
-def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
-    """Copy to the device. What is on the device already is not copied.
-
-    Parameters
-    ----------
-    obj
-        A NumPy array or what becomes one, a device array, or an object with ``__cuda_array_interface__``.
-    stream
-        The stream to copy in.
-    copy
-        Copy the elements; False only allocates.
-    to
-        An array to copy into, instead of a new one.
-    """
-    import numpy as np
-
-    if to is not None:
-        to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
-        return to
-    if isinstance(obj, DeviceNDArray):
-        return obj
-    if is_cuda_array(obj):
-        return as_cuda_array(obj)
-    host = np.asarray(obj)
-    array = device_array_like(host, stream)
-    if copy:
-        _write(array, host, stream)
-    return array
-
-
-def is_cuda_array(obj: Any) -> bool:
-    """Whether an object has ``__cuda_array_interface__`` or is a device array."""
-    return isinstance(obj, DeviceNDArray) or hasattr(obj, "__cuda_array_interface__")
-
-
-def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
-    """Make a device array of an object with ``__cuda_array_interface__``, without a copy.
-
-    Parameters
-    ----------
-    obj
-        The object; the array keeps it alive.
-    sync
-        Wait for the stream that the object names.
-    """
-    if isinstance(obj, DeviceNDArray):
-        return obj
-    if not hasattr(obj, "__cuda_array_interface__"):
-        msg = "*obj* doesn't implement the cuda array interface."
-        raise TypeError(msg)
-    return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
-
-
-def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
-    """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
-    import numpy as np
-
-    from weft import config
-    from weft.cuda._streams import external_stream
-    from weft.errors import LaunchError
-
-    if _weft.device_kind() == "cpu":
-        msg = "the array is in GPU memory, but kernels run on the CPU"
-        raise LaunchError(msg)
-    if desc.get("mask") is not None:
-        msg = "masked arrays are not supported"
-        raise NotImplementedError(msg)
-    dtype = np.dtype(desc["typestr"])
-    shape = desc["shape"]
-    strides = desc.get("strides") or _strides(shape, dtype.itemsize, "C")
-    address, readonly = desc["data"]
-    array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.current_device_id(), readonly)
-    producer = desc.get("stream")
-    if producer is not None:
-        array.stream = external_stream(producer)
-        if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
-            array.stream.synchronize()
-    return array
-
-
-def pinned_array(
-    shape: int | Sequence[int], dtype: Any = None, strides: Sequence[int] | None = None, order: Order = "C"
-) -> np.ndarray[Any, Any]:
-    """Make a NumPy array. It is not page-locked yet: a copy from it takes as long as from any array."""
-    import numpy as np
-
-    from weft import as_dtype
-
-    element = as_dtype(np.float64 if dtype is None else dtype)
-    if strides is None:
-        return np.empty(shape, element, "F" if order == "F" else "C")
-    return np.ndarray(shape, element, strides=strides)
-
-
-def pinned_array_like(ary: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Make a NumPy array with the shape, dtype and order of another."""
-    import numpy as np
-
-    return np.empty_like(ary)

@@ -1,0 +1,85 @@
+//! What a dispatcher tells of its kernels: texts of the code, and what the code needs of a device.
+//!
+//! Texts are made when they are asked for, by compiling once more: a launch keeps none. They are those of the GPU that
+//! the device is or stands in for, so that a machine without one shows PTX too.
+
+use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
+use weft_artifact::ArgType;
+use weft_compiler::request::{Keep, Target};
+use weft_runtime::LoadedKernel;
+
+use crate::{capture::Capturer, devices, dispatcher::Dispatcher, errors, options, overload, types::tuple_of_types};
+
+impl Dispatcher {
+    /// A text of one specialization: `what` is `asm`, `llvm` or `ir`; the target is the device's compute capability
+    /// unless one is named.
+    pub(crate) fn text(slf: &Bound<'_, Self>, args: &[ArgType], what: &str, target: Option<&str>) -> PyResult<String> {
+        let (py, this) = (slf.py(), slf.get());
+        let target = match target {
+            Some(target) => options::target(target)?,
+            None => {
+                let (major, minor) = devices::current(py)?.attributes().compute_capability;
+                options::target(&format!("sm_{major}{minor}"))?
+            }
+        };
+        let host = target == Target::Host;
+        let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
+        let function = Capturer::new(py).dispatcher(slf)?;
+        let output = overload::compile(py, &function, args, target, &this.jit, keep)?;
+        let text = match what {
+            "ir" => output.ir,
+            "llvm" => output.llvm,
+            _ if host => output.asm,
+            _ => Some(String::from_utf8_lossy(&output.artifact.code).into_owned()),
+        };
+        text.ok_or_else(|| errors::internal(py, &format!("the compiler gave no {what} text")))
+    }
+
+    /// Texts by argument types, or the one of a signature.
+    pub(crate) fn texts<'py>(
+        slf: &Bound<'py, Self>,
+        what: &str,
+        signature: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.jit.device {
+            return Err(PyRuntimeError::new_err(format!(
+                "device function `{}` has no code of its own: inspect a kernel that calls it",
+                this.name()
+            )));
+        }
+        if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
+            let text = Self::text(slf, &this.types(signature)?, what, target)?;
+            return Ok(text.into_pyobject(py)?.into_any());
+        }
+        let dict = PyDict::new(py);
+        let overloads = this.state().overloads.clone();
+        for overload in overloads {
+            dict.set_item(tuple_of_types(py, &overload.args)?, Self::text(slf, &overload.args, what, target)?)?;
+        }
+        Ok(dict.into_any())
+    }
+
+    /// A number of one kernel: of the signature, of the only one of a specialized dispatcher, or of each.
+    pub(crate) fn resource<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+        number: impl Fn(&dyn LoadedKernel) -> u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let overloads = this.state().overloads.clone();
+        if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
+            let overload = Self::overload(slf, &this.types(signature)?)?;
+            return Ok(number(&*overload.loaded).into_pyobject(py)?.into_any());
+        }
+        if let ([only], true) = (overloads.as_slice(), this.specialized()) {
+            return Ok(number(&*only.loaded).into_pyobject(py)?.into_any());
+        }
+        let dict = PyDict::new(py);
+        for overload in overloads {
+            dict.set_item(tuple_of_types(py, &overload.args)?, number(&*overload.loaded))?;
+        }
+        Ok(dict.into_any())
+    }
+}
