@@ -1,5 +1,7 @@
 //! How a value changes from thread to thread along `x`, and which parts of a condition say so.
 
+use std::cell::Cell;
+
 use weft_artifact::Scalar;
 
 use super::{
@@ -18,6 +20,9 @@ pub(crate) enum Form {
     /// In some other way.
     Other,
 }
+
+/// How many expressions are looked at for one answer; locals are looked through, and their values can be large.
+const EFFORT: u32 = 512;
 
 /// The parts of a condition.
 #[derive(Debug, Default)]
@@ -95,31 +100,44 @@ impl Forms<'_> {
 
     /// How an expression changes along a row.
     pub(crate) fn form(&self, root: ExprId) -> Form {
+        self.form_within(root, &Cell::new(EFFORT))
+    }
+
+    fn form_within(&self, root: ExprId, effort: &Cell<u32>) -> Form {
+        // A local may be computed from itself, a turn earlier.
+        let Some(left) = effort.get().checked_sub(1) else { return Form::Other };
+        effort.set(left);
         let expr = &self.function.exprs[root];
         let all_same = |ids: &[ExprId]| {
-            if ids.iter().all(|&id| self.form(id) == Form::Same) { Form::Same } else { Form::Other }
+            if ids.iter().all(|&id| self.form_within(id, effort) == Form::Same) { Form::Same } else { Form::Other }
         };
         match &expr.kind {
             ExprKind::Const(_) | ExprKind::SharedBase(_) | ExprKind::DynamicShared => Form::Same,
             ExprKind::Local(local) if (self.shared)(*local) => Form::Same,
             ExprKind::Local(local) => {
                 let value = self.fixed.value(*local).or_else(|| (self.sole)(*local));
-                value.map_or(Form::Other, |value| self.form(value))
+                value.map_or(Form::Other, |value| self.form_within(value, effort))
             }
             ExprKind::Special(SpecialRegister::ThreadIdx(0)) => Form::Step,
             ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(_) | ExprKind::LocalBase(_) => Form::Other,
             ExprKind::Special(_) => Form::Same,
             // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.
-            ExprKind::Convert(a) if expr.ty == Type::I64 && self.function.exprs[*a].ty == Type::I32 => self.form(*a),
-            ExprKind::Binary(BinaryOp::Add, a, b) if expr.ty == Type::I64 => match (self.form(*a), self.form(*b)) {
-                (Form::Same, Form::Same) => Form::Same,
-                (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
-                _ => Form::Other,
-            },
-            ExprKind::Binary(BinaryOp::Sub, a, b) if expr.ty == Type::I64 => match (self.form(*a), self.form(*b)) {
-                (form, Form::Same) => form,
-                _ => Form::Other,
-            },
+            ExprKind::Convert(a) if expr.ty == Type::I64 && self.function.exprs[*a].ty == Type::I32 => {
+                self.form_within(*a, effort)
+            }
+            ExprKind::Binary(BinaryOp::Add, a, b) if expr.ty == Type::I64 => {
+                match (self.form_within(*a, effort), self.form_within(*b, effort)) {
+                    (Form::Same, Form::Same) => Form::Same,
+                    (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
+                    _ => Form::Other,
+                }
+            }
+            ExprKind::Binary(BinaryOp::Sub, a, b) if expr.ty == Type::I64 => {
+                match (self.form_within(*a, effort), self.form_within(*b, effort)) {
+                    (form, Form::Same) => form,
+                    _ => Form::Other,
+                }
+            }
             ExprKind::Unary(_, a) | ExprKind::Convert(a) => all_same(&[*a]),
             ExprKind::Binary(_, a, b)
             | ExprKind::Compare(_, a, b)

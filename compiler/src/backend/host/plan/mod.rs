@@ -7,8 +7,10 @@ mod facts;
 mod forms;
 mod guards;
 mod inline;
+mod lockstep;
 mod regions;
 mod segments;
+mod strided;
 mod uniform;
 mod walk;
 
@@ -53,7 +55,8 @@ impl Plan {
         }
         let mut function = module.functions[kernel].clone();
         copy_assigned_params(&mut function);
-        let body = std::mem::take(&mut function.body);
+        let mut body = std::mem::take(&mut function.body);
+        let has_barrier = lockstep::mark(&mut function, &mut body) || has_barrier;
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let regions = Regions::of(&function, &body, &fixed);

@@ -14,9 +14,9 @@ use super::{
     guards::Guard,
     segments::holds_barrier,
     uniform::Fixed,
-    walk::{any_expr, for_each, for_each_mention, for_each_read},
+    walk::{for_each, for_each_mention},
 };
-use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind};
+use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind};
 
 /// The guarded parts of a body; statements are known by their address.
 #[derive(Debug, Default)]
@@ -44,14 +44,12 @@ impl Regions {
                 if let Some(guard) = whole_guard(function, fixed, *cond, true) {
                     this.returns.insert(ptr::from_ref(stmt), guard);
                 }
-            } else if holds_barrier(stmt) {
-                if let Some(guard) = whole_guard(function, fixed, *cond, false) {
-                    this.ifs.insert(ptr::from_ref(stmt), guard);
-                    let mut inside = HashMap::new();
-                    for_each_mention(function, then, &mut |local| *inside.entry(local).or_insert(0_u32) += 1);
-                    let outside = inside.into_iter().filter(|(local, count)| mentions[local.index()] != *count);
-                    this.escaping.extend(outside.map(|(local, _)| local));
-                }
+            } else if let (true, Some(guard)) = (holds_barrier(stmt), whole_guard(function, fixed, *cond, false)) {
+                this.ifs.insert(ptr::from_ref(stmt), guard);
+                let mut inside = HashMap::new();
+                for_each_mention(function, then, &mut |local| *inside.entry(local).or_insert(0_u32) += 1);
+                let outside = inside.into_iter().filter(|(local, count)| mentions[local.index()] != *count);
+                this.escaping.extend(outside.map(|(local, _)| local));
             }
         });
         this
@@ -79,16 +77,11 @@ fn whole_guard(function: &Function, fixed: &Fixed, cond: ExprId, negated: bool) 
     let forms = Forms { function, fixed, shared: &param, sole: &|_| None };
     let mut parts = Parts::default();
     forms.split(cond, negated, &mut parts);
-    (parts.residual.is_empty() && names_thread(function, fixed, cond)).then_some(parts.guard)
+    let dependence = fixed.dependence(function, cond);
+    (parts.residual.is_empty() && (dependence.x || dependence.row)).then_some(parts.guard)
 }
 
-/// `true` if an expression of fixed locals depends on the thread.
-pub(crate) fn names_thread(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
-    let thread =
-        |kind: &ExprKind| matches!(kind, ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId));
-    let mut found = any_expr(function, root, &thread);
-    for_each_read(function, root, &mut |local| {
-        found |= fixed.value(local).is_some_and(|value| names_thread(function, fixed, value));
-    });
-    found
+/// `true` if a condition can be a guard that lasts as long as the block.
+pub(crate) fn is_guard(function: &Function, fixed: &Fixed, cond: ExprId) -> bool {
+    whole_guard(function, fixed, cond, false).is_some()
 }

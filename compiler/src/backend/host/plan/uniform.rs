@@ -202,6 +202,24 @@ impl Walk<'_> {
 pub(crate) struct Fixed {
     /// By the local's index: its only value, for those that are fixed.
     values: Vec<Option<ExprId>>,
+    /// By the local's index: what it depends on, for those that are fixed.
+    dependences: Vec<Dependence>,
+}
+
+/// Which numbers of the thread a fixed value depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dependence {
+    /// `threadIdx.x`.
+    pub x: bool,
+    /// `threadIdx.y` or `.z`, the lane, or the thread's own memory.
+    pub row: bool,
+}
+
+impl Dependence {
+    fn add(&mut self, other: Self) {
+        self.x |= other.x;
+        self.row |= other.row;
+    }
 }
 
 impl Fixed {
@@ -215,7 +233,9 @@ impl Fixed {
                 sole[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
             }
         });
-        let mut search = Search { function, counts, sole, states: vec![State::New; function.locals.len()] };
+        let dependences = vec![Dependence::default(); function.locals.len()];
+        let states = vec![State::New; function.locals.len()];
+        let mut search = Search { function, counts, sole, states, dependences };
         let values = function
             .locals
             .iter()
@@ -224,7 +244,17 @@ impl Fixed {
                 if search.fixed(local) && !is_param { search.sole[local.index()] } else { None }
             })
             .collect();
-        Self { values }
+        Self { values, dependences: search.dependences }
+    }
+
+    /// What a fixed local depends on.
+    pub(crate) fn local_dependence(&self, local: LocalId) -> Dependence {
+        self.dependences.get(local.index()).copied().unwrap_or_default()
+    }
+
+    /// What an expression depends on; locals that are not fixed do not count.
+    pub(crate) fn dependence(&self, function: &Function, root: ExprId) -> Dependence {
+        dependence(function, root, &|local| self.local_dependence(local))
     }
 
     /// The value of a fixed local that is no parameter.
@@ -246,6 +276,20 @@ struct Search<'a> {
     counts: Vec<u32>,
     sole: Vec<Option<ExprId>>,
     states: Vec<State>,
+    dependences: Vec<Dependence>,
+}
+
+fn dependence(function: &Function, root: ExprId, of_local: &dyn Fn(LocalId) -> Dependence) -> Dependence {
+    let mut all = Dependence::default();
+    for_each_expr(function, root, &mut |id| match &function.exprs[id].kind {
+        ExprKind::Special(SpecialRegister::ThreadIdx(0)) => all.x = true,
+        ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId) | ExprKind::LocalBase(_) => {
+            all.row = true;
+        }
+        ExprKind::Local(local) => all.add(of_local(*local)),
+        _ => {}
+    });
+    all
 }
 
 impl Search<'_> {
@@ -264,6 +308,9 @@ impl Search<'_> {
             _ => false,
         };
         self.states[index] = if fixed { State::Fixed } else { State::Free };
+        if let (true, Some(value)) = (fixed, self.sole[index]) {
+            self.dependences[index] = dependence(self.function, value, &|read| self.dependences[read.index()]);
+        }
         fixed
     }
 

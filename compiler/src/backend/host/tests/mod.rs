@@ -2,4 +2,5 @@
 
 mod barriers;
 mod harness;
+mod lockstep;
 mod vector;

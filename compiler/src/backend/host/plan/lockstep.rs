@@ -1,0 +1,188 @@
+//! Loops that a block's threads take together although no barrier asks for it, because then a row of threads reads and
+//! writes neighboring elements, and LLVM vectorises over the row.
+//!
+//! Any order of threads between barriers is right, so a loop may be lifted like one with a barrier: what marks it is a
+//! barrier at the end of its body. Two kinds are:
+//!
+//! * a strided loop, `for i in range(cuda.grid(1), n, cuda.gridsize(1))` in any spelling. Its variable becomes a sum of
+//!   the thread's first index and an offset that all threads share, and its test a guard of the body.
+//! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element.
+
+use super::{
+    forms::{Form, Forms},
+    regions::{self, Regions},
+    segments::{self, holds_barrier},
+    shared_by_block, strided,
+    uniform::{Fixed, Uniformity},
+    walk::{any_expr, assigned, for_each, stmt_exprs},
+};
+use crate::ir::{Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, for_each_expr};
+
+/// Loops of this many turns or fewer are left to LLVM, which unrolls them.
+const FEW_TURNS: i128 = 32;
+
+/// Marks loops in a kernel's body; `true` if it marked one.
+pub(crate) fn mark(function: &mut Function, body: &mut Block) -> bool {
+    let mut marked = false;
+    while strided::rewrite_one(function, body) {
+        marked = true;
+    }
+    for path in candidates(function, body) {
+        marked |= mark_uniform(function, body, &path);
+    }
+    marked
+}
+
+/// A way to a statement: the indices of the statements around it, each followed in its first block, and its own.
+pub(crate) type Path = Vec<usize>;
+
+/// The list that a way without its last index leads to.
+pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut Block> {
+    let mut list = body;
+    for &index in path {
+        match &mut list.get_mut(index)?.kind {
+            StmtKind::If { then: first, .. } | StmtKind::Loop { body: first, .. } => list = first,
+            _ => return None,
+        }
+    }
+    Some(list)
+}
+
+/// Loops that may be worth marking, in a place where they would be lifted without a mask.
+fn candidates(function: &Function, body: &Block) -> Vec<Path> {
+    let fixed = Fixed::of(function, body);
+    let mut found = Vec::new();
+    collect(function, body, &fixed, &mut Vec::new(), &mut found);
+    found
+}
+
+fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, found: &mut Vec<Path>) {
+    for (index, stmt) in list.iter().enumerate() {
+        path.push(index);
+        match &stmt.kind {
+            StmtKind::Loop { body, .. } if holds_barrier(stmt) => collect(function, body, fixed, path, found),
+            StmtKind::Loop { body, step }
+                if simple(function, body) && simple(function, step) && !few_turns(function, body) =>
+            {
+                found.push(path.clone());
+            }
+            StmtKind::If { cond, then, otherwise }
+                if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
+            {
+                collect(function, then, fixed, path, found);
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+}
+
+/// Statements that LLVM can vectorise over a row.
+fn simple(function: &Function, block: &[Stmt]) -> bool {
+    let mut simple = true;
+    for_each(block, &mut |stmt| {
+        simple &= matches!(
+            stmt.kind,
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Break | StmtKind::Continue
+        );
+        for root in stmt_exprs(&stmt.kind) {
+            for_each_expr(function, root, &mut |id| {
+                simple &= match &function.exprs[id].kind {
+                    ExprKind::LocalBase(_) => false,
+                    ExprKind::Math(function, _) => matches!(
+                        function,
+                        MathFn::Ceil
+                            | MathFn::Copysign
+                            | MathFn::Floor
+                            | MathFn::Fma
+                            | MathFn::RoundEven
+                            | MathFn::Sqrt
+                            | MathFn::Trunc
+                    ),
+                    _ => true,
+                };
+            });
+        }
+    });
+    simple
+}
+
+/// `true` if the test at the start of the body compares with a small constant.
+fn few_turns(function: &Function, body: &[Stmt]) -> bool {
+    let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return false };
+    any_expr(function, *cond, &|kind| {
+        let ExprKind::Compare(_, a, b) = kind else { return false };
+        [a, b].iter().any(|&&side| {
+            matches!(function.exprs[side].kind, ExprKind::Const(Const::Int(value)) if value.abs() <= FEW_TURNS)
+        })
+    })
+}
+
+/// Marks a loop if it is then lifted without masks and a row of threads stays together in it.
+fn mark_uniform(function: &Function, body: &mut Block, path: &[usize]) -> bool {
+    let before = masks(function, body);
+    let mut attempt = body.clone();
+    let Some((&index, outer)) = path.split_last() else { return false };
+    let Some(list) = list_at(&mut attempt, outer) else { return false };
+    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, span }) = list.get_mut(index) else { return false };
+    turn.push(Stmt { kind: StmtKind::Barrier, span: *span });
+    if masks(function, &attempt) > before {
+        return false;
+    }
+    let fixed = Fixed::of(function, &attempt);
+    let regions = Regions::of(function, &attempt, &fixed);
+    let uniformity = shared_by_block(function, &attempt, &regions);
+    let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
+    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return false };
+    if !stays_together(function, &turn, &attempt, &fixed, &uniformity) {
+        return false;
+    }
+    *body = attempt;
+    true
+}
+
+/// How many masks a body needs.
+fn masks(function: &Function, body: &[Stmt]) -> u32 {
+    let mut function = function.clone();
+    let fixed = Fixed::of(&function, body);
+    let regions = Regions::of(&function, body, &fixed);
+    let uniformity = shared_by_block(&function, body, &regions);
+    segments::cut(&mut function, body, &uniformity, &regions).masks
+}
+
+/// `true` if a row of threads touches one element or neighbors wherever the loop touches memory.
+fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> bool {
+    let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
+    let mut counts = vec![0_u32; function.locals.len()];
+    for_each(body, &mut |stmt| {
+        for local in assigned(&stmt.kind) {
+            counts[local.index()] += 1;
+            values[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
+        }
+    });
+    let shared = |local: LocalId| !uniformity.local_varies(local);
+    let sole = |local: LocalId| if counts[local.index()] == 1 { values[local.index()] } else { None };
+    let forms = Forms { function, fixed, shared: &shared, sole: &sole };
+    let mut together = true;
+    for_each(turn, &mut |stmt| {
+        if let StmtKind::Store { pointer, .. } = stmt.kind {
+            together &= neighbors(&forms, pointer);
+        }
+        for root in stmt_exprs(&stmt.kind) {
+            for_each_expr(function, root, &mut |id| {
+                if let ExprKind::Load(pointer) = function.exprs[id].kind {
+                    together &= neighbors(&forms, pointer);
+                }
+            });
+        }
+    });
+    together
+}
+
+fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
+    match forms.function.exprs[pointer].kind {
+        ExprKind::Offset { base, index, .. } => forms.form(base) == Form::Same && forms.form(index) != Form::Other,
+        ExprKind::ByteOffset { base, bytes } => forms.form(base) == Form::Same && forms.form(bytes) == Form::Same,
+        _ => forms.form(pointer) == Form::Same,
+    }
+}

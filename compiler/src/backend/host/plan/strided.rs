@@ -1,0 +1,298 @@
+//! Strided loops: `for i in range(cuda.grid(1), n, cuda.gridsize(1))` in any spelling, rewritten so that all threads take
+//! their turns together.
+//!
+//! The variable becomes the sum of the thread's first index, which is fixed, and an offset that all threads share; the
+//! loop ends when the block's first thread has no turn left, and the test of each thread becomes a guard of the body.
+
+use super::{
+    forms::{Form, Forms},
+    lockstep::{Path, list_at},
+    regions,
+    segments::holds_barrier,
+    uniform::Fixed,
+    walk::{assigned, escapes, for_each, for_each_mention},
+};
+use crate::{
+    ir::{
+        BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, SpecialRegister, Stmt,
+        StmtKind, Type, UnaryOp,
+    },
+    source::Span,
+};
+
+/// What a strided loop consists of.
+struct Strided {
+    /// The variable.
+    local: LocalId,
+    /// Where it is first assigned, in the loop's list.
+    init: usize,
+    /// Its first value.
+    first: ExprId,
+    /// What is added to it.
+    step: ExprId,
+    /// `local op bound` holds for another turn.
+    op: CompareOp,
+    bound: ExprId,
+    /// The first statement of the body and the statements that increment are not part of it.
+    rest: Block,
+}
+
+/// Rewrites one strided loop; `false` if there is none left.
+pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> bool {
+    let fixed = Fixed::of(function, body);
+    let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
+    for_each(body, &mut |stmt| assigned(&stmt.kind).iter().for_each(|local| counts[local.index()].0 += 1));
+    for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
+    let Some((path, found)) = find_strided(function, body, &fixed, &counts, &mut Vec::new()) else { return false };
+    let Some((&index, outer)) = path.split_last() else { return false };
+    let Some(list) = list_at(body, outer) else { return false };
+    rewrite(function, list, index, found, &fixed);
+    true
+}
+
+fn find_strided(
+    function: &Function,
+    list: &[Stmt],
+    fixed: &Fixed,
+    counts: &[(u32, u32)],
+    path: &mut Path,
+) -> Option<(Path, Strided)> {
+    for (index, stmt) in list.iter().enumerate() {
+        path.push(index);
+        let found = match &stmt.kind {
+            StmtKind::Loop { body, step } => {
+                let loops = Search { function, fixed, counts };
+                loops.strided(list, index, body, step).map(|found| (path.clone(), found))
+            }
+            StmtKind::If { cond, then, otherwise }
+                if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
+            {
+                find_strided(function, then, fixed, counts, path)
+            }
+            _ => None,
+        };
+        path.pop();
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+struct Search<'a> {
+    function: &'a Function,
+    fixed: &'a Fixed,
+    /// By the local's index: how often it is assigned, and mentioned.
+    counts: &'a [(u32, u32)],
+}
+
+impl Search<'_> {
+    fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
+        let (test, inner) = body.split_first()?;
+        let (increment, rest) = match step {
+            [one] => (one, inner),
+            [] => inner.split_last()?,
+            _ => return None,
+        };
+        let StmtKind::Assign(local, sum) = increment.kind else { return None };
+        let by = self.increment(local, sum)?;
+        let ways_out = escapes(rest);
+        if ways_out.breaks || ways_out.returns || (ways_out.continues && step.is_empty()) {
+            return None;
+        }
+        if rest.iter().any(holds_barrier) || self.function.locals[local].ty != Type::I64 {
+            return None;
+        }
+        let (op, bound) = self.exit(test, local)?;
+        // One assignment before, in the same list, and the increment; nobody else looks.
+        let init = list[..at].iter().rposition(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == local))?;
+        let StmtKind::Assign(_, first) = list[init].kind else { return None };
+        let mut inside = 0;
+        for_each_mention(self.function, std::slice::from_ref(&list[at]), &mut |seen| {
+            inside += u32::from(seen == local);
+        });
+        if self.counts[local.index()] != (2, inside + 1) {
+            return None;
+        }
+        let param = |local: LocalId| self.function.params.contains(&local);
+        let forms = Forms { function: self.function, fixed: self.fixed, shared: &param, sole: &|_| None };
+        let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
+        let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
+        (along_x && same(bound) && same(by)).then(|| Strided {
+            local,
+            init,
+            first,
+            step: by,
+            op,
+            bound,
+            rest: rest.to_vec(),
+        })
+    }
+
+    fn kind(&self, id: ExprId) -> &ExprKind {
+        &self.function.exprs[id].kind
+    }
+
+    fn reads(&self, id: ExprId, local: LocalId) -> bool {
+        matches!(self.kind(id), ExprKind::Local(read) if *read == local)
+    }
+
+    /// What `sum` adds to `local`, if that is positive.
+    fn increment(&self, local: LocalId, sum: ExprId) -> Option<ExprId> {
+        let ExprKind::Binary(BinaryOp::Add, a, b) = *self.kind(sum) else { return None };
+        let by = match (self.reads(a, local), self.reads(b, local)) {
+            (true, false) => b,
+            (false, true) => a,
+            _ => return None,
+        };
+        self.positive(by).then_some(by)
+    }
+
+    fn positive(&self, id: ExprId) -> bool {
+        self.positive_within(id, 16)
+    }
+
+    fn positive_within(&self, id: ExprId, depth: u32) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        match self.kind(id) {
+            ExprKind::Const(Const::Int(value)) => *value > 0,
+            ExprKind::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_)) => true,
+            ExprKind::Convert(a) => {
+                self.function.exprs[*a].ty == Type::I32
+                    && self.function.exprs[id].ty == Type::I64
+                    && self.positive_within(*a, depth)
+            }
+            ExprKind::Binary(BinaryOp::Add | BinaryOp::Mul, a, b) => {
+                self.function.exprs[id].ty == Type::I64
+                    && self.positive_within(*a, depth)
+                    && self.positive_within(*b, depth)
+            }
+            ExprKind::Local(local) => self.fixed.value(*local).is_some_and(|value| self.positive_within(value, depth)),
+            _ => false,
+        }
+    }
+
+    /// The test that keeps the loop going, from `if not (local < bound): break`.
+    fn exit(&self, stmt: &Stmt, local: LocalId) -> Option<(CompareOp, ExprId)> {
+        let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
+        if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
+            return None;
+        }
+        let ExprKind::Unary(UnaryOp::Not, mut stay) = *self.kind(*cond) else { return None };
+        // `range` with a step that only the launch knows asks for its sign.
+        if let ExprKind::Select(sign, up, _) = *self.kind(stay)
+            && let ExprKind::Compare(CompareOp::Gt, step, zero) = *self.kind(sign)
+            && matches!(self.kind(zero), ExprKind::Const(Const::Int(0)))
+            && self.positive(step)
+        {
+            stay = up;
+        }
+        let ExprKind::Compare(op, a, b) = *self.kind(stay) else { return None };
+        match op {
+            CompareOp::Lt | CompareOp::Le if self.reads(a, local) => Some((op, b)),
+            CompareOp::Gt if self.reads(b, local) => Some((CompareOp::Lt, a)),
+            CompareOp::Ge if self.reads(b, local) => Some((CompareOp::Le, a)),
+            _ => None,
+        }
+    }
+}
+
+fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strided, fixed: &Fixed) {
+    let Strided { local, init, first, step, op, bound, rest } = loop_;
+    let span = list[index].span;
+    let name = function.locals[local].name.clone();
+    let new = |suffix: &str| Local { name: format!("{name}.{suffix}"), ty: Type::I64, nonneg: false };
+    let (own, offset) = (new("first"), new("offset"));
+    let (own, offset) = (function.locals.push(own), function.locals.push(offset));
+    let mut build = Build { function, span };
+    let (own_read, offset_read) = (build.read(own), build.read(offset));
+    // Each read has an expression of its own, so that expressions stay trees.
+    let reads: Vec<ExprId> =
+        build.function.exprs.iter().filter(|(_, e)| e.kind == ExprKind::Local(local)).map(|(id, _)| id).collect();
+    for id in reads {
+        let (a, b) = (build.read(own), build.read(offset));
+        build.function.exprs.iter_mut().filter(|(at, _)| *at == id).for_each(|(_, expr)| {
+            expr.kind = ExprKind::Binary(BinaryOp::Add, a, b);
+        });
+    }
+    let lowest = build.first_of_block(first, fixed);
+    let bound_again = build.copy(bound);
+    let step = build.copy(step);
+    let lowest_now = build.i64(ExprKind::Binary(BinaryOp::Add, lowest, offset_read));
+    let more = build.bool(ExprKind::Compare(op, lowest_now, bound_again));
+    let none = build.bool(ExprKind::Unary(UnaryOp::Not, more));
+    let offset_read = build.read(offset);
+    let now = build.i64(ExprKind::Binary(BinaryOp::Add, own_read, offset_read));
+    let runs = build.bool(ExprKind::Compare(op, now, bound));
+    let zero = build.i64(ExprKind::Const(Const::Int(0)));
+    let offset_read = build.read(offset);
+    let next = build.i64(ExprKind::Binary(BinaryOp::Add, offset_read, step));
+    let stmt = |kind: StmtKind| Stmt { kind, span };
+    let leave = StmtKind::If { cond: none, then: vec![stmt(StmtKind::Break)], otherwise: Block::new() };
+    let guarded = StmtKind::If { cond: runs, then: rest, otherwise: Block::new() };
+    let body = vec![stmt(leave), stmt(guarded), stmt(StmtKind::Barrier)];
+    let step = vec![stmt(StmtKind::Assign(offset, next))];
+    list[init].kind = StmtKind::Assign(own, first);
+    list[index].kind = StmtKind::Loop { body, step };
+    list.insert(index, stmt(StmtKind::Assign(offset, zero)));
+}
+
+/// Builds expressions at one place.
+struct Build<'a> {
+    function: &'a mut Function,
+    span: Span,
+}
+
+impl Build<'_> {
+    fn push(&mut self, kind: ExprKind, ty: Type) -> ExprId {
+        self.function.exprs.push(Expr { kind, ty, span: self.span })
+    }
+
+    fn i64(&mut self, kind: ExprKind) -> ExprId {
+        self.push(kind, Type::I64)
+    }
+
+    fn bool(&mut self, kind: ExprKind) -> ExprId {
+        self.push(kind, Type::BOOL)
+    }
+
+    fn read(&mut self, local: LocalId) -> ExprId {
+        self.i64(ExprKind::Local(local))
+    }
+
+    /// A copy of an expression.
+    fn copy(&mut self, root: ExprId) -> ExprId {
+        self.map(root, &|_| None, false)
+    }
+
+    /// A copy of an expression of fixed locals, for the block's first thread.
+    fn first_of_block(&mut self, root: ExprId, fixed: &Fixed) -> ExprId {
+        let depends = |local: LocalId| fixed.local_dependence(local).x;
+        self.map(root, &|local| fixed.value(local).filter(|_| depends(local)), true)
+    }
+
+    fn map(&mut self, root: ExprId, value: &dyn Fn(LocalId) -> Option<ExprId>, first: bool) -> ExprId {
+        use ExprKind as Kind;
+        let Expr { kind, ty, .. } = self.function.exprs[root].clone();
+        let mut go = |id: ExprId| self.map(id, value, first);
+        let kind = match kind {
+            Kind::Special(SpecialRegister::ThreadIdx(_)) if first => Kind::Const(Const::Int(0)),
+            Kind::Local(local) => match value(local) {
+                Some(value) => return go(value),
+                None => Kind::Local(local),
+            },
+            Kind::Unary(op, a) => Kind::Unary(op, go(a)),
+            Kind::Binary(op, a, b) => Kind::Binary(op, go(a), go(b)),
+            Kind::Compare(op, a, b) => Kind::Compare(op, go(a), go(b)),
+            Kind::Select(a, b, c) => Kind::Select(go(a), go(b), go(c)),
+            Kind::Convert(a) => Kind::Convert(go(a)),
+            Kind::Math(function, args) => Kind::Math(function, args.into_iter().map(go).collect()),
+            Kind::Load(a) => Kind::Load(go(a)),
+            Kind::Offset { base, index, scale } => Kind::Offset { base: go(base), index: go(index), scale },
+            Kind::ByteOffset { base, bytes } => Kind::ByteOffset { base: go(base), bytes: go(bytes) },
+            Kind::Wrap { index, extent } => Kind::Wrap { index: go(index), extent: go(extent) },
+            Kind::Const(_) | Kind::Special(_) | Kind::SharedBase(_) | Kind::DynamicShared | Kind::LocalBase(_) => kind,
+        };
+        self.push(kind, ty)
+    }
+}
