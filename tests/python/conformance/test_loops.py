@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import run
+from harness import launch, run
 from weft import cuda
 
 
@@ -66,18 +66,30 @@ def test_steps_known_at_run_time(dtype):
 @cuda.jit
 def near_the_end(out):
     count = 0
-    for k in range(2**63 - 9, 2**63 - 1, 3):
+    for k in range(2**63 - 8, 2**63 - 3, 3):
         out[count] = k
         count += 1
-    for k in range(-(2**62), -(2**62) - 4, -2):
+    for k in range(-(2**63) + 5, -(2**63) + 1, -2):
         out[count] = k
         count += 1
 
 
 def test_ranges_near_the_ends_of_int64():
     out = run(near_the_end, 1, 1, np.zeros(5, np.int64))[0]
-    # The last value before the next would overflow may be left out; the loop never wraps around.
-    assert out.tolist() == [2**63 - 9, 2**63 - 6, -(2**62), -(2**62) - 2, 0]
+    assert out.tolist() == [2**63 - 8, 2**63 - 5, -(2**63) + 5, -(2**63) + 3, 0]
+
+
+@cuda.jit
+def at_the_end(out):
+    for k in range(2**63 - 5, 2**63 - 1, 3):
+        out[0] += 1
+        out[1] = k
+
+
+def test_a_counter_never_wraps():
+    # A range ends before a step would pass the largest int64, and may leave out its last value there.
+    out = launch(at_the_end, 1, 1, np.zeros(2, np.int64))[0]
+    assert out.tolist() in ([1, 2**63 - 5], [2, 2**63 - 2])
 
 
 @cuda.jit
