@@ -158,3 +158,11 @@ def makes_complex(x, y, out):
 
 def test_complex():
     run(makes_complex, 1, 4, np.arange(4.0), np.arange(4), np.zeros((4, 2), np.complex128))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_min_and_max_pass_over_nan(dtype):
+    x, y = np.array([[1, np.nan, np.nan, -np.inf], [np.nan, 2, np.nan, 3]], dtype)
+    out = launch(extremes, 1, 4, x, y, np.zeros((4, 6)))[2]
+    np.testing.assert_array_equal(out[:, 0], np.fmin(x, y))
+    np.testing.assert_array_equal(out[:, 1], np.fmax(x, y))
