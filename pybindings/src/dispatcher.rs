@@ -186,7 +186,7 @@ impl Dispatcher {
     }
 
     /// Numba's warning for a grid of few blocks, once for each size. A CPU has few cores to fill.
-    fn warn_about_occupancy(&self, py: Python<'_>, config: &LaunchConfig) -> PyResult<()> {
+    pub(crate) fn warn_about_occupancy(&self, py: Python<'_>, config: &LaunchConfig) -> PyResult<()> {
         let blocks: u64 = config.grid.iter().map(|extent| u64::from(*extent)).product();
         if blocks >= FEW_BLOCKS || self.state().warned.contains(&blocks) {
             return Ok(());
@@ -328,7 +328,6 @@ impl Dispatcher {
         {
             return Ok(last.into_bound(py));
         }
-        this.warn_about_occupancy(py, &config)?;
         let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream)?)?;
         let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let old = last.replace(launcher.clone().unbind());

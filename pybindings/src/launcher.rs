@@ -1,6 +1,9 @@
 //! `kernel[griddim, blockdim, stream, sharedmem]`: a kernel with its launch configuration.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -20,6 +23,8 @@ pub(crate) struct Launcher {
     stream: Option<Arc<dyn Stream>>,
     /// The stream as given.
     stream_object: Option<Py<PyAny>>,
+    /// It was launched, and the size of its grid looked at. Configuring alone opens no device.
+    launched: AtomicBool,
 }
 
 impl Launcher {
@@ -33,6 +38,7 @@ impl Launcher {
             config,
             stream: stream_of(stream)?,
             stream_object: stream.map(|stream| stream.clone().unbind()),
+            launched: AtomicBool::new(false),
         })
     }
 
@@ -53,6 +59,10 @@ impl Launcher {
     fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         if kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
             return Err(PyTypeError::new_err("kernels take their arguments by position, not by keyword"));
+        }
+        if !self.launched.load(Ordering::Relaxed) {
+            self.launched.store(true, Ordering::Relaxed);
+            self.dispatcher.get().warn_about_occupancy(py, &self.config)?;
         }
         launch::launch(py, self.dispatcher.bind(py), &self.config, self.stream.as_deref(), args)
     }

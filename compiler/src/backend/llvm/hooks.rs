@@ -46,6 +46,15 @@ pub(crate) trait Hooks<'ctx> {
         Ok(None)
     }
 
+    /// The absolute value of an 8- or 16-bit signed integer, which wraps at the minimum, where LLVM's own is not right.
+    fn narrow_abs(
+        &self,
+        _emitter: &FunctionEmitter<'_, 'ctx>,
+        _value: IntValue<'ctx>,
+    ) -> Result<Option<IntValue<'ctx>>> {
+        Ok(None)
+    }
+
     /// Leaves the function; ends the present block.
     fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
         match values {
