@@ -108,11 +108,11 @@ def make_transpose(cuda):
         ty = cuda.threadIdx.y
         x = cuda.blockIdx.x * 32
         y = cuda.blockIdx.y * 32
-        for j in range(ty, 32, 8):
-            tile[j, tx] = a[y + j, x + tx]
+        for j in range(0, 32, 8):
+            tile[ty + j, tx] = a[y + ty + j, x + tx]
         cuda.syncthreads()
-        for j in range(ty, 32, 8):
-            out[x + j, y + tx] = tile[tx, j]
+        for j in range(0, 32, 8):
+            out[x + ty + j, y + tx] = tile[tx, ty + j]
 
     return transpose
 
