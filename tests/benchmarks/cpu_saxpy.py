@@ -1,6 +1,7 @@
 """saxpy of 2^24 float32 on weft's CPU executor beside ``gcc -O3 -march=native`` with as many threads.
 
-Both use the same arrays, in turns. Needs gcc.
+weft works on device arrays, and once more on NumPy arrays, which each launch copies in and back. The programs take
+turns. Needs gcc.
 """
 
 from __future__ import annotations
@@ -54,9 +55,14 @@ def main() -> int:
     out = np.empty(n, np.float32)
     configured = make_elementwise(cuda)[-(-n // options.block), options.block]
 
+    on_device = [cuda.to_device(array) for array in (x, y, out)]
+
     def with_weft() -> None:
-        configured(a, x, y, out)
+        configured(a, *on_device)
         cuda.synchronize()
+
+    def with_copies() -> None:
+        configured(a, x, y, out)
 
     with tempfile.TemporaryDirectory() as folder:
         library = build(folder)
@@ -67,12 +73,13 @@ def main() -> int:
         def with_gcc() -> None:
             library.saxpy_run(ctypes.c_float(a), *pointers, ctypes.c_ssize_t(n))
 
-        programs = {"gcc": with_gcc, "weft": with_weft}
+        programs = {"gcc": with_gcc, "weft": with_weft, "weft, NumPy arrays": with_copies}
         expected = a.astype(np.float64) * x + y
         for name, program in programs.items():
             out.fill(np.nan)
             program()
-            if not np.allclose(out, expected, rtol=1e-6):
+            result = on_device[2].copy_to_host() if name == "weft" else out
+            if not np.allclose(result, expected, rtol=1e-6):
                 raise RuntimeError(f"{name} is wrong")
             for _ in range(3):
                 program()
