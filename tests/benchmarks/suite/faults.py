@@ -1,4 +1,4 @@
-"""One line about an exception, for a cell of a table; the whole of it goes to stderr."""
+"""One line about an exception, for a cell of a table. A fault goes to stderr as a whole; a missing library is none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import traceback
 
 
 def brief(fault: BaseException) -> str:
+    if isinstance(fault, ModuleNotFoundError):
+        return f"no {fault.name} here"
     traceback.print_exception(fault, file=sys.stderr)
     # Some messages end with a line of punctuation.
     lines = [line.strip() for line in str(fault).splitlines() if any(letter.isalnum() for letter in line)]
