@@ -38,7 +38,7 @@ pub enum ExprKind {
     ///
     /// Integers are extended by the operand's signedness or truncated; an integer to a float rounds to nearest even;
     /// a float to an integer truncates and saturates (NaN gives 0), as PTX `cvt.rzi` does; to `Bool` is `!= 0`; from
-    /// `Bool` is 0 or 1. Float to 8- and 16-bit integers goes through a saturating 64-bit integer, then truncates.
+    /// `Bool` is 0 or 1. Float to 8- and 16-bit integers goes through a saturating 32-bit integer, then truncates.
     Convert(ExprId),
     /// A pure function of one float type; all arguments and the result have it, except where [`MathFn`] says so.
     Math(MathFn, Vec<ExprId>),

@@ -238,7 +238,7 @@ def test_other_buffers_and_copy_hints() -> None:
 
 def test_a_warning_tells_of_copies(request) -> None:
     if weft.cuda.get_current_device().kind == "cpu":
-        pytest.skip("the CPU works on host arrays in place")
+        pytest.skip("the warning is for GPUs: on the CPU a copy is a copy in memory")
     with pytest.warns(weft.PerformanceWarning, match="Host array used in CUDA kernel will incur copy overhead"):
         double[1, 3](np.zeros(3))
 

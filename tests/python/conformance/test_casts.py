@@ -1,6 +1,6 @@
 """Every cast from and to every scalar type, on edge values.
 
-Integers wrap. Floats truncate and saturate, NaN becomes 0; 8- and 16-bit integers are reached through int64. To bool is
+Integers wrap. Floats truncate and saturate, NaN becomes 0; 8- and 16-bit integers are reached through int32. To bool is
 `!= 0`. The expected values are made with Python's own integers, apart from roundings, which are NumPy's.
 """
 
@@ -48,7 +48,7 @@ def to_integer(number, dtype):
     """A Python number as an integer of a dtype, by the rule above."""
     dtype = np.dtype(dtype)
     if isinstance(number, float):
-        through = np.iinfo(np.int64) if dtype.itemsize < 4 else np.iinfo(dtype)
+        through = np.iinfo(np.int32) if dtype.itemsize < 4 else np.iinfo(dtype)
         if math.isnan(number):
             number = 0
         elif math.isinf(number):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-INT64, UINT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("int64", "uint64", "float32", "float64"))
+INT32, INT64, UINT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("int32", "int64", "uint64", "float32", "float64"))
 COMPLEX64, COMPLEX128, BOOL = (np.dtype(name) for name in ("complex64", "complex128", "bool"))
 
 # Integers that a float32 or complex64 partner does not widen (`+`, api 4.3).
@@ -178,7 +178,7 @@ def unary(op: str, operand: object) -> object:
 def cast(item: object, dtype: object) -> object:
     """A scalar or array converted as weft converts: integers wrap, floats truncate and saturate, NaN becomes 0.
 
-    Floats reach 8- and 16-bit integers through int64. To bool is `!= 0`.
+    Floats reach 8- and 16-bit integers through int32. To bool is `!= 0`.
     """
     dtype = np.dtype(dtype)
     item = value(item)
@@ -196,7 +196,7 @@ def cast(item: object, dtype: object) -> object:
 
 
 def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    through = INT64 if dtype.itemsize < 4 else dtype
+    through = INT32 if dtype.itemsize < 4 else dtype
     info = np.iinfo(through)
     whole = np.trunc(np.where(np.isnan(array), 0, array).astype(np.float64))
     low, high = whole <= float(info.min), whole >= float(info.max)

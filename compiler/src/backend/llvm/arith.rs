@@ -215,9 +215,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             }
             (false, true) => builder.build_unsigned_int_to_float(int(value)?, types.float(to)?, "")?.into(),
             (true, false) => {
-                // Narrow integers take the low bits of a saturated 64-bit integer.
+                // Narrow integers take the low bits of a saturated 32-bit integer.
                 let narrow = to.size_bytes() < 4;
-                let wide = types.int(if narrow { Scalar::I64 } else { to })?;
+                let wide = types.int(if narrow { Scalar::I32 } else { to })?;
                 let wanted = if narrow { Wanted::Low } else { Wanted::All };
                 let signed = narrow || to.is_signed_int();
                 let saturated = self.cx.saturate(builder, float(value)?, wide, signed, wanted)?;

@@ -21,7 +21,7 @@ fn to_int(value: Value, bits: u32, signed: bool) -> i128 {
         Value::Float(value) if value.is_nan() => 0,
         // `as` truncates and saturates.
         Value::Float(value) if bits >= 32 => (value as i128).clamp(minimum, maximum),
-        Value::Float(value) => i128::from(value as i64),
+        Value::Float(value) => i128::from(value as i32),
     }
 }
 
