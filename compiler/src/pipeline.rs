@@ -2,7 +2,13 @@
 
 use weft_artifact::Artifact;
 
-use crate::{backend, diagnostic::Diagnostic, frontend, passes, request::Request, source::SourceMap};
+use crate::{
+    backend,
+    diagnostic::{Diagnostic, Failure},
+    frontend, passes,
+    request::Request,
+    source::SourceMap,
+};
 
 /// What a compilation gives.
 #[derive(Clone, Debug)]
@@ -18,15 +24,6 @@ pub struct Output {
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
     /// The files that spans refer to.
-    pub sources: SourceMap,
-}
-
-/// Why a compilation failed: at least one error, and the files that spans refer to.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// Errors and warnings in source order.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The files.
     pub sources: SourceMap,
 }
 

@@ -15,8 +15,7 @@ use std::ffi::CString;
 
 use pyo3::{call::PyCallArgs, exceptions::PyValueError, prelude::*};
 use weft_compiler::{
-    diagnostic::{Code, Diagnostic, render_json, render_text},
-    pipeline::Failure,
+    diagnostic::{Code, Diagnostic, Failure, render_json, render_text},
     source::SourceMap,
 };
 use weft_runtime::{Error, ErrorKind};

@@ -13,7 +13,7 @@ pub use explain::explain;
 pub use render::{render_json, render_text};
 pub use suggest::closest;
 
-use crate::source::Span;
+use crate::source::{SourceMap, Span};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,4 +92,13 @@ impl Diagnostic {
         self.help = Some(text.into());
         self
     }
+}
+
+/// Why a compilation failed: at least one error, and the files that spans refer to.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Errors and warnings in source order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files.
+    pub sources: SourceMap,
 }

@@ -18,9 +18,8 @@ mod ty;
 mod value;
 
 use crate::{
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,
-    pipeline::Failure,
     request::Request,
     source::SourceMap,
 };

@@ -69,6 +69,9 @@ impl FnLowerer<'_> {
                     value
                 }
                 None => {
+                    if let Some(name) = path.strip_prefix("builtins.") {
+                        return self.no_builtin(name, func.span);
+                    }
                     let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
                     self.error(Code::NotCallable, func.span, message)
                 }

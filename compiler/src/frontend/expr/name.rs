@@ -48,6 +48,9 @@ impl FnLowerer<'_> {
         if intrinsics::is_known(&builtin) {
             return Value::Known(builtin);
         }
+        if intrinsics::is_builtin(name) {
+            return self.no_builtin(name, span);
+        }
         let message = format!("name `{name}` is not defined");
         // Once for each name: the first use shows it.
         if self.cx.diagnostics.iter().any(|known| known.code == Code::UnknownName && known.message == message) {
@@ -65,6 +68,14 @@ impl FnLowerer<'_> {
         if let Some(near) = near {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
+        self.report(diagnostic)
+    }
+
+    /// One of Python's built-in functions that kernels do not have.
+    pub(super) fn no_builtin(&mut self, name: &str, span: Span) -> Value {
+        let diagnostic =
+            Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
+                .note("docs/language.md lists the built-in functions that kernels have");
         self.report(diagnostic)
     }
 
