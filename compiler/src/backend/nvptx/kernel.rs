@@ -10,6 +10,8 @@ use inkwell::{
     values::{BasicValueEnum, FunctionValue},
 };
 
+use weft_artifact::{ArgType, SlotField};
+
 use crate::{
     backend::{
         llvm::{FunctionEmitter, ModuleContext, Result, internal},
@@ -44,7 +46,8 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
             }
             Type::Scalar(scalar) if local.nonneg && scalar.is_signed_int() => {
                 let bits = scalar.size_bytes() as u32 * 8;
-                value.add_attribute(place, nonneg(cx, bits));
+                let end = extent_end(cx, kernel, index).unwrap_or(1 << (bits - 1));
+                value.add_attribute(place, below(cx, bits, end));
             }
             Type::Scalar(_) => {}
         }
@@ -61,10 +64,26 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
     Ok(value)
 }
 
-/// `range(iN 0, minimum)`: the signed values that are not negative.
-fn nonneg(cx: &ModuleContext<'_, '_>, bits: u32) -> Attribute {
+/// One more than the largest extent that an array can have, if the parameter is one: NumPy keeps the bytes of an array,
+/// also of a broadcast one, below 2^63.
+fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize) -> Option<u64> {
+    let slot = function.slots.get(index)?;
+    if !matches!(slot.field, SlotField::Shape(_)) {
+        return None;
+    }
+    let mut ty = &cx.ir.params.get(slot.param as usize)?.ty;
+    for step in &slot.path {
+        let ArgType::Tuple(items) = ty else { return None };
+        ty = items.get(*step as usize)?;
+    }
+    let ArgType::Array(array) = ty else { return None };
+    Some((1 << 63) / array.dtype.size_bytes())
+}
+
+/// `range(iN 0, end)`.
+fn below(cx: &ModuleContext<'_, '_>, bits: u32, end: u64) -> Attribute {
     let kind = Attribute::get_named_enum_kind_id("range");
-    let (low, high) = ([0_u64], [1_u64 << (bits - 1)]);
+    let (low, high) = ([0_u64], [end]);
     let context = cx.types.context.as_ctx_ref();
     // SAFETY: the context is alive; both bounds have the one word that up to 64 bits take; LLVM copies them.
     let range = unsafe { LLVMCreateConstantRangeAttribute(context, kind, bits, low.as_ptr(), high.as_ptr()) };
