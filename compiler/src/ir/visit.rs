@@ -27,6 +27,31 @@ impl ExprKind {
     }
 }
 
+impl ExprKind {
+    /// The same operation on what `map` makes of its operands, in order of evaluation.
+    #[must_use]
+    pub fn map_children(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
+        match self {
+            Self::Unary(op, a) => Self::Unary(op, map(a)),
+            Self::Convert(a) => Self::Convert(map(a)),
+            Self::Load(a) => Self::Load(map(a)),
+            Self::Binary(op, a, b) => Self::Binary(op, map(a), map(b)),
+            Self::Compare(op, a, b) => Self::Compare(op, map(a), map(b)),
+            Self::Offset { base, index, scale } => Self::Offset { base: map(base), index: map(index), scale },
+            Self::ByteOffset { base, bytes } => Self::ByteOffset { base: map(base), bytes: map(bytes) },
+            Self::Wrap { index, extent } => Self::Wrap { index: map(index), extent: map(extent) },
+            Self::Select(a, b, c) => Self::Select(map(a), map(b), map(c)),
+            Self::Math(function, args) => Self::Math(function, args.into_iter().map(map).collect()),
+            leaf @ (Self::Const(_)
+            | Self::Local(_)
+            | Self::Special(_)
+            | Self::SharedBase(_)
+            | Self::DynamicShared
+            | Self::LocalBase(_)) => leaf,
+        }
+    }
+}
+
 impl StmtKind {
     /// The roots of the expressions that the statement itself holds, not those of the blocks inside it.
     pub fn exprs(&self) -> Vec<ExprId> {
@@ -90,7 +115,7 @@ impl StmtKind {
 }
 
 /// Calls `visit` on every statement of a block and of the blocks inside it, outer before inner.
-pub fn for_each_stmt<'a>(block: &'a Block, visit: &mut dyn FnMut(&'a Stmt)) {
+pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
     for stmt in block {
         visit(stmt);
         for inner in stmt.kind.blocks().into_iter().flatten() {

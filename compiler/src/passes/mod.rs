@@ -12,6 +12,7 @@ mod fold_temps;
 mod prove_nonneg;
 #[cfg(test)]
 mod tests;
+mod unroll_strided;
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -69,6 +70,12 @@ pub const PASSES: &[Pass] = &[
         run: drop_dead_params::run,
         targets: Targets::All,
         why_here: "needs dead assignments gone; a slot that is not passed costs nothing at launch",
+    },
+    Pass {
+        name: "unroll_strided",
+        run: unroll_strided::run,
+        targets: Targets::Nvptx,
+        why_here: "after what makes loop bodies small; the CPU hides latency by itself and vectorises over threads",
     },
     Pass {
         name: "access",

@@ -64,6 +64,41 @@ def test_steps_known_at_run_time(dtype):
 
 
 @cuda.jit
+def strided_reads(x, cases, out):
+    i = cuda.grid(1)
+    total = 0
+    last = -1
+    for k in range(cases[i, 0], x.size, cases[i, 1]):
+        # The order of the turns shows in the sum.
+        total = total * 3 + x[k]
+        last = k
+    out[i, 0] = total
+    out[i, 1] = last
+    total = 0
+    for k in range(i, x.size, 5):
+        if x[k] % 2:
+            total = total * 3 + x[k]
+    out[i, 2] = total
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 31, 64, 101])
+def test_strided_loops_take_every_turn_once_and_in_order(size):
+    """Such loops are unrolled on a GPU: all numbers of turns up to several times four, and strides beyond reason."""
+    x = np.random.default_rng(size).integers(-100, 100, size)
+    starts = [0, 1, 2, 3, 5, size, size + 1]
+    steps = [1, 2, 3, 4, 5, 7, 8, 25, 10**6, 2**60, 2**61, 2**62, 2**63 - 1, -1, -(2**62)]
+    cases = np.array([(start, step) for start in starts for step in steps], np.int64)
+    out = launch(strided_reads, 1, len(cases), x, cases, np.zeros((len(cases), 3), np.int64))[2]
+    for row, (start, step) in zip(out, cases.tolist(), strict=True):
+        turns = list(range(start, size, step)) if step > 0 else []
+        turns = [k for k in turns if step < 2**62 or k < 2**63 - step]
+        total = 0
+        for k in turns:
+            total = (total * 3 + int(x[k])) & (2**64 - 1)
+        assert (int(row[0]) & (2**64 - 1), row[1]) == (total, turns[-1] if turns else -1), (start, step)
+
+
+@cuda.jit
 def near_the_end(out):
     count = 0
     for k in range(2**63 - 8, 2**63 - 3, 3):

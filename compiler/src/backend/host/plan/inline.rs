@@ -108,21 +108,10 @@ impl Copy {
 
     fn expr(&self, expr: &Expr) -> Expr {
         use ExprKind as Kind;
-        let id = |id: &ExprId| self.id(*id);
-        let kind = match &expr.kind {
-            Kind::Const(_) | Kind::Special(_) | Kind::SharedBase(_) | Kind::DynamicShared => expr.kind.clone(),
-            Kind::Local(local) => Kind::Local(self.local(*local)),
-            Kind::LocalBase(array) => Kind::LocalBase(Self::shift(*array, self.arrays)),
-            Kind::Unary(op, a) => Kind::Unary(*op, id(a)),
-            Kind::Binary(op, a, b) => Kind::Binary(*op, id(a), id(b)),
-            Kind::Compare(op, a, b) => Kind::Compare(*op, id(a), id(b)),
-            Kind::Select(c, a, b) => Kind::Select(id(c), id(a), id(b)),
-            Kind::Convert(a) => Kind::Convert(id(a)),
-            Kind::Math(function, args) => Kind::Math(*function, self.ids(args)),
-            Kind::Load(a) => Kind::Load(id(a)),
-            Kind::Offset { base, index, scale } => Kind::Offset { base: id(base), index: id(index), scale: *scale },
-            Kind::ByteOffset { base, bytes } => Kind::ByteOffset { base: id(base), bytes: id(bytes) },
-            Kind::Wrap { index, extent } => Kind::Wrap { index: id(index), extent: id(extent) },
+        let kind = match expr.kind.clone() {
+            Kind::Local(local) => Kind::Local(self.local(local)),
+            Kind::LocalBase(array) => Kind::LocalBase(Self::shift(array, self.arrays)),
+            other => other.map_children(&mut |child| self.id(child)),
         };
         Expr { kind, ty: expr.ty, span: expr.span }
     }

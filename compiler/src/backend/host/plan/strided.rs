@@ -271,27 +271,16 @@ impl Build<'_> {
         self.map(root, &|local| fixed.value(local).filter(|_| depends(local)), true)
     }
 
-    fn map(&mut self, root: ExprId, value: &dyn Fn(LocalId) -> Option<ExprId>, first: bool) -> ExprId {
+    fn map(&mut self, root: ExprId, value_of: &dyn Fn(LocalId) -> Option<ExprId>, first: bool) -> ExprId {
         use ExprKind as Kind;
         let Expr { kind, ty, .. } = self.function.exprs[root].clone();
-        let mut go = |id: ExprId| self.map(id, value, first);
         let kind = match kind {
             Kind::Special(SpecialRegister::ThreadIdx(_)) if first => Kind::Const(Const::Int(0)),
-            Kind::Local(local) => match value(local) {
-                Some(value) => return go(value),
+            Kind::Local(local) => match value_of(local) {
+                Some(value) => return self.map(value, value_of, first),
                 None => Kind::Local(local),
             },
-            Kind::Unary(op, a) => Kind::Unary(op, go(a)),
-            Kind::Binary(op, a, b) => Kind::Binary(op, go(a), go(b)),
-            Kind::Compare(op, a, b) => Kind::Compare(op, go(a), go(b)),
-            Kind::Select(a, b, c) => Kind::Select(go(a), go(b), go(c)),
-            Kind::Convert(a) => Kind::Convert(go(a)),
-            Kind::Math(function, args) => Kind::Math(function, args.into_iter().map(go).collect()),
-            Kind::Load(a) => Kind::Load(go(a)),
-            Kind::Offset { base, index, scale } => Kind::Offset { base: go(base), index: go(index), scale },
-            Kind::ByteOffset { base, bytes } => Kind::ByteOffset { base: go(base), bytes: go(bytes) },
-            Kind::Wrap { index, extent } => Kind::Wrap { index: go(index), extent: go(extent) },
-            Kind::Const(_) | Kind::Special(_) | Kind::SharedBase(_) | Kind::DynamicShared | Kind::LocalBase(_) => kind,
+            other => other.map_children(&mut |child| self.map(child, value_of, first)),
         };
         self.push(kind, ty)
     }

@@ -1,0 +1,214 @@
+//! Puts four turns of a strided read loop into one, so that their loads are in flight together.
+//!
+//! ```text
+//! loop {                                     loop {
+//!     if not $c < $n { break }                   if not ($c < $n) & ($n - $c > 3 * $s) & (0 < $s) & … { break }
+//!     $sum = $sum + load $x[$c]                  $sum = $sum + load $x[$c]
+//! } step {                                       $c = $c + $s
+//!     $c = $c + $s                               …three times more
+//! }                                          }
+//!                                            loop { …as before, for the turns that are left }
+//! ```
+//!
+//! LLVM unrolls loops that count by one. It leaves strided ones alone, since their number of turns is a division; the
+//! test above needs none. Only loops that count up from a non-negative number in 64 bits are taken, whose bodies read
+//! global memory, write at most shared and local memory, and have no loop, barrier, call or jump of their own: the
+//! turns' loads can then be moved together. The order of the turns stays as it is.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    ir::{
+        BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt, StmtKind,
+        Type, UnaryOp, for_each_expr, for_each_stmt,
+    },
+    source::Span,
+};
+
+/// Turns in one.
+const TURNS: i128 = 4;
+/// Strides beyond are left alone, so that a multiple cannot overflow.
+const LARGEST_STRIDE: i128 = 1 << 60;
+
+/// Runs the pass.
+pub(super) fn run(module: &mut Module) {
+    for (_, function) in module.functions.iter_mut() {
+        let mut body = std::mem::take(&mut function.body);
+        unroll_in(function, &mut body);
+        function.body = body;
+    }
+}
+
+/// A loop that can be unrolled.
+struct Strided {
+    counter: LocalId,
+    /// The operand that the counter is compared with, and the one that is added to it.
+    stop: ExprId,
+    stride: ExprId,
+}
+
+fn unroll_in(function: &mut Function, block: &mut Block) {
+    let mut index = 0;
+    while let Some(stmt) = block.get_mut(index) {
+        match &mut stmt.kind {
+            StmtKind::If { then, otherwise, .. } => {
+                unroll_in(function, then);
+                unroll_in(function, otherwise);
+            }
+            StmtKind::Loop { body, step } => {
+                unroll_in(function, body);
+                if let Some(strided) = strided(function, body, step) {
+                    let (turn, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
+                    let step = step.clone();
+                    let unrolled = unrolled(function, &strided, &turn, &step, span);
+                    block.insert(index, unrolled);
+                    index += 1;
+                }
+            }
+            _ => {}
+        }
+        index += 1;
+    }
+}
+
+fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
+    let [Stmt { kind: StmtKind::Assign(counter, next), .. }] = step.as_slice() else { return None };
+    let ExprKind::Binary(BinaryOp::Add, now, stride) = function.exprs[*next].kind else { return None };
+    let local = &function.locals[*counter];
+    if function.exprs[now].kind != ExprKind::Local(*counter) || !local.nonneg || local.ty != Type::I64 {
+        return None;
+    }
+    match function.exprs[stride].kind {
+        ExprKind::Const(Const::Int(known)) if known > 1 => {}
+        ExprKind::Local(_) => {}
+        _ => return None,
+    }
+    let (head, turn) = body.split_first()?;
+    let StmtKind::If { cond, then, otherwise } = &head.kind else { return None };
+    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
+    let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
+    let stop = upper_bound(function, goes_on, *counter)?;
+    (leaves && can_unroll(function, turn, *counter)).then_some(Strided { counter: *counter, stop, stride })
+}
+
+/// The `stop` of `counter < stop`, alone or as the test for positive steps.
+fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<ExprId> {
+    match function.exprs[test].kind {
+        ExprKind::Compare(CompareOp::Lt, now, stop)
+            if function.exprs[now].kind == ExprKind::Local(counter)
+                && matches!(function.exprs[stop].kind, ExprKind::Local(_) | ExprKind::Const(_)) =>
+        {
+            Some(stop)
+        }
+        ExprKind::Select(_, upwards, _) | ExprKind::Binary(BinaryOp::And, _, upwards) => {
+            upper_bound(function, upwards, counter)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a turn reads global memory, and has no effect but on shared memory, local memory and locals.
+fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
+    let (mut reads, mut plain) = (false, true);
+    for stmt in turn {
+        for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+            let pointer = match &stmt.kind {
+                StmtKind::Assign(local, _) => {
+                    plain &= *local != counter;
+                    None
+                }
+                StmtKind::If { .. } => None,
+                StmtKind::Store { pointer, .. } | StmtKind::Atomic { pointer, .. } => Some(*pointer),
+                _ => {
+                    plain = false;
+                    None
+                }
+            };
+            if let Some(pointer) = pointer {
+                plain &= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared | Space::Local));
+            }
+            for root in stmt.kind.exprs() {
+                for_each_expr(function, root, &mut |expr| {
+                    if let ExprKind::Load(pointer) = function.exprs[expr].kind {
+                        reads |= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global));
+                    }
+                });
+            }
+        });
+    }
+    reads && plain
+}
+
+/// The loop of four turns.
+fn unrolled(function: &mut Function, strided: &Strided, turn: &[Stmt], step: &Block, span: Span) -> Stmt {
+    let go_on = test(function, strided, span);
+    let leave = function.exprs.push(Expr { kind: ExprKind::Unary(UnaryOp::Not, go_on), ty: Type::BOOL, span });
+    let exit = vec![Stmt { kind: StmtKind::Break, span }];
+    let mut body = vec![Stmt { kind: StmtKind::If { cond: leave, then: exit, otherwise: Block::new() }, span }];
+    for _ in 0..TURNS {
+        for stmt in turn.iter().chain(step) {
+            let copy = copy_stmt(function, stmt);
+            body.push(copy);
+        }
+    }
+    Stmt { kind: StmtKind::Loop { body, step: Block::new() }, span }
+}
+
+/// `(counter < stop) & (stop - counter > 3 * stride)`, and that the stride is positive and not too large.
+///
+/// The counter is not negative, so below `stop` the difference cannot overflow.
+fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
+    let push = |function: &mut Function, kind, ty| function.exprs.push(Expr { kind, ty, span });
+    let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));
+    let compare = |function: &mut Function, op, a, b| push(function, ExprKind::Compare(op, a, b), Type::BOOL);
+    let now = push(function, ExprKind::Local(strided.counter), Type::I64);
+    let stop = copy_expr(function, strided.stop);
+    let below = compare(function, CompareOp::Lt, now, stop);
+    let now = push(function, ExprKind::Local(strided.counter), Type::I64);
+    let stop = copy_expr(function, strided.stop);
+    let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), Type::I64);
+    let (stride, more) = (copy_expr(function, strided.stride), int(function, TURNS - 1));
+    let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), Type::I64);
+    let enough = compare(function, CompareOp::Gt, left, needed);
+    let mut all = push(function, ExprKind::Binary(BinaryOp::And, below, enough), Type::BOOL);
+    if !matches!(function.exprs[strided.stride].kind, ExprKind::Const(_)) {
+        for (op, bound) in [(CompareOp::Gt, 0), (CompareOp::Lt, LARGEST_STRIDE)] {
+            let (stride, bound) = (copy_expr(function, strided.stride), int(function, bound));
+            let inside = compare(function, op, stride, bound);
+            all = push(function, ExprKind::Binary(BinaryOp::And, all, inside), Type::BOOL);
+        }
+    }
+    all
+}
+
+/// A statement whose expressions are its own.
+fn copy_stmt(function: &mut Function, stmt: &Stmt) -> Stmt {
+    let mut copy = |expr: &ExprId| copy_expr(function, *expr);
+    let kind = match &stmt.kind {
+        StmtKind::Assign(local, value) => StmtKind::Assign(*local, copy(value)),
+        StmtKind::Store { pointer, value } => StmtKind::Store { pointer: copy(pointer), value: copy(value) },
+        StmtKind::Atomic { result, op, pointer, value, compare } => StmtKind::Atomic {
+            result: *result,
+            op: *op,
+            pointer: copy(pointer),
+            value: copy(value),
+            compare: compare.as_ref().map(&mut copy),
+        },
+        StmtKind::If { cond, then, otherwise } => {
+            let cond = copy(cond);
+            let then = then.iter().map(|stmt| copy_stmt(function, stmt)).collect();
+            let otherwise = otherwise.iter().map(|stmt| copy_stmt(function, stmt)).collect();
+            StmtKind::If { cond, then, otherwise }
+        }
+        // `can_unroll` lets no other statement through.
+        other => other.clone(),
+    };
+    Stmt { kind, span: stmt.span }
+}
+
+/// A tree of its own.
+fn copy_expr(function: &mut Function, expr: ExprId) -> ExprId {
+    let Expr { kind, ty, span } = function.exprs[expr].clone();
+    let kind = kind.map_children(&mut |child| copy_expr(function, child));
+    function.exprs.push(Expr { kind, ty, span })
+}
