@@ -163,3 +163,45 @@ fn code_that_does_not_fit_is_refused() {
         assert_eq!(error.message, format!("kernel `probe` cannot be launched on the CPU: {what}"));
     }
 }
+
+#[test]
+fn freed_memory_is_used_again() {
+    let device = cpu();
+    let buffer = device.allocate(7 << 20, None).expect("there is memory");
+    let address = buffer.address();
+    let clone = Arc::clone(&buffer);
+    drop(buffer);
+    let other = device.allocate(7 << 20, None).expect("there is memory");
+    assert_ne!(other.address(), address, "someone still has it");
+    drop(clone);
+    let again = device.allocate((7 << 20) - 100, None).expect("there is memory");
+    assert_eq!((again.address(), again.len()), (address, (7 << 20) - 100));
+    drop(device);
+    device_memory_outlives_the_device(&*again);
+}
+
+fn device_memory_outlives_the_device(buffer: &dyn weft_runtime::Buffer) {
+    let other = cpu();
+    let mut back = vec![0; buffer.len() as usize];
+    other.fill(buffer.address(), 3, buffer.len(), None).expect("fills");
+    other.copy_to_host(&mut back, buffer.address(), None).expect("copies");
+    assert!(back == vec![3; back.len()]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_forked_process_has_memory_and_copies() {
+    let device = cpu_with(3);
+    let data = vec![5; 9 << 20];
+    let keep_one = || {
+        let buffer = device.allocate(9 << 20, None).expect("there is memory");
+        device.copy_to_device(buffer.address(), &data, None).expect("copies");
+        let mut back = vec![0; 9 << 20];
+        device.copy_to_host(&mut back, buffer.address(), None).expect("copies");
+        assert!(back == data);
+        buffer.address()
+    };
+    let address = keep_one();
+    assert!(support::in_fork(|| keep_one() == address));
+    assert_eq!(keep_one(), address);
+}

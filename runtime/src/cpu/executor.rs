@@ -5,8 +5,10 @@ use std::sync::Arc;
 use weft_artifact::Artifact;
 
 use super::{
+    copy,
+    kept::Kept,
     machine,
-    memory::{self, CpuBuffer},
+    memory::CpuBuffer,
     module::{CpuModule, Shared},
     pool::Pool,
     stream::{CpuEvent, CpuStream, check_stream},
@@ -22,6 +24,7 @@ use crate::{
 pub(super) struct CpuExecutor {
     shared: Arc<Shared>,
     loader: Arc<dyn HostLoader>,
+    kept: Arc<Kept>,
 }
 
 impl CpuExecutor {
@@ -29,7 +32,8 @@ impl CpuExecutor {
     pub(super) fn new(settings: &Settings, loader: Arc<dyn HostLoader>) -> Self {
         let attributes = machine::attributes(settings);
         let pool = Pool::new(machine::thread_count(settings));
-        Self { shared: Arc::new(Shared { attributes, pool }), loader }
+        let kept = Arc::new(Kept::new(attributes.total_memory));
+        Self { shared: Arc::new(Shared { attributes, pool }), loader, kept }
     }
 }
 
@@ -46,8 +50,10 @@ impl Executor for CpuExecutor {
         &self.shared.attributes
     }
 
+    /// Kept memory is free: whoever asks for it gets it.
     fn memory_info(&self) -> Result<(u64, u64), Error> {
-        Ok(machine::memory_info())
+        let (free, total) = machine::memory_info();
+        Ok((free.saturating_add(self.kept.bytes()).min(total), total))
     }
 
     fn target(&self) -> String {
@@ -56,27 +62,27 @@ impl Executor for CpuExecutor {
 
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         check_stream(stream)?;
-        Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory)?))
+        Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.kept)?))
     }
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        memory::copy_to_device(to, from)
+        copy::copy_to_device(&self.shared.pool, to, from)
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        memory::copy_to_host(to, from)
+        copy::copy_to_host(&self.shared.pool, to, from)
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        memory::copy_on_device(to, from, bytes)
+        copy::copy_on_device(&self.shared.pool, to, from, bytes)
     }
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        memory::fill(to, value, bytes)
+        copy::fill(&self.shared.pool, to, value, bytes)
     }
 
     fn new_stream(&self) -> Result<Arc<dyn Stream>, Error> {

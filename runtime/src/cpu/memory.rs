@@ -1,11 +1,13 @@
 //! Memory of the CPU device: plain memory of this process, aligned for vector code.
-#![expect(unsafe_code, reason = "allocates and copies memory by address")]
+#![expect(unsafe_code, reason = "allocates memory")]
 
 use std::{
     alloc::{self, Layout},
-    ptr::{self, NonNull},
+    ptr::NonNull,
+    sync::{Arc, Weak},
 };
 
+use super::kept::{self, Kept};
 use crate::{
     error::{Error, ErrorKind},
     executor::Buffer,
@@ -62,6 +64,11 @@ impl Allocation {
     pub(super) fn len(&self) -> usize {
         self.layout.size() - SLACK
     }
+
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        self.layout.size()
+    }
 }
 
 impl Drop for Allocation {
@@ -90,22 +97,33 @@ fn ask_for_huge_pages(_start: NonNull<u8>, _bytes: usize) {}
 pub(super) struct CpuBuffer {
     allocation: Option<Allocation>,
     bytes: u64,
+    /// Where large memory goes afterwards, as long as the device is open.
+    kept: Weak<Kept>,
 }
 
 impl CpuBuffer {
     /// Allocates memory. More than the machine has is refused here, since the system would only find out on use.
-    pub(super) fn new(bytes: u64, total_memory: u64) -> Result<Self, Error> {
+    pub(super) fn new(bytes: u64, total_memory: u64, kept: &Arc<Kept>) -> Result<Self, Error> {
         if bytes == 0 {
-            return Ok(Self { allocation: None, bytes });
+            return Ok(Self { allocation: None, bytes, kept: Weak::new() });
         }
-        let allocation = usize::try_from(bytes).ok().filter(|_| bytes <= total_memory).and_then(Allocation::new);
-        if allocation.is_none() {
+        let wanted = usize::try_from(bytes).ok().filter(|_| bytes <= total_memory);
+        let Some(allocation) = wanted.and_then(|bytes| kept.allocate(bytes)) else {
             return Err(Error::new(
                 ErrorKind::Memory,
                 format!("cannot allocate {}: this machine has {}", show_bytes(bytes), show_bytes(total_memory)),
             ));
+        };
+        let kept = if allocation.len() < kept::SMALLEST { Weak::new() } else { Arc::downgrade(kept) };
+        Ok(Self { allocation: Some(allocation), bytes, kept })
+    }
+}
+
+impl Drop for CpuBuffer {
+    fn drop(&mut self) {
+        if let (Some(allocation), Some(kept)) = (self.allocation.take(), self.kept.upgrade()) {
+            kept.keep(allocation);
         }
-        Ok(Self { allocation, bytes })
     }
 }
 
@@ -117,56 +135,4 @@ impl Buffer for CpuBuffer {
     fn len(&self) -> u64 {
         self.bytes
     }
-}
-
-/// A pointer to memory that the caller holds, or an error for the null address.
-fn held(address: u64, what: &str) -> Result<*mut u8, Error> {
-    if address == 0 {
-        return Err(Error::new(ErrorKind::Value, format!("a copy {what} address 0, which is no memory")));
-    }
-    Ok(ptr::with_exposed_provenance_mut(address as usize))
-}
-
-/// Copies from the host.
-pub(super) fn copy_to_device(to: u64, from: &[u8]) -> Result<(), Error> {
-    if from.is_empty() {
-        return Ok(());
-    }
-    let to = held(to, "to")?;
-    // SAFETY: the caller holds the memory at `to`; the two may overlap, since both are memory of this process.
-    unsafe { ptr::copy(from.as_ptr(), to, from.len()) };
-    Ok(())
-}
-
-/// Copies to the host.
-pub(super) fn copy_to_host(to: &mut [u8], from: u64) -> Result<(), Error> {
-    if to.is_empty() {
-        return Ok(());
-    }
-    let from = held(from, "from")?;
-    // SAFETY: the caller holds the memory at `from`; as above.
-    unsafe { ptr::copy(from, to.as_mut_ptr(), to.len()) };
-    Ok(())
-}
-
-/// Copies between buffers, which may be the same one.
-pub(super) fn copy_on_device(to: u64, from: u64, bytes: u64) -> Result<(), Error> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let (to, from) = (held(to, "to")?, held(from, "from")?);
-    // SAFETY: the caller holds both memories.
-    unsafe { ptr::copy(from, to, bytes as usize) };
-    Ok(())
-}
-
-/// Sets bytes.
-pub(super) fn fill(to: u64, value: u8, bytes: u64) -> Result<(), Error> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let to = held(to, "to")?;
-    // SAFETY: the caller holds the memory.
-    unsafe { ptr::write_bytes(to, value, bytes as usize) };
-    Ok(())
 }

@@ -1,6 +1,8 @@
 //! The CPU executor: blocks over all cores, in this process. Every call does its work before it returns.
 
+mod copy;
 mod executor;
+mod kept;
 mod machine;
 mod memory;
 mod module;
@@ -16,7 +18,7 @@ use crate::{
     settings::Settings,
 };
 
-/// Opens the CPU as a device. Starts no thread: the first launch of several blocks does.
+/// Opens the CPU as a device. Starts no thread: the first launch of several blocks or large copy does.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! The threads that run the blocks of a launch.
+//! The threads that run the blocks of a launch, and the chunks of a large copy as if they were blocks.
 //!
 //! - The calling thread takes part, and a launch that is over soon it runs alone, without waking anyone.
 //! - Threads start at the first launch that needs them and sleep between launches.
-//! - One launch at a time has the threads; others wait for their turn.
+//! - One launch at a time has the threads; others wait for their turn, but a copy does without them.
 //! - Blocks are handed out in chunks that get smaller towards the end: few hand-outs, and all threads end together.
 //! - A forked process starts with no threads, whatever its parent was doing.
 #![expect(unsafe_code, reason = "shares a launch on the caller's stack with other threads")]
@@ -15,7 +15,7 @@ use std::{
     process,
     ptr::{self, NonNull},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
     },
     thread,
@@ -234,6 +234,11 @@ impl Pool {
         Self { n_threads: n_threads.max(1), crew: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    /// How many threads there are at most.
+    pub(super) fn n_threads(&self) -> usize {
+        self.n_threads
+    }
+
     /// Runs all blocks of a launch and returns when they are done.
     pub(super) fn run(&self, work: &dyn Work, n_blocks: u64, cost: &Cost) -> Result<(), Error> {
         let alone = n_blocks == 1 || self.n_threads == 1;
@@ -254,16 +259,41 @@ impl Pool {
                 return Err(no_memory());
             }
         }
-        if first < n_blocks { self.run_together(work, first..n_blocks, cost) } else { Ok(()) }
+        if first == n_blocks {
+            return Ok(());
+        }
+        let crew = self.crew();
+        let turn = crew.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run_together(&crew, turn, work, first..n_blocks, cost)
     }
 
-    /// Runs blocks on all threads.
-    fn run_together(&self, work: &dyn Work, range: Range<u64>, cost: &Cost) -> Result<(), Error> {
+    /// Runs blocks on all threads now. `false` if there is only this one, or if others have them; nothing has then run.
+    pub(super) fn run_unless_busy(&self, work: &dyn Work, n_blocks: u64) -> Result<bool, Error> {
+        if self.n_threads == 1 {
+            return Ok(false);
+        }
+        let crew = self.crew();
+        let turn = match crew.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
+        self.run_together(&crew, turn, work, 0..n_blocks, &Cost::default())?;
+        Ok(true)
+    }
+
+    /// Runs blocks on all threads, whose turn the caller has.
+    fn run_together(
+        &self,
+        crew: &Arc<Crew>,
+        turn: MutexGuard<'_, ()>,
+        work: &dyn Work,
+        range: Range<u64>,
+        cost: &Cost,
+    ) -> Result<(), Error> {
         let n_threads = self.n_threads.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
         let blocks = Blocks::new(range, n_threads);
         let failed = AtomicBool::new(false);
-        let crew = self.crew();
-        let turn = crew.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: only the lifetime changes. The job is taken back below before `work` goes.
         let work_ptr = unsafe { transmute::<NonNull<dyn Work + '_>, NonNull<dyn Work>>(NonNull::from(work)) };
         let job = Job { work: work_ptr, blocks: NonNull::from(&blocks), failed: NonNull::from(&failed) };
