@@ -18,7 +18,10 @@ use crate::{
     ir::{Builder, Function, FunctionKind, ParamSlot, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
-    syntax::ast::{self, ParamKind},
+    syntax::{
+        ast::{self, ParamKind},
+        bound_names,
+    },
 };
 
 /// Lowers the kernel of a request into the lowerer's module.
@@ -68,11 +71,8 @@ pub(super) fn count(n: usize, noun: &str) -> String {
 impl<'a> FnLowerer<'a> {
     fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, name: String, kind: FunctionKind) -> Self {
         let file = cx.sources.add(&def.source);
-        let mut bound = BTreeSet::new();
-        for param in &def.ast.params {
-            bound.insert(param.name.clone());
-        }
-        bound_names(&def.ast.body, &mut bound);
+        let mut bound = bound_names(&def.ast.body);
+        bound.extend(def.ast.params.iter().map(|param| param.name.clone()));
         let mut function = Function::new(name.clone(), kind, def.ast.span);
         function.inline = def.inline;
         Self {
@@ -121,8 +121,7 @@ impl<'a> FnLowerer<'a> {
     /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values
     /// that hold the parameter's locals stay as they are.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
-        let mut assigned = BTreeSet::new();
-        bound_names(&self.def.ast.body.clone(), &mut assigned);
+        let assigned = bound_names(&self.def.ast.body);
         let var = super::env::Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
         if let Some(env) = &mut self.env {
             env.insert(param.name.clone(), var);
@@ -305,69 +304,5 @@ fn collect_fields(arg: &ArgType, path: &mut Vec<u32>, out: &mut Vec<(Vec<u32>, S
                 path.pop();
             }
         }
-    }
-}
-
-/// Names that statements bind.
-fn bound_names(stmts: &[ast::Stmt], out: &mut BTreeSet<String>) {
-    for stmt in stmts {
-        match &stmt.kind {
-            ast::StmtKind::Assign { targets, value } => {
-                for target in targets {
-                    bound_targets(target, out);
-                }
-                named_targets(value, out);
-            }
-            ast::StmtKind::AnnAssign { target, .. } | ast::StmtKind::AugAssign { target, .. } => {
-                bound_targets(target, out);
-            }
-            ast::StmtKind::If { body, orelse, test } | ast::StmtKind::While { body, orelse, test } => {
-                named_targets(test, out);
-                bound_names(body, out);
-                bound_names(orelse, out);
-            }
-            ast::StmtKind::For { target, body, orelse, .. } => {
-                bound_targets(target, out);
-                bound_names(body, out);
-                bound_names(orelse, out);
-            }
-            ast::StmtKind::FunctionDef(function) => {
-                out.insert(function.name.clone());
-            }
-            ast::StmtKind::Expr(expr) => named_targets(expr, out),
-            ast::StmtKind::Break
-            | ast::StmtKind::Continue
-            | ast::StmtKind::Return(_)
-            | ast::StmtKind::Pass
-            | ast::StmtKind::Assert { .. }
-            | ast::StmtKind::Raise(_)
-            | ast::StmtKind::Unsupported(_) => {}
-        }
-    }
-}
-
-fn bound_targets(target: &ast::Expr, out: &mut BTreeSet<String>) {
-    match &target.kind {
-        ast::ExprKind::Name(name) => {
-            out.insert(name.clone());
-        }
-        ast::ExprKind::Tuple(items) | ast::ExprKind::List(items) => {
-            for item in items {
-                bound_targets(item, out);
-            }
-        }
-        ast::ExprKind::Starred(inner) => bound_targets(inner, out),
-        _ => {}
-    }
-}
-
-/// The target of a `:=` that is the whole expression or its first operand; enough for `if (n := …) > 0`.
-fn named_targets(expr: &ast::Expr, out: &mut BTreeSet<String>) {
-    match &expr.kind {
-        ast::ExprKind::Named { target, .. } => bound_targets(target, out),
-        ast::ExprKind::Compare { left, .. } | ast::ExprKind::Binary { left, .. } => named_targets(left, out),
-        ast::ExprKind::Unary { operand, .. } => named_targets(operand, out),
-        ast::ExprKind::Bool { values, .. } => values.iter().for_each(|value| named_targets(value, out)),
-        _ => {}
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct LoopState {
     pub(super) continues: Vec<Env>,
     /// Environments of the `break`s.
     pub(super) breaks: Vec<Env>,
+    /// The environment where there is no next turn, if the loop has an `else`; otherwise that is a `break`, too.
+    pub(super) exhausted: Env,
 }
 
 /// The function that is being lowered.

@@ -6,5 +6,5 @@ pub mod ast;
 mod names;
 mod parse;
 
-pub use names::free_chains;
+pub use names::{bound_names, free_chains};
 pub use parse::{parse_expression, parse_function, parse_module};

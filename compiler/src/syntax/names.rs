@@ -23,6 +23,13 @@ fn free(function: &Function) -> BTreeSet<String> {
     read
 }
 
+/// The names that statements bind, by `:=` inside expressions too.
+pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
+    let mut names = Names::default();
+    names.stmts(stmts);
+    names.bound
+}
+
 fn root(chain: &str) -> &str {
     chain.split('.').next().unwrap_or(chain)
 }

@@ -228,3 +228,21 @@ def precedence(x, y, out):
 def test_precedence():
     x, y = (part.ravel() for part in np.meshgrid(np.arange(-6, 7), np.arange(-6, 7)))
     run(precedence, x.size, 1, x, y, np.zeros((x.size, 7), np.int64))
+
+
+@cuda.jit
+def named(x, out):
+    i = cuda.grid(1)
+    out[i, 0] = a * 10 if (a := x[i]) else a - 1
+    out[i, 1] = (b := x[i] + 1) + b
+    out[i, 2] = max((c := x[i]) * 2, 3) + c
+    out[i, 3] = -(d := 3) * d + 12
+    for k in range(e := x[i]):
+        out[i, 4] += k + e
+
+
+def test_names_bound_anywhere_in_an_expression():
+    x = np.arange(4)
+    out = run(named, 1, 4, x, np.zeros((4, 5), np.int64))[1]
+    rows = [[10 * n if n else -1, 2 * n + 2, max(2 * n, 3) + n, 3, sum(k + n for k in range(n))] for n in range(4)]
+    assert out.tolist() == rows

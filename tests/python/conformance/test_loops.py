@@ -271,3 +271,38 @@ def changes_bound(out):
 def test_range_is_evaluated_once():
     out = run(changes_bound, 1, 1, np.zeros(12, np.int64))[0]
     assert out.tolist() == [10, 11, 12, 13, *[0] * 8]
+
+
+@cuda.jit
+def else_types(x, out):
+    i = cuda.grid(1)
+    v = 0.5
+    for k in range(3):
+        v += k
+    else:
+        v = 1  # there is no break: v is an int64 from here
+    out[i, 0] = 7 ^ v
+    n = 1
+    w = 1
+    while n < 4:
+        n += 1
+        if n == x[i]:
+            w = 0.5
+            break
+    else:
+        w = w << n  # an int64 here, where no break leads to
+    out[i, 1] = w * 4
+    while True:
+        n += 1
+        if n > 6:
+            break
+    else:
+        n = (n, n)  # never reached
+    out[i, 2] = n
+
+
+def test_the_else_of_a_loop_has_the_types_of_its_end():
+    out = run(else_types, 1, 5, np.arange(5), np.zeros((5, 3)))[1]
+    assert out[:, 0].tolist() == [6] * 5
+    assert out[:, 1].tolist() == [64, 64, 2, 2, 2]
+    assert out[:, 2].tolist() == [7] * 5

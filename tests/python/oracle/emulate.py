@@ -303,7 +303,17 @@ def _abs(item):
         return np.abs(item)
 
 
-def _extreme(better):
+def _extreme(sign):
+    """`max` for sign 1, `min` for -1: passes over NaN, and -0.0 is less than 0.0."""
+
+    def rank(item):
+        return not np.isnan(item), sign * item, sign * (0.5 - np.signbit(item))
+
+    def better(new, old):
+        if new.dtype.kind == "f":
+            return rank(new) > rank(old)
+        return new > old if sign > 0 else new < old
+
     def function(*items):
         items = [numeric.value(item) for item in items]
         dtype = items[0].dtype
@@ -333,8 +343,8 @@ BUILTINS = {
     "bool": lambda item: numeric.cast(item, np.bool_),
     "complex": _complex,
     "abs": _abs,
-    "min": _extreme(lambda new, old: new < old),
-    "max": _extreme(lambda new, old: new > old),
+    "min": _extreme(-1),
+    "max": _extreme(1),
     "round": _round,
     "pow": lambda base, exponent: numeric.binary("**", base, exponent),
 }

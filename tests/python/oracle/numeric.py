@@ -146,7 +146,7 @@ _COMPARE = {
 
 
 def compare(op: str, left: object, right: object) -> object:
-    """`left op right` as a bool; a signed against an unsigned 64-bit integer compares as float64."""
+    """`left op right` as a bool; integers compare exactly, a signed beside an unsigned one, too."""
     if op == "is":
         return np.bool_(left is right)
     if op == "is not":
@@ -154,7 +154,7 @@ def compare(op: str, left: object, right: object) -> object:
     if isinstance(left, (tuple, np.dtype, type)) or isinstance(right, (tuple, np.dtype, type)):
         return np.bool_(left == right if op == "==" else left != right)
     left, right = value(left), value(right)
-    if "c" not in (left.dtype.kind, right.dtype.kind):
+    if "f" in (left.dtype.kind, right.dtype.kind) and "c" not in (left.dtype.kind, right.dtype.kind):
         dtype = unify(left.dtype, right.dtype)
         left, right = cast(left, dtype), cast(right, dtype)
     with np.errstate(all="ignore"):

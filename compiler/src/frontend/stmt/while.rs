@@ -53,8 +53,13 @@ impl FnLowerer<'_> {
         let env = self.env.clone();
         let mut exit = None;
         if let Some(state) = self.loops.last_mut() {
-            state.breaks.push(env);
-            exit.clone_from(&state.exit);
+            if exhausted.is_some() {
+                // The `else` comes next, with the types of this place: not those of the `break`s.
+                state.exhausted = env;
+            } else {
+                state.breaks.push(env);
+                exit.clone_from(&state.exit);
+            }
         }
         self.convert_env(&exit, span);
         self.stmt(Ir::Break, span);
@@ -90,6 +95,7 @@ impl FnLowerer<'_> {
                 exit: exit.clone(),
                 continues: Vec::new(),
                 breaks: Vec::new(),
+                exhausted: None,
             });
             let end = self.in_block(header.clone(), |this| body(this, exhausted));
             self.env.clone_from(&end);
@@ -100,7 +106,8 @@ impl FnLowerer<'_> {
             step(self);
             let step_block = self.b.close();
             let state = self.loops.pop();
-            let (continues, breaks) = state.map(|state| (state.continues, state.breaks)).unwrap_or_default();
+            let (continues, breaks, end_of_turns) =
+                state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
             let mut heads: Vec<&Env> = vec![&header, &end];
             heads.extend(&continues);
             let new_header = env::join(&heads);
@@ -109,8 +116,8 @@ impl FnLowerer<'_> {
                 self.loop_memo.insert(span, (header, exit.clone()));
                 self.stmt(Ir::Loop { body: block, step: step_block }, span);
                 self.env = exit;
-                if let (Some(flag), true) = (exhausted, self.env.is_some()) {
-                    self.else_branch(flag, orelse, span);
+                if let (Some(flag), Some(_)) = (exhausted, &end_of_turns) {
+                    self.else_branch(flag, end_of_turns, orelse, span);
                 }
                 return;
             }
@@ -120,16 +127,21 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The `else` of a loop: run when the loop was not left by `break`.
-    fn else_branch(&mut self, flag: LocalId, orelse: &[Stmt], span: Span) {
-        let before = self.env.clone();
-        let end = self.in_block(before.clone(), |this| this.stmts(orelse));
+    /// The `else` of a loop, from where there was no next turn: run when the loop was not left by `break`.
+    fn else_branch(&mut self, flag: LocalId, end_of_turns: Env, orelse: &[Stmt], span: Span) {
+        let left = self.env.take();
+        if left.is_none() {
+            self.env = end_of_turns;
+            self.stmts(orelse);
+            return;
+        }
+        let end = self.in_block(end_of_turns, |this| this.stmts(orelse));
         let mut then = self.b.close();
-        let joined = env::join(&[&end, &before]);
+        let joined = env::join(&[&end, &left]);
         self.b.open();
         then.extend(self.close_arm(end, &joined, span));
         self.b.open();
-        let otherwise = self.close_arm(before, &joined, span);
+        let otherwise = self.close_arm(left, &joined, span);
         self.env = joined;
         let cond = self.b.read(flag, span);
         self.stmt(Ir::If { cond, then, otherwise }, span);

@@ -1,0 +1,451 @@
+"""Writes a kernel's types down in its source: each value that a join converts is converted by a call.
+
+The oracle sees values, not types. `elaborate` infers the type that each variable has at each place by Numba's rules
+(promotion for operators, unification where paths meet) and gives an equal module in which every path converts its
+variables itself: at the ends of branches, before and at the end of loops, at `break` and `continue`, in conditional
+expressions and at `return`. Device functions get a copy for each set of argument types. The oracle runs that text with
+the types that weft must give; weft runs it, too, as a second check.
+
+A program outside the subset that `random_programs.py` writes, or without types, raises `TypeError`.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+from typing import TypeAlias
+
+import numpy as np
+from oracle import numeric
+from oracle.rewrite import OPERATORS
+
+BOOL, INT32, INT64, UINT64, FLOAT64 = (np.dtype(name) for name in ("bool", "int32", "int64", "uint64", "float64"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """The type of an array."""
+
+    dtype: np.dtype
+    ndim: int
+
+
+Type: TypeAlias = "np.dtype | Array | tuple[Type, ...]"
+Env: TypeAlias = "dict[str, Type] | None"  # None: this place is not reached
+
+
+def unify(*types: Type) -> Type:
+    """The common type of one or more; TypeError if there is none, or if it depends on their order."""
+    distinct = list(dict.fromkeys(types))
+    if len(distinct) == 1:
+        return distinct[0]
+    if all(isinstance(ty, tuple) for ty in distinct):
+        return tuple(unify(*items) for items in zip(*distinct, strict=True))
+    if not all(isinstance(ty, np.dtype) for ty in distinct):
+        raise TypeError(f"no common type of {distinct}")
+    found = set()
+    for order in itertools.permutations(distinct):
+        joined = order[0]
+        for ty in order[1:]:
+            joined = numeric.unify(joined, ty)
+        found.add(joined)
+    if len(found) > 1:
+        raise TypeError(f"{distinct} unify differently in another order")
+    return found.pop()
+
+
+def join(*envs: Env) -> Env:
+    """The variables that every reached place has, with their common types."""
+    reached = [env for env in envs if env is not None]
+    if not reached:
+        return None
+    names = [name for name in reached[0] if all(name in env for env in reached)]
+    return {name: unify(*(env[name] for env in reached)) for name in names}
+
+
+def name_of(dtype: np.dtype) -> str:
+    """The dtype's name in a kernel."""
+    return "bool_" if dtype == BOOL else dtype.name
+
+
+def converted(node: ast.expr, have: Type, want: Type) -> ast.expr:
+    """An expression for `node`, of type `have`, as a `want`."""
+    if have == want:
+        return node
+    if isinstance(want, np.dtype):
+        return ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name_of(want), ast.Load()), [node], [])
+    items = []
+    for position, (before, after) in enumerate(zip(have, want, strict=True)):
+        item = node.elts[position] if isinstance(node, ast.Tuple) else None
+        item = item or ast.Subscript(node, ast.Constant(position), ast.Load())
+        items.append(converted(item, before, after))
+    return ast.Tuple(items, ast.Load())
+
+
+def conversions(have: Env, want: Env) -> list[ast.stmt]:
+    """Statements that give variables the types of another environment."""
+    if have is None or want is None:
+        return []
+    return [
+        ast.Assign([ast.Name(name, ast.Store())], converted(ast.Name(name, ast.Load()), have[name], ty))
+        for name, ty in want.items()
+        if have[name] != ty
+    ]
+
+
+def flattened(statements: list) -> list[ast.stmt]:
+    """Statements of which some are lists of statements, and so on in their bodies."""
+    out: list[ast.stmt] = []
+    for statement in statements:
+        if isinstance(statement, list):
+            out += flattened(statement)
+            continue
+        if hasattr(statement, "body"):
+            statement.body = flattened(statement.body) or [ast.Pass()]
+        if hasattr(statement, "orelse"):
+            statement.orelse = flattened(statement.orelse)
+        out.append(statement)
+    return out
+
+
+class Typer:
+    """Types one function; `functions` are the device functions that it may call."""
+
+    def __init__(self, functions: Functions, env: Env) -> None:
+        self.functions = functions
+        self.env: Env = env
+        self.loops: list[tuple[list, list]] = []  # (environment, place for conversions) of each break and continue
+        self.returns: list[tuple[Type, ast.Return]] = []
+
+    # Expressions: the type, and the expression with conversions.
+
+    def expr(self, node: ast.expr) -> tuple[Type, ast.expr]:
+        """The type of an expression, and the expression written out."""
+        return getattr(self, f"expr_{type(node).__name__}")(node)
+
+    def number(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
+        ty, node = self.expr(node)
+        if not isinstance(ty, np.dtype):
+            raise TypeError(f"{ast.unparse(node)} is no number")
+        return ty, node
+
+    def expr_Constant(self, node):
+        return numeric.value(node.value).dtype, node
+
+    def expr_Name(self, node):
+        if self.env is None or node.id not in self.env:
+            raise TypeError(f"{node.id} is not defined")
+        return self.env[node.id], node
+
+    def expr_BinOp(self, node):
+        op = OPERATORS[type(node.op)]
+        left, left_node = self.expr(node.left)
+        right, right_node = self.expr(node.right)
+        new = ast.BinOp(left_node, node.op, right_node)
+        if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
+            return left + right, new
+        if not (isinstance(left, np.dtype) and isinstance(right, np.dtype)):
+            raise TypeError(op)
+        return numeric.result_type(op, left, right), new
+
+    def expr_UnaryOp(self, node):
+        ty, operand = self.number(node.operand)
+        new = ast.UnaryOp(node.op, operand)
+        if isinstance(node.op, ast.Not):
+            return BOOL, new
+        if isinstance(node.op, ast.Invert):
+            if not numeric.is_int(ty):
+                raise TypeError("~ of a float")
+            if ty == BOOL:
+                return BOOL, new
+        if numeric.is_int(ty):
+            ty = UINT64 if ty.kind == "u" else INT64
+        return ty, new
+
+    def expr_Compare(self, node):
+        operands = [self.number(operand)[1] for operand in (node.left, *node.comparators)]
+        return BOOL, ast.Compare(operands[0], node.ops, operands[1:])
+
+    def expr_BoolOp(self, node):
+        types, values = zip(*(self.number(value) for value in node.values), strict=True)
+        ty = unify(*types)
+        if len(set(types)) == 1:
+            return ty, ast.BoolOp(node.op, list(values))
+        if len(values) != 2:
+            raise TypeError("and, or of mixed types take two operands here")
+        name = f"_b{next(self.functions.temporaries)}"
+        test = ast.NamedExpr(ast.Name(name, ast.Store()), values[0])
+        left = converted(ast.Name(name, ast.Load()), types[0], ty)
+        right = converted(values[1], types[1], ty)
+        return ty, ast.IfExp(test, *((right, left) if isinstance(node.op, ast.And) else (left, right)))
+
+    def expr_IfExp(self, node):
+        _, test = self.number(node.test)
+        (a, body), (b, orelse) = self.expr(node.body), self.expr(node.orelse)
+        ty = unify(a, b)
+        return ty, ast.IfExp(test, converted(body, a, ty), converted(orelse, b, ty))
+
+    def expr_Tuple(self, node):
+        types, items = zip(*(self.expr(item) for item in node.elts), strict=True)
+        return tuple(types), ast.Tuple(list(items), ast.Load())
+
+    def expr_Attribute(self, node):
+        text = ast.unparse(node)
+        if text.startswith("cuda."):
+            return INT32, node
+        ty, value = self.expr(node.value)
+        if not isinstance(ty, Array) or node.attr not in ("size", "T"):
+            raise TypeError(text)
+        return ty if node.attr == "T" else INT64, ast.Attribute(value, node.attr, ast.Load())
+
+    def index(self, node: ast.expr) -> tuple[int, ast.expr]:
+        """How many dimensions an index takes away, and the index."""
+        if isinstance(node, ast.Tuple):
+            taken, parts = zip(*(self.index(part) for part in node.elts), strict=True)
+            return sum(taken), ast.Tuple(list(parts), ast.Load())
+        if isinstance(node, ast.Slice):
+            parts = [part and self.index(part)[1] for part in (node.lower, node.upper, node.step)]
+            return 0, ast.Slice(*parts)
+        ty, node = self.number(node)
+        if ty.kind not in "iu":
+            raise TypeError(f"index {ty}")
+        return 1, node
+
+    def expr_Subscript(self, node):
+        ty, value = self.expr(node.value)
+        if isinstance(ty, tuple):
+            return ty[ast.literal_eval(node.slice)], ast.Subscript(value, node.slice, ast.Load())
+        if not isinstance(ty, Array):
+            raise TypeError("subscript of a number")
+        taken, index = self.index(node.slice)
+        ndim = ty.ndim - taken
+        if ndim < 0:
+            raise TypeError("too many indices")
+        return Array(ty.dtype, ndim) if ndim else ty.dtype, ast.Subscript(value, index, ast.Load())
+
+    def expr_Call(self, node):
+        target = ast.unparse(node.func)
+        if target.startswith("cuda."):
+            if target in ("cuda.shared.array", "cuda.local.array"):
+                return Array(np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_")), 1), node
+            return INT64, node
+        if target in self.functions.sources:
+            return self.call(target, node)
+        types, args = zip(*(self.expr(arg) for arg in node.args), strict=True)
+        new = ast.Call(node.func, list(args), [])
+        if target == "len":
+            return INT64, new
+        if not all(isinstance(ty, np.dtype) for ty in types):
+            raise TypeError(f"{target} of {types}")
+        return self.builtin(target, types), new
+
+    @staticmethod
+    def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
+        first = types[0]
+        if target.startswith("np."):
+            return np.dtype(target.removeprefix("np.").rstrip("_"))
+        match target:
+            case "int":
+                return first if first.kind in "iu" else INT64
+            case "float":
+                return first if first.kind == "f" else FLOAT64
+            case "bool":
+                return BOOL
+            case "abs":
+                return np.dtype("int8") if first == BOOL else first
+            case "min" | "max":
+                return unify(*types)
+            case "round":
+                return first if numeric.is_int(first) else INT64
+        raise TypeError(target)
+
+    def call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr]:
+        source = self.functions.sources[target]
+        names = [arg.arg for arg in source.args.args]
+        given = dict(zip(names, (self.expr(arg) for arg in node.args), strict=False))
+        given |= {keyword.arg: self.expr(keyword.value) for keyword in node.keywords}
+        defaults = dict(zip(reversed(names), reversed(source.args.defaults), strict=False))
+        types = [given[name][0] if name in given else self.expr(defaults[name])[0] for name in names]
+        special, result = self.functions.specialize(target, tuple(types))
+        args = [given[name][1] for name in names[: len(node.args)]]
+        keywords = [ast.keyword(keyword.arg, given[keyword.arg][1]) for keyword in node.keywords]
+        return result, ast.Call(ast.Name(special, ast.Load()), args, keywords)
+
+    # Statements: written out; lists among them are filled later.
+
+    def block(self, statements: list[ast.stmt]) -> list:
+        out: list = []
+        for statement in statements:
+            if self.env is None:
+                break
+            out.append(getattr(self, f"stmt_{type(statement).__name__}")(statement))
+        return out
+
+    def store(self, target: ast.expr, ty: Type) -> ast.expr:
+        if isinstance(target, ast.Name):
+            self.env[target.id] = ty
+            return target
+        if isinstance(target, ast.Tuple):
+            if not isinstance(ty, tuple) or len(ty) != len(target.elts):
+                raise TypeError("unpacking")
+            return ast.Tuple([self.store(*pair) for pair in zip(target.elts, ty, strict=True)], ast.Store())
+        _, new = self.expr(target)
+        return ast.Subscript(new.value, new.slice, ast.Store())
+
+    def stmt_Assign(self, node):
+        ty, value = self.expr(node.value)
+        return ast.Assign([self.store(target, ty) for target in node.targets], value)
+
+    def stmt_AugAssign(self, node):
+        read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
+        ty, value = self.expr(ast.BinOp(read, node.op, node.value))
+        return ast.AugAssign(self.store(node.target, ty), node.op, value.right)
+
+    def stmt_Expr(self, node):
+        return node
+
+    stmt_Pass = stmt_Expr
+
+    def stmt_If(self, node):
+        _, test = self.number(node.test)
+        before = self.env
+        self.env = dict(before)
+        body = self.block(node.body)
+        then, self.env = self.env, dict(before)
+        orelse = self.block(node.orelse)
+        joined = join(then, self.env)
+        body.append(conversions(then, joined))
+        orelse.append(conversions(self.env, joined))
+        self.env = joined
+        return ast.If(test, body, orelse)
+
+    def loop(self, node: ast.For | ast.While, start) -> list:
+        """A loop; `start` types what stands before each turn and gives the test of a while."""
+        before = dict(self.env)
+        head = dict(before)
+        returns = len(self.returns)
+        while True:
+            del self.returns[returns:]
+            self.env = dict(head)
+            self.loops.append(([], []))
+            first = start()
+            after_test = dict(head)
+            body = self.block(node.body)
+            breaks, continues = self.loops.pop()
+            ends = [self.env, *(env for env, _ in continues)]
+            turned = {name: unify(ty, *(e[name] for e in ends if e is not None)) for name, ty in before.items()}
+            merged = {name: unify(ty, turned[name]) for name, ty in head.items()}
+            if merged == head:
+                break
+            head = merged
+        for env, place in continues:
+            place += conversions(env, head)
+        body.append(conversions(self.env, head))
+        self.env = after_test
+        orelse = self.block(node.orelse)
+        out = join(self.env, *(env for env, _ in breaks))
+        # A name that only some exits have is not read later.
+        for env, place in breaks:
+            place += conversions(env, out)
+        orelse.append(conversions(self.env, out))
+        self.env = out
+        new = ast.While(first, body, orelse)
+        if isinstance(node, ast.For):
+            new = ast.For(node.target, first, body, orelse)
+        return [conversions(before, head), new]
+
+    def stmt_While(self, node):
+        return self.loop(node, lambda: self.number(node.test)[1])
+
+    def stmt_For(self, node):
+        iterable = node.iter
+        if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) == "range":
+            types, args = zip(*(self.number(arg) for arg in iterable.args), strict=True)
+            if not all(numeric.is_int(ty) for ty in types):
+                raise TypeError("range of floats")
+            ty = INT64
+            if all(each == INT32 for each in types):
+                ty = INT32
+            elif all(each.kind == "u" for each in types):
+                ty = UINT64
+            over: ast.expr = ast.Call(iterable.func, list(args), [])
+        else:
+            many, over = self.expr(iterable)
+            if isinstance(many, tuple):
+                if len(set(many)) != 1:
+                    raise TypeError("a tuple of several types")
+                ty = many[0]
+            elif isinstance(many, Array):
+                ty = Array(many.dtype, many.ndim - 1) if many.ndim > 1 else many.dtype
+            else:
+                raise TypeError("for over a number")
+
+        def start():
+            self.env[node.target.id] = ty
+            return over
+
+        return self.loop(node, start)
+
+    def stmt_Break(self, node):
+        return self.jump(node, 0)
+
+    def stmt_Continue(self, node):
+        return self.jump(node, 1)
+
+    def jump(self, node, which):
+        place: list = []
+        self.loops[-1][which].append((self.env, place))
+        self.env = None
+        return [place, node]
+
+    def stmt_Return(self, node):
+        self.env = None
+        if node.value is None:
+            return node
+        ty, value = self.expr(node.value)
+        new = ast.Return(value)
+        self.returns.append((ty, new))
+        return new
+
+
+class Functions:
+    """The device functions of a module and their copies."""
+
+    def __init__(self, sources: dict[str, ast.FunctionDef]) -> None:
+        self.sources = sources
+        self.special: dict[tuple, tuple[str, Type]] = {}
+        self.written: list[ast.FunctionDef] = []
+        self.temporaries = itertools.count()
+
+    def specialize(self, name: str, types: tuple[Type, ...]) -> tuple[str, Type]:
+        """The copy for some argument types, and what it returns."""
+        if (name, types) not in self.special:
+            source = self.sources[name]
+            env = dict(zip([arg.arg for arg in source.args.args], types, strict=True))
+            typer, body = written(self, source, env)
+            result = unify(*(ty for ty, _ in typer.returns))
+            for ty, statement in typer.returns:
+                statement.value = converted(statement.value, ty, result)
+            special = f"{name}_{len(self.written)}"
+            self.special[name, types] = special, result
+            self.written.append(ast.FunctionDef(special, source.args, body, source.decorator_list))
+        return self.special[name, types]
+
+
+def written(functions: Functions, source: ast.FunctionDef, env: Env) -> tuple[Typer, list]:
+    typer = Typer(functions, env)
+    body = typer.block(source.body)
+    return typer, body
+
+
+def elaborate(text: str, types: dict[str, Type]) -> str:
+    """The module with all conversions written out; `types` are those of the parameters of `kernel`."""
+    tree = ast.parse(text)
+    definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = Functions({name: node for name, node in definitions.items() if name != "kernel"})
+    kernel = definitions["kernel"]
+    _, body = written(functions, kernel, dict(types))
+    rest = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+    new = ast.FunctionDef("kernel", kernel.args, body, kernel.decorator_list)
+    return ast.unparse(ast.fix_missing_locations(ast.Module(flattened([*rest, *functions.written, new]), [])))
