@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import random
 
 import numpy as np
 from oracle import numeric
-from typed_rewrite import Array, Functions, Type, Typer
+from random_expressions import TYPES, WIDTH, ExpressionWriter, Scope
+from typed_rewrite import Array, Type, name_of
 
-INTS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
-TYPES = [*INTS, "float32", "float64", "bool_"]
-CASTS = [*(f"np.{name}" for name in TYPES), "int", "float", "bool", "abs", "round"]
-WIDTH = 4  # of the rows that each thread owns
 COLUMNS = 10  # of each output
 
 HEAD = """import numpy as np
@@ -41,177 +37,8 @@ class Program:
     args: list[object]
 
 
-class Scope:
-    """What the statements of one function can use, and its types so far."""
-
-    def __init__(self, functions: Functions, env: dict[str, Type]) -> None:
-        self.typer = Typer(functions, env)
-        self.inputs: list[str] = []  # expressions of numbers that are known at launch only
-        self.uniform: list[str] = []  # those of them that are the same for all threads
-        self.rows: list[str] = []  # expressions of writable rows of WIDTH elements
-        self.fixed: set[str] = set()  # names that are not assigned
-        self.kernel = False
-        self.exits: list[str] = []  # statements that leave the innermost loop's turn
-
-    def type_of(self, text: str) -> Type:
-        return self.typer.expr(ast.parse(text, mode="eval").body)[0]
-
-    def numbers(self) -> list[str]:
-        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype)]
-
-
-class Generator:
+class Generator(ExpressionWriter):
     """Writes one program."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.functions = Functions({})
-        self.count = 0
-
-    def pick(self, *options):
-        return self.random.choice(options)
-
-    def maybe(self, chance: float) -> bool:
-        return self.random.random() < chance
-
-    def fresh(self, stem: str) -> str:
-        self.count += 1
-        return f"{stem}{self.count}"
-
-    # Expressions.
-
-    def literal(self) -> str:
-        kind = self.random.random()
-        if kind < 0.55:
-            return str(self.random.randint(-3, 9))
-        if kind < 0.85:
-            return repr(self.random.randint(-20, 40) / 8)
-        if kind < 0.9:
-            return self.pick("True", "False")
-        return self.typed_literal()
-
-    def typed_literal(self) -> str:
-        name = self.pick(*TYPES)
-        if name == "bool_":
-            return f"np.bool_({self.pick('True', 'False')})"
-        if name.startswith("float"):
-            return f"np.{name}({self.random.randint(-20, 40) / 8!r})"
-        return f"np.{name}({self.random.randint(0, 9)})"
-
-    def leaf(self, scope: Scope) -> str:
-        numbers = scope.numbers()
-        if numbers and self.maybe(0.55):
-            return self.pick(*numbers)
-        if scope.rows and self.maybe(0.25):
-            return self.element(scope)
-        if scope.inputs and self.maybe(0.6):
-            return self.pick(*scope.inputs)
-        return self.literal()
-
-    def element(self, scope: Scope) -> str:
-        return self.pick(*scope.rows) + f"[{self.index(scope)}]"
-
-    def index(self, scope: Scope) -> str:
-        """An index of a row: from either end, known or not."""
-        if self.maybe(0.6):
-            return str(self.random.randint(-WIDTH, WIDTH - 1))
-        number = self.expr(scope, 1, ints=True)
-        text = self.pick(f"{number} % {WIDTH}", f"-({number} % {WIDTH}) - 1", f"{number} & {WIDTH - 1}")
-        name = self.pick(*INTS)
-        if text.startswith("-"):
-            name = name.removeprefix("u")
-        return self.pick(text, f"np.{name}({text})")
-
-    def expr(self, scope: Scope, depth: int, *, ints: bool = False) -> str:
-        """The text of a number, in parentheses if it needs them."""
-        for _ in range(20):
-            text = self.leaf(scope) if depth <= 0 else self.operation(scope, depth, ints)
-            try:
-                ty = scope.type_of(text)
-            except TypeError:
-                continue
-            if isinstance(ty, np.dtype) and (not ints or ty.kind in "iu"):
-                return text
-        return f"np.int32({self.random.randint(0, 9)})" if ints else self.literal()
-
-    def operation(self, scope: Scope, depth: int, ints: bool) -> str:
-        def sub(**kinds):
-            return self.expr(scope, depth - 1 - self.maybe(0.3), **kinds)
-
-        kind = self.random.random()
-        if kind < 0.08:
-            return self.leaf(scope)
-        if kind < 0.42:
-            op = self.pick("+", "-", "+", "-", "*", "//", "%", *([] if ints else ["/"]))
-            left, right = sub(ints=ints), sub(ints=ints)
-            if op == "*" and not ints:
-                right = self.pick("2.0", "0.5", "np.float32(0.25)", "-1", "4", "np.float32(-2.0)", right)
-                product = scope.type_of(f"({left}) * ({right})")
-                if product.kind == "f" and right == left:
-                    right = "2"
-            return f"({left} {op} {right})"
-        if kind < 0.52:
-            left, right = sub(ints=True), sub(ints=True)
-            return f"({left} {self.pick('&', '|', '^', '<<', '>>')} {right})"
-        if kind < 0.57:
-            if ints or self.maybe(0.6):
-                return f"({sub(ints=True)} ** {self.pick('0', '1', '2', '3', f'({sub(ints=True)} & 3)')})"
-            return f"({self.leaf(scope)} ** {self.pick('0', '1', '2')})"
-        if kind < 0.65:
-            return self.pick(f"(-{sub(ints=ints)})", f"(+{sub(ints=ints)})", f"(~{sub(ints=True)})")
-        if kind < 0.73:
-            return f"({sub(ints=ints)} if {self.condition(scope, depth - 1)} else {sub(ints=ints)})"
-        if kind < 0.83:
-            cast = self.pick(*(f"np.{name}" for name in INTS), "abs", "int") if ints else self.pick(*CASTS)
-            return f"{cast}({sub()})"
-        if kind < 0.89:
-            more = [sub(ints=ints) for _ in range(self.random.randint(2, 3))]
-            return f"{self.pick('min', 'max')}({', '.join(more)})"
-        if kind < 0.93 and scope.inputs:
-            return f"({self.pick(*scope.inputs)} {self.pick('and', 'or')} {sub(ints=ints)})"
-        if kind < 0.97 and self.functions.sources:
-            return self.call(scope, depth)
-        return f"({self.condition(scope, depth - 1)})" if not ints else sub(ints=True)
-
-    def call(self, scope: Scope, depth: int) -> str:
-        """A call of a device function; by itself a number if it returns a tuple."""
-        name = self.pick(*self.functions.sources)
-        definition = self.functions.sources[name]
-        parameters = [arg.arg for arg in definition.args.args]
-        required = len(parameters) - len(definition.args.defaults)
-        given = parameters[: self.random.randint(required, len(parameters))]
-        args = [self.expr(scope, depth - 1) for _ in given]
-        positional = self.random.randint(0, len(given))
-        named = [f"{key}={value}" for key, value in zip(given[positional:], args[positional:], strict=True)]
-        self.random.shuffle(named)
-        text = f"{name}({', '.join([*args[:positional], *named])})"
-        try:
-            result = scope.type_of(text)
-        except (TypeError, RecursionError):
-            return self.leaf(scope)
-        return f"{text}[{self.random.randrange(len(result))}]" if isinstance(result, tuple) else text
-
-    def condition(self, scope: Scope, depth: int, *, uniform: bool = False) -> str:
-        """A bool that depends on an argument."""
-        inputs = scope.uniform if uniform else scope.inputs
-
-        def number():
-            return self.literal() if uniform else self.expr(scope, depth)
-
-        kind = self.random.random()
-        leaf = self.pick(*inputs)
-        if kind < 0.15 and depth > 0:
-            op = self.pick("and", "or")
-            again = [self.condition(scope, depth - 1, uniform=uniform) for _ in range(self.random.randint(2, 3))]
-            return f"({f' {op} '.join(again)})"
-        if kind < 0.22:
-            return f"not {self.pick(leaf, '(' + self.condition(scope, depth - 1, uniform=uniform) + ')')}"
-        if kind < 0.3:
-            return f"({leaf} {self.pick('<', '<=', '!=', '>')} {number()} {self.pick('<', '>=', '==')} {number()})"
-        comparison = self.pick("<", "<=", ">", ">=", "==", "!=")
-        if self.maybe(0.5):
-            return f"{leaf} {comparison} {number()}"
-        return f"{number()} {comparison} {leaf}"
 
     # Statements: lists of lines.
 
@@ -361,7 +188,7 @@ class Generator:
         scope.typer.env[name] = ty
         if first:
             scope.fixed.add(name)
-        scope.exits = ["break", "continue", *(["return"] if scope.kernel and self.maybe(0.2) else [])]
+        scope.exits = ["break", "continue", *(["return"] if scope.kernel and self.maybe(0.1) else [])]
         scope.typer.loops.append(([], []))
         body = self.nested(scope, depth)
         scope.typer.loops.pop()
@@ -439,12 +266,21 @@ class Generator:
         count = self.random.randint(1, 3)
         defaults = self.random.randint(0, count - 1)
         names = [f"a{position}" for position in range(count)]
+        if changes := self.maybe(0.4):  # a function that changes a row of its caller
+            names[0] = "row"
         for _ in range(20):
             sizes = [self.pick(*TYPES) for _ in names]
-            types = [np.dtype(size.rstrip("_")) for size in sizes]
+            types: list[Type] = [np.dtype(size.rstrip("_")) for size in sizes]
+            if changes:
+                types[0] = Array(types[0], 1)
             scope = Scope(self.functions, dict(zip(names, types, strict=True)))
-            scope.inputs = names[: count - defaults]
-            parameters = [*scope.inputs, *(f"{each}={self.literal()}" for each in names[count - defaults :])]
+            scope.inputs = [f"row[{self.random.randrange(WIDTH)}]" if each == "row" else each for each in names]
+            scope.inputs = scope.inputs[: count - defaults]
+            if changes:
+                scope.rows.append("row")
+                scope.fixed.add("row")
+            named = [f"{each}={self.literal()}" for each in names[count - defaults :]]
+            parameters = [*names[: count - defaults], *named]
 
             def result(scope=scope):
                 one, two = self.expr(scope, 2), self.expr(scope, 1)
@@ -520,7 +356,7 @@ class Generator:
         target = len(body) + self.random.randint(5, 12)
         while len(body) < target and scope.typer.env is not None:
             body += self.statement(scope, 2, uniform=barriers)
-            if self.maybe(0.05):
+            if self.maybe(0.03):
                 leave = [f"if {self.condition(scope, 1)}:", "    return"]
                 self.accept(scope, leave)
                 body += leave
@@ -545,8 +381,10 @@ class Generator:
         if barriers:
             lines += [f"s = cuda.shared.array({threads}, np.{self.pick(*TYPES)})", f"s[t] = {self.pick(*scope.inputs)}"]
             lines.append("cuda.syncthreads()")
+        own = name_of(args["w"].dtype)
         if self.maybe(0.4):
-            lines += [f"m = cuda.local.array({WIDTH}, np.{self.pick(*TYPES)})", f"for k in range({WIDTH}):"]
+            dtype = self.pick(own, self.pick(*TYPES))
+            lines += [f"m = cuda.local.array({WIDTH}, np.{dtype})", f"for k in range({WIDTH}):"]
             lines += [f"    m[k] = {self.pick(*scope.inputs)} + k"]
             scope.rows.append("m")
         views = {"w[i]": None, "r": "r = w[i]", "b": "b = w[i, ::-1]", "c": "c = w[i:][0]", "d": "d = w.T[:, i]"}
@@ -556,6 +394,17 @@ class Generator:
         scope.rows.append(chosen)
         self.accept(scope, lines)
         scope.fixed |= set(scope.typer.env)
+        if self.maybe(0.4):
+            dtype, other = scope.type_of("w").dtype, None
+            if scope.rows[0] == "m" and scope.type_of("m").dtype == dtype:
+                other = "m"
+            one, two = self.pick("w[i]", "w[i, ::-1]", "w.T[:, i]"), other or self.pick("w[i, ::-1]", "w[i:][0]")
+            lines += [more := f"q = {one} if {self.condition(scope, 1)} else {two}"]
+            self.accept(scope, [more])
+            scope.rows.append("q")
+        for _ in range(self.random.randint(2, 4)):
+            lines += [more := f"{self.fresh('v')} = {self.pick(self.literal(), *scope.inputs)}"]
+            self.accept(scope, [more])
         return lines
 
     def finish(self, scope: Scope) -> list[str]:

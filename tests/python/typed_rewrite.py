@@ -164,11 +164,32 @@ class Typer:
         return ty, new
 
     def expr_Compare(self, node):
-        operands = [self.number(operand)[1] for operand in (node.left, *node.comparators)]
+        pairs = [self.expr(node.left), self.expr(node.comparators[0])]
+        pairs += [self.perhaps(operand) for operand in node.comparators[1:]]
+        if not all(isinstance(ty, np.dtype) for ty, _ in pairs):
+            raise TypeError("comparison of arrays")
+        operands = [operand for _, operand in pairs]
         return BOOL, ast.Compare(operands[0], node.ops, operands[1:])
 
+    def expr_NamedExpr(self, node):
+        ty, value = self.expr(node.value)
+        self.env[node.target.id] = ty
+        return ty, ast.NamedExpr(node.target, value)
+
+    def perhaps(self, node: ast.expr) -> tuple[Type, ast.expr]:
+        """An expression that may not be evaluated: a `:=` in it must not change the type of a variable."""
+        before = dict(self.env)
+        result = self.expr(node)
+        if any(self.env[name] != ty for name, ty in before.items()):
+            raise TypeError("a type that depends on a condition inside an expression")
+        self.env = before
+        return result
+
     def expr_BoolOp(self, node):
-        types, values = zip(*(self.number(value) for value in node.values), strict=True)
+        first = self.number(node.values[0])
+        types, values = zip(first, *(self.perhaps(value) for value in node.values[1:]), strict=True)
+        if not all(isinstance(ty, np.dtype) for ty in types):
+            raise TypeError("and, or of arrays")
         ty = unify(*types)
         if len(set(types)) == 1:
             return ty, ast.BoolOp(node.op, list(values))
@@ -182,7 +203,7 @@ class Typer:
 
     def expr_IfExp(self, node):
         _, test = self.number(node.test)
-        (a, body), (b, orelse) = self.expr(node.body), self.expr(node.orelse)
+        (a, body), (b, orelse) = self.perhaps(node.body), self.perhaps(node.orelse)
         ty = unify(a, b)
         return ty, ast.IfExp(test, converted(body, a, ty), converted(orelse, b, ty))
 
@@ -359,7 +380,14 @@ class Typer:
         return self.loop(node, lambda: self.number(node.test)[1])
 
     def stmt_For(self, node):
-        iterable = node.iter
+        # What it goes through is evaluated before variables get the types of the loop's head.
+        iterable, ready = node.iter, []
+
+        def before_loop(value):
+            name = f"_i{next(self.functions.temporaries)}"
+            ready.append(ast.Assign([ast.Name(name, ast.Store())], value))
+            return ast.Name(name, ast.Load())
+
         if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) == "range":
             types, args = zip(*(self.number(arg) for arg in iterable.args), strict=True)
             if not all(numeric.is_int(ty) for ty in types):
@@ -369,9 +397,10 @@ class Typer:
                 ty = INT32
             elif all(each.kind == "u" for each in types):
                 ty = UINT64
-            over: ast.expr = ast.Call(iterable.func, list(args), [])
+            over: ast.expr = ast.Call(iterable.func, [before_loop(arg) for arg in args], [])
         else:
-            many, over = self.expr(iterable)
+            many, value = self.expr(iterable)
+            over = before_loop(value)
             if isinstance(many, tuple):
                 if len(set(many)) != 1:
                     raise TypeError("a tuple of several types")
@@ -385,7 +414,7 @@ class Typer:
             self.env[node.target.id] = ty
             return over
 
-        return self.loop(node, start)
+        return [ready, self.loop(node, start)]
 
     def stmt_Break(self, node):
         return self.jump(node, 0)

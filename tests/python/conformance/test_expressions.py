@@ -246,3 +246,31 @@ def test_names_bound_anywhere_in_an_expression():
     out = run(named, 1, 4, x, np.zeros((4, 5), np.int64))[1]
     rows = [[10 * n if n else -1, 2 * n + 2, max(2 * n, 3) + n, 3, sum(k + n for k in range(n))] for n in range(4)]
     assert out.tolist() == rows
+
+
+@cuda.jit
+def named_where_not_always_evaluated(x, out):
+    i = cuda.grid(1)
+    v = x[i]
+    if v > 0 and (v := 7) > 1:
+        out[i, 0] = 100
+    out[i, 0] += v
+    w = 1
+    out[i, 1] = (w := 0.5) if x[i] > 1 else 3
+    out[i, 2] = w
+    n = 2
+    if x[i] < 2 or (n := 5) == 5:
+        out[i, 3] = n
+    m = 1
+    out[i, 4] = 0 < x[i] < (m := 3)
+    out[i, 5] = m
+
+
+def test_a_conditional_name_gets_the_joined_type():
+    out = run(named_where_not_always_evaluated, 1, 4, np.arange(4), np.zeros((4, 6)))[1]
+    assert out.tolist() == [
+        [0, 3, 1, 2, 0, 1],
+        [107, 3, 1, 2, 1, 3],
+        [107, 0.5, 0.5, 5, 1, 3],
+        [107, 0.5, 0.5, 5, 0, 3],
+    ]

@@ -166,3 +166,22 @@ def tuples(x, out):
 def test_tuples_are_joined_item_by_item():
     out = launch(tuples, 1, 2, np.array([1, -1]), np.zeros((2, 2)))[1]
     np.testing.assert_array_equal(out, [[1 / 3, 0.5 / 3], [np.float64(np.float32(0.1)) / 3, 2 / 3]])
+
+
+@cuda.jit
+def extremes_of_quotients(x, out):
+    i = cuda.grid(1)
+    j = cuda.threadIdx.x
+    out[i, 0] = max(x[i] / x[i], j)
+    out[i, 1] = max(j, x[i] / x[i])
+    out[i, 2] = min(x[i] / x[i], j + 5, 9)
+    out[i, 3] = min(x[i] / x[i], -1)
+    out[i, 4] = max(np.float32(x[i]) / np.float32(x[i]), np.int8(j))
+    out[i, 5] = max(0.0, x[i] / x[i])
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_extremes_of_a_nan_and_an_integer(threads):
+    x = np.array([0, 0, 0, 1, 0, 2, 0, 0])
+    out = run(extremes_of_quotients, 8 // threads, threads, x, np.zeros((8, 6)))[1]
+    assert not np.isnan(out).any()

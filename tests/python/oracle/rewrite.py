@@ -157,8 +157,14 @@ class Rewriter(ast.NodeTransformer):
             old = self.visit_Name(name_of(node.target.id))
             return [ast.Assign([node.target], runtime_call("binary", symbol, old, item))]
         if isinstance(node.target, ast.Subscript):
-            base, index = self.visit(node.target.value), self.visit(node.target.slice)
-            return [ast.Expr(runtime_call("update", symbol, base, index, item))]
+            # The element is read before the value is evaluated, which may change it.
+            base, index = self.temporary(), self.temporary()
+            names = [
+                ast.NamedExpr(name_of(base, store=True), self.visit(node.target.value)),
+                ast.NamedExpr(name_of(index, store=True), self.visit(node.target.slice)),
+            ]
+            old = runtime_call("load", name_of(base), name_of(index))
+            return [ast.Expr(runtime_call("store", *names, runtime_call("binary", symbol, old, item)))]
         raise NotImplementedError(f"augmented assignment to {ast.unparse(node.target)}")
 
     def visit_For(self, node: ast.For) -> ast.stmt:

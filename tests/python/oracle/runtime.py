@@ -24,7 +24,6 @@ __all__ = [
     "slice",
     "store",
     "unary",
-    "update",
 ]
 
 
@@ -66,11 +65,6 @@ def load(array: object, index: object) -> object:
 def store(array: np.ndarray, index: object, item: object) -> None:
     """`array[index] = item`, converted as weft converts."""
     array[_checked(array, index)] = numeric.cast(item, array.dtype)
-
-
-def update(op: str, array: np.ndarray, index: object, item: object) -> None:
-    """`array[index] op= item`."""
-    store(array, index, binary(op, load(array, index), item))
 
 
 def iterate(item: object) -> object:

@@ -5,15 +5,15 @@
 use std::cell::{Cell, RefCell};
 
 use inkwell::{
-    AtomicOrdering,
+    AtomicOrdering, FloatPredicate,
     basic_block::BasicBlock,
     types::BasicTypeEnum,
-    values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue},
+    values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
 
 use super::layout::Layout;
 use crate::{
-    backend::llvm::{FunctionEmitter, Hooks, Result, Types, internal},
+    backend::llvm::{FunctionEmitter, Hooks, Result, Types, float, internal},
     ir::{FenceScope, LocalArrayId, SharedId, SpecialRegister},
 };
 
@@ -197,6 +197,27 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
 
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {
         Ok(self.frame.get().values())
+    }
+
+    /// On x86-64 with AVX-512, LLVM 22 gives the NaN for `llvm.maximumnum` of a NaN and a scalar that it knows to be
+    /// none, as a converted integer. So: `llvm.maximum`, which gives any NaN, and then the operand that is none.
+    fn float_extreme(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        largest: bool,
+        a: FloatValue<'ctx>,
+        b: FloatValue<'ctx>,
+    ) -> Result<Option<FloatValue<'ctx>>> {
+        if !cfg!(target_arch = "x86_64") {
+            return Ok(None);
+        }
+        let builder = &emitter.builder;
+        let name = if largest { "llvm.maximum" } else { "llvm.minimum" };
+        let extreme = emitter.call_intrinsic(name, &[a.into(), b.into()])?;
+        let b_is_nan = builder.build_float_compare(FloatPredicate::UNO, b, b, "")?;
+        let without_b = builder.build_select(b_is_nan, a.into(), extreme, "")?;
+        let a_is_nan = builder.build_float_compare(FloatPredicate::UNO, a, a, "")?;
+        Ok(Some(float(builder.build_select(a_is_nan, b.into(), without_b, "")?)?))
     }
 
     fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {

@@ -84,6 +84,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             BinaryOp::FloorDiv => Ok(self.float_divmod(a, b)?.0),
             BinaryOp::FloorMod => Ok(self.float_divmod(a, b)?.1),
             BinaryOp::Min | BinaryOp::Max => {
+                if let Some(value) = self.hooks.float_extreme(self, op == BinaryOp::Max, a, b)? {
+                    return Ok(value);
+                }
                 let name = if op == BinaryOp::Min { "llvm.minimumnum" } else { "llvm.maximumnum" };
                 float(self.call_intrinsic(name, &[a.into(), b.into()])?)
             }

@@ -1,6 +1,6 @@
 //! What differs between targets.
 
-use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
 use super::{FunctionEmitter, Result};
 use crate::ir::{FenceScope, LocalArrayId, MathFn, SharedId, SpecialRegister};
@@ -52,6 +52,17 @@ pub(crate) trait Hooks<'ctx> {
         _emitter: &FunctionEmitter<'_, 'ctx>,
         _value: IntValue<'ctx>,
     ) -> Result<Option<IntValue<'ctx>>> {
+        Ok(None)
+    }
+
+    /// The smaller or larger of two floats as `BinaryOp::Min` and `Max` say, where LLVM's own is not right.
+    fn float_extreme(
+        &self,
+        _emitter: &FunctionEmitter<'_, 'ctx>,
+        _largest: bool,
+        _a: FloatValue<'ctx>,
+        _b: FloatValue<'ctx>,
+    ) -> Result<Option<FloatValue<'ctx>>> {
         Ok(None)
     }
 

@@ -20,7 +20,7 @@ mod tests;
 mod types;
 
 pub(crate) use debug::DebugInfo;
-pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext};
+pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext, float};
 pub(crate) use guard::{Error, Result, internal};
 pub(crate) use hooks::Hooks;
 pub(crate) use math::{Library, constant};

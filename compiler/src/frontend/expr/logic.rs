@@ -7,7 +7,7 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        env,
+        env::{self, Env},
         lowerer::{FnLowerer, Truth},
         promote,
         ty::Ty,
@@ -73,14 +73,18 @@ impl FnLowerer<'_> {
         let before = self.env.clone();
         self.b.open();
         let value = right(self);
-        let block = self.b.close();
+        let mut block = self.b.close();
         let after = self.env.take();
-        self.env = env::join(&[&before, &after]);
+        let joined = env::join(&[&before, &after]);
+        // A `:=` in the right operand may give a variable another type, or another known value.
+        block.extend(self.conversions(after, &joined, span));
+        let unchanged = self.conversions(before, &joined, span);
+        self.env = joined;
         let known = match &value {
             Value::Bool(known) => Some(*known),
             _ => None,
         };
-        if block.is_empty() {
+        if block.is_empty() && unchanged.is_empty() {
             if let Some(known) = known {
                 // `cond and True` is cond; `cond and False` is False.
                 return if known == and { Value::Scalar(cond, Scalar::Bool) } else { Value::Bool(known) };
@@ -93,11 +97,17 @@ impl FnLowerer<'_> {
         // cond stands before the right operand's statements.
         let left = |this: &mut Self| Value::Scalar(this.b.bool(!and, span), Scalar::Bool);
         if and {
-            self.merge(cond, (block, value), (Block::new(), None), left, span)
+            self.merge(cond, (block, value), unchanged, left, span)
         } else {
             let right = (block, value);
-            self.merge_swapped(cond, right, left, span)
+            self.merge_swapped(cond, right, unchanged, left, span)
         }
+    }
+
+    /// The statements that bring variables to the joined types.
+    fn conversions(&mut self, env: Env, joined: &Env, span: Span) -> Block {
+        self.b.open();
+        self.close_arm(env, joined, span)
     }
 
     /// `if cond: right else: left`.
@@ -105,13 +115,12 @@ impl FnLowerer<'_> {
         &mut self,
         cond: ExprId,
         (then, value): (Block, Value),
-        (otherwise, _): (Block, Option<Value>),
+        mut otherwise: Block,
         left: impl FnOnce(&mut Self) -> Value,
         span: Span,
     ) -> Value {
         self.b.open();
         let other = left(self);
-        let mut otherwise = otherwise;
         otherwise.extend(self.b.close());
         self.select_blocks(cond, (then, value), (otherwise, other), span)
     }
@@ -120,12 +129,13 @@ impl FnLowerer<'_> {
         &mut self,
         cond: ExprId,
         right: (Block, Value),
+        mut then: Block,
         left: impl FnOnce(&mut Self) -> Value,
         span: Span,
     ) -> Value {
         self.b.open();
         let value = left(self);
-        let then = self.b.close();
+        then.extend(self.b.close());
         self.select_blocks(cond, (then, value), right, span)
     }
 
@@ -154,13 +164,16 @@ impl FnLowerer<'_> {
         let before = self.env.clone();
         self.b.open();
         let a = then(self);
-        let then = self.b.close();
+        let mut then = self.b.close();
         let then_end = std::mem::replace(&mut self.env, before);
         self.b.open();
         let b = otherwise(self);
-        let otherwise = self.b.close();
+        let mut otherwise = self.b.close();
         let else_end = self.env.take();
-        self.env = env::join(&[&then_end, &else_end]);
+        let joined = env::join(&[&then_end, &else_end]);
+        then.extend(self.conversions(then_end, &joined, span));
+        otherwise.extend(self.conversions(else_end, &joined, span));
+        self.env = joined;
         self.select_blocks(cond, (then, a), (otherwise, b), span)
     }
 

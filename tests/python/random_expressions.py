@@ -1,0 +1,200 @@
+"""Random expressions for `random_programs.py`."""
+
+from __future__ import annotations
+
+import ast
+import random
+
+import numpy as np
+from typed_rewrite import Functions, Type, Typer
+
+INTS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
+TYPES = [*INTS, "float32", "float64", "bool_"]
+CASTS = [*(f"np.{name}" for name in TYPES), "int", "float", "bool", "abs", "round"]
+WIDTH = 4  # of the rows that each thread owns
+
+
+class Scope:
+    """What the statements of one function can use, and its types so far."""
+
+    def __init__(self, functions: Functions, env: dict[str, Type]) -> None:
+        self.typer = Typer(functions, env)
+        self.inputs: list[str] = []  # expressions of numbers that are known at launch only
+        self.uniform: list[str] = []  # those of them that are the same for all threads
+        self.rows: list[str] = []  # expressions of writable rows of WIDTH elements
+        self.fixed: set[str] = set()  # names that are not assigned
+        self.kernel = False
+        self.exits: list[str] = []  # statements that leave the innermost loop's turn
+
+    def type_of(self, text: str) -> Type:
+        """The type of an expression; what it binds is forgotten."""
+        before = dict(self.typer.env)
+        try:
+            return self.typer.expr(ast.parse(text, mode="eval").body)[0]
+        finally:
+            self.typer.env = before
+
+    def numbers(self) -> list[str]:
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype)]
+
+
+class ExpressionWriter:
+    """Writes expressions; the device functions that they may call are `functions`."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.functions = Functions({})
+        self.count = 0
+        self.in_index = False  # an index has known indices only
+
+    def pick(self, *options):
+        return self.random.choice(options)
+
+    def maybe(self, chance: float) -> bool:
+        return self.random.random() < chance
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def literal(self) -> str:
+        kind = self.random.random()
+        if kind < 0.55:
+            return str(self.random.randint(-3, 9))
+        if kind < 0.85:
+            return repr(self.random.randint(-20, 40) / 8)
+        if kind < 0.9:
+            return self.pick("True", "False")
+        return self.typed_literal()
+
+    def typed_literal(self) -> str:
+        name = self.pick(*TYPES)
+        if name == "bool_":
+            return f"np.bool_({self.pick('True', 'False')})"
+        if name.startswith("float"):
+            return f"np.{name}({self.random.randint(-20, 40) / 8!r})"
+        return f"np.{name}({self.random.randint(0, 9)})"
+
+    def leaf(self, scope: Scope) -> str:
+        numbers = scope.numbers()
+        if numbers and self.maybe(0.55):
+            return self.pick(*numbers)
+        if scope.rows and self.maybe(0.25):
+            return self.element(scope)
+        if scope.inputs and self.maybe(0.6):
+            return self.pick(*scope.inputs)
+        return self.literal()
+
+    def element(self, scope: Scope) -> str:
+        return self.pick(*scope.rows) + f"[{self.index(scope)}]"
+
+    def index(self, scope: Scope) -> str:
+        """An index of a row: from either end, known or not."""
+        if self.maybe(0.6) or self.in_index:
+            return str(self.random.randint(-WIDTH, WIDTH - 1))
+        self.in_index = True
+        number = self.expr(scope, 1, ints=True)
+        self.in_index = False
+        text = self.pick(f"{number} % {WIDTH}", f"-({number} % {WIDTH}) - 1", f"{number} & {WIDTH - 1}")
+        name = self.pick(*INTS)
+        if text.startswith("-"):
+            name = name.removeprefix("u")
+        return self.pick(text, f"np.{name}({text})")
+
+    def expr(self, scope: Scope, depth: int, *, ints: bool = False) -> str:
+        """The text of a number, in parentheses if it needs them."""
+        for _ in range(20):
+            text = self.leaf(scope) if depth <= 0 else self.operation(scope, depth, ints)
+            try:
+                ty = scope.type_of(text)
+            except TypeError:
+                continue
+            if isinstance(ty, np.dtype) and (not ints or ty.kind in "iu"):
+                return text
+        return f"np.int32({self.random.randint(0, 9)})" if ints else self.literal()
+
+    def operation(self, scope: Scope, depth: int, ints: bool) -> str:
+        def sub(**kinds):
+            return self.expr(scope, depth - 1 - self.maybe(0.3), **kinds)
+
+        kind = self.random.random()
+        if kind < 0.05:
+            return self.leaf(scope)
+        if kind < 0.08:
+            names = [name for name in scope.numbers() if name not in scope.fixed]
+            return f"({self.pick(*names)} := {sub(ints=ints)})" if names else self.leaf(scope)
+        if kind < 0.42:
+            op = self.pick("+", "-", "+", "-", "*", "//", "%", *([] if ints else ["/"]))
+            left, right = sub(ints=ints), sub(ints=ints)
+            if op == "*" and not ints:
+                right = self.pick("2.0", "0.5", "np.float32(0.25)", "-1", "4", "np.float32(-2.0)", right)
+                product = scope.type_of(f"({left}) * ({right})")
+                if product.kind == "f" and right == left:
+                    right = "2"
+            return f"({left} {op} {right})"
+        if kind < 0.52:
+            left, right = sub(ints=True), sub(ints=True)
+            return f"({left} {self.pick('&', '|', '^', '<<', '>>')} {right})"
+        if kind < 0.57:
+            if ints or self.maybe(0.6):
+                return f"({sub(ints=True)} ** {self.pick('0', '1', '2', '3', f'({sub(ints=True)} & 3)')})"
+            return f"({self.leaf(scope)} ** {self.pick('0', '1', '2')})"
+        if kind < 0.65:
+            return self.pick(f"(-{sub(ints=ints)})", f"(+{sub(ints=ints)})", f"(~{sub(ints=True)})")
+        if kind < 0.73:
+            return f"({sub(ints=ints)} if {self.condition(scope, depth - 1)} else {sub(ints=ints)})"
+        if kind < 0.83:
+            cast = self.pick(*(f"np.{name}" for name in INTS), "abs", "int") if ints else self.pick(*CASTS)
+            return f"{cast}({sub()})"
+        if kind < 0.89:
+            more = [sub(ints=ints) for _ in range(self.random.randint(2, 3))]
+            return f"{self.pick('min', 'max')}({', '.join(more)})"
+        if kind < 0.93 and scope.inputs:
+            return f"({self.pick(*scope.inputs)} {self.pick('and', 'or')} {sub(ints=ints)})"
+        if kind < 0.97 and self.functions.sources:
+            return self.call(scope, depth)
+        return f"({self.condition(scope, depth - 1)})" if not ints else sub(ints=True)
+
+    def call(self, scope: Scope, depth: int) -> str:
+        """A call of a device function; by itself a number if it returns a tuple."""
+        name = self.pick(*self.functions.sources)
+        definition = self.functions.sources[name]
+        parameters = [arg.arg for arg in definition.args.args]
+        required = len(parameters) - len(definition.args.defaults)
+        given = parameters[: self.random.randint(required, len(parameters))]
+        args = [self.expr(scope, depth - 1) for _ in given]
+        if given[0] == "row":
+            if not scope.rows:
+                return self.leaf(scope)
+            args[0] = self.pick(*scope.rows)
+        positional = self.random.randint(0, len(given))
+        named = [f"{key}={value}" for key, value in zip(given[positional:], args[positional:], strict=True)]
+        self.random.shuffle(named)
+        text = f"{name}({', '.join([*args[:positional], *named])})"
+        try:
+            result = scope.type_of(text)
+        except (TypeError, RecursionError):
+            return self.leaf(scope)
+        return f"{text}[{self.random.randrange(len(result))}]" if isinstance(result, tuple) else text
+
+    def condition(self, scope: Scope, depth: int, *, uniform: bool = False) -> str:
+        """A bool that depends on an argument."""
+        inputs = scope.uniform if uniform else scope.inputs
+
+        def number():
+            return self.literal() if uniform else self.expr(scope, depth)
+
+        kind = self.random.random()
+        leaf = self.pick(*inputs)
+        if kind < 0.15 and depth > 0:
+            op = self.pick("and", "or")
+            again = [self.condition(scope, depth - 1, uniform=uniform) for _ in range(self.random.randint(2, 3))]
+            return f"({f' {op} '.join(again)})"
+        if kind < 0.22:
+            return f"not {self.pick(leaf, '(' + self.condition(scope, depth - 1, uniform=uniform) + ')')}"
+        if kind < 0.3:
+            return f"({leaf} {self.pick('<', '<=', '!=', '>')} {number()} {self.pick('<', '>=', '==')} {number()})"
+        comparison = self.pick("<", "<=", ">", ">=", "==", "!=")
+        if self.maybe(0.5):
+            return f"{leaf} {comparison} {number()}"
+        return f"{number()} {comparison} {leaf}"
