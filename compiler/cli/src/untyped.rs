@@ -111,54 +111,11 @@ impl Walk<'_> {
 
     fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Name(name) => {
-                if self.undefined.remove(name) {
-                    let message = format!("name `{name}` is not defined");
-                    self.faults.push(Diagnostic::error(Code::UnknownName, expr.span, message));
-                }
+            ExprKind::Name(name) if self.undefined.remove(name) => {
+                let message = format!("name `{name}` is not defined");
+                self.faults.push(Diagnostic::error(Code::UnknownName, expr.span, message));
             }
-            ExprKind::Constant(_) => {}
-            ExprKind::Binary { op: _, left, right } => {
-                self.expr(left);
-                self.expr(right);
-            }
-            ExprKind::Unary { op: _, operand } => self.expr(operand),
-            ExprKind::Bool { and: _, values } => self.exprs(values),
-            ExprKind::Compare { left, rest } => {
-                self.expr(left);
-                for (_, right) in rest {
-                    self.expr(right);
-                }
-            }
-            ExprKind::IfExp { test, body, orelse } => {
-                self.expr(test);
-                self.expr(body);
-                self.expr(orelse);
-            }
-            ExprKind::Call { func, args, keywords } => {
-                self.expr(func);
-                self.exprs(args);
-                for (_, value) in keywords {
-                    self.expr(value);
-                }
-            }
-            ExprKind::Attribute { value, attr: _ } | ExprKind::Starred(value) => self.expr(value),
-            ExprKind::Subscript { value, index } => {
-                self.expr(value);
-                self.expr(index);
-            }
-            ExprKind::Slice { lower, upper, step } => {
-                for bound in [lower, upper, step].into_iter().flatten() {
-                    self.expr(bound);
-                }
-            }
-            ExprKind::Tuple(items) => self.exprs(items),
-            ExprKind::Named { target, value } => {
-                self.expr(value);
-                self.expr(target);
-            }
-            ExprKind::List(items) => {
-                self.exprs(items);
+            ExprKind::List(_) => {
                 let error = Diagnostic::error(Code::UnsupportedExpression, expr.span, "a kernel cannot make a list");
                 self.faults.push(error.help("use a tuple, or `cuda.local.array(shape, dtype)`"));
             }
@@ -166,6 +123,10 @@ impl Walk<'_> {
                 let message = format!("a kernel cannot have a {what}");
                 self.faults.push(Diagnostic::error(Code::UnsupportedExpression, expr.span, message));
             }
+            _ => {}
+        }
+        for child in expr.children() {
+            self.expr(child);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField};
 
 use crate::{
-    ir::{Builder, Function, FunctionKind, LocalId, Module, ParamSlot, Space, Type, verify},
+    ir::{BinaryOp, Builder, Function, FunctionKind, LocalId, Module, ParamSlot, Space, Type, verify},
     request::{FunctionDef, Keep, Options, Request, Target},
     source::{SourceFile, Span},
     syntax::ast,
@@ -13,6 +13,25 @@ use crate::{
 
 /// The span of everything that is built here.
 pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
+
+/// The binary operators that integers have.
+pub(crate) const INTEGER_OPS: [BinaryOp; 15] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::FloorDiv,
+    BinaryOp::FloorMod,
+    BinaryOp::DivNonneg,
+    BinaryOp::ModNonneg,
+    BinaryOp::Pow,
+    BinaryOp::Shl,
+    BinaryOp::Shr,
+    BinaryOp::And,
+    BinaryOp::Or,
+    BinaryOp::Xor,
+    BinaryOp::Min,
+    BinaryOp::Max,
+];
 
 /// A request whose only parts that a back end reads are the target, the options and the kernel's name.
 pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {

@@ -154,6 +154,35 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// The expressions that it is made of, as Python evaluates them, but for the branches of `… if … else …`, of which
+    /// only one is evaluated: condition, then the two. The target of a `:=` comes after its value.
+    pub fn children(&self) -> Vec<&Self> {
+        match &self.kind {
+            ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::Unsupported(_) => Vec::new(),
+            ExprKind::Binary { op: _, left, right } => vec![left, right],
+            ExprKind::Unary { op: _, operand: value }
+            | ExprKind::Attribute { value, attr: _ }
+            | ExprKind::Starred(value) => vec![value],
+            ExprKind::Bool { and: _, values: items } | ExprKind::Tuple(items) | ExprKind::List(items) => {
+                items.iter().collect()
+            }
+            ExprKind::Compare { left, rest } => {
+                std::iter::once(&**left).chain(rest.iter().map(|(_, right)| right)).collect()
+            }
+            ExprKind::IfExp { test, body, orelse } => vec![test, body, orelse],
+            ExprKind::Call { func, args, keywords } => {
+                std::iter::once(&**func).chain(args).chain(keywords.iter().map(|(_, value)| value)).collect()
+            }
+            ExprKind::Subscript { value, index } => vec![value, index],
+            ExprKind::Slice { lower, upper, step } => {
+                [lower, upper, step].into_iter().flatten().map(|part| &**part).collect()
+            }
+            ExprKind::Named { target, value } => vec![value, target],
+        }
+    }
+}
+
 /// The expressions. Names follow Python's `ast` module.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {

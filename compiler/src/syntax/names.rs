@@ -114,12 +114,6 @@ impl Names {
         }
     }
 
-    fn exprs(&mut self, exprs: &[Expr]) {
-        for expr in exprs {
-            self.expr(expr);
-        }
-    }
-
     fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Attribute { .. } => match chain(expr) {
@@ -128,45 +122,15 @@ impl Names {
                 }
                 Err(inner) => self.expr(inner),
             },
-            ExprKind::Binary { op: _, left, right } => {
-                self.expr(left);
-                self.expr(right);
-            }
-            ExprKind::Unary { op: _, operand } => self.expr(operand),
-            ExprKind::Bool { and: _, values } => self.exprs(values),
-            ExprKind::Compare { left, rest } => {
-                self.expr(left);
-                for (_, right) in rest {
-                    self.expr(right);
-                }
-            }
-            ExprKind::IfExp { test, body, orelse } => {
-                self.expr(test);
-                self.expr(body);
-                self.expr(orelse);
-            }
-            ExprKind::Call { func, args, keywords } => {
-                self.expr(func);
-                for value in args.iter().chain(keywords.iter().map(|(_, value)| value)) {
-                    self.expr(value);
-                }
-            }
-            ExprKind::Subscript { value, index } => {
-                self.expr(value);
-                self.expr(index);
-            }
-            ExprKind::Slice { lower, upper, step } => {
-                for bound in [lower, upper, step] {
-                    self.maybe(bound.as_deref());
-                }
-            }
-            ExprKind::Tuple(items) | ExprKind::List(items) => self.exprs(items),
-            ExprKind::Starred(value) => self.expr(value),
             ExprKind::Named { target, value } => {
                 self.expr(value);
                 self.target(target);
             }
-            ExprKind::Constant(_) | ExprKind::Unsupported(_) => {}
+            _ => {
+                for child in expr.children() {
+                    self.expr(child);
+                }
+            }
         }
     }
 }

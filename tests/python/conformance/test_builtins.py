@@ -24,6 +24,47 @@ def test_abs_of_the_minimum_wraps(dtype):
     assert launch(absolute, 1, 1, x, np.zeros(1, np.int64))[1][0] == x[0]
 
 
+def after_absolute(type_of_x):
+    @cuda.jit
+    def kernel(x, ints, floats):
+        i = cuda.grid(1)
+        a = abs(x[i])
+        ints[i, 0] = a < 0
+        ints[i, 1] = a >= -5
+        ints[i, 2] = a >> 3
+        ints[i, 3] = a // 3
+        ints[i, 4] = a % 7
+        ints[i, 5] = max(a, -7)
+        floats[i, 0] = -0.5 % a
+        floats[i, 1] = -0.5 // a
+        floats[i, 2] = np.float32(a) < 0
+        floats[i, 3] = float(a)
+        b = x[i]
+        if b < 0:
+            b = type_of_x(-b)
+        ints[i, 6] = b // 3
+        floats[i, 4] = 0.5 % b
+
+    return kernel
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_what_follows_abs_sees_its_sign(dtype):
+    """`abs` of the minimum is negative, and what comes after it knows."""
+    low = int(np.iinfo(dtype).min)
+    x = [low, low + 1, -1, 1, low + 7, -low - 1]
+    ints, floats = [], []
+    for value in x:
+        a = value if value == low else abs(value)
+        ints.append([a < 0, a >= -5, a >> 3, a // 3, a % 7, max(a, -7), a // 3])
+        floats.append([-0.5 % a, -0.5 // a, a < 0, float(a), 0.5 % a])
+    _, got_ints, got_floats = launch(
+        after_absolute(np.dtype(dtype).type), 1, 6, np.array(x, dtype), np.zeros((6, 7), np.int64), np.zeros((6, 5))
+    )
+    assert_exact(got_ints, np.array(ints, np.int64))
+    assert_exact(got_floats, np.array(floats))
+
+
 def test_abs_of_signed_zero_and_infinity():
     x = np.array([-0.0, -np.inf, np.nan, -1e-320])
     assert_exact(launch(absolute, 1, 4, x, np.ones(4))[1], np.abs(x))

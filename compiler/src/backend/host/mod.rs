@@ -94,6 +94,7 @@ fn compile(module: &Module, options: &Options, keep: Keep) -> Result<Compiled> {
         build(&cx, &plan, &layout, &parallel)?;
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
+            legalize: |_| Ok(()),
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             emit,
             keep_llvm: keep.llvm,

@@ -52,11 +52,6 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             UnaryOp::Neg => self.builder.build_int_neg(value, "")?.into(),
             UnaryOp::Not => self.builder.build_not(value, "")?.into(),
             UnaryOp::Abs if scalar.is_signed_int() => {
-                if scalar.size_bytes() < 4
-                    && let Some(value) = self.hooks.narrow_abs(self, value)?
-                {
-                    return Ok(value.into());
-                }
                 let wraps = self.cx.types.context.bool_type().const_zero();
                 self.call_intrinsic("llvm.abs", &[value.into(), wraps.into()])?
             }

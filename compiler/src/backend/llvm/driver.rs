@@ -31,9 +31,11 @@ struct Aligned<T>(T);
 pub(crate) struct Job<'a> {
     /// The pipeline: `default<O3>`.
     pub passes: &'a str,
+    /// What the target changes after the passes.
+    pub legalize: fn(&ModuleContext<'_, '_>) -> Result<()>,
     /// What to emit after the passes, in order.
     pub emit: &'a [FileType],
-    /// Return LLVM IR after the passes.
+    /// Return LLVM IR as the code generator gets it.
     pub keep_llvm: bool,
     /// String attributes that the functions of the library get, as the back end's own functions have them.
     pub attributes: &'a [(&'a str, &'a str)],
@@ -44,11 +46,11 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Finished {
     /// One text or object for each of [`Job::emit`].
     pub code: Vec<Vec<u8>>,
-    /// LLVM IR after the passes.
+    /// LLVM IR as the code generator gets it.
     pub llvm: Option<String>,
 }
 
-/// Links the library, verifies, optimises and emits. The module's triple and layout are the machine's.
+/// Links the library, verifies, optimises, legalizes and emits. The module's triple and layout are the machine's.
 pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_>) -> Result<Finished> {
     if let Some(debug) = &cx.debug {
         debug.finish();
@@ -56,6 +58,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     link_library(cx, machine, job.attributes)?;
     verify(cx.module)?;
     machine.run_passes(cx.module, job.passes, &PassBuilderOptions::create())?;
+    (job.legalize)(cx)?;
     let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
     Ok(Finished { code, llvm })

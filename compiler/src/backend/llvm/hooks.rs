@@ -46,15 +46,6 @@ pub(crate) trait Hooks<'ctx> {
         Ok(None)
     }
 
-    /// The absolute value of an 8- or 16-bit signed integer, which wraps at the minimum, where LLVM's own is not right.
-    fn narrow_abs(
-        &self,
-        _emitter: &FunctionEmitter<'_, 'ctx>,
-        _value: IntValue<'ctx>,
-    ) -> Result<Option<IntValue<'ctx>>> {
-        Ok(None)
-    }
-
     /// The smaller or larger of two floats as `BinaryOp::Min` and `Max` say, where LLVM's own is not right.
     fn float_extreme(
         &self,

@@ -138,22 +138,6 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
     }
 
-    /// `abs.s16` of -32768 and a conversion to a wider type give 32768 on the hardware: ptxas joins the two. LLVM makes
-    /// `abs.s16` of every way to write it, so it is written in PTX, on 32 bits.
-    fn narrow_abs(&self, emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'ctx>) -> Result<Option<IntValue<'ctx>>> {
-        let context = emitter.cx.types.context;
-        let wide = context.i32_type();
-        let function = wide.fn_type(&[wide.into()], false);
-        let text = "abs.s32 $0, $1;".to_owned();
-        let asm = context.create_inline_asm(function, text, "=r,r".to_owned(), false, false, None, false);
-        let extended = emitter.builder.build_int_s_extend(value, wide, "")?;
-        let call = emitter.builder.build_indirect_call(function, asm, &[extended.into()], "")?;
-        let Some(BasicValueEnum::IntValue(result)) = call.try_as_basic_value().basic() else {
-            return internal("inline PTX without a result");
-        };
-        Ok(Some(emitter.builder.build_int_truncate(result, value.get_type(), "")?))
-    }
-
     fn atomic_scope(&self) -> &'static str {
         "device"
     }

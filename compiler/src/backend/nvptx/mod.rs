@@ -3,6 +3,7 @@
 //! A kernel has the calling convention `ptx_kernel` (71) and takes its slots in order. Attributes of LLVM carry launch
 //! bounds; `nvvm.annotations` do nothing in a module that was built and not read.
 
+mod absolute;
 mod approximate;
 mod hooks;
 mod kernel;
@@ -67,6 +68,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         build(&cx, kernel_id)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
+            legalize: |cx| absolute::rewrite(cx.types.context, cx.module),
             emit: &[FileType::Assembly],
             keep_llvm: request.keep.llvm,
             attributes: if request.options.fastmath { &[FLUSH] } else { &[] },

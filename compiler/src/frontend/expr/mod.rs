@@ -169,22 +169,7 @@ impl FnLowerer<'_> {
 
 /// Whether evaluating an expression may assign, store or call.
 pub(super) fn has_effect(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Call { .. } | ExprKind::Named { .. } => true,
-        ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::Unsupported(_) => false,
-        ExprKind::Binary { left, right, .. } => has_effect(left) || has_effect(right),
-        ExprKind::Unary { operand, .. } => has_effect(operand),
-        ExprKind::Bool { values, .. } => values.iter().any(has_effect),
-        ExprKind::Compare { left, rest } => has_effect(left) || rest.iter().any(|(_, value)| has_effect(value)),
-        ExprKind::IfExp { test, body, orelse } => has_effect(test) || has_effect(body) || has_effect(orelse),
-        ExprKind::Attribute { value, .. } => has_effect(value),
-        ExprKind::Subscript { value, index } => has_effect(value) || has_effect(index),
-        ExprKind::Slice { lower, upper, step } => {
-            [lower, upper, step].into_iter().flatten().any(|part| has_effect(part))
-        }
-        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().any(has_effect),
-        ExprKind::Starred(inner) => has_effect(inner),
-    }
+    matches!(expr.kind, ExprKind::Call { .. } | ExprKind::Named { .. }) || expr.children().into_iter().any(has_effect)
 }
 
 /// Python's symbol of an augmented or plain operator, for messages.

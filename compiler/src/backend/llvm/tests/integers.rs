@@ -2,27 +2,9 @@
 
 use super::{Element, run_all};
 use crate::{
-    backend::testing::SPAN,
+    backend::testing::{INTEGER_OPS, SPAN},
     ir::{BinaryOp, CompareOp, UnaryOp},
 };
-
-const OPS: [BinaryOp; 15] = [
-    BinaryOp::Add,
-    BinaryOp::Sub,
-    BinaryOp::Mul,
-    BinaryOp::FloorDiv,
-    BinaryOp::FloorMod,
-    BinaryOp::DivNonneg,
-    BinaryOp::ModNonneg,
-    BinaryOp::Pow,
-    BinaryOp::Shl,
-    BinaryOp::Shr,
-    BinaryOp::And,
-    BinaryOp::Or,
-    BinaryOp::Xor,
-    BinaryOp::Min,
-    BinaryOp::Max,
-];
 
 /// What an operator gives on a type of `bits`, before it is cut to them; `None` where the operands must be
 /// non-negative and are not.
@@ -79,8 +61,8 @@ fn check<T: Element + PartialOrd + PartialEq + std::fmt::Debug + TryFrom<i128> +
     minimum: i128,
     cut: fn(i128) -> T,
 ) {
-    let all: Vec<Vec<T>> = run_all(pairs, &OPS, |b, op, x, y| b.binary(op, x, y, SPAN));
-    for (op, results) in OPS.into_iter().zip(all) {
+    let all: Vec<Vec<T>> = run_all(pairs, &INTEGER_OPS, |b, op, x, y| b.binary(op, x, y, SPAN));
+    for (op, results) in INTEGER_OPS.into_iter().zip(all) {
         for (&(a, b), result) in pairs.iter().zip(results) {
             let Some(expected) = model(op, a.into(), b.into(), bits, minimum) else { continue };
             assert_eq!(result, cut(expected), "{a:?} {op:?} {b:?}");

@@ -4,7 +4,7 @@ use weft_artifact::Scalar;
 
 use super::{ptx, ptx_for};
 use crate::{
-    backend::testing::{KernelBuilder, SPAN},
+    backend::testing::{INTEGER_OPS, KernelBuilder, SPAN},
     ir::{BinaryOp, CompareOp, MathFn, Module, Type, UnaryOp},
     request::Options,
 };
@@ -67,23 +67,7 @@ fn all_operators_and_conversions() {
                 BinaryOp::Min,
                 BinaryOp::Max,
             ],
-            _ => &[
-                BinaryOp::Add,
-                BinaryOp::Sub,
-                BinaryOp::Mul,
-                BinaryOp::FloorDiv,
-                BinaryOp::FloorMod,
-                BinaryOp::DivNonneg,
-                BinaryOp::ModNonneg,
-                BinaryOp::Pow,
-                BinaryOp::Shl,
-                BinaryOp::Shr,
-                BinaryOp::And,
-                BinaryOp::Or,
-                BinaryOp::Xor,
-                BinaryOp::Min,
-                BinaryOp::Max,
-            ],
+            _ => &INTEGER_OPS,
         };
         for &op in ops {
             let (a, b) = (k.load(x, i), k.load(out, i));
@@ -116,4 +100,33 @@ fn all_operators_and_conversions() {
         }
         ptx(&k.finish());
     }
+}
+
+/// ptxas takes the result of its `abs` for non-negative, which that of the smallest integer is not.
+#[test]
+fn abs_is_not_the_instruction_where_the_minimum_may_come() {
+    for scalar in [Scalar::I8, Scalar::I16, Scalar::I32, Scalar::I64] {
+        for opt in [true, false] {
+            let mut k = KernelBuilder::new("kernel");
+            let x = k.array("x", scalar);
+            let i = k.index();
+            let value = k.load(x, i);
+            let value = k.b.unary(UnaryOp::Abs, value, SPAN);
+            k.store(x, i, value);
+            let text = ptx_for(&k.finish(), 90, Options { opt, ..Options::default() });
+            assert!(text.contains("max.s") && !text.contains("abs."), "{text}");
+        }
+    }
+    let mut k = KernelBuilder::new("kernel");
+    let x = k.array("x", Scalar::I64);
+    let narrow = k.array("narrow", Scalar::I32);
+    let i = k.index();
+    let value = k.load(narrow, i);
+    let value = k.b.convert(value, Type::I64, SPAN);
+    let index = k.read(i);
+    let difference = k.b.binary(BinaryOp::Sub, value, index, SPAN);
+    let value = k.b.unary(UnaryOp::Abs, difference, SPAN);
+    k.store(x, i, value);
+    let text = ptx(&k.finish());
+    assert!(text.contains("abs.s64"), "a value that cannot be the minimum:\n{text}");
 }

@@ -1,0 +1,89 @@
+//! `llvm.abs` of a value that may be the smallest integer, in PTX that ptxas takes at its word.
+//!
+//! The PTX ISA lets `abs` of the smallest integer wrap (9.7.1.10 names no exception), and so does the hardware. But
+//! ptxas reasons that what comes from `abs` is not negative: it drops a later test of its sign, and it joins `abs.s16`
+//! with a conversion to a wider type. LLVM makes `llvm.abs`, and of that the instruction `abs`, from every way to write
+//! it, `-x if x < 0 else x` included. So this runs after LLVM's passes and writes what is left as inline PTX. A call
+//! whose flag says that the smallest integer does not occur stays: there ptxas is right.
+
+use inkwell::{
+    basic_block::BasicBlock,
+    builder::Builder,
+    context::Context,
+    module::Module,
+    values::{
+        BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue, IntValue,
+        Operand,
+    },
+};
+
+use crate::backend::llvm::{Result, internal};
+
+/// Rewrites every call of the module's `llvm.abs` that may see the smallest integer.
+pub(super) fn rewrite(context: &Context, module: &Module<'_>) -> Result<()> {
+    let calls: Vec<_> = module
+        .get_functions()
+        .flat_map(FunctionValue::get_basic_block_iter)
+        .flat_map(BasicBlock::get_instructions)
+        .filter(|&instruction| may_see_the_minimum(instruction))
+        .collect();
+    let builder = context.create_builder();
+    for call in calls {
+        builder.position_before(&call);
+        let Some(value) = call.get_operand(0).and_then(Operand::value) else {
+            return internal("llvm.abs without an operand");
+        };
+        let absolute = match value {
+            BasicValueEnum::IntValue(value) => BasicValueEnum::from(scalar(&builder, value)?),
+            BasicValueEnum::VectorValue(vector) => {
+                let mut result = vector;
+                for lane in 0..u64::from(vector.get_type().get_size()) {
+                    let lane = context.i32_type().const_int(lane, false);
+                    let BasicValueEnum::IntValue(element) = builder.build_extract_element(vector, lane, "")? else {
+                        return internal(format!("llvm.abs of {vector}"));
+                    };
+                    result = builder.build_insert_element(result, scalar(&builder, element)?, lane, "")?;
+                }
+                result.into()
+            }
+            other => return internal(format!("llvm.abs of {other}")),
+        };
+        let Some(new) = absolute.as_instruction_value() else {
+            return internal("llvm.abs of a constant is not folded");
+        };
+        call.replace_all_uses_with(&new);
+        call.erase_from_basic_block();
+    }
+    Ok(())
+}
+
+/// Whether an instruction is `llvm.abs(x, false)`.
+fn may_see_the_minimum(instruction: InstructionValue<'_>) -> bool {
+    if instruction.get_opcode() != InstructionOpcode::Call {
+        return false;
+    }
+    let Ok(call) = CallSiteValue::try_from(instruction) else { return false };
+    let Some(callee) = call.get_called_fn_value() else { return false };
+    let flag = instruction.get_operand(1).and_then(Operand::value);
+    callee.get_name().to_bytes().starts_with(b"llvm.abs.")
+        && flag.is_some_and(|flag| flag.into_int_value().get_zero_extended_constant() == Some(0))
+}
+
+/// The larger of x and -x, on 32 or 64 bits.
+fn scalar<'ctx>(builder: &Builder<'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+    let ty = value.get_type();
+    let context = ty.get_context();
+    let (wide, text, constraints) = match ty.get_bit_width() {
+        1..=32 => (context.i32_type(), "{ .reg .s32 n; neg.s32 n, $1; max.s32 $0, $1, n; }", "=r,r"),
+        33..=64 => (context.i64_type(), "{ .reg .s64 n; neg.s64 n, $1; max.s64 $0, $1, n; }", "=l,l"),
+        bits => return internal(format!("llvm.abs of {bits} bits")),
+    };
+    let function = wide.fn_type(&[wide.into()], false);
+    let asm = context.create_inline_asm(function, text.to_owned(), constraints.to_owned(), false, false, None, false);
+    let extended = builder.build_int_s_extend(value, wide, "")?;
+    let call = builder.build_indirect_call(function, asm, &[extended.into()], "")?;
+    let Some(BasicValueEnum::IntValue(result)) = call.try_as_basic_value().basic() else {
+        return internal("inline PTX without a result");
+    };
+    Ok(builder.build_int_truncate(result, ty, "")?)
+}
