@@ -249,6 +249,45 @@ def test_names_bound_anywhere_in_an_expression():
 
 
 @cuda.jit
+def take(a, k):
+    value = a[k]
+    a[k] = value + 100
+    return value
+
+
+@cuda.jit
+def in_order(a, out):
+    i = 1
+    i += (i := 10) * 2
+    out[0] = i
+    out[1] += 5 * (out[1] + take(out, 1))
+    j = 1
+    k, j = j, (j := 4)
+    out[2] = 10 * k + j
+    m = 1
+    out[3] = a[m, (m := 2)] + m
+    n = 2
+    out[4] = a[1, n : (n := 4)].size * 10 + n
+    p = 3
+    out[5] = a[(p := 1), p] * 1000 + (p, (p := 7), p)[0] * 100 + p
+    row = a[2]
+    out[6] = row[(row := a[3])[0] % 4]
+    q = 6
+    a[3, (q := 0)] = q
+    out[7] = a[3, 0] + q
+    first, second = a[0, 1], take(a[0], 1)
+    out[8] = first * 1000 + second + a[0, 1]
+    out[9] = a[0, 2] - take(a[0], 2)
+    out[10] = a[0, 3] == take(a[0], 3)
+    out[11] = max(a[0, 0], take(a[0], 0), a[0, 0])
+
+
+def test_operands_are_read_in_order():
+    """What a later operand assigns or stores does not change what an earlier one has read."""
+    run(in_order, 1, 1, np.arange(16, dtype=np.int64).reshape(4, 4) + 1, np.full(12, -1, np.int64))
+
+
+@cuda.jit
 def named_where_not_always_evaluated(x, out):
     i = cuda.grid(1)
     v = x[i]

@@ -86,16 +86,14 @@ impl FnLowerer<'_> {
     /// Evaluates arguments in order, each complete before the next one's effects.
     fn args(&mut self, args: &[Expr], keywords: &[(Option<String>, Expr)]) -> Option<Args> {
         let mut out = Args { positional: Vec::new(), keywords: Vec::new() };
-        let all = args.iter().chain(keywords.iter().map(|(_, value)| value));
-        let effects: Vec<bool> = all.map(super::has_effect).collect();
-        let later = |index: usize| effects.iter().skip(index + 1).any(|effect| *effect);
+        let later = |after: usize| args.iter().chain(keywords.iter().map(|(_, value)| value)).skip(after + 1);
         for (index, arg) in args.iter().enumerate() {
             let (inner, starred) = match &arg.kind {
                 ExprKind::Starred(inner) => (inner.as_ref(), true),
                 _ => (arg, false),
             };
             let value = self.expr(inner);
-            let value = if later(index) { self.settle(value, arg.span) } else { value };
+            let value = self.before(value, arg.span, later(index));
             match value {
                 Value::Tuple(items) if starred => {
                     out.positional.extend(items.into_iter().map(|item| (item, arg.span)));
@@ -115,7 +113,7 @@ impl FnLowerer<'_> {
             };
             let span = value.span;
             let value = self.expr(value);
-            let value = if later(args.len() + index) { self.settle(value, span) } else { value };
+            let value = self.before(value, span, later(args.len() + index));
             out.keywords.push((name.clone(), value, span));
         }
         Some(out)

@@ -14,7 +14,7 @@ impl FnLowerer<'_> {
     pub(super) fn compare_chain(&mut self, left: &Expr, rest: &[(CmpOp, Expr)], span: Span) -> Value {
         let first = self.expr(left);
         if let [(op, right)] = rest {
-            let first = if super::has_effect(right) { self.settle(first, left.span) } else { first };
+            let first = self.before(first, left.span, [right]);
             let right = self.expr(right);
             return self.compare(*op, first, right, span);
         }

@@ -2,6 +2,7 @@
 
 use weft_artifact::Scalar;
 
+use super::has_effect;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{lowerer::FnLowerer, promote, value::Value},
@@ -50,8 +51,11 @@ impl FnLowerer<'_> {
             ExprKind::Tuple(items) => {
                 let mut out = Vec::new();
                 let mut good = true;
-                for item in items {
+                for (at, item) in items.iter().enumerate() {
                     match self.index(item) {
+                        Some(index) if items[at + 1..].iter().any(has_effect) => {
+                            out.extend(self.settle_indices(index, item.span));
+                        }
                         Some(index) => out.extend(index),
                         None => good = false,
                     }
@@ -66,9 +70,12 @@ impl FnLowerer<'_> {
     fn index(&mut self, index: &Expr) -> Option<Vec<Index>> {
         match &index.kind {
             ExprKind::Slice { lower, upper, step } => {
-                let lower = self.bound(lower.as_deref())?;
-                let upper = self.bound(upper.as_deref())?;
-                let step = self.bound(step.as_deref())?;
+                let parts = [lower.as_deref(), upper.as_deref(), step.as_deref()];
+                let mut bounds = [None; 3];
+                for (at, part) in parts.into_iter().enumerate() {
+                    bounds[at] = self.bound(part, parts[at + 1..].iter().flatten().any(|part| has_effect(part)))?;
+                }
+                let [lower, upper, step] = bounds;
                 Some(vec![Index::Slice { lower, upper, step }])
             }
             ExprKind::Constant(Constant::Ellipsis) => Some(vec![Index::Ellipsis]),
@@ -92,9 +99,11 @@ impl FnLowerer<'_> {
         Some(vec![Index::At { expr: bound.expr, wraps: bound.wraps, known: bound.known }])
     }
 
-    fn bound(&mut self, part: Option<&Expr>) -> Option<Option<Bound>> {
+    /// A bound of a slice; `settled` before a later one has its effect.
+    fn bound(&mut self, part: Option<&Expr>, settled: bool) -> Option<Option<Bound>> {
         let Some(part) = part else { return Some(None) };
         let value = self.expr(part);
+        let value = if settled { self.settle(value, part.span) } else { value };
         if matches!(value, Value::None) {
             return Some(None);
         }

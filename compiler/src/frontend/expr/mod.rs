@@ -31,8 +31,7 @@ impl FnLowerer<'_> {
             ExprKind::Constant(constant) => self.constant(constant, span),
             ExprKind::Binary { op, left, right } => {
                 let left_value = self.expr(left);
-                // An effect in the right operand must not change what the left one has read.
-                let left_value = if has_effect(right) { self.settle(left_value, left.span) } else { left_value };
+                let left_value = self.before(left_value, left.span, [&**right]);
                 let right = self.expr(right);
                 self.binary(*op, left_value, right, span)
             }
@@ -47,12 +46,19 @@ impl FnLowerer<'_> {
             ExprKind::Attribute { value, attr } => self.attribute(value, attr, span),
             ExprKind::Subscript { value, index } => {
                 let base = self.expr(value);
+                let base = self.before(base, value.span, [&**index]);
                 match self.indices(index) {
                     Some(indices) => self.subscript(base, &indices, span),
                     None => Value::Poison,
                 }
             }
-            ExprKind::Tuple(items) => Value::Tuple(items.iter().map(|item| self.tuple_item(item)).collect()),
+            ExprKind::Tuple(items) => {
+                let each = items.iter().enumerate().map(|(at, item)| {
+                    let value = self.expr(item);
+                    self.before(value, item.span, &items[at + 1..])
+                });
+                Value::Tuple(each.collect())
+            }
             ExprKind::Named { target, value } => {
                 let value = self.expr(value);
                 let value = self.settle(value, span);
@@ -73,10 +79,9 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An item of a tuple: evaluated before the items after it.
-    fn tuple_item(&mut self, item: &Expr) -> Value {
-        let value = self.expr(item);
-        if has_effect(item) { self.settle(value, item.span) } else { value }
+    /// A value that is read before `later` is evaluated, whatever that assigns or stores.
+    pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
+        if later.into_iter().any(has_effect) { self.settle(value, span) } else { value }
     }
 
     fn constant(&mut self, constant: &Constant, span: Span) -> Value {
@@ -168,7 +173,7 @@ impl FnLowerer<'_> {
 }
 
 /// Whether evaluating an expression may assign, store or call.
-pub(super) fn has_effect(expr: &Expr) -> bool {
+fn has_effect(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Call { .. } | ExprKind::Named { .. }) || expr.children().into_iter().any(has_effect)
 }
 

@@ -37,6 +37,7 @@ impl FnLowerer<'_> {
             ExprKind::Tuple(targets) | ExprKind::List(targets) => self.unpack(targets, value, target.span, span),
             ExprKind::Subscript { value: base, index } => {
                 let base_value = self.expr(base);
+                let base_value = self.before(base_value, base.span, [&**index]);
                 let Some(indices) = self.indices(index) else { return };
                 self.store_subscript(base_value, &indices, value, target.span);
             }
@@ -107,6 +108,7 @@ impl FnLowerer<'_> {
         match &target.kind {
             ExprKind::Name(_) => {
                 let left = self.expr(target);
+                let left = self.before(left, target.span, [value]);
                 let right = self.expr(value);
                 let result = self.binary(op, left, right, span);
                 self.assign_to(target, result, span);
@@ -126,6 +128,7 @@ impl FnLowerer<'_> {
                     self.error(Code::BadOperand, target.span, message);
                     return;
                 }
+                let left = self.before(left, target.span, [value]);
                 let right = self.expr(value);
                 let result = self.binary(op, left, right, span);
                 self.store_subscript(base_value, &indices, result, target.span);
