@@ -7,17 +7,13 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     intern,
     prelude::*,
-    types::{PyBytes, PyComplex, PyComplexMethods, PyDict, PyFloat, PyInt, PyString, PyTuple},
+    types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
-use weft_artifact::{ArrayType, Scalar};
+use weft_artifact::Scalar;
 
 use crate::{
-    device_array::DeviceArray,
-    devices, errors,
-    host_array::{self, HostArray},
-    key, numpy,
-    numpy::Subclass,
-    types::MAX_NDIM,
+    device_array::DeviceArray, devices, errors, host_array::HostArray, interface::Interface, key, numpy,
+    numpy::Subclass, types::MAX_NDIM,
 };
 
 /// How an argument's host array is copied, whatever the kernel does with it: `cuda.In`, `cuda.Out`, `cuda.InOut`.
@@ -203,78 +199,16 @@ impl Arguments {
 
     /// An array of another library, by the CUDA array interface: no copy.
     fn push_interface(&mut self, arg: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<()> {
-        let foreign = Interface::read(interface)?;
         if devices::device_kind(arg.py())? == "cpu" {
             let class = arg.get_type().fully_qualified_name()?;
             let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
             return Err(errors::launch(arg.py(), &message));
         }
+        let foreign = Interface::read(interface, &mut self.cells)?;
         self.key.push(key::array(foreign.array));
-        self.cells.push(foreign.address);
-        self.cells.extend(foreign.shape);
-        self.cells.extend(foreign.strides.into_iter().map(|stride| stride as u64));
         self.producers.extend(foreign.stream);
         Ok(())
     }
-}
-
-/// What `__cuda_array_interface__` says.
-struct Interface {
-    array: ArrayType,
-    address: u64,
-    shape: Vec<u64>,
-    strides: Vec<i64>,
-    stream: Option<u64>,
-}
-
-impl Interface {
-    fn read(interface: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let interface = interface.cast::<PyDict>()?;
-        let field = |name: &str| -> PyResult<Bound<'_, PyAny>> {
-            interface
-                .get_item(name)?
-                .ok_or_else(|| PyTypeError::new_err(format!("its __cuda_array_interface__ has no `{name}`")))
-        };
-        let optional = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
-        };
-        if optional("mask")?.is_some() {
-            return Err(PyTypeError::new_err("masked arrays are not supported"));
-        }
-        let dtype = numpy::scalar_of(&field("typestr")?)?;
-        let shape: Vec<u64> = field("shape")?.extract()?;
-        let (address, readonly): (u64, bool) = field("data")?.extract()?;
-        if shape.len() > MAX_NDIM {
-            return Err(too_many_dimensions(shape.len()));
-        }
-        let item = dtype.size_bytes();
-        let strides = match optional("strides")? {
-            Some(strides) => strides.extract()?,
-            None => c_strides(&shape, item),
-        };
-        if strides.len() != shape.len() {
-            return Err(PyValueError::new_err("its __cuda_array_interface__ has not one stride for each dimension"));
-        }
-        let layout = host_array::layout(shape.iter().copied(), strides.iter().copied(), item);
-        Ok(Self {
-            array: ArrayType { dtype, ndim: shape.len() as u8, layout, readonly },
-            address,
-            shape,
-            strides,
-            stream: optional("stream")?.map(|stream| stream.extract()).transpose()?,
-        })
-    }
-}
-
-/// Strides in bytes of a C-contiguous array.
-fn c_strides(shape: &[u64], item: u64) -> Vec<i64> {
-    let mut strides = vec![0; shape.len()];
-    let mut step = item as i64;
-    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
-        *stride = step;
-        step *= *extent as i64;
-    }
-    strides
 }
 
 /// The cells of a scalar: two's complement, or the bits of one or two floats.
@@ -288,7 +222,7 @@ pub(crate) fn bits(scalar: Scalar, value: numpy::Value) -> (u64, u64) {
     }
 }
 
-fn too_many_dimensions(ndim: usize) -> PyErr {
+pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
     PyTypeError::new_err(format!(
         "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
     ))

@@ -147,8 +147,9 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
 /// `cuda` or `cpu`.
 #[pyfunction]
 pub(crate) fn device_kind(py: Python<'_>) -> PyResult<&'static str> {
-    let kind = py.detach(|| devices().map(|devices| if devices.cuda { "cuda" } else { "cpu" }));
-    kind.map_err(|error| errors::runtime(py, &error))
+    // Once chosen, there is no need to release the interpreter.
+    let chosen = DEVICES.get().map_or_else(|| py.detach(devices), |chosen| chosen.as_ref().map_err(Clone::clone));
+    chosen.map(|devices| if devices.cuda { "cuda" } else { "cpu" }).map_err(|error| errors::runtime(py, &error))
 }
 
 /// How many devices there are; the CPU is one.

@@ -194,11 +194,11 @@ fn wait_for_producers(
     stream: Option<&dyn Stream>,
     executor: &dyn Executor,
 ) -> PyResult<()> {
-    if !setting(py, "CUDA_ARRAY_INTERFACE_SYNC")? {
-        return Ok(());
-    }
     // 1 is the legacy default stream, which every blocking stream is ordered with; it is ours where none is given.
     let own = stream.map_or(1, Stream::handle);
+    if producers.iter().all(|producer| *producer == own) || !setting(py, "CUDA_ARRAY_INTERFACE_SYNC")? {
+        return Ok(());
+    }
     let wait = || -> Result<(), weft_runtime::Error> {
         for producer in producers.iter().filter(|producer| **producer != own) {
             let producer = executor.external_stream(*producer)?;

@@ -14,6 +14,7 @@ mod forall;
 mod host_array;
 mod host_code;
 mod inspect;
+mod interface;
 mod key;
 mod launch;
 mod launcher;
