@@ -7,6 +7,7 @@ mod absolute;
 mod approximate;
 mod hooks;
 mod kernel;
+mod loads;
 #[cfg(test)]
 mod tests;
 
@@ -68,7 +69,12 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         build(&cx, kernel_id)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
-            legalize: |cx| absolute::rewrite(cx.types.context, cx.module),
+            legalize: |cx| {
+                if cx.options.opt {
+                    loads::hoist(cx.types.context, cx.module);
+                }
+                absolute::rewrite(cx.types.context, cx.module)
+            },
             emit: &[FileType::Assembly],
             keep_llvm: request.keep.llvm,
             attributes: if request.options.fastmath { &[FLUSH] } else { &[] },

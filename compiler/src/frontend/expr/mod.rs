@@ -81,7 +81,13 @@ impl FnLowerer<'_> {
 
     /// A value that is read before `later` is evaluated, whatever that assigns or stores.
     pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
-        if later.into_iter().any(has_effect) { self.settle(value, span) } else { value }
+        let mut later = later.into_iter();
+        // A call may store, but binds no name.
+        let changes = match value {
+            Value::Array(_) => later.any(binds),
+            _ => later.any(has_effect),
+        };
+        if changes { self.settle(value, span) } else { value }
     }
 
     fn constant(&mut self, constant: &Constant, span: Span) -> Value {
@@ -175,6 +181,11 @@ impl FnLowerer<'_> {
 /// Whether evaluating an expression may assign, store or call.
 fn has_effect(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Call { .. } | ExprKind::Named { .. }) || expr.children().into_iter().any(has_effect)
+}
+
+/// Whether evaluating an expression may assign to a name.
+fn binds(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Named { .. }) || expr.children().into_iter().any(binds)
 }
 
 /// Python's symbol of an augmented or plain operator, for messages.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests run ptxas where the environment names one")]
 
+mod loads;
 mod memory;
 mod operators;
 mod options;
