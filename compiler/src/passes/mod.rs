@@ -9,6 +9,7 @@ mod drop_dead;
 mod drop_dead_params;
 mod fact;
 mod fold_temps;
+mod narrow_counters;
 mod prove_nonneg;
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,12 @@ pub const PASSES: &[Pass] = &[
         run: unroll_strided::run,
         targets: Targets::Nvptx,
         why_here: "after what makes loop bodies small; the CPU hides latency by itself and vectorises over threads",
+    },
+    Pass {
+        name: "narrow_counters",
+        run: narrow_counters::run,
+        targets: Targets::Nvptx,
+        why_here: "after unroll_strided, which looks for 64-bit counters; the CPU has 64-bit registers",
     },
     Pass {
         name: "access",
