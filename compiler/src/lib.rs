@@ -13,5 +13,6 @@ pub mod pipeline;
 pub mod request;
 pub mod signature;
 pub mod source;
+mod stack;
 pub mod syntax;
 pub mod target;

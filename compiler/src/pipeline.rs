@@ -8,6 +8,7 @@ use crate::{
     frontend, passes,
     request::Request,
     source::SourceMap,
+    stack,
 };
 
 /// What a compilation gives.
@@ -33,6 +34,10 @@ pub struct Output {
 ///
 /// All diagnostics of the kernel and the device functions that it calls, if one of them is an error.
 pub fn compile(request: &Request) -> Result<Output, Failure> {
+    stack::on_large(|| stages(request))
+}
+
+fn stages(request: &Request) -> Result<Output, Failure> {
     let lowered = frontend::lower(request)?;
     let mut module = lowered.module;
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() };

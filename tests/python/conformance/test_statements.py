@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import run
+from harness import module, run
 from weft import cuda
 
 
@@ -215,3 +215,25 @@ def only_returns(x):
 def test_kernels_that_do_nothing():
     run(nothing, 3, 5)
     run(only_returns, 1, 1, np.zeros(1))
+
+
+def test_long_chains_are_not_nested():
+    """Hundreds of `elif`s and of operators in a row."""
+    branches = "\n".join(f"    elif n == {i}:\n        out[0] = {i * i}" for i in range(1, 200))
+    total = " + ".join(f"x[{i % 5}] * {i}" for i in range(200))
+    text = f"""
+from weft import cuda
+
+@cuda.jit
+def kernel(x, n, out):
+    if n == 0:
+        out[0] = -1
+{branches}
+    else:
+        out[0] = -2
+    out[1] = {total}
+"""
+    kernel = module(text).kernel
+    x = np.arange(5)
+    for n in (0, 1, 150, 199, 200):
+        run(kernel, 1, 1, x, n, np.zeros(2, np.int64))

@@ -16,6 +16,9 @@ type Result<T> = std::result::Result<T, Box<Diagnostic>>;
 /// Nesting that later stages, which recurse over the tree, have the stack for.
 const MAX_DEPTH: u32 = 150;
 
+/// The longest chain of `elif`s, or of operators without parentheses.
+const MAX_CHAIN: usize = 2000;
+
 /// Converts trees of one text.
 pub(super) struct Converter<'a> {
     text: &'a str,
@@ -151,6 +154,43 @@ impl<'a> Converter<'a> {
         Ok(Stmt { kind, span })
     }
 
+    /// An `if` with all its `elif`s, of which each stands in the `orelse` of the one before: they are not nested to
+    /// whoever wrote them.
+    fn if_chain(&mut self, first: &py::StmtIf) -> Result<StmtKind> {
+        let mut chain = vec![first];
+        let mut last = first;
+        while let [py::Stmt::If(next)] = last.orelse.as_slice() {
+            chain.push(next);
+            last = next;
+        }
+        self.check_chain(chain.len(), self.span(first))?;
+        let mut converted = Vec::new();
+        for node in &chain {
+            converted.push((self.expr(&node.test)?, self.stmts(&node.body)?, self.span(*node)));
+        }
+        let mut orelse = self.stmts(&last.orelse)?;
+        let mut whole = None;
+        for (test, body, span) in converted.into_iter().rev() {
+            if let Some((kind, span)) = whole.take() {
+                orelse = vec![Stmt { kind, span }];
+            }
+            whole = Some((StmtKind::If { test, body, orelse: std::mem::take(&mut orelse) }, span));
+        }
+        // The chain has its first link.
+        Ok(whole.map_or(StmtKind::Pass, |(kind, _)| kind))
+    }
+
+    /// Refuses chains that later stages have no stack for.
+    fn check_chain(&mut self, links: usize, span: Span) -> Result<()> {
+        if links <= MAX_CHAIN {
+            return Ok(());
+        }
+        self.too_deep = true;
+        let message = format!("a chain of more than {MAX_CHAIN} `elif`s or operators");
+        let diagnostic = Diagnostic::error(Code::Syntax, Span { end: span.start, ..span }, message);
+        Err(Box::new(diagnostic.help("give a part of it a name of its own")))
+    }
+
     fn stmt_kind(&mut self, stmt: &py::Stmt) -> Result<StmtKind> {
         Ok(match stmt {
             py::Stmt::Assign(node) => {
@@ -170,11 +210,7 @@ impl<'a> Converter<'a> {
                 StmtKind::AugAssign { target, op: bin_op(node.op), value: self.expr(&node.value)? }
             }
             py::Stmt::Expr(node) => StmtKind::Expr(self.expr(&node.value)?),
-            py::Stmt::If(node) => StmtKind::If {
-                test: self.expr(&node.test)?,
-                body: self.stmts(&node.body)?,
-                orelse: self.stmts(&node.orelse)?,
-            },
+            py::Stmt::If(node) => self.if_chain(node)?,
             py::Stmt::While(node) => StmtKind::While {
                 test: self.expr(&node.test)?,
                 body: self.stmts(&node.body)?,
@@ -301,8 +337,25 @@ impl<'a> Converter<'a> {
     }
 
     fn binary(&mut self, node: &py::ExprBinOp) -> Result<ExprKind> {
-        let left = self.boxed(&node.left)?;
-        Ok(ExprKind::Binary { op: bin_op(node.op), left, right: self.boxed(&node.right)? })
+        // `a + b + c` is `(a + b) + c`: down to `a` without recursion.
+        let mut chain = vec![node];
+        let mut first = &*node.left;
+        while let py::Expr::BinOp(inner) = first {
+            chain.push(inner);
+            first = &inner.left;
+        }
+        self.check_chain(chain.len(), self.span(node))?;
+        let mut left = self.expr(first)?;
+        let outer = chain.len() - 1;
+        for (index, node) in chain.into_iter().rev().enumerate() {
+            let right = self.boxed(&node.right)?;
+            let kind = ExprKind::Binary { op: bin_op(node.op), left: Box::new(left), right };
+            if index == outer {
+                return Ok(kind);
+            }
+            left = Expr { kind, span: self.span(node) };
+        }
+        Ok(left.kind)
     }
 
     fn compare(&mut self, node: &py::ExprCompare) -> Result<ExprKind> {

@@ -105,9 +105,22 @@ fn faults_are_sentences_at_their_place() {
 }
 
 #[test]
+fn chains_are_not_nesting_up_to_a_limit() {
+    let sum = |terms: usize| format!("def k(x):\n    y = {}\n", vec!["x"; terms].join(" + "));
+    let elifs =
+        |count: usize| format!("def k(x):\n    if x:\n        pass\n{}", "    elif x:\n        pass\n".repeat(count));
+    for text in [sum(1000), elifs(1000)] {
+        assert!(parse_function(&SourceFile::new("t.py", text), 0).is_ok());
+    }
+    for text in [sum(3000), elifs(3000)] {
+        assert!(fault(&text).0.contains("a chain of more than"));
+    }
+}
+
+#[test]
 fn deep_nesting_is_an_error_and_not_a_crash() {
     let text = format!("def f(x):\n    return {}x\n", "x + ".repeat(100_000));
-    assert!(fault(&text).0.contains("nested"));
+    assert!(fault(&text).0.contains("a chain of more than"));
     let text = format!("def f(x):\n    return {}x\n", "-".repeat(100_000));
     assert!(fault(&text).0.contains("nested"));
 }
