@@ -10,6 +10,7 @@ const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples
 /// Modules of the compiler, and the modules that each may name. Everything may name itself.
 const UNITS: &[(&str, &[&str])] = &[
     ("source", &[]),
+    ("stack", &[]),
     ("target", &["request"]),
     ("diagnostic", &["source"]),
     ("syntax", &["source", "diagnostic"]),
@@ -17,10 +18,10 @@ const UNITS: &[(&str, &[&str])] = &[
     ("signature", &["source", "diagnostic", "syntax", "request"]),
     ("ir", &["source"]),
     ("intrinsics", &["ir"]),
-    ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
+    ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics", "stack"]),
     ("passes", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
     ("backend", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
-    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend"]),
+    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stack"]),
     ("lib", &[]),
 ];
 

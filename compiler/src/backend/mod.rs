@@ -15,10 +15,10 @@ use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Function, Module, Type},
+    ir::{Function, LocalArray, Module, Type},
     request::{Request, Target},
     source::Span,
-    target::STATIC_SHARED_BYTES,
+    target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
 };
 
 /// Code, and the texts that were asked for.
@@ -36,9 +36,10 @@ pub struct Emitted {
 ///
 /// # Errors
 ///
-/// `E0305` where the block-shared arrays do not fit; `E0901`, a fault of weft's own, with LLVM's message and the IR.
+/// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit; `E0901`, a fault of weft's own, with LLVM's message and the IR.
 pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
     check_shared(module)?;
+    check_local(module)?;
     let emitted = match &request.target {
         Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
         Target::Host => host::emit(module, request),
@@ -81,6 +82,21 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
         }
     }
     Err(diagnostic)
+}
+
+/// The local arrays of all functions together: most are inlined, and the CPU's threads have stacks of their own.
+fn check_local(module: &Module) -> Result<(), Diagnostic> {
+    let arrays =
+        || module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter().map(|(_, array)| array));
+    let size = |array: &LocalArray| array.len.saturating_mul(array.elem.size_bytes());
+    let bytes = arrays().map(size).fold(0, u64::saturating_add);
+    let Some(largest) = arrays().max_by_key(|array| size(array)).filter(|_| bytes > LOCAL_BYTES) else {
+        return Ok(());
+    };
+    let message = format!("the kernel's local arrays take {bytes} bytes, but a thread can have {LOCAL_BYTES}");
+    Err(Diagnostic::error(Code::LocalTooLarge, largest.span, message)
+        .label(format!("this one takes {} bytes", size(largest)))
+        .help("make the arrays smaller, or give each thread a part of an array that is passed to the kernel"))
 }
 
 /// The ABI record of the module's kernel.

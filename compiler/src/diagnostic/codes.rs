@@ -59,5 +59,6 @@ codes! {
     NoKernel "E0303" "there is no such kernel",
     UnknownTarget "E0304" "a target that weft does not know",
     SharedTooLarge "E0305" "more shared memory than a block can have",
+    LocalTooLarge "E0306" "more local memory than a thread can have",
     Internal "E0901" "a fault of weft's own",
 }

@@ -34,6 +34,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::NoKernel => include_str!("explain/E0303.md"),
         Code::UnknownTarget => include_str!("explain/E0304.md"),
         Code::SharedTooLarge => include_str!("explain/E0305.md"),
+        Code::LocalTooLarge => include_str!("explain/E0306.md"),
         Code::Internal => include_str!("explain/E0901.md"),
     }
 }

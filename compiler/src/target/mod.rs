@@ -11,6 +11,10 @@ use crate::request::Target;
 /// Shared memory that a block may declare statically, on every SM. More must be dynamic and asked for.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 
+/// Bytes of local memory that a thread can have, on every SM. CUDA C++ Programming Guide, "Technical Specifications per
+/// Compute Capability".
+pub const LOCAL_BYTES: u64 = 512 * 1024;
+
 /// Threads that a block may have, on every SM and on the host.
 pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
 

@@ -15,6 +15,9 @@ use crate::{
     source::Span,
 };
 
+/// Bytes beyond which sizes are not even added up: 1 TiB.
+const LARGEST_ARRAY: u64 = 1 << 40;
+
 impl FnLowerer<'_> {
     /// `cuda.grid(n)` or `cuda.gridsize(n)`.
     pub(super) fn grid(&mut self, row: &Intrinsic, size: bool, args: Args, span: Span) -> Value {
@@ -111,8 +114,16 @@ impl FnLowerer<'_> {
             return self.error(Code::NoMatchingOverload, span, message);
         }
         let parts = if dtype.is_complex() { 2 } else { 1 };
-        let len = shape.iter().map(|extent| *extent as u64).product::<u64>() * parts;
         let elem = dtype.part();
+        let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(*extent as u64));
+        let Some(len) = len.filter(|len| *len <= LARGEST_ARRAY / elem.size_bytes()) else {
+            let (code, whose) = if shared {
+                (Code::SharedTooLarge, "shared memory")
+            } else {
+                (Code::LocalTooLarge, "a thread's local memory")
+            };
+            return self.error(code, span, format!("the array `{hint}` does not fit into {whose}, nor any other"));
+        };
         let space = if shared { Space::Shared } else { Space::Local };
         let ty = ArrayTy { dtype, ndim: shape.len(), layout: Layout::C, readonly: false, space };
         let kind = if shared {
