@@ -32,6 +32,9 @@ pub type Names<'a> = &'a dyn Fn(&str) -> Option<Named>;
 /// Variables that may stand for variables: deeper is a cycle.
 const MAX_ALIASES: u32 = 20;
 
+/// The most scalars and arrays that a `UniTuple` can hold.
+const MOST_LEAVES: u64 = 1000;
+
 /// Modules whose members are types.
 const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.types", "numpy"];
 
@@ -253,10 +256,12 @@ impl Reader<'_> {
             }
             ("Tuple", items) => Ok(ArgType::Tuple(self.types(items)?)),
             ("UniTuple", [item, n]) => {
-                let n = count(n)
-                    .filter(|n| *n <= 1000)
-                    .ok_or_else(|| bad(n.span, "the count of a UniTuple is a number"))?;
-                Ok(ArgType::Tuple(vec![self.ty(item)?; n as usize]))
+                let item = self.ty(item)?;
+                let each = leaves(&item).max(1);
+                let n = count(n).filter(|n| n.checked_mul(each).is_some_and(|all| all <= MOST_LEAVES)).ok_or_else(
+                    || bad(n.span, format!("a count of items, {MOST_LEAVES} with those in them at most")),
+                )?;
+                Ok(ArgType::Tuple(vec![item; n as usize]))
             }
             (name @ ("array" | "Array" | "UniTuple"), _) => {
                 let form = if name == "UniTuple" { "UniTuple(int64, 2)" } else { "array(float32, 1d, C)" };
@@ -372,6 +377,14 @@ fn inside(error: Diagnostic, literal: &Expr, text: &str) -> Diagnostic {
     }
     let start = literal.span.start + quotes / 2;
     Diagnostic { span: Span { start: start + error.span.start, end: start + error.span.end, ..literal.span }, ..error }
+}
+
+/// How many scalars and arrays a type holds.
+fn leaves(ty: &ArgType) -> u64 {
+    match ty {
+        ArgType::Tuple(items) => items.iter().map(leaves).sum(),
+        ArgType::Scalar(_) | ArgType::Array(_) => 1,
+    }
 }
 
 #[cfg(test)]

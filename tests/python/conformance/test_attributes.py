@@ -84,3 +84,21 @@ def test_real_and_imag(dtype):
     if x.dtype.kind == "c":
         x *= 1 - 2j
     run(parts, 1, 4, x, np.zeros((4, 2)))
+
+
+@cuda.jit
+def types_of_dtypes(x, out):
+    zero = x.dtype.type(0)
+    zero += x[0]
+    out[0] = zero
+    out[1] = x.dtype.type(3.75)
+    out[2] = x.dtype.itemsize
+    out[3] = NARROW.type(300)
+
+
+NARROW = np.dtype("float32")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float32", "float64"])
+def test_the_type_of_a_dtype_casts(dtype):
+    run(types_of_dtypes, 1, 1, np.array([5], dtype), np.zeros(4))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import run
+from harness import launch, run
 from weft import cuda
 
 
@@ -154,3 +154,31 @@ def fills(out):
 def test_a_slice_is_filled_with_a_scalar():
     out = run(fills, 1, 2, np.zeros(8))[0]
     assert out.tolist() == [1.5, 7, 7, 0, 1.5, 0, 0, 0]
+
+
+@cuda.jit
+def tuples_into_slices(a, b, out):
+    i = cuda.grid(1)
+    out[1:4] = (a[i], 2, 3.5)
+    out[4:8:2] = b
+    out[::-1][:2] = 10 + i, 20
+    out[0:2] = (out[1], out[0])
+    row = cuda.local.array((2, 3), np.int32)
+    row[0] = (1, 2, 3)
+    row[1] = row[0, 2], row[0, 1], row[0, 0]
+    for k in range(3):
+        out[8 + k] = row[1, k]
+
+
+def test_tuples_are_stored_into_slices():
+    run(tuples_into_slices, 1, 1, np.array([7]), (1, 2.5), np.zeros(13))
+
+
+@cuda.jit
+def tuple_beyond_the_end(out):
+    out[3:6] = (1, 2, 3)
+
+
+def test_a_tuple_does_not_go_beyond_a_slice():
+    (out,) = launch(tuple_beyond_the_end, 1, 1, np.zeros(8)[:4])
+    assert out.tolist() == [0, 0, 0, 1]

@@ -43,6 +43,11 @@ impl FnLowerer<'_> {
                 "imag" => Value::Scalar(imag, ty.part()),
                 _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
             },
+            Value::DType(scalar) => match attr {
+                "type" => value,
+                "itemsize" => Value::Int(i128::from(scalar.size_bytes())),
+                _ => self.no_attribute(&value.ty(), attr, &["type", "itemsize"], span),
+            },
             number if number.ty().scalar().is_some() => {
                 let ty = number.ty().scalar().unwrap_or(Scalar::I64);
                 match attr {

@@ -21,7 +21,8 @@ impl FnLowerer<'_> {
             return Value::Int(value);
         }
         if let (Value::Tuple(a), Value::Tuple(b), BinOp::Add) = (&left, &right, op) {
-            return Value::Tuple(a.iter().chain(b).cloned().collect());
+            let items = a.iter().chain(b).cloned().collect();
+            return self.tuple(items, span);
         }
         let types = left.ty().scalar().zip(right.ty().scalar());
         let ty = types.and_then(|(a, b)| promote::binary(op, a, b));

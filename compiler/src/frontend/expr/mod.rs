@@ -7,6 +7,7 @@ mod compare;
 mod index;
 mod logic;
 mod name;
+mod store;
 mod subscript;
 
 pub(super) use call::Args;
@@ -21,6 +22,9 @@ use crate::{
     source::Span,
     syntax::ast::{BinOp, Constant, Expr, ExprKind, UnaryOp},
 };
+
+/// The most values that a tuple can have, with those of the tuples in it.
+const MOST_LEAVES: usize = 4096;
 
 impl FnLowerer<'_> {
     /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation.
@@ -57,7 +61,8 @@ impl FnLowerer<'_> {
                     let value = self.expr(item);
                     self.before(value, item.span, &items[at + 1..])
                 });
-                Value::Tuple(each.collect())
+                let items = each.collect();
+                self.tuple(items, span)
             }
             ExprKind::Named { target, value } => {
                 let value = self.expr(value);
@@ -77,6 +82,19 @@ impl FnLowerer<'_> {
                 self.error(Code::UnsupportedExpression, span, format!("a kernel cannot have a {what}"))
             }
         }
+    }
+
+    /// A tuple, unless it has so many items that its code would have no end.
+    pub(super) fn tuple(&mut self, items: Vec<Value>, span: Span) -> Value {
+        fn leaves(items: &[Value]) -> usize {
+            items.iter().map(|item| if let Value::Tuple(items) = item { leaves(items) } else { 1 }).sum()
+        }
+        if leaves(&items) > MOST_LEAVES {
+            let message = format!("a tuple of more than {MOST_LEAVES} values, with those in its items");
+            let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
+            return self.report(diagnostic.help("use an array: each value of a tuple is a variable of its own"));
+        }
+        Value::Tuple(items)
     }
 
     /// A value that is read before `later` is evaluated, whatever that assigns or stores.

@@ -12,7 +12,7 @@ use crate::{
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
-    ir::{BinaryOp, CompareOp, ExprId, ExprKind, StmtKind as Ir, Type},
+    ir::{BinaryOp, CompareOp, ExprId, ExprKind, Type},
     source::Span,
 };
 
@@ -32,88 +32,6 @@ impl FnLowerer<'_> {
                 self.error(Code::BadIndex, span, message)
             }
         }
-    }
-
-    /// `base[indices] = value`.
-    pub(in crate::frontend) fn store_subscript(&mut self, base: Value, indices: &[Index], value: Value, span: Span) {
-        let array = match base {
-            Value::Array(array) => array,
-            Value::Poison => return,
-            Value::Tuple(_) => {
-                self.error(Code::BadAssignment, span, "an item of a tuple cannot be assigned");
-                return;
-            }
-            other => {
-                let message = format!("{} cannot be indexed", other.ty());
-                self.error(Code::BadAssignment, span, message);
-                return;
-            }
-        };
-        if array.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(array.ty));
-            self.error(Code::ReadonlyArray, span, message);
-            return;
-        }
-        let Some(place) = self.place(&array, indices, span) else { return };
-        match place {
-            Place::Element(pointer) => self.store(pointer, array.ty.dtype, &value, span),
-            Place::View(view) => self.store_view(view, value, span),
-        }
-    }
-
-    /// Fills a view with a number, or copies an array of the same number of dimensions into it.
-    fn store_view(&mut self, view: ArrayValue, value: Value, span: Span) {
-        let value = match value {
-            Value::Poison => return,
-            Value::Array(source) if source.ty.ndim == view.ty.ndim => Value::Array(source),
-            number if number.ty().scalar().is_some() => self.settle(number, span),
-            other => {
-                let message = format!("{} cannot be stored into {}", other.ty(), Ty::Array(view.ty));
-                self.error(Code::BadAssignment, span, message);
-                return;
-            }
-        };
-        self.store_loops(&view, &value, &mut Vec::new(), span);
-    }
-
-    /// One loop a dimension, the store innermost.
-    fn store_loops(&mut self, view: &ArrayValue, value: &Value, counters: &mut Vec<crate::ir::LocalId>, span: Span) {
-        let Some(extent) = view.shape.get(counters.len()).copied() else {
-            let at = |this: &mut Self, counters: &[crate::ir::LocalId]| -> Vec<Index> {
-                counters.iter().map(|counter| Index::at(this.b.read(*counter, span))).collect()
-            };
-            let element = match value {
-                Value::Array(source) => {
-                    let indices = at(self, counters);
-                    self.subscript(Value::Array(source.clone()), &indices, span)
-                }
-                number => self.reread(number, span),
-            };
-            let indices = at(self, counters);
-            if let Some(Place::Element(pointer)) = self.place(view, &indices, span) {
-                self.store(pointer, view.ty.dtype, &element, span);
-            }
-            return;
-        };
-        let counter = self.b.local("counter", Type::I64);
-        self.b.function.locals[counter].nonneg = true;
-        let zero = self.b.i64(0, span);
-        self.b.assign(counter, zero, span);
-        self.b.open();
-        let (now, stop) = (self.b.read(counter, span), self.use_atom(extent, span));
-        let done = self.b.compare(CompareOp::Ge, now, stop, span);
-        let leave = vec![crate::ir::Stmt { kind: Ir::Break, span }];
-        self.stmt(Ir::If { cond: done, then: leave, otherwise: Vec::new() }, span);
-        counters.push(counter);
-        self.store_loops(view, value, counters, span);
-        counters.pop();
-        let body = self.b.close();
-        self.b.open();
-        let (now, one) = (self.b.read(counter, span), self.b.i64(1, span));
-        let next = self.b.binary(BinaryOp::Add, now, one, span);
-        self.b.assign(counter, next, span);
-        let step = self.b.close();
-        self.stmt(Ir::Loop { body, step }, span);
     }
 
     /// The pointer to the element that indices name, for atomics; `None` where it was reported.
@@ -152,7 +70,7 @@ impl FnLowerer<'_> {
     }
 
     /// The pointer to the real (0) or imaginary (1) part at `base`.
-    fn part_pointer(&mut self, base: ExprId, part: i64, span: Span) -> ExprId {
+    pub(super) fn part_pointer(&mut self, base: ExprId, part: i64, span: Span) -> ExprId {
         if part == 0 {
             return base;
         }
@@ -161,47 +79,8 @@ impl FnLowerer<'_> {
         self.b.expr(ExprKind::Offset { base, index, scale: 1 }, ty, span)
     }
 
-    fn store(&mut self, pointer: ExprId, dtype: Scalar, value: &Value, span: Span) {
-        if value.ty().is_poison() {
-            return;
-        }
-        if dtype.is_complex() {
-            let Some((real, imag)) = self.complex(value, dtype, span) else {
-                self.cannot_store(value, dtype, span);
-                return;
-            };
-            let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
-            let pointer = self.b.temp(pointer, span);
-            for (index, part) in [real, imag].into_iter().enumerate() {
-                let base = self.b.read(pointer, span);
-                let at = self.part_pointer(base, index as i64, span);
-                let value = self.b.read(part, span);
-                self.stmt(Ir::Store { pointer: at, value }, span);
-            }
-            return;
-        }
-        match self.number(value, dtype, span) {
-            Some(value) => self.stmt(Ir::Store { pointer, value }, span),
-            None => self.cannot_store(value, dtype, span),
-        }
-    }
-
-    fn cannot_store(&mut self, value: &Value, dtype: Scalar, span: Span) {
-        let mut diagnostic = Diagnostic::error(
-            Code::BadAssignment,
-            span,
-            format!("{} cannot be stored into an array of {dtype}", value.ty()),
-        );
-        if matches!(value, Value::Complex(..)) {
-            diagnostic = diagnostic.help("store its `.real` or `abs(…)`, or make the array complex");
-        } else if matches!(value, Value::Array(_)) {
-            diagnostic = diagnostic.help("index the array on the right");
-        }
-        self.report(diagnostic);
-    }
-
     /// Where indices lead: an element, or a view.
-    fn place(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Place> {
+    pub(super) fn place(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Place> {
         let indices = self.expand_ellipsis(array, indices, span)?;
         let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
         if elements && array.ty.layout != Layout::Any {
@@ -539,7 +418,7 @@ impl FnLowerer<'_> {
     }
 }
 
-enum Place {
+pub(super) enum Place {
     Element(ExprId),
     View(ArrayValue),
 }
