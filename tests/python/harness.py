@@ -79,6 +79,9 @@ def assert_same(got, expected, *, rtol: float | None = None, atol: float = 0.0, 
 def assert_exact(got, expected, what: str = "result") -> None:
     """The same bits, but for the payload and sign of NaN."""
     assert_same(got, expected, rtol=0.0, what=what)
+    if np.asarray(got).dtype.kind == "c":
+        assert_exact(got.real, expected.real, f"{what}: real part")
+        assert_exact(got.imag, expected.imag, f"{what}: imaginary part")
     if np.asarray(got).dtype.kind == "f":
         kept = ~np.isnan(got)
         np.testing.assert_array_equal(np.signbit(got)[kept], np.signbit(expected)[kept], err_msg=f"{what}: signs")

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import ast
+import functools
 import random
+import re
+from typing import TYPE_CHECKING
 
 import numpy as np
-from typed_rewrite import Functions, Type, Typer
+from typed_rewrite import Functions, Typer
+
+if TYPE_CHECKING:
+    from typed_values import Type
 
 INTS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
 TYPES = [*INTS, "float32", "float64", "bool_"]
 CASTS = [*(f"np.{name}" for name in TYPES), "int", "float", "bool", "abs", "round"]
 WIDTH = 4  # of the rows that each thread owns
+PLANE_ROWS = 3  # of the planes that functions take
+
+
+@functools.cache
+def parsed(text: str) -> tuple[ast.expr, tuple[str, ...]]:
+    """An expression and the names in it."""
+    return ast.parse(text, mode="eval").body, tuple(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)))
 
 
 class Scope:
@@ -19,23 +32,46 @@ class Scope:
 
     def __init__(self, functions: Functions, env: dict[str, Type]) -> None:
         self.typer = Typer(functions, env)
+        self.types: dict[tuple, Type | TypeError] = {}  # of expressions where variables have some types
         self.inputs: list[str] = []  # expressions of numbers that are known at launch only
         self.uniform: list[str] = []  # those of them that are the same for all threads
         self.rows: list[str] = []  # expressions of writable rows of WIDTH elements
+        self.planes: list[tuple[str, int]] = []  # of writable planes of some rows of WIDTH elements
+        self.sources: list[str] = []  # of rows of WIDTH elements that nobody writes
+        self.counters: list[tuple[str, tuple[int, ...]]] = []  # arrays of integers that all threads add to, and shapes
         self.fixed: set[str] = set()  # names that are not assigned
         self.kernel = False
         self.exits: list[str] = []  # statements that leave the innermost loop's turn
 
     def type_of(self, text: str) -> Type:
         """The type of an expression; what it binds is forgotten."""
-        before = dict(self.typer.env)
-        try:
-            return self.typer.expr(ast.parse(text, mode="eval").body)[0]
-        finally:
-            self.typer.env = before
+        before = self.typer.env
+        tree, names = parsed(text)
+        key = text, tuple([before.get(name) for name in names])
+        if key not in self.types:
+            self.typer.env = dict(before)
+            try:
+                self.types[key] = self.typer.expr(tree)[0]
+            except TypeError as error:
+                self.types[key] = error
+            finally:
+                self.typer.env = before
+        if isinstance(found := self.types[key], TypeError):
+            raise found
+        return found
 
     def numbers(self) -> list[str]:
-        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype)]
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype) and ty.kind != "c"]
+
+    def complexes(self) -> list[str]:
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype) and ty.kind == "c"]
+
+    def tuples(self) -> list[str]:
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, tuple)]
+
+    def variables(self) -> list[str]:
+        """Real numbers that may be assigned."""
+        return [name for name in self.numbers() if name not in self.fixed]
 
 
 class ExpressionWriter:
@@ -46,6 +82,8 @@ class ExpressionWriter:
         self.functions = Functions({})
         self.count = 0
         self.in_index = False  # an index has known indices only
+        self.kinds: dict[str, list[str]] = {}  # of the parameters of each function: number, complex, row, ...
+        self.calling = self.pick(0.02, 0.05, 0.25)  # how often an operation is a call
 
     def pick(self, *options):
         return self.random.choice(options)
@@ -76,26 +114,26 @@ class ExpressionWriter:
         return f"np.{name}({self.random.randint(0, 9)})"
 
     def leaf(self, scope: Scope) -> str:
-        numbers = scope.numbers()
-        if numbers and self.maybe(0.55):
+        if self.maybe(0.5) and (numbers := scope.variables() if self.maybe(0.8) else scope.numbers()):
             return self.pick(*numbers)
-        if scope.rows and self.maybe(0.25):
+        if self.maybe(0.15) and (parts := self.parts(scope)):
+            return self.pick(*parts)
+        if (scope.rows or scope.planes) and self.maybe(0.25):
             return self.element(scope)
         if scope.inputs and self.maybe(0.6):
             return self.pick(*scope.inputs)
         return self.literal()
 
-    def element(self, scope: Scope) -> str:
-        return self.pick(*scope.rows) + f"[{self.index(scope)}]"
-
-    def index(self, scope: Scope) -> str:
-        """An index of a row: from either end, known or not."""
+    def index(self, scope: Scope, extent: int = WIDTH) -> str:
+        """An index of so many elements: from either end, known or not."""
         if self.maybe(0.6) or self.in_index:
-            return str(self.random.randint(-WIDTH, WIDTH - 1))
+            return str(self.random.randint(-extent, extent - 1))
         self.in_index = True
         number = self.expr(scope, 1, ints=True)
         self.in_index = False
-        text = self.pick(f"{number} % {WIDTH}", f"-({number} % {WIDTH}) - 1", f"{number} & {WIDTH - 1}")
+        text = self.pick(f"{number} % {extent}", f"-({number} % {extent}) - 1")
+        if extent == WIDTH and self.maybe(0.3):
+            text = f"{number} & {WIDTH - 1}"
         name = self.pick(*INTS)
         if text.startswith("-"):
             name = name.removeprefix("u")
@@ -109,7 +147,7 @@ class ExpressionWriter:
                 ty = scope.type_of(text)
             except TypeError:
                 continue
-            if isinstance(ty, np.dtype) and (not ints or ty.kind in "iu"):
+            if isinstance(ty, np.dtype) and ty.kind in ("iu" if ints else "iufb"):
                 return text
         return f"np.int32({self.random.randint(0, 9)})" if ints else self.literal()
 
@@ -117,11 +155,15 @@ class ExpressionWriter:
         def sub(**kinds):
             return self.expr(scope, depth - 1 - self.maybe(0.3), **kinds)
 
+        if self.kinds and self.maybe(self.calling):
+            return self.call(scope, depth)
         kind = self.random.random()
-        if kind < 0.05:
+        if kind < 0.03:
             return self.leaf(scope)
+        if kind < 0.05:
+            return self.from_complex(scope, depth)
         if kind < 0.08:
-            names = [name for name in scope.numbers() if name not in scope.fixed]
+            names = scope.variables()
             return f"({self.pick(*names)} := {sub(ints=ints)})" if names else self.leaf(scope)
         if kind < 0.42:
             op = self.pick("+", "-", "+", "-", "*", "//", "%", *([] if ints else ["/"]))
@@ -140,7 +182,8 @@ class ExpressionWriter:
                 return f"({sub(ints=True)} ** {self.pick('0', '1', '2', '3', f'({sub(ints=True)} & 3)')})"
             return f"({self.leaf(scope)} ** {self.pick('0', '1', '2')})"
         if kind < 0.65:
-            return self.pick(f"(-{sub(ints=ints)})", f"(+{sub(ints=ints)})", f"(~{sub(ints=True)})")
+            op = self.pick("-", "+", "~")
+            return f"({op}{sub(ints=ints or op == '~')})"
         if kind < 0.73:
             return f"({sub(ints=ints)} if {self.condition(scope, depth - 1)} else {sub(ints=ints)})"
         if kind < 0.83:
@@ -151,31 +194,60 @@ class ExpressionWriter:
             return f"{self.pick('min', 'max')}({', '.join(more)})"
         if kind < 0.93 and scope.inputs:
             return f"({self.pick(*scope.inputs)} {self.pick('and', 'or')} {sub(ints=ints)})"
-        if kind < 0.97 and self.functions.sources:
-            return self.call(scope, depth)
+        if kind < 0.95 and (scope.rows or scope.planes):
+            return self.own_atomic(scope, depth)
+        if kind < 0.97:
+            return self.from_tuple(scope, depth)
         return f"({self.condition(scope, depth - 1)})" if not ints else sub(ints=True)
 
-    def call(self, scope: Scope, depth: int) -> str:
-        """A call of a device function; by itself a number if it returns a tuple."""
-        name = self.pick(*self.functions.sources)
+    def argument(self, scope: Scope, kind: str, depth: int) -> str | None:
+        """An argument for a parameter; None if there is nothing of its kind."""
+        match kind:
+            case "row":
+                return self.row(scope) if scope.rows or scope.planes else None
+            case "plane":
+                planes = [text for text, rows in scope.planes if rows == PLANE_ROWS]
+                return self.pick(*planes) if planes else None
+            case "counters":
+                counters = [name for name, shape in scope.counters if len(shape) == 1]
+                return self.pick(*counters) if counters else None
+            case "complex":
+                return self.complex_expr(scope, depth)
+            case "pair":
+                pairs = [name for name in scope.tuples() if self.is_pair(scope.typer.env[name])]
+                if pairs and self.maybe(0.5):
+                    return self.pick(*pairs)
+                return f"({self.expr(scope, depth)}, {self.expr(scope, depth)})"
+        return self.expr(scope, depth)
+
+    @staticmethod
+    def is_pair(ty: Type) -> bool:
+        return isinstance(ty, tuple) and [isinstance(item, np.dtype) and item.kind != "c" for item in ty] == [True] * 2
+
+    def call_of_any(self, scope: Scope, depth: int) -> tuple[str, Type] | None:
+        """A call of a device function and its type."""
+        name = self.pick(*self.kinds)
         definition = self.functions.sources[name]
         parameters = [arg.arg for arg in definition.args.args]
         required = len(parameters) - len(definition.args.defaults)
         given = parameters[: self.random.randint(required, len(parameters))]
-        args = [self.expr(scope, depth - 1) for _ in given]
-        if given[0] == "row":
-            if not scope.rows:
-                return self.leaf(scope)
-            args[0] = self.pick(*scope.rows)
+        args = [self.argument(scope, kind, depth - 1) for _, kind in zip(given, self.kinds[name], strict=False)]
+        if None in args:
+            return None
         positional = self.random.randint(0, len(given))
         named = [f"{key}={value}" for key, value in zip(given[positional:], args[positional:], strict=True)]
         self.random.shuffle(named)
         text = f"{name}({', '.join([*args[:positional], *named])})"
         try:
-            result = scope.type_of(text)
+            return text, scope.type_of(text)
         except (TypeError, RecursionError):
-            return self.leaf(scope)
-        return f"{text}[{self.random.randrange(len(result))}]" if isinstance(result, tuple) else text
+            return None
+
+    def call(self, scope: Scope, depth: int, kinds: str = "iufb") -> str:
+        """A call of a device function, by itself a number if it returns a tuple; or a leaf."""
+        called = self.call_of_any(scope, depth)
+        paths = self.paths(*called, kinds) if called else []
+        return self.pick(*paths) if paths else self.leaf(scope) if "i" in kinds else self.complex_leaf(scope)
 
     def condition(self, scope: Scope, depth: int, *, uniform: bool = False) -> str:
         """A bool that depends on an argument."""
@@ -192,8 +264,12 @@ class ExpressionWriter:
             return f"({f' {op} '.join(again)})"
         if kind < 0.22:
             return f"not {self.pick(leaf, '(' + self.condition(scope, depth - 1, uniform=uniform) + ')')}"
-        if kind < 0.3:
+        if kind < 0.27:
             return f"({leaf} {self.pick('<', '<=', '!=', '>')} {number()} {self.pick('<', '>=', '==')} {number()})"
+        if kind < 0.3:
+            return f"({number()} <= {leaf} {self.pick('<', '!=', '>')} {number()} {self.pick('<', '>=')} {number()})"
+        if kind < 0.34 and not uniform:
+            return self.truth(scope, leaf, depth)
         comparison = self.pick("<", "<=", ">", ">=", "==", "!=")
         if self.maybe(0.5):
             return f"{leaf} {comparison} {number()}"

@@ -12,101 +12,32 @@ A program outside the subset that `random_programs.py` writes, or without types,
 from __future__ import annotations
 
 import ast
-import dataclasses
 import itertools
-from typing import TypeAlias
 
 import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS
-
-BOOL, INT32, INT64, UINT64, FLOAT64 = (np.dtype(name) for name in ("bool", "int32", "int64", "uint64", "float64"))
-
-
-@dataclasses.dataclass(frozen=True)
-class Array:
-    """The type of an array."""
-
-    dtype: np.dtype
-    ndim: int
-
-
-Type: TypeAlias = "np.dtype | Array | tuple[Type, ...]"
-Env: TypeAlias = "dict[str, Type] | None"  # None: this place is not reached
-
-
-def unify(*types: Type) -> Type:
-    """The common type of one or more; TypeError if there is none, or if it depends on their order."""
-    distinct = list(dict.fromkeys(types))
-    if len(distinct) == 1:
-        return distinct[0]
-    if all(isinstance(ty, tuple) for ty in distinct):
-        return tuple(unify(*items) for items in zip(*distinct, strict=True))
-    if not all(isinstance(ty, np.dtype) for ty in distinct):
-        raise TypeError(f"no common type of {distinct}")
-    found = set()
-    for order in itertools.permutations(distinct):
-        joined = order[0]
-        for ty in order[1:]:
-            joined = numeric.unify(joined, ty)
-        found.add(joined)
-    if len(found) > 1:
-        raise TypeError(f"{distinct} unify differently in another order")
-    return found.pop()
-
-
-def join(*envs: Env) -> Env:
-    """The variables that every reached place has, with their common types."""
-    reached = [env for env in envs if env is not None]
-    if not reached:
-        return None
-    names = [name for name in reached[0] if all(name in env for env in reached)]
-    return {name: unify(*(env[name] for env in reached)) for name in names}
-
-
-def name_of(dtype: np.dtype) -> str:
-    """The dtype's name in a kernel."""
-    return "bool_" if dtype == BOOL else dtype.name
-
-
-def converted(node: ast.expr, have: Type, want: Type) -> ast.expr:
-    """An expression for `node`, of type `have`, as a `want`."""
-    if have == want:
-        return node
-    if isinstance(want, np.dtype):
-        return ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name_of(want), ast.Load()), [node], [])
-    items = []
-    for position, (before, after) in enumerate(zip(have, want, strict=True)):
-        item = node.elts[position] if isinstance(node, ast.Tuple) else None
-        item = item or ast.Subscript(node, ast.Constant(position), ast.Load())
-        items.append(converted(item, before, after))
-    return ast.Tuple(items, ast.Load())
-
-
-def conversions(have: Env, want: Env) -> list[ast.stmt]:
-    """Statements that give variables the types of another environment."""
-    if have is None or want is None:
-        return []
-    return [
-        ast.Assign([ast.Name(name, ast.Store())], converted(ast.Name(name, ast.Load()), have[name], ty))
-        for name, ty in want.items()
-        if have[name] != ty
-    ]
-
-
-def flattened(statements: list) -> list[ast.stmt]:
-    """Statements of which some are lists of statements, and so on in their bodies."""
-    out: list[ast.stmt] = []
-    for statement in statements:
-        if isinstance(statement, list):
-            out += flattened(statement)
-            continue
-        if hasattr(statement, "body"):
-            statement.body = flattened(statement.body) or [ast.Pass()]
-        if hasattr(statement, "orelse"):
-            statement.orelse = flattened(statement.orelse)
-        out.append(statement)
-    return out
+from typed_values import (
+    ATOMIC,
+    BOOL,
+    COMPLEX64,
+    COMPLEX128,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    NOTHING,
+    UINT64,
+    Array,
+    Env,
+    Type,
+    conversions,
+    converted,
+    dotted,
+    flattened,
+    join,
+    unify,
+)
 
 
 class Typer:
@@ -130,6 +61,12 @@ class Typer:
             raise TypeError(f"{ast.unparse(node)} is no number")
         return ty, node
 
+    def real(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
+        ty, node = self.number(node)
+        if ty.kind == "c":
+            raise TypeError(f"{ast.unparse(node)} is complex")
+        return ty, node
+
     def expr_Constant(self, node):
         return numeric.value(node.value).dtype, node
 
@@ -147,6 +84,8 @@ class Typer:
             return left + right, new
         if not (isinstance(left, np.dtype) and isinstance(right, np.dtype)):
             raise TypeError(op)
+        if op == "**" and "c" in (left.kind, right.kind):
+            raise TypeError("a power of complex numbers is not exact")
         return numeric.result_type(op, left, right), new
 
     def expr_UnaryOp(self, node):
@@ -166,10 +105,28 @@ class Typer:
     def expr_Compare(self, node):
         pairs = [self.expr(node.left), self.expr(node.comparators[0])]
         pairs += [self.perhaps(operand) for operand in node.comparators[1:]]
-        if not all(isinstance(ty, np.dtype) for ty, _ in pairs):
-            raise TypeError("comparison of arrays")
+        types = [ty for ty, _ in pairs]
+        for op, (left, right) in zip(node.ops, itertools.pairwise(types), strict=True):
+            if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, tuple):
+                items = [(left, item) for item in right]
+            else:
+                items = [(left, right)]
+            for one, two in items:
+                self.comparable(op, one, two)
         operands = [operand for _, operand in pairs]
         return BOOL, ast.Compare(operands[0], node.ops, operands[1:])
+
+    def comparable(self, op: ast.cmpop, left: Type, right: Type) -> None:
+        order = isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+        if isinstance(left, tuple) and isinstance(right, tuple) and not order:
+            if len(left) != len(right):
+                raise TypeError("tuples of different lengths")
+            for pair in zip(left, right, strict=True):
+                self.comparable(op, *pair)
+        elif not (isinstance(left, np.dtype) and isinstance(right, np.dtype)):
+            raise TypeError("comparison of arrays")
+        elif order and "c" in (left.kind, right.kind):
+            raise TypeError("order of complex numbers")
 
     def expr_NamedExpr(self, node):
         ty, value = self.expr(node.value)
@@ -212,12 +169,14 @@ class Typer:
         return tuple(types), ast.Tuple(list(items), ast.Load())
 
     def expr_Attribute(self, node):
-        text = ast.unparse(node)
-        if text.startswith("cuda."):
+        if dotted(node).startswith("cuda."):
             return INT32, node
         ty, value = self.expr(node.value)
+        if node.attr in ("real", "imag") and isinstance(ty, np.dtype):
+            part = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(ty, ty)
+            return part, ast.Attribute(value, node.attr, ast.Load())
         if not isinstance(ty, Array) or node.attr not in ("size", "T"):
-            raise TypeError(text)
+            raise TypeError(node.attr)
         return ty if node.attr == "T" else INT64, ast.Attribute(value, node.attr, ast.Load())
 
     def index(self, node: ast.expr) -> tuple[int, ast.expr]:
@@ -228,6 +187,8 @@ class Typer:
         if isinstance(node, ast.Slice):
             parts = [part and self.index(part)[1] for part in (node.lower, node.upper, node.step)]
             return 0, ast.Slice(*parts)
+        if isinstance(node, ast.Constant) and node.value is ...:
+            return 0, node
         ty, node = self.number(node)
         if ty.kind not in "iu":
             raise TypeError(f"index {ty}")
@@ -236,7 +197,7 @@ class Typer:
     def expr_Subscript(self, node):
         ty, value = self.expr(node.value)
         if isinstance(ty, tuple):
-            return ty[ast.literal_eval(node.slice)], ast.Subscript(value, node.slice, ast.Load())
+            return self.item(ty, value, node.slice)
         if not isinstance(ty, Array):
             raise TypeError("subscript of a number")
         taken, index = self.index(node.slice)
@@ -245,12 +206,30 @@ class Typer:
             raise TypeError("too many indices")
         return Array(ty.dtype, ndim) if ndim else ty.dtype, ast.Subscript(value, index, ast.Load())
 
+    def item(self, ty: tuple, value: ast.expr, index: ast.expr) -> tuple[Type, ast.expr]:
+        """Of a tuple: `t[1]`, `t[1:]`, and `t[i]` if its items have one type."""
+        if isinstance(index, ast.Slice):
+            bounds = [part and ast.literal_eval(part) for part in (index.lower, index.upper, index.step)]
+            return ty[slice(*bounds)], ast.Subscript(value, index, ast.Load())
+        try:
+            return ty[ast.literal_eval(index)], ast.Subscript(value, index, ast.Load())
+        except ValueError:
+            which, index = self.number(index)
+            if which.kind not in "iu" or len(set(ty)) != 1:
+                raise TypeError("an index of a tuple of several types") from None
+            return ty[0], ast.Subscript(value, index, ast.Load())
+
     def expr_Call(self, node):
-        target = ast.unparse(node.func)
+        target = dotted(node.func)
+        if target in ("cuda.shared.array", "cuda.local.array"):
+            shape = ast.literal_eval(node.args[0])
+            dtype = np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_"))
+            return Array(dtype, len(shape) if isinstance(shape, tuple) else 1), node
+        if target == "cuda.atomic.add":
+            return self.atomic(node)
         if target.startswith("cuda."):
-            if target in ("cuda.shared.array", "cuda.local.array"):
-                return Array(np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_")), 1), node
-            return INT64, node
+            ndim = ast.literal_eval(node.args[0]) if node.args else 0
+            return (INT64 if ndim == 1 else (INT64,) * ndim), node
         if target in self.functions.sources:
             return self.call(target, node)
         types, args = zip(*(self.expr(arg) for arg in node.args), strict=True)
@@ -259,7 +238,19 @@ class Typer:
             return INT64, new
         if not all(isinstance(ty, np.dtype) for ty in types):
             raise TypeError(f"{target} of {types}")
+        if any(ty.kind == "c" for ty in types) and target not in ("np.complex64", "np.complex128", "abs"):
+            raise TypeError(f"{target} of {types}")
         return self.builtin(target, types), new
+
+    def atomic(self, node: ast.Call) -> tuple[Type, ast.expr]:
+        array, place = self.expr(node.args[0])
+        if not isinstance(array, Array) or array.dtype not in ATOMIC:
+            raise TypeError(f"atomics on {array}")
+        taken, index = self.index(node.args[1])
+        if taken != array.ndim:
+            raise TypeError("an atomic on a part of an array")
+        _, value = self.real(node.args[2])
+        return array.dtype, ast.Call(node.func, [place, index, value], [])
 
     @staticmethod
     def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
@@ -274,7 +265,9 @@ class Typer:
             case "bool":
                 return BOOL
             case "abs":
-                return np.dtype("int8") if first == BOOL else first
+                return {BOOL: np.dtype("int8"), COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(first, first)
+            case "complex":
+                return COMPLEX64 if set(types) == {FLOAT32} else COMPLEX128
             case "min" | "max":
                 return unify(*types)
             case "round":
@@ -316,17 +309,39 @@ class Typer:
 
     def stmt_Assign(self, node):
         ty, value = self.expr(node.value)
+        if ty == NOTHING:
+            raise TypeError("nothing is assigned")
+        for target in node.targets:
+            self.fits(target, ty)
         return ast.Assign([self.store(target, ty) for target in node.targets], value)
+
+    def fits(self, target: ast.expr, ty: Type) -> None:
+        """An element or a view takes numbers, a view a view of as many dimensions too, but nothing real a complex."""
+        if isinstance(target, ast.Tuple) and isinstance(ty, tuple):
+            for pair in zip(target.elts, ty, strict=False):
+                self.fits(*pair)
+        if not isinstance(target, ast.Subscript):
+            return
+        before = dict(self.env)
+        place, _ = self.expr(target)
+        self.env = before
+        one, two = (each.dtype if isinstance(each, Array) else each for each in (place, ty))
+        if not isinstance(two, np.dtype) or (two.kind == "c" and one.kind != "c"):
+            raise TypeError(f"{two} into {one}")
+        if isinstance(ty, Array) and (not isinstance(place, Array) or place.ndim != ty.ndim):
+            raise TypeError(f"{ty} into {place}")
 
     def stmt_AugAssign(self, node):
         read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
         ty, value = self.expr(ast.BinOp(read, node.op, node.value))
+        self.fits(node.target, ty)
         return ast.AugAssign(self.store(node.target, ty), node.op, value.right)
 
     def stmt_Expr(self, node):
-        return node
+        return ast.Expr(self.expr(node.value)[1])
 
-    stmt_Pass = stmt_Expr
+    def stmt_Pass(self, node):
+        return node
 
     def stmt_If(self, node):
         _, test = self.number(node.test)
@@ -363,7 +378,8 @@ class Typer:
         for env, place in continues:
             place += conversions(env, head)
         body.append(conversions(self.env, head))
-        self.env = after_test
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value
+        self.env = None if endless else after_test
         orelse = self.block(node.orelse)
         out = join(self.env, *(env for env, _ in breaks))
         # A name that only some exits have is not read later.
@@ -389,7 +405,7 @@ class Typer:
             return ast.Name(name, ast.Load())
 
         if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) == "range":
-            types, args = zip(*(self.number(arg) for arg in iterable.args), strict=True)
+            types, args = zip(*(self.real(arg) for arg in iterable.args), strict=True)
             if not all(numeric.is_int(ty) for ty in types):
                 raise TypeError("range of floats")
             ty = INT64
@@ -429,10 +445,10 @@ class Typer:
         return [place, node]
 
     def stmt_Return(self, node):
+        ty, value = self.expr(node.value) if node.value else (NOTHING, None)
         self.env = None
-        if node.value is None:
+        if not node.value:
             return node
-        ty, value = self.expr(node.value)
         new = ast.Return(value)
         self.returns.append((ty, new))
         return new
@@ -453,7 +469,9 @@ class Functions:
             source = self.sources[name]
             env = dict(zip([arg.arg for arg in source.args.args], types, strict=True))
             typer, body = written(self, source, env)
-            result = unify(*(ty for ty, _ in typer.returns))
+            result = unify(*(ty for ty, _ in typer.returns)) if typer.returns else NOTHING
+            if typer.returns and typer.env is not None:
+                raise TypeError(f"{name} returns a value in some places only")
             for ty, statement in typer.returns:
                 statement.value = converted(statement.value, ty, result)
             special = f"{name}_{len(self.written)}"

@@ -26,6 +26,10 @@ class Inexact(Exception):
 
 def exact_product(a, b, dtype):
     result = a * b
+    if dtype.kind == "c":
+        parts = [exact_product(x, y, x.dtype) for x in (a.real, a.imag) for y in (b.real, b.imag)]
+        if not np.isfinite(parts).all():  # which of its parts are NaN depends on how the product is formed
+            raise Inexact
     if dtype.kind == "f" and np.isfinite(a) and np.isfinite(b):
         if not np.isfinite(result) or Fraction(float(a)) * Fraction(float(b)) != Fraction(float(result)):
             raise Inexact

@@ -289,10 +289,12 @@ def _float(item):
     return item if item.dtype.kind == "f" else numeric.cast(item, np.float64)
 
 
-def _complex(real, imag=0.0):
+def _complex(real, imag=None):
     real, imag = numeric.value(real), numeric.value(imag)
-    single = real.dtype == imag.dtype == np.float32
-    return (np.complex64 if single else np.complex128)(complex(real, imag))
+    if imag is None and real.dtype.kind == "c":
+        return real
+    single = all(part is None or part.dtype == np.float32 for part in (real, imag))
+    return (np.complex64 if single else np.complex128)(complex(real, 0.0 if imag is None else imag))
 
 
 def _abs(item):

@@ -151,6 +151,11 @@ def compare(op: str, left: object, right: object) -> object:
         return np.bool_(left is right)
     if op == "is not":
         return np.bool_(left is not right)
+    if op in ("in", "not in"):
+        return np.bool_(any(compare("==", left, item) for item in right) == (op == "in"))
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        equal = len(left) == len(right) and all(compare("==", *pair) for pair in zip(left, right, strict=True))
+        return np.bool_(equal == (op == "=="))
     if isinstance(left, (tuple, np.dtype, type)) or isinstance(right, (tuple, np.dtype, type)):
         return np.bool_(left == right if op == "==" else left != right)
     left, right = value(left), value(right)
