@@ -7,14 +7,11 @@ shared array, or reads those of others.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
+import numpy as np
 from random_expressions import WIDTH, Scope
 from random_values import ValueWriter
 from typed_values import name_of
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SLICES = (":", "::-1", "1:", ":-1", "::2", "1::2", "::-2", "-2::-1", "-3:", ":-3:-1", "1:-1", "2::-1")
 
@@ -118,6 +115,55 @@ class MemoryWriter(ValueWriter):
         name, shape = self.pick(*scope.counters)
         index = ", ".join(self.index(scope, extent) for extent in shape)
         return [f"cuda.atomic.add({name}, {f'({index})' if len(shape) > 1 else index}, {self.expr(scope, 2)})"]
+
+    # Loops that the CPU may run for a row of threads together.
+
+    def strided_statement(self, scope: Scope) -> list[str]:
+        """Goes through `ob` by the size of the grid: an element belongs to one thread."""
+        name, size = self.fresh("e"), self.size
+        start, step = "i", self.pick(str(size), f"threads * {size // self.threads}")
+        if len(self.grid) == len(self.block_dim) == 1:
+            start = self.pick("i", "cuda.grid(1)", "t + cuda.blockIdx.x * cuda.blockDim.x")
+            step = self.pick(step, "cuda.gridsize(1)", "cuda.blockDim.x * cuda.gridDim.x")
+        bound = self.pick(
+            "ob.size", "ob.size", f"{2 * size + 1}", f"ob.size - {self.bound(scope, uniform=True)}", "len(ob)"
+        )
+        head = f"range({start}, {bound}, {step})" if self.maybe(0.8) else f"range({bound} - 1 - i, -1, -({step}))"
+        body = self.cell_loop(scope, f"ob[{name}]", name)
+        if self.maybe(0.25) and not any("continue" in line for line in body):
+            return [f"{name} = {start}", f"while {name} < {bound}:", *body, f"    {name} += {step}"]
+        return [f"for {name} in {head}:", *body]
+
+    def column_statement(self, scope: Scope) -> list[str]:
+        """Goes down a column of `cw`, the same way for all threads."""
+        name = self.fresh("e")
+        cell = self.pick(f"cw[{name}, i]", f"cw[{name}, i]", f"cw[{name}][i]", f"cw[::-1, i][{name}]")
+        text = self.pick(f"range({self.bound(scope, uniform=True)})", f"range({self.bound(scope, uniform=True)}, 5)")
+        return [f"for {name} in {text}:", *self.cell_loop(scope, cell, name)]
+
+    def cell_loop(self, scope: Scope, cell: str, name: str) -> list[str]:
+        """The body of a loop over cells, indented."""
+        env, fixed, exits = dict(scope.typer.env), set(scope.fixed), scope.exits
+        scope.typer.env[name] = np.dtype("int64")
+        scope.fixed.add(name)
+        scope.exits = ["break", "continue"] if self.maybe(0.3) else []
+        scope.inputs.append(cell)
+        scope.typer.loops.append(([], []))
+        try:
+            lines = self.statement(scope, 0) if self.maybe(0.5) else []
+            target = self.target(scope)
+            if self.maybe(0.7):
+                lines += [self.pick(f"{cell} = ", f"{cell} += ", f"{cell} = {cell} ^ ") + self.expr(scope, 1)]
+            lines += [f"{target} = {cell} + {self.expr(scope, 1)}"] if self.maybe(0.7) else []
+            if self.maybe(0.3):
+                lines = [f"if {self.condition(scope, 1)}:", *(f"    {line}" for line in lines or ["pass"])]
+            if self.maybe(0.2):
+                lines += self.statement(scope, 0)
+        finally:
+            scope.typer.loops.pop()
+            scope.inputs.pop()
+            scope.typer.env, scope.fixed, scope.exits = env, fixed, exits
+        return [f"    {line}" for line in lines or ["pass"]]
 
     # Barriers. `self.shared` are the kernel's shared arrays, `self.tallies` the shared counters.
 

@@ -57,6 +57,7 @@ class Generator(StatementWriter):
         while int(np.prod(self.grid) * np.prod(self.block_dim)) > 48:
             self.grid = self.pick(*GRIDS)
         self.threads = int(np.prod(self.block_dim))
+        self.size = int(np.prod(self.grid)) * self.threads
         self.barriers = self.maybe(0.5)
         self.shared: list[Shared] = []
         self.tallies: list[tuple[str, int]] = []
@@ -222,7 +223,7 @@ class Generator(StatementWriter):
         )
 
     def arguments(self) -> dict[str, object]:
-        size = int(np.prod(self.grid)) * self.threads
+        size = self.size
         args: dict[str, object] = {}
         for position in range(self.random.randint(2, 4)):
             args[f"x{position}"] = self.laid_out(self.array(self.pick(*TYPES), (size,)))
@@ -240,6 +241,8 @@ class Generator(StatementWriter):
         for name, shape in COUNTERS.items():
             if self.maybe(0.35):
                 args[name] = self.laid_out(self.array(self.pick(*COUNTER_TYPES), shape))
+        args["ob"] = self.array(self.pick(*TYPES), (2 * self.size + 3,))
+        args["cw"] = self.array(self.pick(*TYPES), (5, self.size))
         args["oi"] = np.full((size, COLUMNS), -1, np.int64)
         args["of"] = np.full((size, COLUMNS), -1.0)
         args["oc"] = np.full((size, COLUMNS // 2), -1j)
@@ -282,6 +285,9 @@ class Generator(StatementWriter):
                 break
             if self.barriers and self.maybe(0.3):
                 body += self.statement(scope, 2, write=self.exchange)
+            if self.maybe(0.12):
+                together = self.pick(self.strided_statement, self.column_statement)
+                body += self.statement(scope, 2, write=together)
             body += self.statement(scope, 2, uniform=self.barriers)
             if self.leaves and self.maybe(0.06):
                 body += self.statement(scope, 1, write=lambda s: [f"if {self.condition(s, 1)}:", "    return"])

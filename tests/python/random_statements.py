@@ -57,6 +57,8 @@ class StatementWriter(MemoryWriter):
             return self.exchange(scope)
         if uniform and depth > 0 and kind < 0.56:
             return self.uniform_statement(scope, depth)
+        if scope.kernel and depth > 0 and kind < 0.58:
+            return self.strided_statement(scope) if self.maybe(0.5) else self.column_statement(scope)
         if scope.exits and kind < 0.62:
             return [f"if {self.condition(scope, 1)}:", f"    {self.pick(*scope.exits)}"]
         if (scope.rows or scope.planes) and kind < 0.7:

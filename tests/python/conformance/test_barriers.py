@@ -251,3 +251,55 @@ def divergent_values(x, out):
 
 def test_divergence_between_barriers():
     run(divergent_values, 1, 16, np.arange(16), np.zeros(16, np.int64))
+
+
+@cuda.jit(device=True)
+def from_the_left(s, t, item):
+    s[t] = item
+    cuda.syncthreads()
+    left = s[t - 1]
+    cuda.syncthreads()
+    return left
+
+
+@cuda.jit(device=True)
+def returns_apart_from_loops(s, t, item, turns):
+    if turns > 3:
+        return from_the_left(s, t, item) + 1
+    for k in range(turns):
+        item += from_the_left(s, t, item)
+        if k == 1:
+            return item
+    return from_the_left(s, t, item * 2)
+
+
+@cuda.jit
+def barriers_in_expressions(x, n, out):
+    s = cuda.shared.array(8, np.int64)
+    t = cuda.threadIdx.x
+    v = x[t]
+    out[t, 0] = from_the_left(s, t, v) + from_the_left(s, t, v * 2) * 10
+    out[t, 1] = from_the_left(s, t, from_the_left(s, t, v))
+    out[t, 2] = from_the_left(s, t, v) if n > 2 else 7
+    out[t, 3] = n > 2 and from_the_left(s, t, v) > 3
+    out[t, from_the_left(s, t, 4)] = returns_apart_from_loops(s, t, v, n)
+    k = 0
+    while from_the_left(s, t, k) < n:
+        k += 1
+        v += from_the_left(s, t, v)
+    else:
+        v += 100
+    out[t, 5] = min(from_the_left(s, t, v), from_the_left(s, t, 1), v)
+    for _ in range(from_the_left(s, t, n)):
+        v += s[t - 1]
+    out[t, 6] = v
+    w = 1
+    w += from_the_left(s, t, (w := 5)) + w
+    out[t, 7] = w
+    if (n > 1 and from_the_left(s, t, n) > 1) or from_the_left(s, t, 3) == 3:
+        out[t, 8] = from_the_left(s, t, t)
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_a_call_with_barriers_is_an_operand(n):
+    run(barriers_in_expressions, 1, 8, np.arange(8) * 3, n, np.zeros((8, 9), np.int64))

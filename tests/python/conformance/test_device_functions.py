@@ -247,3 +247,39 @@ def uses_mixed(x, out):
 def test_results_of_two_types_are_joined():
     out = run(uses_mixed, 1, 2, np.array([-1, 1]), np.zeros(2))[1]
     assert out.tolist() == [0.25, 0.5]
+
+
+@cuda.jit(device=True)
+def bump(a, k):
+    a[k] += 1
+    return a[k]
+
+
+@cuda.jit
+def effects_in_order(a, out):
+    out[0] = a[0] + bump(a, 0) + a[0]
+    out[bump(a, 1) % 4] += bump(a, 1)
+    out[5], out[4 + bump(a, 2) % 2] = bump(a, 2), a[2]
+    out[6] = a[1] < bump(a, 1) < bump(a, 1) > a[1]
+    t = (a[0], bump(a, 0), a[0])
+    out[7] = t[bump(a, 3) % 3]
+    out[8:][bump(a, 3) % 2] = a[3 : bump(a, 3) + 5 : 1][0] * bump(a, 3)
+    out[10] = max(a[0], bump(a, 0), a[0]) * 100 + cuda.atomic.add(a, bump(a, 1) % 3, bump(a, 2)) + a[1]
+    for k in range(bump(a, 0) % 3, bump(a, 0) % 5 + 3, bump(a, 1) % 2 + 1):
+        out[11] += k + bump(a, 0)
+    x = y = bump(a, 0)
+    out[12] = x * y
+    out[13] = bump(k=bump(a, 1) % 3, a=a)
+    b = a[1:]
+    b[0], b[1] = bump(b, 1), bump(b, 0)
+    out[14] = (bump(a, 0) or bump(a, 1)) + (not bump(a, 2)) + (0 and bump(a, 0))
+    out[15] = bump(a, 0) if bump(a, 1) > bump(a, 1) else bump(a, 2)
+    z = complex(bump(a, 0), bump(a, 0)) * bump(a, 0)
+    out[16] = z.real
+    out[17] = z.imag
+    out[18] = -(bump(a, 0) ** bump(a, 0)) % 1000
+    a[bump(a, 0) % 4] //= bump(a, bump(a, 0) % 4)
+
+
+def test_functions_with_effects_run_in_order():
+    run(effects_in_order, 1, 1, np.arange(5) + 1, np.zeros(20, np.int64))
