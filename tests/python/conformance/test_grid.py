@@ -127,3 +127,26 @@ def test_many_blocks():
 
     mark[(n + 31) // 32, 32](out)
     np.testing.assert_array_equal(out, np.arange(n) // 32)
+
+
+@cuda.jit
+def guarded_from_beyond_the_row(n, out):
+    i = cuda.grid(1)
+    if i > 9 and n == 2:
+        out[i] = i + 1
+
+
+@cuda.jit
+def returns_beyond_the_row(n, out):
+    t = cuda.threadIdx.x + cuda.threadIdx.y * cuda.blockDim.x
+    if n == 2 and t > 9:
+        return
+    cuda.syncthreads()
+    out[t] = t + 1
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_false_part_of_a_guard_stops_rows_that_another_part_begins_after(n):
+    out = run(guarded_from_beyond_the_row, 6, 4, n, np.zeros(24, np.int64))[1]
+    assert out.any() == (n == 2)
+    run(returns_beyond_the_row, 1, (4, 3), n, np.zeros(12, np.int64))

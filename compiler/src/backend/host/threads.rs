@@ -180,17 +180,16 @@ impl<'ctx> Entry<'_, 'ctx> {
                 CompareOp::Ne => return internal("a bound that is no interval"),
             }
         }
+        // Both fit the row now, however far away the bound is.
+        let low = self.choose("llvm.smin", low, all.into())?;
+        let mut high = self.choose("llvm.smax", high, long.const_zero().into())?;
         for &(cond, negated) in &guard.rows {
             let cond = self.emitter.emit_int(cond)?;
             let (yes, no) = if negated { (low, high) } else { (high, low) };
-            // An empty row is one that ends where it begins.
-            let select = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();
-            high = select;
+            // An empty row is one that ends where it begins, which must be in the row.
+            high = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();
         }
-        // Both fit the row now, however far away the bound is.
         let int = self.emitter.cx.types.context.i32_type();
-        let low = self.choose("llvm.smin", low, all.into())?;
-        let high = self.choose("llvm.smax", high, long.const_zero().into())?;
         let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
         Ok((narrow(low)?, narrow(high)?))
     }
