@@ -285,6 +285,8 @@ class Generator(StatementWriter):
                 break
             if self.barriers and self.maybe(0.3):
                 body += self.statement(scope, 2, write=self.exchange)
+            if self.maybe(0.15):
+                body += self.statement(scope, 1, write=lambda each: self.guard_statement(each, 1))
             if self.maybe(0.12):
                 together = self.pick(self.strided_statement, self.column_statement)
                 body += self.statement(scope, 2, write=together)

@@ -59,6 +59,8 @@ class StatementWriter(MemoryWriter):
             return self.uniform_statement(scope, depth)
         if scope.kernel and depth > 0 and kind < 0.58:
             return self.strided_statement(scope) if self.maybe(0.5) else self.column_statement(scope)
+        if scope.kernel and depth > 0 and kind < 0.6:
+            return self.guard_statement(scope, depth)
         if scope.exits and kind < 0.62:
             return [f"if {self.condition(scope, 1)}:", f"    {self.pick(*scope.exits)}"]
         if (scope.rows or scope.planes) and kind < 0.7:
@@ -191,6 +193,24 @@ class StatementWriter(MemoryWriter):
         if self.maybe(0.2) and scope.kernel and self.leaves:
             lines += [f"    {self.pick('return', 'pass')}"]
         return lines
+
+    def place_condition(self, scope: Scope) -> str:
+        """A condition on where a thread is and on values that all have: the CPU bounds its loops by such."""
+        parts = []
+        for _ in range(self.random.randint(1, 3)):
+            place = self.pick("t", "i", "cuda.threadIdx.x", "cuda.threadIdx.y", "t + 1", "i - 2")
+            text = f"{place} {self.pick('<', '<=', '>', '>=', '==', '!=')} {self.random.randint(-1, self.threads + 2)}"
+            if self.maybe(0.4):
+                text = self.condition(scope, 0, uniform=True)
+            parts.append(self.pick(text, text, text, f"not {text}"))
+        return self.pick(" and ", " and ", " or ").join(parts)
+
+    def guard_statement(self, scope: Scope, depth: int) -> list[str]:
+        """Threads go on, or return, by where they are."""
+        condition = self.place_condition(scope)
+        if self.leaves and self.maybe(0.4):
+            return [f"if {condition}:", "    return"]
+        return [f"if {condition}:", *self.nested(scope, depth)]
 
     def bound(self, scope: Scope, *, uniform: bool) -> str:
         """A number from 0 to 4."""
