@@ -1,8 +1,9 @@
 //! From a Python function to a [`FunctionDef`]: its text, and the values of the names that it reads.
 //!
-//! A function is captured when it is first compiled; a global that is bound anew later is not seen, as in Numba. Names
-//! are looked up as Python does: closure cells, then globals, then builtins. A name that is nowhere is left out, so
-//! that the compiler reports it at its place.
+//! The text is read once. Names are read for each compilation, those of the functions that a kernel calls too, so that
+//! a compilation sees the values of its time and one that failed leaves nothing behind. They are looked up as Python
+//! does: closure cells, then globals, then builtins. A name that is nowhere is left out, so that the compiler reports
+//! it at its place.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,34 +15,61 @@ use pyo3::{
 use weft_compiler::{
     request::{Captured, FunctionDef},
     source::{SourceFile, SourceMap},
-    syntax,
+    syntax::{self, ast},
 };
 
 use crate::{dispatcher::Dispatcher, errors};
+
+/// What a function's text alone says.
+pub(crate) struct Parsed {
+    source: Arc<SourceFile>,
+    ast: ast::Function,
+    /// The names that it reads and does not bind, with their attributes: `a.b.c`.
+    chains: Vec<String>,
+}
+
+impl Parsed {
+    /// Finds a function's text and parses it.
+    pub(crate) fn new(py_func: &Bound<'_, PyAny>, given: Option<&str>) -> PyResult<Self> {
+        let py = py_func.py();
+        let (name, text, first_line): (String, String, u32) =
+            py.import("weft._source")?.call_method1("of", (py_func, given))?.extract()?;
+        let source = Arc::new(SourceFile { name, text, first_line, cut_columns: 0 });
+        let ast = syntax::parse_function(&source, 0).map_err(|diagnostic| {
+            let mut sources = SourceMap::default();
+            sources.add(&source);
+            errors::diagnostics(py, &[diagnostic], &sources)
+        })?;
+        let chains = syntax::free_chains(&ast);
+        Ok(Self { source, ast, chains })
+    }
+}
 
 /// Captures functions, and through them the functions that they call.
 pub(crate) struct Capturer<'py> {
     py: Python<'py>,
     /// The dispatchers that are being captured, outermost first: one that is met again is a recursion.
     path: Vec<Bound<'py, PyAny>>,
+    /// Those that were: a function that two others call is one definition.
+    done: Vec<(Bound<'py, PyAny>, Arc<FunctionDef>)>,
 }
 
 impl<'py> Capturer<'py> {
     /// A capturer that has seen nothing.
     pub(crate) fn new(py: Python<'py>) -> Self {
-        Self { py, path: Vec::new() }
+        Self { py, path: Vec::new(), done: Vec::new() }
     }
 
-    /// The definition behind a dispatcher, captured now unless it was before.
+    /// The definition behind a dispatcher, with the values that its names have now.
     pub(crate) fn dispatcher(&mut self, dispatcher: &Bound<'py, Dispatcher>) -> PyResult<Arc<FunctionDef>> {
-        if let Some(known) = dispatcher.get().captured() {
-            return Ok(known);
+        if let Some((_, known)) = self.done.iter().find(|(done, _)| done.is(dispatcher)) {
+            return Ok(Arc::clone(known));
         }
         self.path.push(dispatcher.clone().into_any());
         let captured = self.function(dispatcher.get());
         self.path.pop();
         let function = Arc::new(captured?);
-        dispatcher.get().set_captured(&function);
+        self.done.push((dispatcher.clone().into_any(), Arc::clone(&function)));
         Ok(function)
     }
 
@@ -56,18 +84,11 @@ impl<'py> Capturer<'py> {
 
     fn function(&mut self, dispatcher: &Dispatcher) -> PyResult<FunctionDef> {
         let py_func = dispatcher.function(self.py);
-        let (name, text, first_line): (String, String, u32) =
-            self.py.import("weft._source")?.call_method1("of", (&py_func, dispatcher.source()))?.extract()?;
-        let source = Arc::new(SourceFile { name, text, first_line, cut_columns: 0 });
-        let ast = syntax::parse_function(&source, 0).map_err(|diagnostic| {
-            let mut sources = SourceMap::default();
-            sources.add(&source);
-            errors::diagnostics(self.py, &[diagnostic], &sources)
-        })?;
-        let chains = syntax::free_chains(&ast);
-        let globals = self.names(&py_func, &chains)?;
+        let parsed = dispatcher.parsed(self.py)?;
+        let globals = self.names(&py_func, &parsed.chains)?;
         let defaults = self.defaults(&py_func)?;
         let (signatures, inline) = dispatcher.device_signatures();
+        let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
         Ok(FunctionDef { ast, source, globals, defaults, signatures, inline })
     }
 

@@ -12,11 +12,11 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_artifact::ArgType;
-use weft_compiler::request::{self, FunctionDef};
+use weft_compiler::request;
 use weft_runtime::LaunchConfig;
 
 use crate::{
-    capture::{Capturer, parameter_names},
+    capture::{Capturer, Parsed, parameter_names},
     convert, devices, errors,
     forall::ForAll,
     launch::setting,
@@ -54,13 +54,20 @@ pub(crate) struct Dispatcher {
 
 #[derive(Default)]
 pub(crate) struct State {
-    captured: Option<Arc<FunctionDef>>,
+    parsed: Option<Arc<Parsed>>,
     pub(crate) overloads: Vec<Arc<Overload>>,
     resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
     /// No further types are compiled.
     frozen: bool,
     /// Numbers of blocks that were warned about.
     warned: HashSet<u64>,
+}
+
+impl State {
+    fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
+        let device = devices::current_id();
+        self.overloads.iter().find(|overload| overload.device == device && overload.args == args).cloned()
+    }
 }
 
 impl Dispatcher {
@@ -77,16 +84,14 @@ impl Dispatcher {
         self.py_func.bind(py).clone()
     }
 
-    pub(crate) fn source(&self) -> Option<&str> {
-        self.source.as_deref()
-    }
-
-    pub(crate) fn captured(&self) -> Option<Arc<FunctionDef>> {
-        self.state().captured.clone()
-    }
-
-    pub(crate) fn set_captured(&self, function: &Arc<FunctionDef>) {
-        self.state().captured.get_or_insert_with(|| Arc::clone(function));
+    /// The function's text as a tree, made when it is first asked for.
+    pub(crate) fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>> {
+        let known = self.state().parsed.clone();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let parsed = Arc::new(Parsed::new(self.py_func.bind(py), self.source.as_deref())?);
+        Ok(Arc::clone(self.state().parsed.get_or_insert(parsed)))
     }
 
     /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
@@ -157,13 +162,15 @@ impl Dispatcher {
         }
     }
 
-    /// The overload for exactly these types on the current device, compiled if there is none.
+    /// The overload for exactly these types on the current device, if there is one.
+    pub(crate) fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
+        self.state().compiled(args)
+    }
+
+    /// The same, compiled if there is none.
     pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
         let (py, this) = (slf.py(), slf.get());
-        let device = devices::current_id();
-        let find = |state: &State| state.overloads.iter().find(|o| o.device == device && o.args == args).cloned();
-        let known = find(&this.state());
-        if let Some(known) = known {
+        if let Some(known) = this.compiled(args) {
             return Ok(known);
         }
         let frozen = this.state().frozen;
@@ -178,7 +185,7 @@ impl Dispatcher {
         let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit)?);
         let mut state = this.state();
         // Another thread may have been quicker: one overload for each type tuple.
-        if let Some(known) = find(&state) {
+        if let Some(known) = state.compiled(args) {
             return Ok(known);
         }
         state.overloads.push(Arc::clone(&compiled));
@@ -279,7 +286,7 @@ impl Dispatcher {
     /// The text given with `cuda.jit(source=...)`.
     #[getter]
     fn given_source(&self) -> Option<&str> {
-        self.source()
+        self.source.as_deref()
     }
 
     /// Whether it has exactly one signature.
@@ -438,12 +445,11 @@ impl Dispatcher {
         self.state().frozen = val;
     }
 
-    /// Forgets all kernels and captured values, and compiles the known types again.
+    /// Forgets all kernels, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
         let this = slf.get();
         let (old, frozen) = {
             let mut state = this.state();
-            state.captured = None;
             state.resolved.clear();
             (std::mem::take(&mut state.overloads), std::mem::take(&mut state.frozen))
         };

@@ -3,6 +3,8 @@
 //! Texts are made when they are asked for, by compiling once more: a launch keeps none. They are those of the GPU that
 //! the device is or stands in for, so that a machine without one shows PTX too.
 
+use std::sync::Arc;
+
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 use weft_artifact::ArgType;
 use weft_compiler::request::{Keep, Target};
@@ -24,7 +26,10 @@ impl Dispatcher {
         };
         let host = target == Target::Host;
         let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
-        let function = Capturer::new(py).dispatcher(slf)?;
+        let function = match this.compiled(args) {
+            Some(overload) => Arc::clone(&overload.function),
+            None => Capturer::new(py).dispatcher(slf)?,
+        };
         let output = overload::compile(py, &function, args, target, &this.jit, keep)?;
         let text = match what {
             "ir" => output.ir,

@@ -36,6 +36,8 @@ pub(crate) struct Overload {
     _module: Arc<dyn Module>,
     /// Code and ABI as compiled.
     artifact: Artifact,
+    /// What it was compiled of: texts that are asked for later are of the same constants.
+    pub(crate) function: Arc<FunctionDef>,
 }
 
 /// An overload for arguments of certain types.
@@ -109,6 +111,7 @@ impl Overload {
             loaded,
             _module: module,
             artifact,
+            function: Arc::clone(function),
         })
     }
 

@@ -225,7 +225,7 @@ def test_disable_compile_and_recompile() -> None:
 # --- Captured values ---
 
 
-def test_globals_are_frozen_at_the_first_compilation() -> None:
+def test_a_compiled_kernel_keeps_its_globals() -> None:
     global SCALE
     kernel = cuda.jit(module_kernel.py_func)
     out = np.zeros(3, np.int64)
@@ -238,6 +238,62 @@ def test_globals_are_frozen_at_the_first_compilation() -> None:
         assert out.tolist() == [0, 10, 20]
     finally:
         SCALE = 3
+
+
+def test_a_failed_compilation_freezes_nothing() -> None:
+    def plain():
+        return 4
+
+    helper = plain
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = LATE + helper()  # noqa: F821
+
+    out = np.zeros(1)
+    try:
+        with pytest.raises(weft.CompileError, match="LATE"):
+            run(kernel, out)
+        globals()["LATE"] = 9
+        with pytest.raises(weft.CompileError, match="function"):
+            run(kernel, out)
+        helper = cuda.jit(helper)
+        run(kernel, out)
+        assert out[0] == 13
+    finally:
+        globals().pop("LATE", None)
+
+
+def test_names_of_device_functions_are_read_with_those_of_the_kernel() -> None:
+    value = 1
+
+    @cuda.jit(device=True)
+    def inner():
+        return value
+
+    @cuda.jit(device=True)
+    def outer():
+        return inner() * 10 + value
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = outer() + inner() * 100
+
+    first, second = np.zeros(1), np.zeros(1, np.float32)
+    run(kernel, first)
+    value = 2
+    run(kernel, second)
+    run(kernel, first)
+    assert (first[0], second[0]) == (111, 222)
+    # Texts are of what was compiled, and of the present where nothing was.
+    texts = [kernel.inspect_llvm(signature) for signature in ("void(float64[::1])", "void(float32[::1])")]
+    assert "1.110000e+02" in texts[0]
+    assert "2.220000e+02" in texts[1]
+    value = 3
+    assert kernel.inspect_llvm("void(float64[::1])") == texts[0]
+    kernel.recompile()
+    run(kernel, first)
+    assert first[0] == 333
 
 
 def test_many_kinds_of_captured_values() -> None:
