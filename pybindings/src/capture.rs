@@ -30,10 +30,10 @@ pub(crate) struct Parsed {
 
 impl Parsed {
     /// Finds a function's text and parses it.
-    pub(crate) fn new(py_func: &Bound<'_, PyAny>, given: Option<&str>) -> PyResult<Self> {
+    pub(crate) fn new(py_func: &Bound<'_, PyAny>, given: Option<&str>, kept: Option<&Py<PyAny>>) -> PyResult<Self> {
         let py = py_func.py();
         let (name, text, first_line): (String, String, u32) =
-            py.import("weft._source")?.call_method1("of", (py_func, given))?.extract()?;
+            py.import("weft._source")?.call_method1("of", (py_func, given, kept))?.extract()?;
         let source = Arc::new(SourceFile { name, text, first_line, cut_columns: 0 });
         let ast = syntax::parse_function(&source, 0).map_err(|diagnostic| {
             let mut sources = SourceMap::default();

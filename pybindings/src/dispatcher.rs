@@ -42,6 +42,9 @@ pub(crate) struct Dispatcher {
     params: Vec<String>,
     /// A text given instead of the function's file.
     source: Option<String>,
+    /// The function's file as it was at the decoration: a `weft._source.Text`, or None.
+    #[pyo3(get)]
+    kept_text: Option<Py<PyAny>>,
     pub(crate) jit: JitOptions,
     /// The options as given, for pickling and `targetoptions`.
     #[pyo3(get)]
@@ -90,7 +93,7 @@ impl Dispatcher {
         if let Some(known) = known {
             return Ok(known);
         }
-        let parsed = Arc::new(Parsed::new(self.py_func.bind(py), self.source.as_deref())?);
+        let parsed = Arc::new(Parsed::new(self.py_func.bind(py), self.source.as_deref(), self.kept_text.as_ref())?);
         Ok(Arc::clone(self.state().parsed.get_or_insert(parsed)))
     }
 
@@ -248,12 +251,13 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (py_func, options, signatures, source=None))]
+    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None))]
     fn new(
         py_func: Py<PyAny>,
         options: &Bound<'_, PyDict>,
         signatures: Vec<Bound<'_, Signature>>,
         source: Option<String>,
+        kept: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let py = options.py();
         let function = py_func.bind(py);
@@ -267,6 +271,7 @@ impl Dispatcher {
             last: Mutex::default(),
             last_launcher: Mutex::default(),
             source,
+            kept_text: kept,
             py_func,
         })
     }

@@ -29,7 +29,7 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
         if found is dispatcher:
             name: str = function.__qualname__
             return name
-    file, text, _ = _source.of(function, dispatcher.given_source)
+    file, text, _ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
     values = {}
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name in free_names(file, text):

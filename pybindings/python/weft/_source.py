@@ -1,13 +1,106 @@
-"""Finds the text of a function, and where Python packages lie."""
+"""Finds the text of a function, and where Python packages lie.
+
+Python keeps no text with a function, and a file may change while it is loaded. So the file is read when a function is
+decorated, which is as near to its loading as weft can come, and the text that is compiled is one whose code, as Python
+compiles it, is that of the function. That is looked at when the function is first compiled, not at the decoration.
+"""
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import ast
+    from collections.abc import Callable, Iterator
+    from types import CodeType
+    from typing import Any
+
+_VERSIONS = 4
+"""As many texts of one file are kept: functions of a factory that is called after an edit have an older one."""
+
+# Bits of a code object's flags.
+_FUNCTION = 0x1  # not that of a class or a module
+_KIND = 0x2C  # ``*args``, ``**kwargs``, generator
+_FUTURES = 0x1FF0000  # ``from __future__``
+
+_LOADERS = ("_frozen_importlib_external", "zipimport")
+"""Modules of the loaders that run a file's code as it is."""
+
+# `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong ones behind.
+_lock = allocate_lock()
 
 
-def of(function: Callable[..., object], source: str | None) -> tuple[str, str, int]:
+class Text:
+    """The text of a file, as it was at one time."""
+
+    def __init__(self, stamp: tuple[int, int] | None, content: bytes | list[str]) -> None:
+        self.stamp = stamp
+        self._content = content
+
+    def lines(self) -> list[str]:
+        """Its lines with their ends; none if it is not in the encoding that it declares."""
+        if isinstance(self._content, bytes):
+            from importlib.util import decode_source
+
+            try:
+                text = decode_source(self._content)
+            except (SyntaxError, UnicodeDecodeError):
+                text = ""
+            self._content = [line + "\n" for line in text.split("\n")]
+        return self._content
+
+
+_files: dict[str, list[Text]] = {}
+
+
+def keep(function: Callable[..., object]) -> Text | None:
+    """Read the file of a function; gives None if there is none.
+
+    Parameters
+    ----------
+    function
+        A Python function.
+    """
+    name = function.__code__.co_filename
+    return (None if name.startswith("<") else _read(name)) or _registered(name, function.__globals__)
+
+
+def _read(name: str) -> Text | None:
+    import os
+
+    try:
+        status = os.stat(name)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    stamp = (status.st_mtime_ns, status.st_size)
+    versions = _files.setdefault(name, [])
+    if versions and versions[-1].stamp == stamp:
+        return versions[-1]
+    text = _load(name, stamp)
+    if text is not None:
+        versions.append(text)
+        del versions[:-_VERSIONS]
+    return text
+
+
+def _load(name: str, stamp: tuple[int, int] | None) -> Text | None:
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123
+            return Text(stamp, file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _registered(name: str, scope: dict[str, Any]) -> Text | None:
+    """Look into Python's own table of lines: notebook cells, doctests, modules in archives."""
+    import linecache
+
+    lines = linecache.getlines(name, scope)
+    return Text(None, lines) if lines else None
+
+
+def of(function: Callable[..., object], source: str | None, kept: Text | None) -> tuple[str, str, int]:
     """Name of the file, text, and number of its first line.
 
     The text is that of one function with its decorators, indented as in the file.
@@ -18,25 +111,193 @@ def of(function: Callable[..., object], source: str | None) -> tuple[str, str, i
         A Python function.
     source
         Its text, if the user gave one.
+    kept
+        What `keep` gave when the function was decorated.
     """
-    import inspect
-
-    name = function.__code__.co_filename
+    code = function.__code__
+    name, first = code.co_filename, max(code.co_firstlineno, 1)
     if source is not None:
         return name, source, 1
     if function.__name__ == "<lambda>":
-        msg = f"{name}:{function.__code__.co_firstlineno}: a lambda cannot be a kernel or a device function: use def"
+        msg = f"{name}:{first}: a lambda cannot be a kernel or a device function: use def"
         raise TypeError(msg)
-    try:
-        lines, first = inspect.getsourcelines(function.__code__)
-    except (OSError, TypeError):
+    found = False
+    for text in _candidates(function, kept):
+        lines = text.lines()
+        block = _block(lines, first)
+        if block is not None and (_is_of(code, block, lines) or (text is kept and _is_rewritten(function, block))):
+            return name, block, first
+        # Names such as `<string>` are shared by all code without a file.
+        found = found or not name.startswith("<")
+    from weft.errors import SourceError
+
+    if found:
+        msg = (
+            f"the text at {name}:{first} is not that of `{function.__qualname__}`: the file was changed after it was "
+            "loaded, or the function was made by exec under the file's name. Load the module again, or pass the "
+            "function's text with cuda.jit(source=text)"
+        )
+    else:
         msg = (
             f"weft compiles the text of `{function.__qualname__}`, but Python has none for it ({name}): it was made "
             "by exec or typed into a plain interpreter. Put it into a file or a notebook cell, or pass its text "
             "with cuda.jit(source=text)"
         )
-        raise OSError(msg) from None
-    return name, "".join(lines), max(first, 1)
+    raise SourceError(msg) from None
+
+
+def _candidates(function: Callable[..., object], kept: Text | None) -> Iterator[Text]:
+    """Texts that may hold the function: as decorated, then older ones, then what is there now."""
+    name = function.__code__.co_filename
+    if kept is not None:
+        yield kept
+    yield from (text for text in reversed(_files.get(name, [])) if text is not kept)
+    # A change that leaves a file's size and time as they were is seen by no stamp.
+    now = None if name.startswith("<") else _load(name, None)
+    if now is not None:
+        yield now
+    registered = _registered(name, function.__globals__)
+    if registered is not None:
+        yield registered
+
+
+def _block(lines: list[str], first: int) -> str | None:
+    """Cut out the definition that begins at line number ``first``."""
+    import inspect
+    import tokenize
+
+    if first > len(lines):
+        return None
+    try:
+        return "".join(inspect.getblock(lines[first - 1 :]))
+    except (tokenize.TokenError, SyntaxError):
+        return None
+
+
+def _is_of(code: CodeType, text: str, lines: list[str]) -> bool:
+    """Whether Python makes a function's code of a text, which is part of these lines."""
+    # Whether `a.f()` loads a method depends on whether the module imports `a`. The whole file tells, but takes long.
+    if any(_same(code, _compile(text, code, imports=imports)) for imports in (code.co_names, ())):
+        return True
+    whole = _compile_file("".join(lines), code)
+    return any(code.co_firstlineno == found.co_firstlineno and _same(code, found) for found in whole)
+
+
+def _is_rewritten(function: Callable[..., object], text: str) -> bool:
+    """Whether a function's code may be that of a text, rewritten by a loader that is not Python's own.
+
+    Pytest's rewrites assertions, a type checker's adds checks. The names and constants of the text, without its
+    assertions, must be in the code.
+    """
+    loader = function.__globals__.get("__loader__")
+    if loader is None or isinstance(loader, type) or type(loader).__module__ in _LOADERS:
+        return False
+    code, bare = function.__code__, _compile(text, function.__code__, optimize=1)
+    return bare is not None and _contains(code, bare)
+
+
+def _compile(text: str, like: CodeType, *, imports: tuple[str, ...] = (), optimize: int = -1) -> CodeType | None:
+    """Compile the definition in a text; gives None if there is none of that name."""
+    import ast
+
+    # Indented as it is in its file: taking the indentation away would change strings.
+    indented = text[:1].isspace()
+    try:
+        tree = _quietly("if 1:\n" + text if indented else text, like, ast.PyCF_ONLY_AST)
+        definition = (tree.body[0].body if indented else tree.body)[0]
+        if not isinstance(definition, ast.FunctionDef) or definition.name != like.co_name:
+            return None
+        definition.decorator_list = []
+        module = _quietly(_enclosed(definition, like, imports), like, optimize=optimize)
+    except (SyntaxError, ValueError, IndexError):
+        return None
+    return next(_functions(module, like), None)
+
+
+def _compile_file(text: str, like: CodeType) -> Iterator[CodeType]:
+    try:
+        return _functions(_quietly(text, like), like)
+    except (SyntaxError, ValueError):
+        return iter(())
+
+
+def _quietly(what: str | ast.Module, like: CodeType, flags: int = 0, optimize: int = -1) -> Any:
+    """Compile without the warnings that Python gave when it loaded the function."""
+    import warnings
+
+    with _lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(what, "", "exec", flags | like.co_flags & _FUTURES, dont_inherit=True, optimize=optimize)
+
+
+def _enclosed(definition: ast.FunctionDef, like: CodeType, imports: tuple[str, ...]) -> ast.Module:
+    """Put a definition inside of what its code depends on: imports, bindings of its free names, a class."""
+    import ast
+    import itertools
+
+    # `C.m.<locals>.f` is in the class `C`, whose name goes into names such as `__x`.
+    path = like.co_qualname.split(".")
+    classes = [a for a, b in itertools.pairwise(path) if "<locals>" not in (a, b)]
+    inner: list[ast.stmt] = [definition]
+    if classes:
+        around = ast.parse(f"class {classes[-1]}: pass")
+        around.body[0].body = inner  # type: ignore[attr-defined]
+        inner = around.body
+    if like.co_freevars:
+        around = ast.parse(f"def __enclosing__({', '.join(like.co_freevars)}): pass")
+        around.body[0].body = inner  # type: ignore[attr-defined]
+        inner = around.body
+    if imports:
+        inner = [*ast.parse(f"import {', '.join(imports)}").body, *inner]
+    return ast.Module(inner, [])
+
+
+def _functions(code: CodeType, like: CodeType) -> Iterator[CodeType]:
+    """Find the functions of one name in a module's code."""
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            if constant.co_name == like.co_name and constant.co_flags & _FUNCTION:
+                yield constant
+            yield from _functions(constant, like)
+
+
+def _same(code: CodeType, other: CodeType | None) -> bool:
+    """Whether two codes do the same, wherever they stand."""
+    return other is not None and _essence(code) == _essence(other)
+
+
+def _essence(code: CodeType) -> tuple[object, ...]:
+    return (
+        code.co_name,
+        code.co_code,
+        (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _KIND),
+        (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
+        [_constant(constant) for constant in code.co_consts],
+    )
+
+
+def _constant(value: object) -> object:
+    """Make constants comparable, such that equal means the same: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    if hasattr(value, "co_code"):
+        return _essence(value)  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return tuple, [_constant(item) for item in value]
+    if isinstance(value, frozenset):
+        return frozenset, value
+    return type(value), repr(value)
+
+
+def _contains(code: CodeType, part: CodeType) -> bool:
+    names = {*code.co_names, *code.co_varnames}
+    constants = [_constant(constant) for constant in code.co_consts if not hasattr(constant, "co_code")]
+    arguments = part.co_argcount + part.co_kwonlyargcount
+    return (
+        (code.co_argcount, code.co_kwonlyargcount) == (part.co_argcount, part.co_kwonlyargcount)
+        and code.co_varnames[:arguments] == part.co_varnames[:arguments]
+        and code.co_freevars == part.co_freevars
+        and names.issuperset((*part.co_names, *part.co_varnames))
+        and all(_constant(item) in constants for item in part.co_consts if not hasattr(item, "co_code"))
+    )
 
 
 def site_packages() -> list[str]:

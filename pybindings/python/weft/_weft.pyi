@@ -6,6 +6,8 @@ from typing import Any, Self, final
 from numpy import dtype
 from typing_extensions import disjoint_base
 
+from weft._source import Text
+
 __all__ = [
     "CopyHint",
     "DeviceArrayBase",
@@ -113,6 +115,7 @@ class Dispatcher:
         options: dict[str, Any],
         signatures: Sequence[Signature],
         source: str | None = None,
+        kept: Text | None = None,
     ) -> Self: ...
     @property
     def py_func(self) -> Any: ...
@@ -122,6 +125,8 @@ class Dispatcher:
     def device(self) -> bool: ...
     @property
     def given_source(self) -> str | None: ...
+    @property
+    def kept_text(self) -> Text | None: ...
     @property
     def specialized(self) -> bool: ...
     @property

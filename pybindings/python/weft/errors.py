@@ -53,6 +53,10 @@ class InternalError(CompileError):
     """A fault of weft's own. Please report it with the text."""
 
 
+class SourceError(WeftError, OSError):
+    """A function whose text weft cannot find, or whose file no longer has it."""
+
+
 class DriverError(WeftError, RuntimeError):
     """A call of the CUDA driver that failed; the text names the call.
 

@@ -7,6 +7,7 @@ import os
 import types
 import warnings
 
+from weft import _source
 from weft._weft import Dispatcher, Signature, Type, parse_signature, typeof_value
 from weft.errors import InvalidConfigWarning
 
@@ -132,12 +133,15 @@ def jit(
 def _make(
     function: Callable[..., Any], *, options: dict[str, Any], signatures: list[Signature], source: str | None
 ) -> Dispatcher:
-    # Another dispatcher, weft's or Numba's, gives its function.
+    # Another dispatcher, weft's or Numba's, gives its function; weft's, its text too.
+    kept = getattr(function, "kept_text", None)
     function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):
         msg = f"cuda.jit() makes kernels of Python functions, not of {type(function).__name__}"
         raise TypeError(msg)
-    dispatcher = Dispatcher(function, options, signatures, source)
+    if kept is None and source is None:
+        kept = _source.keep(function)
+    dispatcher = Dispatcher(function, options, signatures, source, kept)
     functools.update_wrapper(dispatcher, function)
     if signatures and not options["device"]:
         for signature in signatures:

@@ -1,0 +1,202 @@
+"""The text that is compiled is that of the function, whatever became of its file since."""
+
+import importlib.util
+import linecache
+import os
+import sys
+import zipfile
+from importlib.machinery import SourceFileLoader
+
+import numpy as np
+import pytest
+import weft
+from weft import cuda
+
+HEAD = "from weft import cuda\n"
+KERNEL = "@cuda.jit\ndef kernel(out):\n    out[0] = 1\n"
+
+
+def load(path, text, loader=None):
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path, loader=loader and loader(path.stem, str(path)))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(kernel):
+    out = np.zeros(1)
+    kernel[1, 1](out)
+    return out[0]
+
+
+def test_a_file_that_changes_after_it_was_loaded(tmp_path):
+    path = tmp_path / "changes.py"
+    module = load(path, HEAD + KERNEL + "@cuda.jit(device=True)\ndef other(x):\n    return x\n")
+    path.write_text("#\n#\n" + path.read_text().replace("= 1", "= 222"))
+    assert run(module.kernel) == 1
+
+
+def test_a_file_that_vanishes_after_it_was_loaded(tmp_path):
+    module = load(tmp_path / "vanishes.py", HEAD + KERNEL)
+    (tmp_path / "vanishes.py").unlink()
+    assert run(module.kernel) == 1
+
+
+FACTORY = HEAD + "def make(n):\n    @cuda.jit\n    def kernel(out):\n        out[0] = n + 1\n    return kernel\n"
+
+
+@pytest.mark.parametrize("edit", ["n + 222", "n - 1", "m + 1", "n + 1.0", "(1 + n)"])
+def test_a_factory_whose_text_changes_before_its_first_call_is_an_error(tmp_path, edit):
+    path = tmp_path / "factory.py"
+    module = load(path, FACTORY)
+    path.write_text(FACTORY.replace("n + 1", edit))
+    with pytest.raises(weft.errors.SourceError, match=r"factory.py:3 is not that of `make.<locals>.kernel`: .*changed"):
+        run(module.make(5))
+
+
+def test_a_factory_whose_text_moves_before_its_first_call_is_an_error(tmp_path):
+    path = tmp_path / "moved.py"
+    module = load(path, FACTORY)
+    path.write_text("#\n" + FACTORY)
+    with pytest.raises(weft.errors.SourceError, match="Load the module again"):
+        run(module.make(5))
+
+
+def test_the_same_text_elsewhere_in_the_file_is_not_taken_for_it(tmp_path):
+    path = tmp_path / "twice.py"
+    twice = HEAD + "@cuda.jit\ndef kernel(out):\n    out[0] = 2\n" + KERNEL
+    module = load(path, twice)
+    assert run(module.kernel) == 1
+    path.write_text(twice.replace("2", "1").replace("= 1\n@", "= 3\n@"))
+    assert run(cuda.jit(module.kernel.py_func)) == 1
+
+
+def test_a_factory_goes_on_working_after_a_change(tmp_path):
+    path = tmp_path / "goes_on.py"
+    module = load(path, FACTORY)
+    assert run(module.make(5)) == 6
+    path.write_text("#\n\n" + FACTORY.replace("+ 1", "+ 222"))
+    assert run(module.make(7)) == 8
+    assert run(load(path, path.read_text()).make(7)) == 229
+
+
+def test_a_change_that_the_files_stamp_does_not_show(tmp_path):
+    path = tmp_path / "stamp.py"
+    for value in (1, 2):
+        module = load(path, (HEAD + KERNEL).replace("= 1", f"= {value}"), SourceFileLoader)
+        os.utime(path, ns=(10**18, 10**18))
+        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+        try:
+            module = load_again(path)
+        finally:
+            sys.dont_write_bytecode = before
+        assert run(module.kernel) == value
+
+
+def load_again(path):
+    scope = {"__name__": path.stem}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    return type("Scope", (), {"kernel": scope["kernel"]})
+
+
+def test_code_made_under_the_name_of_another_file_is_an_error(tmp_path):
+    path = tmp_path / "existing.py"
+    path.write_text(HEAD + KERNEL.replace("= 1", "= 3"))
+    scope = {}
+    exec(compile(HEAD + KERNEL, str(path), "exec"), scope)
+    with pytest.raises(weft.errors.SourceError, match=r"source=text"):
+        run(scope["kernel"])
+    assert run(cuda.jit(source=KERNEL)(scope["kernel"].py_func)) == 1
+
+
+def test_an_edited_copy_does_not_matter_where_the_text_is_given(tmp_path):
+    path = tmp_path / "given.py"
+    module = load(path, HEAD + KERNEL)
+    path.write_text("")
+    assert run(cuda.jit(module.kernel)) == 1
+    assert run(module.kernel.specialize(np.zeros(1))) == 1
+
+
+# What the check must let through.
+
+
+def test_assertions_that_pytest_has_rewritten():
+    offset = 2
+
+    @cuda.jit
+    def kernel(out):
+        assert out.size == 1, "one element"
+        out[0] = offset + 1
+
+    assert run(kernel) == 3
+
+
+class Private:
+    @staticmethod
+    @cuda.jit
+    def kernel(out):
+        __local = 7
+        out[0] = __local
+
+
+def test_private_names_of_a_class():
+    assert run(Private.kernel) == 7
+
+
+PIECES = {
+    "future": "from __future__ import annotations\n" + HEAD + "@cuda.jit\ndef kernel(out: missing):\n    out[0] = 1\n",
+    "imports": HEAD + "import math\n@cuda.jit\ndef kernel(out):\n    out[cuda.grid(1)] = math.cos(0.0)\n",
+    "partly imported": HEAD
+    + "import math\nm = math\n@cuda.jit\ndef kernel(out):\n    out[cuda.grid(1)] = m.cos(0.0) * math.cos(0.0)\n",
+    "docstring": HEAD + '@cuda.jit\ndef kernel(out):\n    """A text\nat the margin."""\n    out[0] = 1\n',
+    "crlf and tabs": (HEAD + "if True:\n\t@cuda.jit\n\tdef kernel(out):\n\t\tout[0] = 1\n").replace("\n", "\r\n"),
+    "warning": HEAD + "@cuda.jit\ndef kernel(out):\n    '\\d'\n    out[0] = 1\n",
+    "constants": HEAD + "@cuda.jit\ndef kernel(out):\n    out[0] = 1 if 0 in (0, -0.0, 1e999, True) else 2\n",
+    "a closure named as what encloses it": HEAD
+    + "def make(n):\n    @cuda.jit\n    def __enclosing__(out):\n        out[0] = n\n    return __enclosing__\n"
+    "kernel = make(1)\n",
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+def test_ordinary_modules(tmp_path, name):
+    path = tmp_path / "piece.py"
+    path.write_bytes(PIECES[name].encode())
+    scope = {"__name__": "piece"}
+    exec(compile(path.read_bytes(), str(path), "exec"), scope)
+    assert run(scope["kernel"]) == 1
+
+
+def test_a_notebook_cell():
+    text = HEAD + KERNEL
+    linecache.cache["<cell 1>"] = (len(text), None, text.splitlines(True), "<cell 1>")
+    scope = {}
+    exec(compile(text, "<cell 1>", "exec"), scope)
+    assert run(scope["kernel"]) == 1
+
+
+def test_a_module_in_an_archive(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("zipped_kernel.py", HEAD + KERNEL)
+    monkeypatch.syspath_prepend(tmp_path / "archive.zip")
+    import zipped_kernel
+
+    assert run(zipped_kernel.kernel) == 1
+
+
+class Rewriting(SourceFileLoader):
+    """Adds a statement to every function, as a type checker's loader does."""
+
+    def source_to_code(self, data, path, **options):
+        return super().source_to_code(data.replace(b"    out[0]", b"    checked = True; out[0]"), path)
+
+
+def test_a_loader_that_rewrites(tmp_path):
+    path = tmp_path / "rewritten.py"
+    assert run(load(path, HEAD + KERNEL, Rewriting).kernel) == 1
+    module = load(path, FACTORY, Rewriting)
+    path.write_text(FACTORY.replace("1", "222"))
+    with pytest.raises(weft.errors.SourceError, match="is not that of"):
+        run(module.make(1))
