@@ -113,6 +113,11 @@ impl HostArray {
         self.buffer.is_c_contiguous() || self.buffer.is_fortran_contiguous()
     }
 
+    /// Whether two elements share memory, as in a view that repeats elements with a stride of 0.
+    pub(crate) fn overlaps(&self) -> bool {
+        !self.is_contiguous() && overlap(self.shape(), self.strides(), self.buffer.item_size() as u64)
+    }
+
     /// The memory of a contiguous array.
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.len_bytes() == 0 || !self.is_contiguous() {
@@ -165,6 +170,36 @@ pub(crate) fn layout(
     }
 }
 
+/// Whether elements at these strides overlap.
+fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
+    if shape.contains(&0) {
+        return false;
+    }
+    let dims = shape.iter().zip(strides).map(|(extent, stride)| (stride.unsigned_abs() as u64, *extent as u64));
+    let mut dims: Vec<(u64, u64)> = dims.filter(|(_, extent)| *extent > 1).collect();
+    dims.sort_unstable();
+    // The usual case: each dimension steps over all that the smaller steps reach.
+    let mut reach = item;
+    let nested = dims.iter().all(|(stride, extent)| {
+        let apart = *stride >= reach;
+        reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+        apart
+    });
+    if nested {
+        return false;
+    }
+    // Dimensions may still interlock without a collision: look at all elements.
+    let mut offsets = vec![0_u64];
+    for (stride, extent) in dims {
+        if stride < item {
+            return true;
+        }
+        offsets = (0..extent).flat_map(|index| offsets.iter().map(move |offset| offset + index * stride)).collect();
+    }
+    offsets.sort_unstable();
+    offsets.windows(2).any(|pair| matches!(pair, [first, second] if second - first < item))
+}
+
 /// The scalar of a buffer's format: `f`, `l`, `Zd`, `?`; `None` for others and for foreign byte order.
 fn scalar_of(format: &[u8], size: usize) -> Option<Scalar> {
     let code = match format {
@@ -198,4 +233,29 @@ fn scalar_of_format(obj: &Bound<'_, PyAny>) -> Option<Scalar> {
 fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
     let what = obj.getattr("dtype").map_or_else(|_| "this format".to_owned(), |dtype| format!("dtype {dtype}"));
     PyTypeError::new_err(format!("arrays of {what} are not supported; {}", numpy::SUPPORTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn elements_that_overlap() {
+        assert!(overlap(&[8, 8], &[8, 8], 8));
+        assert!(overlap(&[4, 8], &[0, 8], 8));
+        assert!(overlap(&[3], &[4], 8));
+        assert!(overlap(&[4, 3], &[16, 24], 8));
+        assert!(overlap(&[2, 2], &[-8, 8], 8));
+    }
+
+    #[test]
+    fn elements_that_do_not() {
+        assert!(!overlap(&[8, 8], &[8, 64], 8));
+        assert!(!overlap(&[4, 4], &[-128, 16], 8));
+        assert!(!overlap(&[1, 4], &[0, 16], 8));
+        assert!(!overlap(&[0, 4], &[0, 0], 8));
+        assert!(!overlap(&[2, 3], &[24, 16], 8));
+        assert!(!overlap(&[3, 3], &[16, 24], 8));
+        assert!(!overlap(&[], &[], 8));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use pyo3::{prelude::*, types::PyTuple};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 use weft_artifact::Access;
 use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
 
@@ -62,7 +62,7 @@ fn run(
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;
     }
-    let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(py, &resolved, stream, arguments)? };
+    let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(dispatcher, &resolved, stream, arguments)? };
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
     py.detach(|| resolved.overload.loaded.launch(config, stream, slots))
@@ -87,12 +87,12 @@ struct Staged {
 
 /// Brings the host arrays to where the kernel can reach them, and puts their addresses into their cells.
 fn stage(
-    py: Python<'_>,
+    dispatcher: &Bound<'_, Dispatcher>,
     resolved: &Resolved,
     stream: Option<&dyn Stream>,
     arguments: &mut Arguments,
 ) -> PyResult<Vec<Staged>> {
-    let overload = &resolved.overload;
+    let (py, overload) = (dispatcher.py(), &resolved.overload);
     let mut staged = Vec::with_capacity(arguments.hosts.len());
     // On the CPU too the kernel works on device memory, which has room behind it: a thread beyond an unguarded array's
     // end must not reach Python's own memory. Only the warning is for GPUs.
@@ -104,6 +104,13 @@ fn stage(
         }
         let (hint_in, hint_out) = host.hint.unwrap_or((true, true));
         let copy_out = access.writes && hint_out;
+        if copy_out && host.array.overlaps() {
+            return Err(PyValueError::new_err(format!(
+                "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \
+                 `broadcast_to`); pass a copy",
+                dispatcher.get().argument(host.param)
+            )));
+        }
         if !warned && host.hint.is_none() {
             warned = true;
             warn_about_copies(py)?;

@@ -323,3 +323,33 @@ def test_kernels_are_collected() -> None:
     reference = make()
     gc.collect()
     assert reference() is None
+
+
+def overlapping_views() -> dict[str, np.ndarray]:
+    base = np.zeros(16)
+    return {
+        "windows": np.lib.stride_tricks.as_strided(base, (8, 8), (8, 8)),
+        "repeated": np.lib.stride_tricks.as_strided(base, (3, 4), (0, 8)),
+    }
+
+
+@pytest.mark.parametrize("name", ["windows", "repeated"])
+def test_a_host_array_whose_elements_overlap_is_not_written(name: str) -> None:
+    view = overlapping_views()[name]
+    with pytest.raises(ValueError, match=r"argument 1 \(`a`\) of kernel `add_one_2d`: .*share memory"):
+        add_one_2d[(1, 1), (8, 8)](view)
+    assert not view.any()
+    # Reading is fine, and so is what only looks odd.
+    out = np.zeros(2)
+    copy[1, 32](view[0], out)
+    fine = np.zeros((4, 6))[::-2, ::3].T
+    add_one_2d[(1, 1), (8, 8)](fine)
+    assert fine.all()
+    add_one_2d[(1, 1), (8, 8)](cuda.In(view))
+    tuple_kernel = cuda.jit(write_second)
+    with pytest.raises(ValueError, match=r"argument 2 .*share memory"):
+        tuple_kernel[1, 1](out, (out, view))
+
+
+def write_second(out, pair):
+    pair[1][0, 0] = out[0] + pair[0][0]
