@@ -184,3 +184,23 @@ def test_globals_are_read_for_each_compilation():
         assert out[0] == 1
     finally:
         rebound = 1
+
+
+ϵ = 3.0
+𝛼 = 2
+
+
+@cuda.jit(device=True)
+def ﬂoor_of(ℏ):
+    return ℏ // 1
+
+
+def test_names_are_those_that_python_makes_of_them():
+    @cuda.jit
+    def kernel(out):
+        ﬁ = 4
+        out[0] = fi + ϵ + ε
+        out[1] = 𝛼 + α + floor_of(ħ=1.5)
+
+    out = run(kernel, 1, 1, np.zeros(2))[0]
+    assert out.tolist() == [10, 5]

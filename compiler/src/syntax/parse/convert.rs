@@ -1,6 +1,7 @@
 //! The parser's tree as weft's tree, node by node.
 
 use rustpython_parser::ast::{self as py, Ranged};
+use unicode_normalization::UnicodeNormalization;
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -415,10 +416,9 @@ fn bound_to(name: &py::Identifier, what: &'static str, span: Span) -> ModuleItem
     ModuleItem::Stmt(Stmt { kind: StmtKind::Assign { targets: vec![target], value }, span })
 }
 
-/// A name as Python knows it: identifiers are NFKC-normalised, which matters in practice for one letter, the micro
-/// sign that keyboards give, which becomes the Greek mu.
+/// A name as Python knows it: NFKC-normalised, so that the micro sign that keyboards give is the Greek mu.
 fn identifier(name: &py::Identifier) -> String {
-    name.as_str().replace('\u{b5}', "\u{3bc}")
+    if name.as_str().is_ascii() { name.to_string() } else { name.as_str().nfkc().collect() }
 }
 
 fn bin_op(op: py::Operator) -> BinOp {

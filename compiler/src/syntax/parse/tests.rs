@@ -41,7 +41,11 @@ fn one_space_indents_semicolons_and_continuations_parse() {
 
 #[test]
 fn the_micro_sign_is_the_greek_letter() {
-    assert_eq!(function("def f(\u{b5}): pass").params[0].name, "\u{3bc}");
+    for (written, meant) in
+        [("\u{b5}", "\u{3bc}"), ("\u{3f5}", "\u{3b5}"), ("\u{fb01}x", "fix"), ("\u{1d6fc}", "\u{3b1}")]
+    {
+        assert_eq!(function(&format!("def f({written}): pass")).params[0].name, meant);
+    }
 }
 
 #[test]
