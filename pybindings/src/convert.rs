@@ -1,8 +1,8 @@
 //! How an argument of one type is passed as a declared type, for kernels with declared signatures.
 //!
 //! Numbers convert as Numba's ranking has it: exact before promotion (a wider number of the same kind) before a safe
-//! conversion (no value is lost) before an unsafe one (a Python `int` as `int32` wraps around). Nothing becomes an
-//! integer that was not one. Arrays never convert; a C or F array may be passed where any layout is declared.
+//! conversion (no value is lost) before an unsafe one (a Python `int` as `int32` wraps around, as `boolean` it is whether
+//! it is not 0). Nothing becomes an integer that was not one. Arrays never convert; a C or F array may be passed where any layout is declared.
 
 use weft_artifact::{ArgType, Layout, Scalar};
 
@@ -115,6 +115,8 @@ fn cost(from: Scalar, to: Scalar) -> Option<Cost> {
             (_, false, true) if from.is_unsigned_int() => Cost::Safe,
             _ => Cost::Unsafe,
         }
+    } else if from.is_int() && to == Scalar::Bool {
+        Cost::Unsafe
     } else if whole(from) && (to.is_float() || to.is_complex()) {
         // The mantissa of the part holds every value of a narrower integer.
         if to.part().size_bytes() > from.size_bytes() || (to.part() == Scalar::F64 && from.size_bytes() == 8) {
@@ -148,6 +150,7 @@ fn convert(from: Scalar, to: Scalar, low: u64, high: u64) -> (u64, u64) {
         return match to.part() {
             Scalar::F32 => ((int as f32).to_bits().into(), 0),
             Scalar::F64 => ((int as f64).to_bits(), 0),
+            Scalar::Bool => (u64::from(int != 0), 0),
             _ => (int as u64, 0),
         };
     }
@@ -179,6 +182,14 @@ mod tests {
         let mut cells = [0x1_0000_0005, 0];
         apply(&found.casts, &mut cells);
         assert_eq!(cells[0] as u32, 5);
+    }
+
+    #[test]
+    fn int_becomes_bool_by_not_being_zero() {
+        let found = match_types(&[scalar(Scalar::I64)], &[scalar(Scalar::Bool)]).expect("an unsafe conversion");
+        assert_eq!(found.rank, [1, 0, 0]);
+        assert_eq!([0, 1, 256, u64::MAX].map(|int| convert(Scalar::I64, Scalar::Bool, int, 0).0), [0, 1, 1, 1]);
+        assert!(match_types(&[scalar(Scalar::F64)], &[scalar(Scalar::Bool)]).is_err());
     }
 
     #[test]

@@ -154,6 +154,19 @@ def test_one_signature_converts_numbers() -> None:
     assert ints.tolist() == [5, 5]
 
 
+def test_integers_as_a_declared_boolean() -> None:
+    @cuda.jit("void(boolean, int32[::1])")
+    def kernel(flag, out):
+        out[0] = 1 if flag else 2
+
+    for value, expected in ((0, 2), (1, 1), (256, 1), (-1, 1), (True, 1), (np.uint64(2**63), 1), (np.int8(0), 2)):
+        out = np.zeros(1, np.int32)
+        run(kernel, value, out)
+        assert out[0] == expected
+    with pytest.raises(TypeError, match="declares boolean, but it is float64"):
+        run(kernel, 1.0, np.zeros(1, np.int32))
+
+
 def test_one_signature_checks_arrays() -> None:
     kernel = cuda.jit("void(float32[::1], int32)")(fill_function)
     cases = [
