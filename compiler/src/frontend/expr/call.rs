@@ -127,9 +127,17 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let compiled = self.device_function(def, &types, span);
-        for diagnostic in compiled.errors {
-            if !self.cx.diagnostics.contains(&diagnostic) {
-                self.cx.diagnostics.push(diagnostic);
+        if !compiled.errors.is_empty() {
+            let types: Vec<String> = types.iter().map(brief).collect();
+            let label = format!("`{}` is called here with ({})", def.ast.name, types.join(", "));
+            for diagnostic in compiled.errors {
+                // One call is enough to find the fault; a second would only repeat it.
+                let known = |other: &Diagnostic| {
+                    (other.code, other.span, &other.message) == (diagnostic.code, diagnostic.span, &diagnostic.message)
+                };
+                if !self.cx.diagnostics.iter().any(known) {
+                    self.cx.diagnostics.push(diagnostic.also(self.at(span), label.clone()));
+                }
             }
         }
         let Some(func) = compiled.func else { return Value::Poison };
@@ -293,6 +301,13 @@ fn accepts(to: &Ty, from: &Ty, exact: bool) -> bool {
         }
         _ => false,
     }
+}
+
+/// A type in few words: the text of a nested tuple can be longer than the program.
+fn brief(ty: &Ty) -> String {
+    const MOST: usize = 60;
+    let text = ty.to_string();
+    if text.len() <= MOST { text } else { format!("{}…", text.chars().take(MOST).collect::<String>()) }
 }
 
 /// `1 was`, `3 were`.
