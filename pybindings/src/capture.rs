@@ -140,6 +140,21 @@ pub(crate) fn parameter_names(py_func: &Bound<'_, PyAny>) -> PyResult<Vec<String
     Ok(names)
 }
 
+/// A Python function's `*args` or else `**kwargs`.
+pub(crate) fn variadic(py_func: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    // Bits of `co_flags`; the names come after those of the other parameters.
+    let code = py_func.getattr("__code__")?;
+    let flags: u32 = code.getattr("co_flags")?.extract()?;
+    let stars = match flags {
+        flags if flags & 0x4 != 0 => "*",
+        flags if flags & 0x8 != 0 => "**",
+        _ => return Ok(None),
+    };
+    let before: usize =
+        code.getattr("co_argcount")?.extract::<usize>()? + code.getattr("co_kwonlyargcount")?.extract::<usize>()?;
+    Ok(Some(format!("{stars}{}", code.getattr("co_varnames")?.get_item(before)?)))
+}
+
 /// Where a function's free names are looked up.
 struct Scope<'py> {
     cells: Vec<(String, Bound<'py, PyAny>)>,

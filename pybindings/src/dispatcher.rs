@@ -16,7 +16,7 @@ use weft_compiler::request;
 use weft_runtime::LaunchConfig;
 
 use crate::{
-    capture::{Capturer, Parsed, parameter_names},
+    capture::{Capturer, Parsed, parameter_names, variadic},
     convert, devices, errors,
     forall::ForAll,
     launch::setting,
@@ -40,6 +40,8 @@ pub(crate) struct Dispatcher {
     py_func: Py<PyAny>,
     name: String,
     params: Vec<String>,
+    /// `*args` or `**kwargs`, which no kernel can have.
+    variadic: Option<String>,
     /// A text given instead of the function's file.
     source: Option<String>,
     /// The function's file as it was at the decoration: a `weft._source.Text`, or None.
@@ -211,6 +213,12 @@ impl Dispatcher {
     }
 
     fn check_count(&self, given: usize) -> PyResult<()> {
+        if let Some(variadic) = &self.variadic {
+            return Err(PyTypeError::new_err(format!(
+                "kernel `{}` has `{variadic}`, which a kernel cannot have: give each argument a name, or pass a tuple",
+                self.name
+            )));
+        }
         let expected = self.params.len();
         if given == expected {
             return Ok(());
@@ -264,6 +272,7 @@ impl Dispatcher {
         Ok(Self {
             name: function.getattr("__name__")?.extract()?,
             params: parameter_names(function)?,
+            variadic: variadic(function)?,
             jit: JitOptions::read(options)?,
             targetoptions: options.clone().unbind(),
             declared: signatures.into_iter().map(|signature| signature.get().request()).collect(),

@@ -18,10 +18,7 @@ use crate::{
     ir::{Builder, Function, FunctionKind, ParamSlot, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
-    syntax::{
-        ast::{self, ParamKind},
-        bound_names,
-    },
+    syntax::{ast, bound_names},
 };
 
 /// Lowers the kernel of a request into the lowerer's module.
@@ -31,6 +28,9 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     let name = def.ast.name.clone();
     let span = def.ast.name_span;
     let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), name, FunctionKind::Kernel);
+    if !lowerer.check_param_kinds() {
+        return;
+    }
     if def.ast.params.len() != request.args.len() {
         lowerer.report(
             Diagnostic::error(
@@ -47,7 +47,6 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         );
         return;
     }
-    lowerer.check_param_kinds();
     for (index, (param, arg)) in def.ast.params.iter().zip(&request.args).enumerate() {
         lowerer.kernel_param(index as u32, param, arg);
     }
@@ -92,16 +91,15 @@ impl<'a> FnLowerer<'a> {
         }
     }
 
-    fn check_param_kinds(&mut self) {
+    /// Reports `*args` and `**kwargs`; false if there are some.
+    fn check_param_kinds(&mut self) -> bool {
         let def = Arc::clone(&self.def);
-        for param in &def.ast.params {
-            let what = match param.kind {
-                ParamKind::VarArgs => "`*args`",
-                ParamKind::VarKeywords => "`**kwargs`",
-                ParamKind::Plain | ParamKind::PositionalOnly | ParamKind::KeywordOnly => continue,
-            };
-            self.error(Code::UnsupportedStatement, param.span, format!("a kernel cannot take {what}"));
+        let variadic: Vec<_> =
+            def.ast.params.iter().filter_map(|param| Some((param.span, param.variadic()?))).collect();
+        for (span, what) in &variadic {
+            self.error(Code::UnsupportedStatement, *span, format!("a kernel cannot have `{what}`"));
         }
+        variadic.is_empty()
     }
 
     /// Declares the run-time parts of a kernel argument, with their slots.

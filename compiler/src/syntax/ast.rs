@@ -39,6 +39,17 @@ pub struct Param {
     pub span: Span,
 }
 
+impl Param {
+    /// `*args` or `**kwargs`, if it is one.
+    pub fn variadic(&self) -> Option<String> {
+        match self.kind {
+            ParamKind::VarArgs => Some(format!("*{}", self.name)),
+            ParamKind::VarKeywords => Some(format!("**{}", self.name)),
+            ParamKind::Plain | ParamKind::PositionalOnly | ParamKind::KeywordOnly => None,
+        }
+    }
+}
+
 /// What sort of parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {

@@ -44,6 +44,17 @@ def test_to_device_into_and_without_copy() -> None:
     assert cuda.to_device(BASE, copy=False).shape == BASE.shape
 
 
+def test_shapes_and_orders_that_no_array_has() -> None:
+    for shape in (-1, (2, -3)):
+        with pytest.raises(ValueError, match="extents of an array cannot be negative"):
+            cuda.device_array(shape)
+    with pytest.raises(TypeError, match=r"shape must be an integer or integers, got 3\.0"):
+        cuda.device_array(3.0)
+    for make in (cuda.device_array, cuda.pinned_array):
+        with pytest.raises(ValueError, match="order must be 'C' or 'F', not 'K'"):
+            make(3, order="K")
+
+
 def test_device_array() -> None:
     array = cuda.device_array(3)
     assert (array.shape, array.dtype, array.ndim, array.size, array.nbytes, array.itemsize) == (

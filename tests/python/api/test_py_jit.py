@@ -253,6 +253,21 @@ def test_a_compiled_kernel_keeps_its_globals() -> None:
         SCALE = 3
 
 
+def test_star_parameters_are_named() -> None:
+    @cuda.jit
+    def positional(x, *rest):
+        x[0] = 1
+
+    @cuda.jit
+    def keywords(x, *, y=1, **more):
+        x[0] = 1
+
+    with pytest.raises(TypeError, match=r"kernel `positional` has `\*rest`, which a kernel cannot have"):
+        run(positional, np.zeros(1), 2)
+    with pytest.raises(TypeError, match=r"kernel `keywords` has `\*\*more`, which a kernel cannot have"):
+        keywords.compile("void(float64[::1])")
+
+
 def test_a_failed_compilation_freezes_nothing() -> None:
     def plain():
         return 4

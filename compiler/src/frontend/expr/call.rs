@@ -16,7 +16,7 @@ use crate::{
     ir::StmtKind as Ir,
     request::{FunctionDef, Signature},
     source::Span,
-    syntax::ast::{Constant, Expr, ExprKind, ParamKind, UnaryOp},
+    syntax::ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
 };
 
 /// Evaluated arguments of a call.
@@ -162,10 +162,8 @@ impl FnLowerer<'_> {
                 .note(format!("`{name}` takes ({})", names.join(", ")));
             this.report(diagnostic);
         };
-        if let Some(param) =
-            params.iter().find(|param| matches!(param.kind, ParamKind::VarArgs | ParamKind::VarKeywords))
-        {
-            wrong(self, format!("`{name}` has `*{}`, which device functions cannot have", param.name));
+        if let Some(variadic) = params.iter().find_map(ast::Param::variadic) {
+            wrong(self, format!("`{name}` has `{variadic}`, which device functions cannot have"));
             return None;
         }
         let mut slots: Vec<Option<Value>> = params.iter().map(|_| None).collect();

@@ -43,6 +43,10 @@ def device_array(
     from weft import as_dtype
 
     extents = _integers(shape, "shape")
+    if any(extent < 0 for extent in extents):
+        msg = f"the extents of an array cannot be negative, got shape {shape!r}"
+        raise ValueError(msg)
+    _check_order(order)
     element = as_dtype(np.float64 if dtype is None else dtype)
     if strides is None:
         steps = strides_of(extents, element.itemsize, order)
@@ -64,11 +68,17 @@ def device_array(
 
 
 def _integers(value: Any, name: str) -> list[int]:
-    items = [value] if hasattr(value, "__index__") else list(value)
+    items = [value] if hasattr(value, "__index__") or not hasattr(value, "__iter__") else list(value)
     if not all(hasattr(item, "__index__") for item in items):
         msg = f"{name} must be an integer or integers, got {value!r}"
         raise TypeError(msg)
     return [item.__index__() for item in items]
+
+
+def _check_order(order: str) -> None:
+    if order not in ("C", "F"):
+        msg = f"order must be 'C' or 'F', not {order!r}"
+        raise ValueError(msg)
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
@@ -180,6 +190,7 @@ def pinned_array(
 
     from weft import as_dtype
 
+    _check_order(order)
     element = as_dtype(np.float64 if dtype is None else dtype)
     if strides is None:
         return np.empty(shape, element, "F" if order == "F" else "C")
