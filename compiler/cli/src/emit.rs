@@ -73,7 +73,7 @@ pub(crate) fn emit(
         stderr.write_all(text.as_bytes())?;
         return Ok(1);
     }
-    output::write(&outputs, args.output.as_deref(), stdout)?;
+    output::write(&outputs, args.output.as_deref(), &program.paths(), stdout)?;
     stderr.write_all(text.as_bytes())?;
     Ok(0)
 }

@@ -1,8 +1,12 @@
-//! Writes what was compiled: to the standard output, to a file, or to files in a folder. A file is never half-written.
+//! Writes what was compiled: to the standard output, to a file, or to files in a folder. [`place`] puts files where they
+//! belong; a file that was read is never written over.
+
+mod place;
 
 use std::{
     fs,
     io::Write,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -41,8 +45,14 @@ pub(crate) fn extension(form: Form) -> &'static str {
     }
 }
 
-/// Writes everything: one output goes to the file `to`, several into the folder `to`.
-pub(crate) fn write(outputs: &[Output], to: Option<&Path>, stdout: &mut dyn Write) -> Result<(), Stop> {
+/// Writes everything: one output goes to the file `to`, several into the folder `to`. `inputs` are the files that were
+/// read: none of them is written over.
+pub(crate) fn write(
+    outputs: &[Output],
+    to: Option<&Path>,
+    inputs: &[PathBuf],
+    stdout: &mut dyn Write,
+) -> Result<(), Stop> {
     match (to, outputs) {
         (None, [only]) => stdout.write_all(&only.bytes)?,
         (None, several) => {
@@ -54,43 +64,46 @@ pub(crate) fn write(outputs: &[Output], to: Option<&Path>, stdout: &mut dyn Writ
                 }
             }
         }
-        (Some(path), [only]) if !is_folder(path) => replace(path, &only.bytes)?,
+        (Some(path), [only]) if !is_folder(path) => {
+            spare(path, inputs)?;
+            place::all(&[(path.to_path_buf(), &only.bytes)])?;
+        }
         (Some(path), several) => {
-            if path.is_file() {
+            if fs::metadata(path).is_ok_and(|known| !known.is_dir()) {
                 let count = several.len();
                 return Err(Stop::Usage(format!(
                     "{} is a file, and there are {count} outputs: name a folder",
                     path.display()
                 )));
             }
+            let files: Vec<_> = several.iter().map(|output| (path.join(&output.file), &*output.bytes)).collect();
+            files.iter().try_for_each(|(file, _)| spare(file, inputs))?;
             fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
-            for output in several {
-                replace(&path.join(&output.file), &output.bytes)?;
-            }
+            place::all(&files)?;
         }
     }
     Ok(())
 }
 
+/// Refuses to write over a file that was read, by whatever name.
+fn spare(path: &Path, inputs: &[PathBuf]) -> Result<(), Stop> {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|known| (known.dev(), known.ino()));
+    let Some(there) = identity(path) else { return Ok(()) };
+    match inputs.iter().find(|input| identity(input) == Some(there)) {
+        Some(input) if input == path => {
+            Err(Stop::Usage(format!("{} is the Python file: write the output elsewhere", path.display())))
+        }
+        Some(input) => Err(Stop::Usage(format!(
+            "{} is the Python file {} by another name: write the output elsewhere",
+            path.display(),
+            input.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
-}
-
-/// Writes beside the file first, so that whoever reads it sees the old one or the new one.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
-    let beside = beside(path);
-    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
-    written.map_err(|error| {
-        // What is left over may never have come to be.
-        let _absent = fs::remove_file(&beside);
-        cannot_write(path, &error)
-    })
-}
-
-/// A name in the same folder that no other process takes.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {

@@ -103,6 +103,11 @@ impl Program {
         sources
     }
 
+    /// The paths of the files.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.modules.iter().map(|module| PathBuf::from(&module.source.name)).collect()
+    }
+
     /// What is wrong however the file is used: decorators that cannot be read, statements that do not parse.
     pub(crate) fn faults(&self) -> &[Diagnostic] {
         &self.faults

@@ -58,8 +58,9 @@ fn several_outputs_have_headers_or_files_of_their_own() {
         ]
     );
     assert!(folder.read("out/saxpy.sm_75.ptx").contains(".entry saxpy("));
-    let said = folder.weft(&["emit", "k.py", "-o", "k.py"]).failed(2);
-    assert_eq!(said, "error: k.py is a file, and there are 3 outputs: name a folder\n");
+    folder.write("old.ptx", "");
+    let said = folder.weft(&["emit", "k.py", "-o", "old.ptx"]).failed(2);
+    assert_eq!(said, "error: old.ptx is a file, and there are 3 outputs: name a folder\n");
 }
 
 #[test]
