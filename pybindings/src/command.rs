@@ -6,12 +6,14 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_cli::Surroundings;
+use weft_cli::{Stdout, Surroundings};
 
 /// Runs the command; the arguments begin with the program's name. Returns the exit code.
 #[pyfunction]
 pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     let site_packages = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
-    let surroundings = Surroundings { site_packages, terminal: io::stderr().is_terminal(), ..Surroundings::default() };
+    let terminal = io::stderr().is_terminal();
+    let stdout = Stdout::of_process();
+    let surroundings = Surroundings { site_packages, terminal, stdout, ..Surroundings::default() };
     Ok(py.detach(|| weft_cli::run(args, &surroundings, &mut io::stdout(), &mut io::stderr())))
 }

@@ -61,7 +61,7 @@ pub(crate) struct Ran {
 
 /// Calls `weft` as a user in `tests/` does, with no environment.
 pub(crate) fn weft(arguments: &[&str]) -> Ran {
-    let surroundings = Surroundings { variable: |_| None, site_packages: Vec::new(), terminal: false };
+    let surroundings = Surroundings { variable: |_| None, ..Surroundings::default() };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let arguments = ["weft"].iter().chain(arguments).map(Into::into);
     let code = weft_cli::run(arguments, &surroundings, &mut stdout, &mut stderr);

@@ -41,7 +41,9 @@ pub(crate) struct EmitArgs {
     /// What to write [default: ptx for a GPU, asm for the host]. May be given several times.
     #[arg(long, value_enum, value_name = "FORM", value_delimiter = ',')]
     pub(crate) emit: Vec<Form>,
-    /// Where to write: a file for one output, a folder for several. Without it everything goes to the standard output.
+    /// Where to write: a file for one output, a folder for several. Without it everything goes to the standard output,
+    /// with a line of comment above each of several outputs; several PTX modules are for reading there, since no
+    /// assembler takes them as one file.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
     /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.

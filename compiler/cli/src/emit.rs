@@ -11,7 +11,7 @@ use weft_compiler::{
 };
 
 use crate::{
-    Surroundings,
+    Stdout, Surroundings,
     args::{EmitArgs, Form},
     kernels::{self, Job},
     output::{self, Output},
@@ -72,6 +72,17 @@ pub(crate) fn emit(
     if report.has_errors() {
         stderr.write_all(text.as_bytes())?;
         return Ok(1);
+    }
+    if args.output.is_none() && output::are_modules(&outputs) {
+        // Whoever reads them sees where each begins; an assembler does not.
+        let several = format!("{} PTX modules, which no assembler takes as one file", outputs.len());
+        let instead = "`-o FOLDER` writes a file for each, `--kernel NAME` selects one kernel";
+        match surroundings.stdout {
+            Stdout::Terminal => {}
+            Stdout::File => return Err(Stop::Usage(format!("the output would be {several}: {instead}"))),
+            Stdout::Other if args.json => {}
+            Stdout::Other => writeln!(stderr, "note: these are {several}: {instead}")?,
+        }
     }
     output::write(&outputs, args.output.as_deref(), &program.paths(), stdout)?;
     stderr.write_all(text.as_bytes())?;

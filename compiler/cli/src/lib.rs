@@ -18,7 +18,9 @@ mod untyped;
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    fs,
+    io::{self, IsTerminal as _, Write},
+    os::fd::AsFd as _,
     path::PathBuf,
 };
 
@@ -38,11 +40,45 @@ pub struct Surroundings {
     pub site_packages: Vec<PathBuf>,
     /// The second writer is a terminal, which can show colors.
     pub terminal: bool,
+    /// Where the first writer leads.
+    pub stdout: Stdout,
+}
+
+/// Where the standard output leads: several PTX modules one after the other are fine to read, but no PTX file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// A reader at a screen.
+    Terminal,
+    /// A file.
+    File,
+    /// A pipe, or something else.
+    #[default]
+    Other,
+}
+
+impl Stdout {
+    /// Where this process's standard output leads.
+    pub fn of_process() -> Self {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            return Self::Terminal;
+        }
+        let file = stdout.as_fd().try_clone_to_owned().map(fs::File::from);
+        match file.and_then(|file| file.metadata()) {
+            Ok(known) if known.is_file() => Self::File,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl Default for Surroundings {
     fn default() -> Self {
-        Self { variable: |name| std::env::var(name).ok(), site_packages: Vec::new(), terminal: false }
+        Self {
+            variable: |name| std::env::var(name).ok(),
+            site_packages: Vec::new(),
+            terminal: false,
+            stdout: Stdout::default(),
+        }
     }
 }
 

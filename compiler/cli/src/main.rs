@@ -5,10 +5,11 @@ use std::{
     process::ExitCode,
 };
 
-use weft_cli::Surroundings;
+use weft_cli::{Stdout, Surroundings};
 
 fn main() -> ExitCode {
-    let surroundings = Surroundings { terminal: io::stderr().is_terminal(), ..Surroundings::default() };
+    let terminal = io::stderr().is_terminal();
+    let surroundings = Surroundings { terminal, stdout: Stdout::of_process(), ..Surroundings::default() };
     let code = weft_cli::run(std::env::args_os(), &surroundings, &mut io::stdout(), &mut io::stderr());
     ExitCode::from(code)
 }

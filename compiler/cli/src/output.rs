@@ -45,6 +45,11 @@ pub(crate) fn extension(form: Form) -> &'static str {
     }
 }
 
+/// Whether these are several PTX modules, which are no PTX as one text.
+pub(crate) fn are_modules(outputs: &[Output]) -> bool {
+    outputs.len() > 1 && outputs.iter().all(|output| output.form == Form::Ptx)
+}
+
 /// Writes everything: one output goes to the file `to`, several into the folder `to`. `inputs` are the files that were
 /// read: none of them is written over.
 pub(crate) fn write(
@@ -69,11 +74,14 @@ pub(crate) fn write(
             place::all(&[(path.to_path_buf(), &only.bytes)])?;
         }
         (Some(path), several) => {
-            if fs::metadata(path).is_ok_and(|known| !known.is_dir()) {
-                let count = several.len();
+            let there = fs::metadata(path).ok();
+            // A name with a form's ending, such as k.ptx, is meant for a file, if nothing is there yet.
+            let is_file = there.map_or_else(|| has_ending(path, several), |known| !known.is_dir());
+            if is_file && !is_folder(path) {
                 return Err(Stop::Usage(format!(
-                    "{} is a file, and there are {count} outputs: name a folder",
-                    path.display()
+                    "{} is one file, and there are {} outputs: name a folder, or one kernel with `--kernel`",
+                    path.display(),
+                    several.len()
                 )));
             }
             let files: Vec<_> = several.iter().map(|output| (path.join(&output.file), &*output.bytes)).collect();
@@ -100,6 +108,12 @@ fn spare(path: &Path, inputs: &[PathBuf]) -> Result<(), Stop> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Whether a path ends as the file of one of the outputs would.
+fn has_ending(path: &Path, outputs: &[Output]) -> bool {
+    let ending = path.extension();
+    outputs.iter().any(|output| ending == Some(extension(output.form).as_ref()))
 }
 
 fn is_folder(path: &Path) -> bool {

@@ -60,7 +60,11 @@ fn several_outputs_have_headers_or_files_of_their_own() {
     assert!(folder.read("out/saxpy.sm_75.ptx").contains(".entry saxpy("));
     folder.write("old.ptx", "");
     let said = folder.weft(&["emit", "k.py", "-o", "old.ptx"]).failed(2);
-    assert_eq!(said, "error: old.ptx is a file, and there are 3 outputs: name a folder\n");
+    let expected =
+        "error: old.ptx is one file, and there are 3 outputs: name a folder, or one kernel with `--kernel`\n";
+    assert_eq!(said, expected);
+    let said = folder.weft(&["emit", "k.py", "-o", "new.ptx"]).failed(2);
+    assert!(said.starts_with("error: new.ptx is one file, and there are 3 outputs"), "{said}");
 }
 
 #[test]

@@ -102,3 +102,27 @@ fn where_one_file_cannot_be_written_none_is() {
     assert!(said.starts_with("error: cannot write out/two.1.sm_75.ptx: is a directory"), "{said}");
     assert_eq!(folder.files("out"), ["two.1.sm_75.ptx"]);
 }
+
+#[test]
+fn several_ptx_modules_are_no_file() {
+    let folder = Folder::with("k.py", &format!("{SAXPY}{TWO}"));
+    let into = |args: &[&str]| {
+        let file = fs::File::create(folder.path().join("all.ptx")).expect("can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+        command.current_dir(folder.path()).args(["emit", "k.py", "--libdevice", "none"]).args(args).stdout(file);
+        let output = command.output().expect("can be started");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), folder.read("all.ptx"))
+    };
+    let (code, said, written) = into(&[]);
+    let expected = "error: the output would be 3 PTX modules, which no assembler takes as one file: `-o FOLDER` writes \
+                    a file for each, `--kernel NAME` selects one kernel\n";
+    assert_eq!((code, said.as_str(), written.as_str()), (Some(2), expected, ""));
+    let (code, said, written) = into(&["--kernel", "saxpy"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(written.matches(".version").count(), 1);
+    // IR is for reading.
+    assert_eq!(into(&["--emit", "ir"]).0, Some(0));
+    let piped = folder.weft(&["emit", "k.py"]);
+    assert!(piped.stderr.starts_with("note: these are 3 PTX modules, which no assembler takes"), "{}", piped.stderr);
+    assert_eq!(piped.succeeded().matches(".version").count(), 3);
+}
