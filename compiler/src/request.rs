@@ -6,7 +6,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{ArgType, Scalar};
 
-use crate::{source::SourceFile, syntax::ast};
+use crate::{
+    source::{SourceFile, Span},
+    syntax::ast,
+};
 
 /// A Python function as captured at compile time: its tree and what its free names mean.
 #[derive(Debug, PartialEq)]
@@ -60,6 +63,8 @@ pub enum Captured {
     Function(Arc<FunctionDef>),
     /// Anything else: Python's name of its type, for the error.
     Unsupported(String),
+    /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
+    Unknown(Arc<SourceFile>, Span, String),
 }
 
 /// A declared signature: `void(float32[:], int32)`.

@@ -44,6 +44,7 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
             }
         }
         report.add(program.faults(), &sources);
+        report.add(&kernels::missed(&program, &args.kernels.kernel), &sources);
         let mut captures = Captures::default();
         let mut bare = 0;
         for kernel in &selected {

@@ -40,6 +40,7 @@ pub(crate) fn emit(
     }
     let sources = program.sources();
     report.add(program.faults(), &sources);
+    report.add(&kernels::missed(&program, &args.kernels.kernel), &sources);
     if selected.is_empty() && !report.has_errors() {
         let message = format!("{} has no kernels", args.file.display());
         let error = Diagnostic::error(Code::NoKernel, Span::default(), message);

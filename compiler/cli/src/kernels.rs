@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use weft_compiler::{
-    diagnostic::{Code, Diagnostic, closest},
+    diagnostic::{Code, Diagnostic, Severity, closest},
     request::{FunctionDef, Signature},
     signature::parse_signature,
     source::{SourceFile, Span},
@@ -11,7 +11,7 @@ use weft_compiler::{
 
 use crate::{
     args::KernelArgs,
-    program::{Captures, Kernel, Program},
+    program::{Captures, Kernel, Missed, Program},
     report::{Report, Stop},
 };
 
@@ -63,10 +63,22 @@ pub(crate) fn select<'a>(program: &'a Program, path: &Path, names: &[String], re
     for name in names {
         match jitted.iter().find(|kernel| kernel.name == name && !kernel.jit.device) {
             Some(kernel) => selected.push(*kernel),
-            None => report.add_nowhere(no_kernel(name, path, &kernels, &jitted)),
+            None => match program.missed().find(|missed| missed.name == *name) {
+                Some(missed) => {
+                    let mut error = missed.warning();
+                    error.severity = Severity::Error;
+                    report.add(&[error], &program.sources());
+                }
+                None => report.add_nowhere(no_kernel(name, path, &kernels, &jitted)),
+            },
         }
     }
     selected
+}
+
+/// Warnings of kernels that are not compiled because of where they stand, unless others were asked for.
+pub(crate) fn missed(program: &Program, names: &[String]) -> Vec<Diagnostic> {
+    if names.is_empty() { program.missed().map(Missed::warning).collect() } else { Vec::new() }
 }
 
 fn no_kernel(name: &str, path: &Path, kernels: &[Kernel<'_>], jitted: &[Kernel<'_>]) -> Diagnostic {

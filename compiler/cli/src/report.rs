@@ -85,10 +85,10 @@ impl Report {
 
     /// The text for the user; as JSON even an empty report is a document.
     pub(crate) fn render(&self, json: bool, color: bool) -> String {
-        if json {
-            render_json(&self.diagnostics, &self.sources)
-        } else {
-            render_text(&self.diagnostics, &self.sources, color)
-        }
+        let mut sorted = self.diagnostics.clone();
+        // In the order of the lines of each file, after what has no place.
+        sorted
+            .sort_by_key(|diagnostic| (diagnostic.span.file != u32::MAX, diagnostic.span.file, diagnostic.span.start));
+        if json { render_json(&sorted, &self.sources) } else { render_text(&sorted, &self.sources, color) }
     }
 }

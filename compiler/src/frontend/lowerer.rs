@@ -143,10 +143,19 @@ impl FnLowerer<'_> {
 
     /// Records a diagnostic; the value stands for what could not be lowered.
     pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Value {
-        diagnostic.span = self.at(diagnostic.span);
         for (span, _) in &mut diagnostic.labels {
             *span = Span { file: self.file, ..*span };
         }
+        self.record(diagnostic)
+    }
+
+    /// Records a diagnostic with a place of the source map, which may be in another file.
+    pub(super) fn report_with(&mut self, diagnostic: Diagnostic, place: Span, why: &str) -> Value {
+        self.record(diagnostic.also(place, why))
+    }
+
+    fn record(&mut self, mut diagnostic: Diagnostic) -> Value {
+        diagnostic.span = self.at(diagnostic.span);
         if !self.cx.diagnostics.contains(&diagnostic) {
             self.cx.diagnostics.push(diagnostic);
         }

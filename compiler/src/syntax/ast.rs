@@ -426,6 +426,46 @@ pub enum ModuleItem {
         /// Where.
         span: Span,
     },
+    /// `if test: … else: …`.
+    If {
+        /// The condition.
+        test: Expr,
+        /// Carried out if true.
+        body: Vec<ModuleItem>,
+        /// Carried out if false.
+        orelse: Vec<ModuleItem>,
+    },
+    /// `try`: what stands in `finally` follows it.
+    Try {
+        /// The block, and the one of `else`.
+        body: Vec<ModuleItem>,
+        /// The handlers' blocks, without those that raise.
+        handlers: Vec<Vec<ModuleItem>>,
+    },
+    /// What is carried out not at all, once, or several times: the blocks of loops and of `match`.
+    Maybe(Vec<ModuleItem>),
+    /// A name gets a value that the text does not tell, or loses its own.
+    Binds {
+        /// The name.
+        name: String,
+        /// A sentence: `the loop binds it`.
+        why: String,
+        /// A function does it, whenever it is called.
+        always: bool,
+        /// Where.
+        span: Span,
+    },
+    /// A decorated function that is not at the top level, or an `async def`.
+    Inner {
+        /// Its name.
+        name: String,
+        /// Its decorators.
+        decorators: Vec<Expr>,
+        /// What it stands in: ``the function `make` ``.
+        inside: String,
+        /// Where its name stands.
+        span: Span,
+    },
     /// Any other statement.
     Stmt(Stmt),
     /// A top-level statement that could not be parsed; the file as a whole could not be either.

@@ -105,6 +105,10 @@ impl Program {
             }
             Value::Function(index) => self.capture_function(*index, captures),
             Value::Opaque(what, _) => Captured::Unsupported(what.clone()),
+            Value::Unknown(why, module, span) => match self.modules.get(*module) {
+                Some(module) => Captured::Unknown(Arc::clone(&module.source), *span, why.clone()),
+                None => Captured::Unsupported(why.clone()),
+            },
         }
     }
 

@@ -2,6 +2,7 @@
 
 use weft_artifact::Scalar;
 use weft_compiler::{
+    intrinsics,
     request::Captured,
     syntax::ast::{Constant, Expr, ExprKind, UnaryOp},
 };
@@ -128,6 +129,9 @@ impl Program {
         if let Some(value) = module.names.get(name) {
             return Some(value.clone());
         }
+        if let Some(value) = module.stars.iter().find_map(|star| known_member(star, name)) {
+            return Some(value);
+        }
         if BUILTINS.contains(&name) {
             return Some(known(format!("builtins.{name}")));
         }
@@ -155,6 +159,15 @@ impl Program {
             _ => unknown(),
         }
     }
+}
+
+/// What `from module import *` binds a name to, if the module has it. (NumPy hides none of Python's built-in functions.)
+pub(super) fn known_member(module: &str, name: &str) -> Option<Value> {
+    let path = canonical(&format!("{module}.{name}"));
+    let hides = module != "numpy" || !intrinsics::is_builtin(name);
+    let value = member_constant(&path);
+    let exists = value.is_some() || intrinsics::is_known(&path) || scalar_of(&path).is_some();
+    (hides && exists && !name.starts_with('_')).then(|| constant(value.unwrap_or(Captured::Known(path))))
 }
 
 fn unknown() -> Value {
@@ -232,7 +245,7 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         Captured::Str(text) => !text.is_empty(),
         Captured::Tuple(items) => !items.is_empty(),
         Captured::DType(_) | Captured::Known(_) | Captured::Module(..) | Captured::Function(_) => true,
-        Captured::Unsupported(_) => return None,
+        Captured::Unsupported(_) | Captured::Unknown(..) => return None,
     })
 }
 

@@ -37,6 +37,20 @@ impl Program {
         self.jit_path(module, expr).is_some()
     }
 
+    /// Whether an expression in a place that is not carried out looks like `cuda.jit`: names there may be local.
+    pub(super) fn may_be_jit(&self, module: usize, expr: &Expr) -> bool {
+        let func = match &expr.kind {
+            ExprKind::Call { func, .. } => func,
+            _ => expr,
+        };
+        let named = |value: &Expr, expected: &str| matches!(&value.kind, ExprKind::Name(name) if name == expected);
+        let looks = match &func.kind {
+            ExprKind::Attribute { value, attr } => attr == "jit" && named(value, "cuda"),
+            _ => false,
+        };
+        looks || self.is_jit(module, expr)
+    }
+
     /// The path of `cuda.jit` or its like that an expression is or calls.
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
         let func = match &expr.kind {

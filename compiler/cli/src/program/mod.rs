@@ -13,7 +13,7 @@ mod scope;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,9 +21,9 @@ use std::{
 pub(crate) use capture::Captures;
 pub(crate) use jit::Jit;
 use weft_compiler::{
-    diagnostic::Diagnostic,
+    diagnostic::{Code, Diagnostic},
     request::{Captured, Signature},
-    source::{SourceFile, SourceMap},
+    source::{SourceFile, SourceMap, Span},
     syntax::ast,
 };
 
@@ -37,6 +37,27 @@ pub(crate) struct Program {
     folder: PathBuf,
     /// What is wrong however the file is used.
     faults: Vec<Diagnostic>,
+    /// Jitted functions that are not compiled.
+    missed: Vec<Missed>,
+}
+
+/// A jitted function that is not compiled, because of where it stands.
+#[derive(Debug)]
+pub(crate) struct Missed {
+    pub(crate) name: String,
+    /// ``the function `make` ``.
+    pub(crate) inside: String,
+    /// Where its name stands.
+    pub(crate) span: Span,
+}
+
+impl Missed {
+    /// What a user is told.
+    pub(crate) fn warning(&self) -> Diagnostic {
+        let message = format!("`{}` is not compiled: it is in {}", self.name, self.inside);
+        let warning = Diagnostic::warning(Code::NoKernel, self.span, message);
+        warning.help("define it as a plain function at the top level of the file: the command runs nothing to find it")
+    }
 }
 
 /// One file.
@@ -45,8 +66,19 @@ struct Module {
     name: String,
     source: Arc<SourceFile>,
     names: BTreeMap<String, Value>,
+    /// Where each was bound last.
+    places: BTreeMap<String, Span>,
+    /// Names that functions bind with `global`.
+    rebound: BTreeSet<String>,
     /// Modules of `from module import *`, last first.
     stars: Vec<String>,
+}
+
+impl Module {
+    fn new(name: &str, source: Arc<SourceFile>, names: BTreeMap<String, Value>) -> Self {
+        let (places, rebound, stars) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+        Self { name: name.to_owned(), source, names, places, rebound, stars }
+    }
 }
 
 /// A function at the top level of a file.
@@ -71,6 +103,8 @@ enum Value {
     Function(usize),
     /// Anything else: what it is, and the expression that gave it.
     Opaque(String, Option<Box<ast::Expr>>),
+    /// What the text does not tell: why (a sentence), and the file and the place that make it so.
+    Unknown(String, usize, Span),
 }
 
 /// A kernel to compile.
@@ -111,6 +145,11 @@ impl Program {
     /// What is wrong however the file is used: decorators that cannot be read, statements that do not parse.
     pub(crate) fn faults(&self) -> &[Diagnostic] {
         &self.faults
+    }
+
+    /// Jitted functions of the file that was asked for which are not compiled, each with what it stands in.
+    pub(crate) fn missed(&self) -> impl Iterator<Item = &Missed> {
+        self.missed.iter().filter(|missed| missed.span.file == 0)
     }
 
     /// The jitted functions of the file that was asked for, device functions too, in the order of their definitions.

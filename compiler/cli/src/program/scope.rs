@@ -1,7 +1,7 @@
 //! Carries out the top level of a file: imports, definitions, assignments, in order, as Python would.
 //!
-//! Statements whose outcome the text does not decide (loops, calls, a condition that cannot be evaluated) make the
-//! names that they bind opaque.
+//! Names that statements bind whose outcome the text does not decide are unknown: in loops, under a condition that
+//! cannot be evaluated, in handlers of exceptions, in functions with `global`, by `del`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,10 +15,16 @@ use weft_compiler::{
     },
 };
 
-use super::{Function, Module, Program, Value, eval};
+use super::{Function, Missed, Module, Program, Value, eval};
 
 /// Modules that weft knows; their members have canonical paths.
 const KNOWN_MODULES: [&str; 7] = ["weft", "numba", "math", "cmath", "numpy", "operator", "builtins"];
+
+/// Why a condition makes a name unknown.
+const CONDITION: &str = "a condition decides whether it is bound here";
+
+/// Why a loop or a `match` does.
+const REPEATED: &str = "it is bound here, in a loop or a `match`";
 
 /// Files that import each other are read this deep.
 const MAX_FILES: usize = 100;
@@ -32,25 +38,79 @@ impl Program {
             ("__name__".to_owned(), Value::Const(Captured::Str(name.to_owned()))),
             ("__file__".to_owned(), Value::Const(Captured::Str(source.name.clone()))),
         ]);
-        self.modules.push(Module { name: name.to_owned(), source, names, stars: Vec::new() });
-        for item in items {
-            self.item(index, item);
-        }
+        self.modules.push(Module::new(name, source, names));
+        self.items(index, items);
         index
+    }
+
+    fn items(&mut self, module: usize, items: Vec<ModuleItem>) {
+        for item in items {
+            self.item(module, item);
+        }
     }
 
     fn item(&mut self, module: usize, item: ModuleItem) {
         match item {
             ModuleItem::Function(function) => self.define(module, function),
-            ModuleItem::Import { module: path, bound, binds_root, span: _ } => {
+            ModuleItem::Import { .. } | ModuleItem::ImportFrom { .. } => {
+                if let Some((name, value, span)) = self.imported(module, item) {
+                    self.bind(module, name, value, span);
+                }
+            }
+            ModuleItem::If { test, body, orelse } => {
+                self.walrus(module, &test);
+                match eval::truth(&self.eval(module, &test)) {
+                    Some(true) => {
+                        self.items(module, body);
+                        self.skip(module, &orelse, "the `else` of a condition that is true here");
+                    }
+                    Some(false) => {
+                        let range = test.span.start as usize..test.span.end as usize;
+                        let text = self.modules.get(module).and_then(|module| module.source.text.get(range));
+                        self.skip(module, &body, &format!("`if {}:`, which is false here", text.unwrap_or("…")));
+                        self.items(module, orelse);
+                    }
+                    None => {
+                        self.forget(module, body, CONDITION);
+                        self.forget(module, orelse, CONDITION);
+                    }
+                }
+            }
+            ModuleItem::Try { body, handlers } => {
+                self.items(module, body);
+                for handler in handlers {
+                    self.handle(module, handler);
+                }
+            }
+            ModuleItem::Maybe(items) => self.forget(module, items, REPEATED),
+            ModuleItem::Binds { name, why, always, span } => {
+                self.bind(module, name.clone(), Value::Unknown(why, module, span), span);
+                if always && let Some(module) = self.modules.get_mut(module) {
+                    module.rebound.insert(name);
+                }
+            }
+            ModuleItem::Inner { name, decorators, inside, span } => {
+                if decorators.iter().any(|decorator| self.may_be_jit(module, decorator)) {
+                    self.missed.push(Missed { name, inside, span });
+                }
+            }
+            ModuleItem::Stmt(stmt) => self.stmt(module, stmt),
+            ModuleItem::Unparsed { message, at, span } => self.unparsed(module, message, at, span),
+        }
+    }
+
+    /// What an import binds; an import of everything binds it itself.
+    fn imported(&mut self, module: usize, item: ModuleItem) -> Option<(String, Value, Span)> {
+        match item {
+            ModuleItem::Import { module: path, bound, binds_root, span } => {
                 let path = if binds_root { bound.clone() } else { path };
-                let value = self.import(&path);
-                self.bind(module, bound, value);
+                Some((bound, self.import(&path), span))
             }
-            ModuleItem::ImportFrom { module: path, name, bound: _, span: _ } if name == "*" => {
-                self.import_star(module, &path);
+            ModuleItem::ImportFrom { module: path, name, bound: _, span } if name == "*" => {
+                self.import_star(module, &path, span);
+                None
             }
-            ModuleItem::ImportFrom { module: path, name, bound, span: _ } => {
+            ModuleItem::ImportFrom { module: path, name, bound, span } => {
                 let value = match self.import(&path) {
                     Value::Opaque(what, _) => match self.import(&format!("{path}.{name}")) {
                         Value::Module(index) => Value::Module(index),
@@ -58,23 +118,28 @@ impl Program {
                     },
                     from => self.member(from, &name),
                 };
-                self.bind(module, bound, value);
+                Some((bound, value, span))
             }
-            ModuleItem::Stmt(stmt) => self.stmt(module, stmt),
-            ModuleItem::Unparsed { message, at, span } => self.unparsed(module, message, at, span),
+            _ => None,
         }
     }
 
-    fn bind(&mut self, module: usize, name: String, value: Value) {
-        if let Some(module) = self.modules.get_mut(module) {
+    /// A name that a function binds has no value that the text tells, whatever the top level gives it; what is defined
+    /// or imported counts.
+    fn bind(&mut self, module: usize, name: String, value: Value, span: Span) {
+        if let Some(module) = self.modules.get_mut(module)
+            && !(module.rebound.contains(&name) && is_data(&value))
+        {
+            module.places.insert(name.clone(), span);
             module.names.insert(name, value);
         }
     }
 
     fn define(&mut self, module: usize, function: ast::Function) {
         let name = function.name.clone();
+        let span = function.name_span;
         let index = self.add_function(module, function, None);
-        self.bind(module, name, Value::Function(index));
+        self.bind(module, name, Value::Function(index), span);
     }
 
     /// Adds a function; `decorator` is the `cuda.jit` of `k = cuda.jit(f)`.
@@ -90,25 +155,22 @@ impl Program {
         self.functions.len() - 1
     }
 
-    fn stmts(&mut self, module: usize, stmts: Vec<Stmt>) {
-        for stmt in stmts {
-            self.stmt(module, stmt);
-        }
-    }
-
     fn stmt(&mut self, module: usize, stmt: Stmt) {
         match stmt.kind {
             StmtKind::Assign { targets, value } => {
+                self.walrus(module, &value);
                 let value = self.assigned(module, value);
                 for target in targets {
                     self.assign(module, &target, value.clone());
                 }
             }
             StmtKind::AnnAssign { target, annotation: _, value: Some(value) } => {
+                self.walrus(module, &value);
                 let value = self.assigned(module, value);
                 self.assign(module, &target, value);
             }
             StmtKind::AugAssign { target, op, value } => {
+                self.walrus(module, &value);
                 let sum = Expr {
                     span: stmt.span,
                     kind: ExprKind::Binary { op, left: Box::new(target.clone()), right: Box::new(value) },
@@ -116,33 +178,19 @@ impl Program {
                 let value = self.eval(module, &sum);
                 self.assign(module, &target, value);
             }
-            StmtKind::If { test, body, orelse } => match eval::truth(&self.eval(module, &test)) {
-                Some(true) => self.stmts(module, body),
-                Some(false) => self.stmts(module, orelse),
-                None => {
-                    self.forget(module, &body);
-                    self.forget(module, &orelse);
-                }
-            },
-            StmtKind::FunctionDef(function) => self.define(module, *function),
-            StmtKind::For { ref target, iter: _, ref body, ref orelse } => {
-                self.assign(module, target, Value::Opaque("loop variable".into(), None));
-                self.forget(module, body);
-                self.forget(module, orelse);
-            }
-            StmtKind::While { test: _, ref body, ref orelse } => {
-                self.forget(module, body);
-                self.forget(module, orelse);
-            }
-            StmtKind::AnnAssign { value: None, .. }
-            | StmtKind::Expr(_)
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Pass
-            | StmtKind::Assert { .. }
-            | StmtKind::Raise(_)
-            | StmtKind::Unsupported(_) => {}
+            StmtKind::Expr(value) | StmtKind::Assert { test: value, message: _ } => self.walrus(module, &value),
+            // Blocks are items of the module.
+            _ => {}
+        }
+    }
+
+    /// Names that `:=` binds in an expression.
+    fn walrus(&mut self, module: usize, expr: &Expr) {
+        if let ExprKind::Named { target, value: _ } = &expr.kind {
+            self.assign(module, target, Value::Unknown("`:=` binds it".into(), module, target.span));
+        }
+        for child in expr.children() {
+            self.walrus(module, child);
         }
     }
 
@@ -166,50 +214,116 @@ impl Program {
 
     fn assign(&mut self, module: usize, target: &Expr, value: Value) {
         match &target.kind {
-            ExprKind::Name(name) => self.bind(module, name.clone(), value),
+            ExprKind::Name(name) => self.bind(module, name.clone(), value, target.span),
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
-                let items = match value {
-                    Value::Const(Captured::Tuple(items)) if items.len() == targets.len() => items,
-                    _ => Vec::new(),
+                let (items, each) = match value {
+                    Value::Const(Captured::Tuple(items)) if items.len() == targets.len() => (items, None),
+                    unknown @ Value::Unknown(..) => (Vec::new(), Some(unknown)),
+                    _ => (Vec::new(), None),
                 };
-                let unknown = || Value::Opaque("value that only Python can compute".into(), None);
+                let each = each.unwrap_or_else(|| Value::Opaque("value that only Python can compute".into(), None));
                 let mut items = items.into_iter().map(Value::Const);
                 for target in targets {
-                    self.assign(module, target, items.next().unwrap_or_else(unknown));
+                    self.assign(module, target, items.next().unwrap_or_else(|| each.clone()));
                 }
             }
             ExprKind::Starred(target) => {
                 self.assign(module, target, Value::Opaque("list".into(), None));
             }
-            // An attribute or an element: of nothing that the command follows.
+            // `config.N = 4`, where `config` is a file of the user's own.
+            ExprKind::Attribute { value: object, attr } => {
+                if let Value::Module(of) = self.eval(module, object) {
+                    self.bind(of, attr.clone(), value, target.span);
+                }
+            }
+            // An element: of nothing that the command follows.
             _ => {}
         }
     }
 
-    /// Makes the names opaque that statements would bind.
-    fn forget(&mut self, module: usize, stmts: &[Stmt]) {
-        let opaque = || Value::Opaque("value that depends on a condition or a loop of the file".into(), None);
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::Assign { targets, .. } => {
-                    for target in targets {
-                        self.assign(module, target, opaque());
+    /// Carries out what may not be carried out, or several times: it makes the names unknown that it assigns.
+    /// Functions and imports count, as if there was no condition.
+    fn forget(&mut self, module: usize, items: Vec<ModuleItem>, why: &str) {
+        let unknown = |span| Value::Unknown(why.into(), module, span);
+        for item in items {
+            match item {
+                ModuleItem::Import { .. } | ModuleItem::ImportFrom { .. } => {
+                    let Some((name, value, span)) = self.imported(module, item) else { continue };
+                    let known = self.modules.get(module).and_then(|module| module.names.get(&name));
+                    let value = if known.is_none_or(|known| *known == value) { value } else { unknown(span) };
+                    self.bind(module, name, value, span);
+                }
+                ModuleItem::If { test, body, orelse } => {
+                    self.walrus(module, &test);
+                    self.forget(module, body, why);
+                    self.forget(module, orelse, why);
+                }
+                ModuleItem::Try { body, handlers } => {
+                    self.forget(module, body, why);
+                    for handler in handlers {
+                        self.forget(module, handler, why);
                     }
                 }
-                StmtKind::AnnAssign { target, .. } | StmtKind::AugAssign { target, .. } => {
-                    self.assign(module, target, opaque());
+                ModuleItem::Maybe(items) => self.forget(module, items, why),
+                ModuleItem::Stmt(stmt) => match stmt.kind {
+                    StmtKind::Assign { targets, value: _ } => {
+                        for target in targets {
+                            self.assign(module, &target, unknown(target.span));
+                        }
+                    }
+                    StmtKind::AnnAssign { target, annotation: _, value: Some(_) }
+                    | StmtKind::AugAssign { target, .. } => self.assign(module, &target, unknown(target.span)),
+                    _ => self.stmt(module, stmt),
+                },
+                ModuleItem::Function(_)
+                | ModuleItem::Binds { .. }
+                | ModuleItem::Inner { .. }
+                | ModuleItem::Unparsed { .. } => self.item(module, item),
+            }
+        }
+    }
+
+    /// An exception's handler: functions and imports of the block that it guards count, as if nothing was raised; a
+    /// constant that has another value after the handler is unknown.
+    fn handle(&mut self, module: usize, handler: Vec<ModuleItem>) {
+        let Some(before) = self.modules.get(module).map(|module| module.names.clone()) else { return };
+        self.items(module, handler);
+        let Some(this) = self.modules.get_mut(module) else { return };
+        let after = std::mem::replace(&mut this.names, before);
+        for (name, value) in after {
+            let span = this.places.get(&name).copied().unwrap_or_default();
+            let known = this.names.get(&name);
+            if known == Some(&value) {
+                continue;
+            }
+            if is_data(&value) || known.is_some_and(is_data) {
+                this.names.insert(
+                    name,
+                    Value::Unknown("only where an exception is raised is it bound here".into(), module, span),
+                );
+            } else if known.is_none() {
+                this.names.insert(name, value);
+            }
+        }
+    }
+
+    /// Notes the kernels in statements that are not carried out.
+    fn skip(&mut self, module: usize, items: &[ModuleItem], inside: &str) {
+        for item in items {
+            match item {
+                ModuleItem::Function(function) => {
+                    if function.decorators.iter().any(|decorator| self.may_be_jit(module, decorator)) {
+                        let (name, span) = (function.name.clone(), function.name_span);
+                        self.missed.push(Missed { name, inside: inside.to_owned(), span });
+                    }
                 }
-                StmtKind::If { body, orelse, .. } | StmtKind::While { body, orelse, .. } => {
-                    self.forget(module, body);
-                    self.forget(module, orelse);
+                ModuleItem::Inner { .. } => self.item(module, item.clone()),
+                ModuleItem::If { test: _, body, orelse } => {
+                    self.skip(module, body, inside);
+                    self.skip(module, orelse, inside);
                 }
-                StmtKind::For { target, body, orelse, .. } => {
-                    self.assign(module, target, opaque());
-                    self.forget(module, body);
-                    self.forget(module, orelse);
-                }
-                // A function is taken as defined, whatever the condition was.
-                StmtKind::FunctionDef(function) => self.define(module, (**function).clone()),
+                ModuleItem::Try { body, handlers: _ } => self.skip(module, body, inside),
+                ModuleItem::Maybe(items) => self.skip(module, items, inside),
                 _ => {}
             }
         }
@@ -239,40 +353,79 @@ impl Program {
         opaque()
     }
 
-    fn import_star(&mut self, module: usize, path: &str) {
+    /// `from path import *`.
+    fn import_star(&mut self, module: usize, path: &str, span: Span) {
         match self.import(path) {
             Value::Const(Captured::Known(path)) => {
-                if let Some(module) = self.modules.get_mut(module) {
-                    module.stars.insert(0, path);
+                let Some(this) = self.modules.get_mut(module) else { return };
+                let known = |name: &str| eval::known_member(&path, name);
+                let hidden: Vec<(String, Value)> =
+                    this.names.keys().filter_map(|name| Some((name.clone(), known(name)?))).collect();
+                this.stars.insert(0, path);
+                for (name, value) in hidden {
+                    self.bind(module, name, value, span);
                 }
             }
             Value::Module(from) => {
                 let names = self.modules.get(from).map(|from| from.names.clone()).unwrap_or_default();
                 for (name, value) in names.into_iter().filter(|(name, _)| !name.starts_with('_')) {
-                    self.bind(module, name, value);
+                    self.bind(module, name, value, span);
                 }
             }
-            Value::Function(_) | Value::Const(_) | Value::Opaque(..) => {}
+            // Only Python knows the names in it. It is not thought to have those of functions and modules.
+            Value::Opaque(..) => {
+                let names = self.modules.get(module).map(|module| module.names.clone()).unwrap_or_default();
+                let own = |name: &str| name.starts_with("__") && name.ends_with("__");
+                for (name, _) in names.into_iter().filter(|(name, value)| is_data(value) && !own(name)) {
+                    let why = "everything of a module that weft does not know is imported here, which may bind it";
+                    self.bind(module, name, Value::Unknown(why.into(), module, span), span);
+                }
+            }
+            Value::Function(_) | Value::Const(_) | Value::Unknown(..) => {}
         }
     }
 
-    /// A statement that does not parse is an error if it is a kernel; what it would bind is opaque.
+    /// A statement that does not parse is an error if it is a kernel, else a warning; what it would bind is unknown.
     fn unparsed(&mut self, module: usize, message: String, at: Span, span: Span) {
         let text = self.modules.get(module).map(|module| &module.source.text);
         let text = text.and_then(|text| text.get(span.start as usize..span.end as usize)).unwrap_or("").to_owned();
-        let mut lines = text.lines();
-        if lines.clone().any(|line| line.starts_with('@') && line.contains("jit")) {
+        if text.lines().any(|line| line.starts_with('@') && line.contains("jit")) {
             self.faults.push(Diagnostic::error(Code::Syntax, at, message));
+        } else {
+            let warning = Diagnostic::warning(Code::Syntax, at, message);
+            self.faults.push(warning.note("this statement is left out: a kernel can use nothing that it defines"));
         }
-        let bound = lines.find_map(|line| {
-            let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-            let definition = ["def ", "class "].iter().find_map(|keyword| line.strip_prefix(keyword)).map(word);
-            let assigned = word(line);
-            let rest = line.get(assigned.len()..).unwrap_or("").trim_start();
-            definition.or((rest.starts_with('=') && !rest.starts_with("==")).then_some(assigned))
-        });
-        if let Some(name) = bound {
-            self.bind(module, name, Value::Opaque("value of a statement that weft cannot read".into(), None));
+        for (name, always) in names_in(&text) {
+            let why = "weft cannot read this statement, which binds it".to_owned();
+            self.item(module, ModuleItem::Binds { name, why, always, span: at });
         }
+    }
+}
+
+/// The names that a statement which does not parse seems to bind at the top level, and whether a function does it.
+fn names_in(text: &str) -> Vec<(String, bool)> {
+    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let starts = |words: &[&str]| words.iter().find_map(|start| text.lines().find_map(|line| line.strip_prefix(start)));
+    if let Some(rest) = starts(&["def ", "class ", "async def "]) {
+        let globals = text.lines().filter_map(|line| line.trim_start().strip_prefix("global "));
+        let globals = globals.flat_map(|names| names.split(',')).map(|name| (word(name.trim()), true));
+        return std::iter::once((word(rest), false)).chain(globals).collect();
+    }
+    let assigned = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let name = word(line);
+        let rest = line.get(name.len()..).unwrap_or("").trim_start();
+        (!name.is_empty() && rest.starts_with('=') && !rest.starts_with("==")).then_some((name, false))
+    });
+    assigned.collect()
+}
+
+/// Whether a value is a constant of the file's own, neither a function nor a module nor something that weft knows by
+/// its path.
+fn is_data(value: &Value) -> bool {
+    match value {
+        Value::Const(value) => !matches!(value, Captured::Known(_)),
+        Value::Opaque(..) | Value::Unknown(..) => true,
+        Value::Module(_) | Value::Function(_) => false,
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use weft_artifact::Scalar;
+use weft_compiler::diagnostic::Severity;
 
 use super::{capture::Captures, *};
 
@@ -105,8 +106,8 @@ def k(x):
     assert_eq!(shown("M"), Some(Captured::Int(8)));
     assert_eq!(shown("a"), Some(Captured::Int(1)));
     assert_eq!(shown("b"), Some(Captured::Int(2)));
-    assert!(matches!(shown("LOOPED"), Some(Captured::Unsupported(_))));
-    assert!(matches!(shown("MAYBE"), Some(Captured::Unsupported(_))));
+    assert!(matches!(shown("LOOPED"), Some(Captured::Unknown(..))));
+    assert!(matches!(shown("MAYBE"), Some(Captured::Unknown(..))));
     assert_eq!(shown("plain"), Some(Captured::Unsupported("plain Python function".into())));
     assert_eq!((shown("range"), shown("undefined")), (None, None));
 }
@@ -118,7 +119,10 @@ try:
     from weft import cuda
     N = 1
 except ImportError:
-    N = 2
+    from numba import cuda
+    N = 1
+except OSError:
+    raise
 else:
     M = 3
 with open('x') as f:
@@ -133,6 +137,70 @@ def k(x):
     let shown: Vec<_> = ["N", "M", "K", "Config"].iter().map(|name| globals.get(*name)).collect();
     let unsupported = Captured::Unsupported("class".into());
     assert_eq!(shown, [Some(&Captured::Int(1)), Some(&Captured::Int(3)), Some(&Captured::Int(4)), Some(&unsupported)]);
+}
+
+/// What makes a name unknown: why, and the text of the place.
+fn unknown(text: &str, name: &str) -> Option<(String, String)> {
+    let text = format!("from numba import cuda\n{text}\n@cuda.jit\ndef k(): {name}\n");
+    let known = globals(&text).remove(name)?;
+    let Captured::Unknown(source, span, why) = known else { panic!("{text}: {known:?}") };
+    Some((source.text[span.start as usize..span.end as usize].to_owned(), why))
+}
+
+#[test]
+fn a_name_that_the_text_may_rebind_is_unknown() {
+    let cases = [
+        ("N = 1\ndef f():\n    if x:\n        global N\n        N = 2\n", "N", "the function `f` binds it here"),
+        ("def f():\n    global N\n    N += 1\nN = 1\n", "N", "the function `f` binds it here"),
+        (
+            "N = 1\nclass C:\n    def m(self):\n        global N\n        for N in x: pass",
+            "N",
+            "the function `m` binds it",
+        ),
+        ("N = 1\ndef f():\n    def g():\n        global N\n        del N", "N", "the function `g` binds it here"),
+        ("N = 1\ndel N\n", "N", "it is deleted here"),
+        ("N = 1\nfor N in range(3): pass\n", "N", "the loop binds it"),
+        ("N = 1\nfor i in range(3):\n    with x:\n        N += 1\n", "N += 1", "it is bound here, in a loop"),
+        ("N = 1\nwhile x:\n    try:\n        N = 2\n    finally:\n        pass\n", "N", "it is bound here, in a loop"),
+        ("N = 1\nwith open('x') as N: pass\n", "N", "the `with` statement binds it"),
+        ("N = 1\ntry: pass\nexcept OSError: N = 2\n", "N", "only where an exception is raised"),
+        ("try: N = 1\nexcept OSError:\n    x()\n    N = 2\n", "N", "only where an exception is raised"),
+        ("N = 1\nif x():\n    N = 2\n", "N", "a condition decides whether it is bound here"),
+        ("N = 1\nif x():\n    with y as (a, N): pass\n", "N", "the `with` statement binds it"),
+        ("N = 1\nmatch x:\n    case [1, *N]: pass\n", "*N", "the `match` statement binds it"),
+        ("N = 1\nprint(N := 2)\n", "N", "`:=` binds it"),
+        (
+            "N = 1\nfrom elsewhere import *\n",
+            "from elsewhere import *",
+            "everything of a module that weft does not know",
+        ),
+        ("N = 1\nN = = 2\n", "=", "weft cannot read this statement"),
+        ("N = 1\ndef f():\n    global M, N\n    N = = 2\n", "=", "weft cannot read this statement"),
+    ];
+    for (text, place, why) in cases {
+        let (found, said) = unknown(text, "N").expect("is captured");
+        assert!(said.starts_with(why) && place.starts_with(found.trim()), "{text}: {found}: {said}");
+    }
+}
+
+#[test]
+fn names_that_nothing_rebinds_keep_their_values() {
+    let cases = [
+        ("N = 1\ndel N\nN = 2\n", Captured::Int(2)),
+        ("N = 1\ndef f():\n    N = 2\n    global M\n    M = N\n", Captured::Int(1)),
+        ("N = 1\ndef f(N):\n    global M\n    M = 3\n    def g():\n        N = 4\n", Captured::Int(1)),
+        ("N = 1\nN += 2\nif False:\n    N = 7\n", Captured::Int(3)),
+        ("if 1:\n    with x:\n        N = 5\n", Captured::Int(5)),
+        ("N = 1\nclass C:\n    N = 2\n", Captured::Int(1)),
+        ("from math import *\nN = pi", Captured::Float(std::f64::consts::PI)),
+        ("pi = 3\nfrom math import *\nN = pi", Captured::Float(std::f64::consts::PI)),
+        ("from math import *\nN = pow", Captured::Known("math.pow".into())),
+        ("from numpy import *\nN = max(2, 4)", Captured::Int(4)),
+    ];
+    for (text, expected) in cases {
+        let text = format!("from numba import cuda\n{text}\n@cuda.jit\ndef k(): N\n");
+        assert_eq!(globals(&text).remove("N"), Some(expected), "{text}");
+    }
 }
 
 #[test]
@@ -241,6 +309,8 @@ fn faults_are_those_of_decorators_and_of_kernels_that_do_not_parse() {
         "from weft import cuda\nx = = 1\n@cuda.jit('void(nope)')\ndef a(x): pass\n@cuda.jit\ndef b(x:\n    pass\n";
     let program = program(text);
     let codes: Vec<_> = program.faults().iter().map(|fault| (fault.code.number(), fault.span.start)).collect();
-    assert_eq!(codes.len(), 2, "{:?}", program.faults());
+    assert_eq!(codes.len(), 3, "{:?}", program.faults());
+    assert_eq!((codes[0], program.faults()[0].severity), (("E0101", 26), Severity::Warning));
+    let codes = &codes[1..];
     assert!(codes.contains(&("E0301", 46)) && codes.iter().any(|(code, _)| *code == "E0101"), "{codes:?}");
 }

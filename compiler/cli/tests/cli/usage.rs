@@ -183,3 +183,102 @@ fn devices_always_has_the_cpu() {
     assert!(list.lines().any(|line| line.starts_with("cpu ") && line.contains("target host")), "{list}");
     assert!(list.lines().any(|line| line.starts_with("cuda")), "{list}");
 }
+
+#[test]
+fn a_kernel_uses_no_value_that_the_file_may_rebind() {
+    let text = "N = 1\n\n\ndef setup():\n    global N\n    N = 2\n\n\nfrom weft import cuda\n\n\n@cuda.jit('void(i4[:])')\n\
+                def k(x):\n    x[0] = N\n";
+    let folder = Folder::with("k.py", text);
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(said.contains("error[E0202]: the text of the file does not tell the value of `N`"), "{said}");
+    assert!(said.contains("6 |     N = 2\n") && said.contains("the function `setup` binds it here"), "{said}");
+    // A device function of another file has its own names.
+    folder.write("other.py", "from weft import cuda\nN = 3\ndel N\n@cuda.jit(device=True)\ndef f(): return N\n");
+    folder
+        .write("k.py", "from weft import cuda\nfrom other import f\n@cuda.jit('void(i4[:])')\ndef k(x): x[0] = f()\n");
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(
+        said.contains("--> other.py:5") && said.contains("3 | del N") && said.contains("it is deleted here"),
+        "{said}"
+    );
+    // And a value that is read through its module says where it is rebound.
+    folder.write("other.py", "N = 3\nfor N in range(3): pass\n");
+    folder.write("k.py", "from weft import cuda\nimport other\n@cuda.jit('void(i4[:])')\ndef k(x): x[0] = other.N\n");
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(
+        said.contains("--> k.py:4") && said.contains("2 | for N in") && said.contains("the loop binds it"),
+        "{said}"
+    );
+    folder.write("other.py", "N = 3\n");
+    folder.write(
+        "k.py",
+        "from weft import cuda\nimport other\nother.N = 77\n@cuda.jit('void(i4[:])')\ndef k(x): x[0] = other.N\n",
+    );
+    assert!(folder.weft(&["emit", "k.py", "--emit", "ir"]).succeeded().contains("77"));
+}
+
+#[test]
+fn statements_that_do_not_parse_are_said() {
+    let folder = Folder::new();
+    for (line, message) in [
+        ("def host(:\n    pass", "cannot stand here"),
+        ("x = = 2", "`=` cannot stand here"),
+        ("print \"hello\"", "E0101"),
+        ("return 5", "`return` outside a function"),
+        ("if 1:\n    x = 1\n   y = 2", "E0101"),
+    ] {
+        folder.write("k.py", &format!("import math\n{line}\n{SAXPY}"));
+        for command in ["emit", "check"] {
+            let ran = folder.weft(&[command, "k.py"]);
+            let said = &ran.stderr;
+            assert!(said.starts_with("warning[E0101]: ") && said.contains(message), "{line}: {said}");
+            assert!(said.contains("--> k.py:2:") || said.contains("--> k.py:4:"), "{line}: {said}");
+            ran.succeeded();
+        }
+    }
+}
+
+#[test]
+fn kernels_that_are_not_at_the_top_level_are_said() {
+    let text = "\
+from weft import cuda
+
+def make():
+    if 1:
+        @cuda.jit('void()')
+        def one(): pass
+
+class C:
+    @cuda.jit
+    def two(self): pass
+
+if __name__ == '__main__':
+    @cuda.jit
+    def three(): pass
+
+@cuda.jit
+async def four(): pass
+
+@other
+def five():
+    @other
+    def six(): pass
+";
+    let folder = Folder::with("k.py", text);
+    let expected = [
+        "`one` is not compiled: it is in the function `make`",
+        "`two` is not compiled: it is in the class `C`",
+        "`three` is not compiled: it is in `if __name__ == '__main__':`, which is false here",
+        "`four` is not compiled: it is in an `async def`",
+    ];
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(said.starts_with("error[E0303]: k.py has no kernels"), "{said}");
+    let warnings = |said: &str| -> Vec<String> {
+        said.lines().filter_map(|line| line.strip_prefix("warning[E0303]: ")).map(str::to_owned).collect()
+    };
+    assert_eq!(warnings(&said), expected);
+    let checked = folder.weft(&["check", "k.py"]);
+    assert_eq!((warnings(&checked.stderr), checked.code), (expected.map(str::to_owned).to_vec(), Some(0)));
+    let said = folder.weft(&["emit", "k.py", "--kernel", "two"]).failed(2);
+    assert!(said.starts_with("error[E0303]: `two` is not compiled: it is in the class `C`"), "{said}");
+}

@@ -99,6 +99,14 @@ impl FnLowerer<'_> {
             Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
             Captured::Module(module, _) => Value::Module(module.clone(), Arc::new(captured.clone())),
             Captured::Function(def) => Value::Function(Arc::clone(def)),
+            Captured::Unknown(source, place, why) => {
+                let place = Span { file: self.cx.sources.add(source), ..*place };
+                let message = format!("the text of the file does not tell the value of `{name}`");
+                let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message)
+                    .note("the command reads files without running them: it knows what is bound once, at the top level")
+                    .help(format!("pass `{name}` as an argument, or bind a name that nothing rebinds"));
+                self.report_with(diagnostic, place, why)
+            }
             Captured::Unsupported(what) => {
                 let mut diagnostic = Diagnostic::error(
                     Code::UnsupportedValue,

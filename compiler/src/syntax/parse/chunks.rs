@@ -48,7 +48,8 @@ fn starts_statement(line: &str) -> bool {
 fn opens_definition(line: &str) -> bool {
     let decorator =
         line.strip_prefix('@').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_'));
-    decorator || ["def ", "async def ", "class ", "import "].iter().any(|word| line.starts_with(word))
+    let import = line.starts_with("from ") && line.contains(" import ");
+    decorator || import || ["def ", "async def ", "class ", "import "].iter().any(|word| line.starts_with(word))
 }
 
 /// Where in Python's lexical structure the end of a line is.

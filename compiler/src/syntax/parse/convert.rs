@@ -6,13 +6,11 @@ use unicode_normalization::UnicodeNormalization;
 use crate::{
     diagnostic::{Code, Diagnostic},
     source::Span,
-    syntax::ast::{
-        BinOp, CmpOp, Constant, Expr, ExprKind, Function, ModuleItem, Param, ParamKind, Stmt, StmtKind, UnaryOp,
-    },
+    syntax::ast::{BinOp, CmpOp, Constant, Expr, ExprKind, Function, Param, ParamKind, Stmt, StmtKind, UnaryOp},
 };
 
 /// The error is boxed to keep the frames of the recursion small.
-type Result<T> = std::result::Result<T, Box<Diagnostic>>;
+pub(super) type Result<T> = std::result::Result<T, Box<Diagnostic>>;
 
 /// Nesting that later stages, which recurse over the tree, have the stack for.
 const MAX_DEPTH: u32 = 150;
@@ -42,13 +40,13 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn span(&self, node: &impl Ranged) -> Span {
+    pub(super) fn span(&self, node: &impl Ranged) -> Span {
         let shifted = |offset: u32| offset.saturating_sub(self.shift).min(self.text.len() as u32);
         let range = node.range();
         Span { file: self.file, start: shifted(range.start().into()), end: shifted(range.end().into()) }
     }
 
-    fn nested<T>(&mut self, span: Span, convert: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn nested<T>(&mut self, span: Span, convert: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             self.too_deep = true;
             let message = format!("the code is nested more than {MAX_DEPTH} levels deep here");
@@ -59,40 +57,6 @@ impl<'a> Converter<'a> {
         let converted = convert(self);
         self.depth -= 1;
         converted
-    }
-
-    /// A module's statement: one item, or one for each name that an import binds.
-    pub(super) fn module_item(&mut self, stmt: &py::Stmt, items: &mut Vec<ModuleItem>) -> Result<()> {
-        let span = self.span(stmt);
-        match stmt {
-            py::Stmt::FunctionDef(def) => items.push(ModuleItem::Function(self.function(def)?)),
-            py::Stmt::Import(import) => items.extend(import.names.iter().map(|alias| {
-                let module = identifier(&alias.name);
-                let root = module.split('.').next().unwrap_or("").to_owned();
-                let bound = alias.asname.as_ref().map_or(root, identifier);
-                ModuleItem::Import { module, bound, binds_root: alias.asname.is_none(), span: self.span(alias) }
-            })),
-            py::Stmt::ImportFrom(import) => {
-                let dots = ".".repeat(import.level.map_or(0, |level| level.to_usize()));
-                let module = format!("{dots}{}", import.module.as_ref().map(identifier).unwrap_or_default());
-                items.extend(import.names.iter().map(|alias| ModuleItem::ImportFrom {
-                    module: module.clone(),
-                    name: identifier(&alias.name),
-                    bound: identifier(alias.asname.as_ref().unwrap_or(&alias.name)),
-                    span,
-                }));
-            }
-            py::Stmt::Try(node) => self.module_items([&node.body, &node.orelse, &node.finalbody], span, items)?,
-            py::Stmt::With(node) => self.module_items([&node.body, &[], &[]], span, items)?,
-            py::Stmt::ClassDef(node) => items.push(bound_to(&node.name, "class", span)),
-            py::Stmt::AsyncFunctionDef(node) => items.push(bound_to(&node.name, "coroutine function", span)),
-            _ => items.push(ModuleItem::Stmt(self.stmt(stmt)?)),
-        }
-        Ok(())
-    }
-
-    fn module_items(&mut self, blocks: [&[py::Stmt]; 3], span: Span, items: &mut Vec<ModuleItem>) -> Result<()> {
-        self.nested(span, |this| blocks.into_iter().flatten().try_for_each(|stmt| this.module_item(stmt, items)))
     }
 
     /// A function definition.
@@ -127,7 +91,7 @@ impl<'a> Converter<'a> {
     }
 
     /// The place of a function's name: the first time that it stands as a word after `def`.
-    fn name_span(&self, name: &str, def: Span) -> Span {
+    pub(super) fn name_span(&self, name: &str, def: Span) -> Span {
         let from = def.start as usize + "def".len();
         let found = self.text.get(from..).and_then(|rest| rest.find(name));
         let start = found.map_or(def.start as usize, |at| from + at) as u32;
@@ -149,7 +113,7 @@ impl<'a> Converter<'a> {
         stmts.iter().map(|stmt| self.stmt(stmt)).collect()
     }
 
-    fn stmt(&mut self, stmt: &py::Stmt) -> Result<Stmt> {
+    pub(super) fn stmt(&mut self, stmt: &py::Stmt) -> Result<Stmt> {
         let span = self.span(stmt);
         let kind = self.nested(span, |this| this.stmt_kind(stmt))?;
         Ok(Stmt { kind, span })
@@ -285,7 +249,7 @@ impl<'a> Converter<'a> {
         expr.map(|expr| self.boxed(expr)).transpose()
     }
 
-    fn exprs(&mut self, exprs: &[py::Expr]) -> Result<Vec<Expr>> {
+    pub(super) fn exprs(&mut self, exprs: &[py::Expr]) -> Result<Vec<Expr>> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
@@ -409,15 +373,8 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// The statement that binds a name to something that no kernel can use.
-fn bound_to(name: &py::Identifier, what: &'static str, span: Span) -> ModuleItem {
-    let target = Expr { kind: ExprKind::Name(identifier(name)), span };
-    let value = Expr { kind: ExprKind::Unsupported(what), span };
-    ModuleItem::Stmt(Stmt { kind: StmtKind::Assign { targets: vec![target], value }, span })
-}
-
 /// A name as Python knows it: NFKC-normalised, so that the micro sign that keyboards give is the Greek mu.
-fn identifier(name: &py::Identifier) -> String {
+pub(super) fn identifier(name: &py::Identifier) -> String {
     if name.as_str().is_ascii() { name.to_string() } else { name.as_str().nfkc().collect() }
 }
 

@@ -1,12 +1,13 @@
 //! From text to weft's own tree: this folder is the only user of rustpython-parser, and no type of it leaves.
 //!
-//! [`convert`] turns its tree into ours, [`fault`] its errors into diagnostics, [`chunks`] cuts a file that cannot be
+//! [`convert`] turns its tree into ours, [`module`] a file's top level, [`fault`] its errors into diagnostics, [`chunks`] cuts a file that cannot be
 //! read as a whole into its top-level statements. Spans are byte ranges of the text that came in, whatever was put in
 //! front of it for the parser.
 
 mod chunks;
 mod convert;
 mod fault;
+mod module;
 #[cfg(test)]
 mod tests;
 
@@ -43,12 +44,13 @@ pub fn parse_function(source: &SourceFile, file: u32) -> Result<Function, Diagno
 }
 
 /// Parses a whole file. Where it cannot be parsed as a whole, each top-level statement is parsed for itself, and those
-/// that cannot be are `Unparsed`. `try` and `with` at the top level are their blocks, as if nothing was raised; a class
-/// is an assignment of something unsupported to its name.
+/// that cannot be are `Unparsed`. A `with` at the top level is its block; a class is an assignment of something
+/// unsupported to its name.
 pub fn parse_module(source: &SourceFile, file: u32) -> Vec<ModuleItem> {
-    if let Ok(items) = parse_chunk(&source.text, 0, source, file) {
-        return items;
-    }
+    let whole = match parse_chunk(&source.text, 0, source, file) {
+        Ok(items) => return items,
+        Err(diagnostic) => diagnostic,
+    };
     let mut items = Vec::new();
     for chunk in chunks::split(&source.text) {
         let text = source.text.get(chunk.clone()).unwrap_or("");
@@ -60,6 +62,10 @@ pub fn parse_module(source: &SourceFile, file: u32) -> Vec<ModuleItem> {
                 span: Span { file, start: chunk.start as u32, end: chunk.end as u32 },
             }),
         }
+    }
+    if !items.iter().any(|item| matches!(item, ModuleItem::Unparsed { .. })) {
+        // The fault lies between the statements.
+        items.push(ModuleItem::Unparsed { message: whole.message, at: whole.span, span: whole.span });
     }
     items
 }

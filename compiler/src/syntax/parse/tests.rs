@@ -142,6 +142,11 @@ fn a_file_that_does_not_parse_is_read_statement_by_statement() {
             ModuleItem::Import { module, .. } => format!("import {module}"),
             ModuleItem::ImportFrom { module, name, bound, .. } => format!("from {module} import {name} as {bound}"),
             ModuleItem::Stmt(stmt) => at(text, stmt.span).replace('\n', "|"),
+            ModuleItem::If { .. }
+            | ModuleItem::Try { .. }
+            | ModuleItem::Maybe(_)
+            | ModuleItem::Binds { .. }
+            | ModuleItem::Inner { .. } => panic!("{item:?}"),
             ModuleItem::Unparsed { span, .. } => format!("? {}", at(text, *span).lines().next().unwrap_or("")),
         })
         .collect();
