@@ -28,6 +28,24 @@ pub struct Output {
     pub sources: SourceMap,
 }
 
+/// Finds what [`compile`] rejects, and makes no code. Gives the warnings, and the files that their spans refer to.
+///
+/// # Errors
+///
+/// As [`compile`], but for the faults of weft's own that only LLVM finds.
+pub fn check(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure> {
+    stack::on_large(|| check_here(request))
+}
+
+fn check_here(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure> {
+    let frontend::Lowered { mut module, warnings, sources } = frontend::lower(request)?;
+    let checked = passes::run(&mut module, &request.target).and_then(|()| backend::check(&module));
+    match checked {
+        Ok(()) => Ok((warnings, sources)),
+        Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources }),
+    }
+}
+
 /// Compiles one kernel for one tuple of argument types.
 ///
 /// # Errors

@@ -1,10 +1,10 @@
-//! `weft check`: the front end alone, for every kernel whose types are known; names and syntax for the others.
+//! `weft check`: all that can reject a kernel whose types are known, and no code; names and syntax for the others.
 
 use std::io::Write;
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    frontend,
+    pipeline,
     request::{Keep, Options, Request, Target},
     source::Span,
 };
@@ -17,7 +17,7 @@ use crate::{
     untyped,
 };
 
-/// Types do not depend on the target; one has to be named.
+/// Neither types nor limits depend on the target; one has to be named.
 const TARGET: Target = Target::Sm(75, "");
 
 /// Reports everything that is wrong with the files.
@@ -59,8 +59,8 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
                     options: Options::default(),
                     keep: Keep::default(),
                 };
-                match frontend::lower(&request) {
-                    Ok(lowered) => report.add(&lowered.warnings, &lowered.sources),
+                match pipeline::check(&request) {
+                    Ok((warnings, sources)) => report.add(&warnings, &sources),
                     Err(failure) => report.add(&failure.diagnostics, &failure.sources),
                 }
             }

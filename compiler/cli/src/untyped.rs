@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    intrinsics,
+    frontend, intrinsics,
     source::Span,
     syntax::{
         ast::{Expr, ExprKind, Function, Stmt, StmtKind},
@@ -19,10 +19,10 @@ use crate::program::{Kernel, Program};
 pub(crate) fn check(program: &Program, kernel: &Kernel<'_>) -> Vec<Diagnostic> {
     let ast = &kernel.function.ast;
     let roots = free_chains(ast).into_iter().map(|chain| chain.split('.').next().unwrap_or_default().to_owned());
-    let is_undefined =
+    let is_unknown =
         |name: &String| !program.defines(kernel, name) && !intrinsics::is_known(&format!("builtins.{name}"));
-    let mut walk =
-        Walk { undefined: roots.filter(is_undefined).collect(), faults: Vec::new(), text: program.text(kernel) };
+    let (absent, undefined) = roots.filter(is_unknown).partition(|name| intrinsics::is_builtin(name));
+    let mut walk = Walk { undefined, absent, faults: Vec::new(), text: program.text(kernel) };
     walk.stmts(&ast.body, false);
     walk.faults.sort_by_key(|fault| fault.span);
     walk.faults
@@ -31,6 +31,8 @@ pub(crate) fn check(program: &Program, kernel: &Kernel<'_>) -> Vec<Diagnostic> {
 struct Walk<'a> {
     /// Names to report, each at its first place.
     undefined: BTreeSet<String>,
+    /// Python's built-in functions that kernels do not have, each at its first place.
+    absent: BTreeSet<String>,
     faults: Vec<Diagnostic>,
     text: &'a str,
 }
@@ -114,6 +116,9 @@ impl Walk<'_> {
             ExprKind::Name(name) if self.undefined.remove(name) => {
                 let message = format!("name `{name}` is not defined");
                 self.faults.push(Diagnostic::error(Code::UnknownName, expr.span, message));
+            }
+            ExprKind::Name(name) if self.absent.remove(name) => {
+                self.faults.push(frontend::no_builtin(name, expr.span));
             }
             ExprKind::List(_) => {
                 let error = Diagnostic::error(Code::UnsupportedExpression, expr.span, "a kernel cannot make a list");

@@ -36,10 +36,9 @@ pub struct Emitted {
 ///
 /// # Errors
 ///
-/// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit; `E0901`, a fault of weft's own, with LLVM's message and the IR.
+/// As [`check`]; `E0901`, a fault of weft's own, with LLVM's message and the IR.
 pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
-    check_shared(module)?;
-    check_local(module)?;
+    check(module)?;
     let emitted = match &request.target {
         Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
         Target::Host => host::emit(module, request),
@@ -60,6 +59,16 @@ fn shared_bytes(module: &Module) -> u64 {
         let size = array.len.saturating_mul(array.elem.size_bytes());
         end.next_multiple_of(array.align.max(1)).saturating_add(size)
     })
+}
+
+/// Checks the limits of the targets.
+///
+/// # Errors
+///
+/// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit.
+pub fn check(module: &Module) -> Result<(), Diagnostic> {
+    check_shared(module)?;
+    check_local(module)
 }
 
 /// Static shared memory has the same limit on every SM, and on the host, which stands for one.

@@ -17,6 +17,8 @@ mod stmt;
 mod ty;
 mod value;
 
+pub use expr::no_builtin;
+
 use crate::{
     diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,

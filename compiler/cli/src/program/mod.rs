@@ -188,9 +188,10 @@ impl Program {
         self.annotated(kernel.function).map(|args| Signature { args, returns: None }).into_iter().collect()
     }
 
-    /// Whether a name of a function's module is defined, or one of Python's builtins.
+    /// Whether a function's module defines a name, be it one of Python's builtins or not.
     pub(crate) fn defines(&self, kernel: &Kernel<'_>, name: &str) -> bool {
-        self.lookup(kernel.function.module, name).is_some()
+        let builtin = Value::Const(Captured::Known(format!("builtins.{name}")));
+        self.lookup(kernel.function.module, name).is_some_and(|value| value != builtin)
     }
 
     /// The text of a function's file.

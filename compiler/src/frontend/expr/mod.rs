@@ -12,6 +12,7 @@ mod subscript;
 
 pub(super) use call::Args;
 pub(super) use index::Index;
+pub use name::no_builtin;
 
 use weft_artifact::Scalar;
 
@@ -61,8 +62,10 @@ impl FnLowerer<'_> {
                     let value = self.expr(item);
                     self.before(value, item.span, &items[at + 1..])
                 });
-                let items = each.collect();
-                self.tuple(items, span)
+                let values = each.collect();
+                // How many items there would be is not known: nothing that is done with it is wrong in turn.
+                let starred = items.iter().any(|item| matches!(item.kind, ExprKind::Starred(_)));
+                if starred { Value::Poison } else { self.tuple(values, span) }
             }
             ExprKind::Named { target, value } => {
                 let value = self.expr(value);
@@ -77,7 +80,9 @@ impl FnLowerer<'_> {
                     .help("use a tuple, or `cuda.local.array(shape, dtype)`");
                 self.report(diagnostic)
             }
-            ExprKind::Starred(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot unpack with `*`"),
+            ExprKind::Starred(_) => {
+                self.error(Code::UnsupportedExpression, span, "a kernel cannot unpack with `*` here")
+            }
             ExprKind::Unsupported(what) => {
                 self.error(Code::UnsupportedExpression, span, format!("a kernel cannot have a {what}"))
             }

@@ -73,10 +73,7 @@ impl FnLowerer<'_> {
 
     /// One of Python's built-in functions that kernels do not have.
     pub(super) fn no_builtin(&mut self, name: &str, span: Span) -> Value {
-        let diagnostic =
-            Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
-                .note("docs/language.md lists the built-in functions that kernels have");
-        self.report(diagnostic)
+        self.report(no_builtin(name, span))
     }
 
     /// The value of something captured.
@@ -149,6 +146,12 @@ impl FnLowerer<'_> {
             None => format!("builtins.{name}") == path,
         }
     }
+}
+
+/// The error of one of Python's built-in functions that kernels do not have.
+pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
+        .note("docs/language.md lists the built-in functions that kernels have")
 }
 
 /// A known path as a value: a scalar type where it names one.
