@@ -17,7 +17,7 @@ use crate::{
     output::{self, Output},
     program::{Captures, Jit},
     report::{Report, Stop},
-    tools,
+    tools::{self, NotAssembled},
 };
 
 /// Compiles and writes, or reports and writes nothing.
@@ -65,7 +65,7 @@ pub(crate) fn emit(
         let compile = Compile { args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {
             for target in &targets {
-                compile.run(job, target, &mut report, &mut outputs);
+                compile.run(job, target, &mut report, &mut outputs)?;
             }
         }
     }
@@ -140,13 +140,14 @@ impl Compile<'_> {
             lineinfo: self.args.lineinfo || jit.lineinfo,
             opt: !jit.unoptimized,
             launch_bounds: jit.launch_bounds,
+            max_registers: jit.max_registers,
             libdevice: self.libdevice.clone(),
             ..Options::default()
         }
     }
 
     /// Compiles one kernel for one signature and target.
-    fn run(&self, job: &Job<'_>, target: &Target, report: &mut Report, outputs: &mut Vec<Output>) {
+    fn run(&self, job: &Job<'_>, target: &Target, report: &mut Report, outputs: &mut Vec<Output>) -> Result<(), Stop> {
         let request = Request {
             function: job.def.clone(),
             args: job.signature.args.clone(),
@@ -160,7 +161,10 @@ impl Compile<'_> {
         };
         let compiled = match pipeline::compile(&request) {
             Ok(compiled) => compiled,
-            Err(failure) => return report.add(&failure.diagnostics, &failure.sources),
+            Err(failure) => {
+                report.add(&failure.diagnostics, &failure.sources);
+                return Ok(());
+            }
         };
         report.add(&compiled.warnings, &compiled.sources);
         for &form in self.forms {
@@ -172,9 +176,12 @@ impl Compile<'_> {
                 Form::Ptx | Form::Asm => compiled.artifact.code.clone(),
                 Form::Cubin => match self.cubin(&compiled.artifact.code, target, request.options.lineinfo) {
                     Ok(cubin) => cubin,
-                    Err(message) => {
+                    Err(NotAssembled::Failed(message)) => return Err(Stop::Usage(message)),
+                    Err(NotAssembled::Rejected(said)) => {
+                        let message = format!("`ptxas` rejects the PTX for {target}: {said}");
                         let error = Diagnostic::error(Code::Internal, job.kernel.function.ast.name_span, message);
-                        return report.add(&[error], &compiled.sources);
+                        report.add(&[error], &compiled.sources);
+                        return Ok(());
                     }
                 },
             };
@@ -183,11 +190,11 @@ impl Compile<'_> {
             let file = format!("{}{number}.{target}.{}", job.kernel.name, output::extension(form));
             outputs.push(Output { file, title: format!("{} for {target}", job.title()), form, bytes });
         }
+        Ok(())
     }
 
-    fn cubin(&self, ptx: &[u8], target: &Target, lineinfo: bool) -> Result<Vec<u8>, String> {
-        let ptxas = self.ptxas.as_deref().ok_or("ptxas was not looked for")?;
-        let assembled = tools::assemble(ptxas, ptx, &target.to_string(), lineinfo);
-        assembled.map_err(|said| format!("`ptxas` rejects the PTX for {target}: {said}"))
+    fn cubin(&self, ptx: &[u8], target: &Target, lineinfo: bool) -> Result<Vec<u8>, NotAssembled> {
+        let unknown = || NotAssembled::Failed("ptxas was not looked for".to_owned());
+        tools::assemble(self.ptxas.as_deref().ok_or_else(unknown)?, ptx, &target.to_string(), lineinfo)
     }
 }

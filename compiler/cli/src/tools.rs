@@ -67,18 +67,32 @@ pub(crate) fn find_ptxas(surroundings: &Surroundings) -> Result<PathBuf, Stop> {
     })
 }
 
-/// Assembles PTX. The error is what `ptxas` said.
-pub(crate) fn assemble(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool) -> Result<Vec<u8>, String> {
+/// Why there is no cubin.
+#[derive(Debug)]
+pub(crate) enum NotAssembled {
+    /// What `ptxas` says of the PTX.
+    Rejected(String),
+    /// What is wrong with `ptxas`.
+    Failed(String),
+}
+
+/// Assembles PTX.
+pub(crate) fn assemble(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool) -> Result<Vec<u8>, NotAssembled> {
     let cubin = std::env::temp_dir().join(format!("weft-{}-{target}.cubin", std::process::id()));
     let outcome = run_ptxas(ptxas, ptx, target, lineinfo, &cubin);
-    let bytes = outcome.and_then(|()| fs::read(&cubin).map_err(|error| format!("its output cannot be read: {error}")));
+    let bytes = outcome.and_then(|()| match fs::read(&cubin) {
+        Ok(bytes) if !bytes.is_empty() => Ok(bytes),
+        Ok(_) => Err(NotAssembled::Failed(format!("{} wrote an empty cubin", ptxas.display()))),
+        Err(error) => Err(NotAssembled::Failed(format!("{} wrote no cubin: {error}", ptxas.display()))),
+    });
     // A failed run leaves no file.
     let _absent = fs::remove_file(&cubin);
     bytes
 }
 
-fn run_ptxas(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool, cubin: &Path) -> Result<(), String> {
-    let cannot_run = |error: std::io::Error| format!("{} cannot be run: {error}", ptxas.display());
+fn run_ptxas(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool, cubin: &Path) -> Result<(), NotAssembled> {
+    let failed = |what: String| NotAssembled::Failed(format!("{} {what}", ptxas.display()));
+    let cannot_run = |error: std::io::Error| failed(format!("cannot be run: {error}"));
     let mut command = Command::new(ptxas);
     command.arg(format!("-arch={target}")).arg("-").arg("-o").arg(cubin);
     if lineinfo {
@@ -95,5 +109,10 @@ fn run_ptxas(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool, cubin: &Pat
         return Ok(());
     }
     let said = [output.stdout, output.stderr].concat();
-    Err(String::from_utf8_lossy(&said).trim().to_owned())
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    match output.status.code() {
+        Some(_) if !said.is_empty() => Err(NotAssembled::Rejected(said)),
+        // With its number, or the signal that ended it.
+        _ => Err(failed(format!("did not assemble the PTX for {target} ({}): {said}", output.status))),
+    }
 }

@@ -2,7 +2,7 @@
 
 use weft_artifact::ArgType;
 use weft_compiler::{
-    diagnostic::Diagnostic,
+    diagnostic::{Code, Diagnostic, closest},
     request::{Captured, Signature},
     signature::{self, Named},
     source::Span,
@@ -10,6 +10,27 @@ use weft_compiler::{
 };
 
 use super::{Function, Program, Value, eval};
+
+/// The options of `cuda.jit`, as Python takes them.
+const OPTIONS: [&str; 17] = [
+    "device",
+    "inline",
+    "forceinline",
+    "link",
+    "debug",
+    "opt",
+    "lineinfo",
+    "cache",
+    "fastmath",
+    "max_registers",
+    "launch_bounds",
+    "lto",
+    "shared_memory_carveout",
+    "extensions",
+    "boundscheck",
+    "source",
+    "func_or_sig",
+];
 
 /// What a decorator says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +50,8 @@ pub(crate) struct Jit {
     pub(crate) unoptimized: bool,
     /// `launch_bounds=(threads, blocks)`.
     pub(crate) launch_bounds: Option<(u32, Option<u32>)>,
+    /// `max_registers=n`.
+    pub(crate) max_registers: Option<u32>,
 }
 
 impl Program {
@@ -82,7 +105,22 @@ impl Program {
                 }
             }
             for (name, value) in keywords {
-                set_option(&mut jit, name.as_deref().unwrap_or(""), &self.eval(module, value));
+                let Some(name) = name.as_deref() else { continue };
+                if name == "func_or_sig" {
+                    match signature::signatures_of(value, &|chain| self.named(module, chain)) {
+                        Ok(signatures) => jit.signatures = signatures,
+                        Err(fault) => faults.push(fault),
+                    }
+                } else if path == "weft.cuda.jit" && !OPTIONS.contains(&name) {
+                    let message = format!("`cuda.jit` has no option `{name}`");
+                    let error = Diagnostic::error(Code::ArgumentCount, value.span, message);
+                    faults.push(match closest(name, OPTIONS) {
+                        Some(near) => error.help(format!("did you mean `{near}`?")),
+                        None => error.note(format!("its options are {}", OPTIONS.join(", "))),
+                    });
+                } else {
+                    set_option(&mut jit, name, &self.eval(module, value));
+                }
             }
         }
         (Some(jit), faults)
@@ -128,6 +166,7 @@ fn set_option(jit: &mut Jit, name: &str, value: &Value) {
         "fastmath" => jit.fastmath = flag,
         "lineinfo" => jit.lineinfo = flag,
         "opt" => jit.unoptimized = !flag,
+        "max_registers" => jit.max_registers = launch_bounds(value).map(|(registers, _)| registers),
         "launch_bounds" => jit.launch_bounds = launch_bounds(value),
         // Options of the launch, of caching and of linking change no code here.
         _ => {}

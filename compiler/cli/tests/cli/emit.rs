@@ -189,6 +189,35 @@ fn a_cubin_needs_ptxas_and_uses_the_one_that_is_found() {
 }
 
 #[test]
+fn a_ptxas_that_fails_is_no_fault_of_wefts() {
+    let folder = Folder::with("k.py", SAXPY);
+    let bin = folder.path().join("bin");
+    fs::create_dir_all(&bin).expect("can be written");
+    let path = bin.display().to_string();
+    let args = ["emit", "k.py", "--emit", "cubin", "-o", "k.cubin"];
+    for (script, mode, expected) in [
+        ("#!/bin/sh\n", 0o644, "ptxas cannot be run: Permission denied"),
+        ("#!/absent/sh\n", 0o755, "ptxas cannot be run: No such file"),
+        (
+            "#!/bin/sh\necho half-done\nkill -9 $$\n",
+            0o755,
+            "did not assemble the PTX for sm_75 (signal: 9 (SIGKILL)): half-done",
+        ),
+        ("#!/bin/sh\nexit 3\n", 0o755, "did not assemble the PTX for sm_75 (exit status: 3)"),
+        ("#!/bin/sh\nexit 0\n", 0o755, "ptxas wrote no cubin"),
+        ("#!/bin/sh\n: > \"$4\"\n", 0o755, "ptxas wrote an empty cubin"),
+    ] {
+        // A new file each time: one that was just run cannot be written to.
+        let _absent = fs::remove_file(bin.join("ptxas"));
+        fs::write(bin.join("ptxas"), script).expect("can be written");
+        fs::set_permissions(bin.join("ptxas"), fs::Permissions::from_mode(mode)).expect("can be changed");
+        let said = folder.weft_with(&args, &[("PATH", &path)]).failed(2);
+        assert!(said.starts_with("error: ") && said.contains(expected), "{script}: {said}");
+    }
+    assert_eq!(folder.files(""), ["bin", "k.py"]);
+}
+
+#[test]
 fn libdevice_is_used_where_the_setting_or_the_option_names_it() {
     let folder = Folder::with("k.py", SAXPY);
     let said = folder.weft(&["emit", "k.py", "--libdevice", "./absent.bc"]).failed(2);

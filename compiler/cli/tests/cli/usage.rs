@@ -282,3 +282,62 @@ def five():
     let said = folder.weft(&["emit", "k.py", "--kernel", "two"]).failed(2);
     assert!(said.starts_with("error[E0303]: `two` is not compiled: it is in the class `C`"), "{said}");
 }
+
+/// The headings of what `check` says of a kernel with a body.
+fn faults_of(signature: &str, body: &str) -> Vec<String> {
+    let text = format!(
+        "from weft import cuda, float32\nimport numpy as np\n@cuda.jit({signature})\ndef k(a, t):\n    {body}\n"
+    );
+    let folder = Folder::with("k.py", &text);
+    let said = folder.weft(&["check", "k.py"]).failed(1);
+    said.lines().filter(|line| line.starts_with("error[")).map(str::to_owned).collect()
+}
+
+#[test]
+fn builtins_that_kernels_do_not_have_are_no_unknown_names() {
+    let signature = "'void(f4[:], UniTuple(i4, 2))'";
+    let map = "error[E0202]: kernels do not have Python's built-in `map`";
+    assert_eq!(faults_of(signature, "m = map(int, a)"), [map]);
+    assert_eq!(faults_of("", "m = map(int, a)"), [map]);
+    assert_eq!(faults_of("", "m = list(a)"), ["error[E0202]: kernels do not have Python's built-in `list`"]);
+    let both = faults_of(signature, "a[0] = a\n    break\n    m = map(int, a)");
+    assert_eq!(both.len(), 3, "{both:?}");
+    assert!(both[0].contains("E0216") && both[1].contains("E0104") && both[2] == map, "{both:?}");
+}
+
+#[test]
+fn one_fault_is_said_once() {
+    let signature = "'void(i4, UniTuple(i4, 2))'";
+    assert_eq!(faults_of(signature, "a[0] += 1").len(), 1);
+    assert_eq!(faults_of(signature, "a[0] += nope").len(), 2);
+    let starred = "error[E0103]: a kernel cannot unpack with `*` here";
+    assert_eq!(faults_of(signature, "z = (*t, 4)\n    y = z[2] + z[7]"), [starred]);
+    let row = faults_of("'void(f4[:,:], f4)'", "a[0] += t");
+    assert_eq!(row, ["error[E0211]: `+=` does not take array(float32, 1d, A) and float32"]);
+}
+
+#[test]
+fn check_knows_the_limits_that_emit_knows() {
+    let body = "s = cuda.shared.array(20000, 'float64')\n    s[0] = a[0]\n    a[0] = s[1]";
+    let said = faults_of("'void(f4[:], f4)'", body);
+    assert_eq!(said, ["error[E0305]: the kernel's shared arrays take 160000 bytes, but a block can have 49152"]);
+}
+
+#[test]
+fn arguments_of_arrays_are_named() {
+    let signature = "'void(f4[:], f4)'";
+    let array = |args: &str| faults_of(signature, &format!("s = cuda.shared.array({args})"));
+    assert_eq!(array("4, 'flaot32'"), ["error[E0205]: there is no dtype `flaot32`"]);
+    let float = "error[E0205]: the extents in the shape of `cuda.shared.array` are ints, not float64";
+    assert_eq!(array("4.0, np.float32"), [float]);
+}
+
+#[test]
+fn options_of_the_decorator_that_python_rejects_are_rejected() {
+    let said = faults_of("'void(f4[:], f4)', nonsense=3", "pass");
+    assert_eq!(said, ["error[E0206]: `cuda.jit` has no option `nonsense`"]);
+    let said = faults_of("signature_or_function='void(f4[:], f4)'", "pass");
+    assert_eq!(said, ["error[E0206]: `cuda.jit` has no option `signature_or_function`"]);
+    let folder = Folder::with("k.py", &SAXPY.replace("cuda.jit(", "cuda.jit(max_registers=32, func_or_sig="));
+    assert!(folder.weft(&["emit", "k.py"]).succeeded().contains(".maxnreg 32"));
+}
