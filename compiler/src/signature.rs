@@ -38,6 +38,9 @@ const MOST_LEAVES: u64 = 1000;
 /// Modules whose members are types.
 const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.types", "numpy"];
 
+/// Types of Numba's and NumPy's that weft is to have.
+const NOT_YET: [&str; 3] = ["float16", "f2", "bfloat16"];
+
 /// Reads a signature: `void(float32[:], int32)`, `float32(float32)`, or the argument types alone, `(f4[::1], i8)`.
 /// The place of an error is in file 0, which is `text`.
 ///
@@ -90,7 +93,16 @@ fn bad(span: Span, message: impl Into<String>) -> Diagnostic {
 
 fn parse_text(text: &str) -> Result<Expr> {
     let readable = SourceFile::new("<signature>", without_dimension_letters(text));
-    parse_expression(&readable, 0).map_err(|error| Diagnostic { code: Code::BadSignature, ..error })
+    parse_expression(&readable, 0)
+        .map_err(|error| {
+            let early = error.message.contains("in the middle of a statement");
+            match text.trim() {
+                "" => bad(error.span, "there is nothing in the signature").help("write `void()` for no arguments"),
+                _ if early => Diagnostic { message: "the signature ends too early".to_owned(), ..error },
+                _ => error,
+            }
+        })
+        .map_err(|error| Diagnostic { code: Code::BadSignature, ..error })
 }
 
 /// `array(float32, 1d, C)` is not Python: the `d` of `1d` becomes a blank, so that places stay.
@@ -206,6 +218,9 @@ impl Reader<'_> {
             _ => None,
         };
         scalar.ok_or_else(|| {
+            if NOT_YET.contains(&last(&chain)) {
+                return bad(expr.span, format!("`{chain}` is not supported yet"));
+            }
             let error = bad(expr.span, format!("`{chain}` is not a type that weft knows"));
             match last(&chain) {
                 "float" => error.help("write `float32` or `float64`"),
@@ -356,8 +371,12 @@ fn array(dtype: Scalar, index: &Expr) -> Result<ArgType> {
             }
         }
     }
-    if dims.is_empty() || dims.len() > 4 {
-        return Err(bad(index.span, format!("an array has 1 to 4 dimensions here, not {}", dims.len())));
+    if dims.is_empty() {
+        let error = bad(index.span, "a dimension is written `:` or `::1`");
+        return Err(error.help(format!("an array without dimensions is `array({dtype}, 0d, C)`")));
+    }
+    if dims.len() > 4 {
+        return Err(bad(index.span, format!("an array has 0 to 4 dimensions, not {}", dims.len())));
     }
     let layout = match contiguous.as_slice() {
         [] => Layout::Any,
@@ -427,7 +446,11 @@ mod tests {
             ("void(f4[:,::1,:])", "only the last (C) or the first (Fortran) dimension can be `::1` at 8..15"),
             ("void(f4[3])", "a dimension is written `:` or `::1` at 8..9"),
             ("float32[:]", "array(float32, 1d, A) is a type, not a signature at 0..10"),
-            ("void(f4[:]", "the text ends in the middle of a statement at 10..10"),
+            ("void(f4[:]", "the signature ends too early at 10..10"),
+            ("  ", "there is nothing in the signature at 0..0"),
+            ("void(float16[:])", "`float16` is not supported yet at 5..12"),
+            ("void(f4[:,:,:,:,:])", "an array has 0 to 4 dimensions, not 5 at 8..17"),
+            ("void(f4[()])", "a dimension is written `:` or `::1` at 8..10"),
             ("void(other.float32)", "`other.float32` is not a type that weft knows at 5..18"),
         ];
         for (text, expected) in cases {

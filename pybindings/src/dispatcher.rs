@@ -319,7 +319,14 @@ impl Dispatcher {
         let Ok(items) = index.cast::<PyTuple>() else {
             return Err(PyTypeError::new_err("must specify at least the griddim and blockdim"));
         };
-        if !(2..=4).contains(&items.len()) {
+        if items.len() > 4 {
+            let message = format!(
+                "takes at most 4 launch parameters (griddim, blockdim, stream, sharedmem), not {}",
+                items.len()
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        if items.len() < 2 {
             return Err(PyValueError::new_err("must specify at least the griddim and blockdim"));
         }
         // Asking for an item that is not there would make an exception, which takes longer than all the rest.

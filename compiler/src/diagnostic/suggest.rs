@@ -1,10 +1,21 @@
 //! "Did you mean": the candidate that is nearest to a misspelt name.
 
 /// The candidate with the fewest letters to change, insert, drop or swap, if that is few for the name's length;
-/// a difference in case alone counts as one.
+/// a difference in case alone counts as one. A name of one letter is near to too many; two letters must agree in the
+/// first.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (name.chars().count() / 3).clamp(1, 3);
-    let scored = candidates.into_iter().filter(|candidate| *candidate != name).map(|candidate| {
+    let length = name.chars().count();
+    let limit = (length / 3).clamp(1, 3);
+    let may_be_meant = |candidate: &str| {
+        candidate != name
+            && candidate.len() > 1
+            && match length {
+                0 | 1 => false,
+                2 => candidate.chars().next() == name.chars().next(),
+                _ => true,
+            }
+    };
+    let scored = candidates.into_iter().filter(|candidate| may_be_meant(candidate)).map(|candidate| {
         let same_letters = candidate.to_lowercase() == name.to_lowercase();
         (if same_letters { 1 } else { distance(name, candidate) }, candidate)
     });
@@ -44,6 +55,8 @@ mod tests {
         assert_eq!(closest("blokDim", names), Some("blockDim"));
         assert_eq!(closest("warp", names), None);
         assert_eq!(closest("", names), None);
+        assert_eq!(closest("a", ["b", "x", "ab"]), None);
+        assert_eq!(closest("tx", ["ty", "bx", "t"]), Some("ty"));
         assert_eq!(distance("saxpy", "saxpi"), 1);
         assert_eq!(distance("", "abc"), 3);
     }

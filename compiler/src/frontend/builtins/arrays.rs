@@ -3,7 +3,7 @@
 use weft_artifact::{Layout, Scalar};
 
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{Code, Diagnostic, closest},
     frontend::{
         expr::Args,
         lowerer::FnLowerer,
@@ -78,6 +78,16 @@ impl FnLowerer<'_> {
             Some(Value::DType(scalar)) => scalar,
             Some(Value::Str(name)) if Scalar::from_name(&name).is_some() => {
                 Scalar::from_name(&name).unwrap_or(Scalar::F32)
+            }
+            Some(Value::Poison) => return Value::Poison,
+            Some(Value::Str(name)) => {
+                let names = || Scalar::ALL.iter().map(|scalar| scalar.name());
+                let diagnostic =
+                    Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"));
+                return self.report(match closest(&name, names()) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic.note(format!("the dtypes are {}", names().collect::<Vec<_>>().join(", "))),
+                });
             }
             Some(other) => {
                 let message =
@@ -197,6 +207,13 @@ impl FnLowerer<'_> {
             };
             match known {
                 Some(known) => out.push(known),
+                None if item.ty().scalar().is_some_and(|scalar| !scalar.is_int()) => {
+                    let path = shown_path(row.path);
+                    let message = format!("the extents in the shape of `{path}` are ints, not {}", item.ty());
+                    let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                    self.report(diagnostic.help("write a literal, a global or a closure variable that is an int"));
+                    return None;
+                }
                 None => {
                     if !item.ty().is_poison() {
                         let diagnostic = Diagnostic::error(

@@ -123,9 +123,17 @@ impl FnLowerer<'_> {
                 let array = self.reread(&base_value, base.span);
                 let left = self.subscript(array, &again, target.span);
                 if let Value::Array(view) = &left {
-                    let message =
-                        format!("`{}=` does not take {}", op.symbol(), crate::frontend::ty::Ty::Array(view.ty));
-                    self.error(Code::BadOperand, target.span, message);
+                    let row = crate::frontend::ty::Ty::Array(view.ty);
+                    let right = self.expr(value);
+                    let and = if right.ty().is_poison() { String::new() } else { format!(" and {}", right.ty()) };
+                    let message = format!("`{}=` does not take {row}{and}", op.symbol());
+                    let diagnostic = Diagnostic::error(Code::BadOperand, target.span, message);
+                    self.report(diagnostic.help("kernels compute on elements: index the array"));
+                    return;
+                }
+                if left.ty().is_poison() {
+                    // What is wrong with the target is said; the value may have faults of its own.
+                    self.expr(value);
                     return;
                 }
                 let left = self.before(left, target.span, [value]);
