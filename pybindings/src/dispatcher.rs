@@ -321,7 +321,7 @@ impl Dispatcher {
         };
         if items.len() > 4 {
             let message = format!(
-                "takes at most 4 launch parameters (griddim, blockdim, stream, sharedmem), not {}",
+                "must specify griddim, blockdim, and at most a stream and sharedmem: {} were given",
                 items.len()
             );
             return Err(PyValueError::new_err(message));

@@ -142,7 +142,6 @@ impl Compile<'_> {
             launch_bounds: jit.launch_bounds,
             max_registers: jit.max_registers,
             libdevice: self.libdevice.clone(),
-            ..Options::default()
         }
     }
 

@@ -311,11 +311,11 @@ impl Program {
     fn skip(&mut self, module: usize, items: &[ModuleItem], inside: &str) {
         for item in items {
             match item {
-                ModuleItem::Function(function) => {
-                    if function.decorators.iter().any(|decorator| self.may_be_jit(module, decorator)) {
-                        let (name, span) = (function.name.clone(), function.name_span);
-                        self.missed.push(Missed { name, inside: inside.to_owned(), span });
-                    }
+                ModuleItem::Function(function)
+                    if function.decorators.iter().any(|decorator| self.may_be_jit(module, decorator)) =>
+                {
+                    let (name, span) = (function.name.clone(), function.name_span);
+                    self.missed.push(Missed { name, inside: inside.to_owned(), span });
                 }
                 ModuleItem::Inner { .. } => self.item(module, item.clone()),
                 ModuleItem::If { test: _, body, orelse } => {
