@@ -250,7 +250,8 @@ impl Program {
                 ModuleItem::Import { .. } | ModuleItem::ImportFrom { .. } => {
                     let Some((name, value, span)) = self.imported(module, item) else { continue };
                     let known = self.modules.get(module).and_then(|module| module.names.get(&name));
-                    let value = if known.is_none_or(|known| *known == value) { value } else { unknown(span) };
+                    let counts = known.is_none_or(|known| *known == value || is_data(known));
+                    let value = if counts { value } else { unknown(span) };
                     self.bind(module, name, value, span);
                 }
                 ModuleItem::If { test, body, orelse } => {
@@ -268,7 +269,9 @@ impl Program {
                 ModuleItem::Stmt(stmt) => match stmt.kind {
                     StmtKind::Assign { targets, value: _ } => {
                         for target in targets {
-                            self.assign(module, &target, unknown(target.span));
+                            if !self.is_defined(module, &target) {
+                                self.assign(module, &target, unknown(target.span));
+                            }
                         }
                     }
                     StmtKind::AnnAssign { target, annotation: _, value: Some(_) }
@@ -283,6 +286,13 @@ impl Program {
         }
     }
 
+    /// Whether a target is the name of a function or of something imported: `else: cuda = None`.
+    fn is_defined(&self, module: usize, target: &Expr) -> bool {
+        let ExprKind::Name(name) = &target.kind else { return false };
+        let known = self.modules.get(module).and_then(|module| module.names.get(name));
+        known.is_some_and(|known| !is_data(known))
+    }
+
     /// An exception's handler: functions and imports of the block that it guards count, as if nothing was raised; a
     /// constant that has another value after the handler is unknown.
     fn handle(&mut self, module: usize, handler: Vec<ModuleItem>) {
@@ -292,17 +302,15 @@ impl Program {
         let after = std::mem::replace(&mut this.names, before);
         for (name, value) in after {
             let span = this.places.get(&name).copied().unwrap_or_default();
-            let known = this.names.get(&name);
-            if known == Some(&value) {
-                continue;
-            }
-            if is_data(&value) || known.is_some_and(is_data) {
-                this.names.insert(
-                    name,
-                    Value::Unknown("only where an exception is raised is it bound here".into(), module, span),
-                );
-            } else if known.is_none() {
-                this.names.insert(name, value);
+            match this.names.get(&name) {
+                Some(known) if *known == value || !is_data(known) => {}
+                None if !is_data(&value) => {
+                    this.names.insert(name, value);
+                }
+                _ => {
+                    let why = "only where an exception is raised is it bound here";
+                    this.names.insert(name, Value::Unknown(why.into(), module, span));
+                }
             }
         }
     }

@@ -204,6 +204,21 @@ fn names_that_nothing_rebinds_keep_their_values() {
 }
 
 #[test]
+fn imports_count_whatever_their_condition() {
+    for text in [
+        "try:\n    from numba import cuda\nexcept ImportError:\n    cuda = None\n",
+        "try:\n    import nothing\nexcept ImportError:\n    from numba import cuda\n",
+        "if x():\n    from numba import cuda\nelse:\n    cuda = None\n",
+        "cuda = None\nif x():\n    from weft import cuda\n",
+        "if x():\n    from weft import cuda\nelse:\n    from numba import cuda\n",
+        "with x:\n    try:\n        from weft import cuda\n    finally:\n        pass\n",
+    ] {
+        let program = program(&format!("{text}@cuda.jit\ndef k(): pass\n"));
+        assert_eq!(program.kernels().len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn kernels_are_found_through_any_alias() {
     let text = "\
 from numba import cuda, njit
