@@ -426,13 +426,11 @@ pub enum ModuleItem {
         /// Where.
         span: Span,
     },
-    /// `if test: … else: …`.
+    /// `if test: … elif test: … else: …`.
     If {
-        /// The condition.
-        test: Expr,
-        /// Carried out if true.
-        body: Vec<ModuleItem>,
-        /// Carried out if false.
+        /// Conditions, and what is carried out where one is the first that is true.
+        branches: Vec<(Expr, Vec<ModuleItem>)>,
+        /// Carried out if all are false.
         orelse: Vec<ModuleItem>,
     },
     /// `try`: what stands in `finally` follows it.

@@ -57,25 +57,7 @@ impl Program {
                     self.bind(module, name, value, span);
                 }
             }
-            ModuleItem::If { test, body, orelse } => {
-                self.walrus(module, &test);
-                match eval::truth(&self.eval(module, &test)) {
-                    Some(true) => {
-                        self.items(module, body);
-                        self.skip(module, &orelse, "the `else` of a condition that is true here");
-                    }
-                    Some(false) => {
-                        let range = test.span.start as usize..test.span.end as usize;
-                        let text = self.modules.get(module).and_then(|module| module.source.text.get(range));
-                        self.skip(module, &body, &format!("`if {}:`, which is false here", text.unwrap_or("…")));
-                        self.items(module, orelse);
-                    }
-                    None => {
-                        self.forget(module, body, CONDITION);
-                        self.forget(module, orelse, CONDITION);
-                    }
-                }
-            }
+            ModuleItem::If { branches, orelse } => self.choose(module, branches, orelse),
             ModuleItem::Try { body, handlers } => {
                 self.items(module, body);
                 for handler in handlers {
@@ -97,6 +79,34 @@ impl Program {
             ModuleItem::Stmt(stmt) => self.stmt(module, stmt),
             ModuleItem::Unparsed { message, at, span } => self.unparsed(module, message, at, span),
         }
+    }
+
+    /// Carries out the branch of an `if` whose condition is true; where one of them cannot be told, none counts.
+    fn choose(&mut self, module: usize, branches: Vec<(Expr, Vec<ModuleItem>)>, orelse: Vec<ModuleItem>) {
+        let mut branches = branches.into_iter();
+        while let Some((test, body)) = branches.next() {
+            self.walrus(module, &test);
+            match eval::truth(&self.eval(module, &test)) {
+                Some(true) => {
+                    self.items(module, body);
+                    let rest = branches.flat_map(|(_, body)| body).chain(orelse).collect::<Vec<_>>();
+                    return self.skip(module, &rest, "the `else` of a condition that is true here");
+                }
+                Some(false) => {
+                    let range = test.span.start as usize..test.span.end as usize;
+                    let text = self.modules.get(module).and_then(|module| module.source.text.get(range));
+                    let inside = format!("`if {}:`, which is false here", text.unwrap_or("…"));
+                    self.skip(module, &body, &inside);
+                }
+                None => {
+                    for body in std::iter::once(body).chain(branches.map(|(_, body)| body)).chain([orelse]) {
+                        self.forget(module, body, CONDITION);
+                    }
+                    return;
+                }
+            }
+        }
+        self.items(module, orelse);
     }
 
     /// What an import binds; an import of everything binds it itself.
@@ -254,9 +264,11 @@ impl Program {
                     let value = if counts { value } else { unknown(span) };
                     self.bind(module, name, value, span);
                 }
-                ModuleItem::If { test, body, orelse } => {
-                    self.walrus(module, &test);
-                    self.forget(module, body, why);
+                ModuleItem::If { branches, orelse } => {
+                    for (test, body) in branches {
+                        self.walrus(module, &test);
+                        self.forget(module, body, why);
+                    }
                     self.forget(module, orelse, why);
                 }
                 ModuleItem::Try { body, handlers } => {
@@ -326,8 +338,10 @@ impl Program {
                     self.missed.push(Missed { name, inside: inside.to_owned(), span });
                 }
                 ModuleItem::Inner { .. } => self.item(module, item.clone()),
-                ModuleItem::If { test: _, body, orelse } => {
-                    self.skip(module, body, inside);
+                ModuleItem::If { branches, orelse } => {
+                    for (_, body) in branches {
+                        self.skip(module, body, inside);
+                    }
                     self.skip(module, orelse, inside);
                 }
                 ModuleItem::Try { body, handlers: _ } => self.skip(module, body, inside),

@@ -190,17 +190,24 @@ fn names_that_nothing_rebinds_keep_their_values() {
         ("N = 1\ndef f():\n    N = 2\n    global M\n    M = N\n", Captured::Int(1)),
         ("N = 1\ndef f(N):\n    global M\n    M = 3\n    def g():\n        N = 4\n", Captured::Int(1)),
         ("N = 1\nN += 2\nif False:\n    N = 7\n", Captured::Int(3)),
+        ("if 0:\n    N = 1\nelif 1:\n    N = 2\nelif x():\n    N = 3\nelse:\n    N = 4\n", Captured::Int(2)),
         ("if 1:\n    with x:\n        N = 5\n", Captured::Int(5)),
         ("N = 1\nclass C:\n    N = 2\n", Captured::Int(1)),
         ("from math import *\nN = pi", Captured::Float(std::f64::consts::PI)),
         ("pi = 3\nfrom math import *\nN = pi", Captured::Float(std::f64::consts::PI)),
         ("from math import *\nN = pow", Captured::Known("math.pow".into())),
         ("from numpy import *\nN = max(2, 4)", Captured::Int(4)),
+        // A table of many conditions, as programs write them.
+        (&format!("M = 900\nif M == 0: N = 0\n{}", table()), Captured::Int(900)),
     ];
     for (text, expected) in cases {
         let text = format!("from numba import cuda\n{text}\n@cuda.jit\ndef k(): N\n");
         assert_eq!(globals(&text).remove("N"), Some(expected), "{text}");
     }
+}
+
+fn table() -> String {
+    (1..1000).map(|n| format!("elif M == {n}: N = {n}\n")).collect()
 }
 
 #[test]

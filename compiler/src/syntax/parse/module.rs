@@ -51,9 +51,18 @@ impl Converter<'_> {
                 }));
             }
             py::Stmt::If(node) => {
-                let test = self.expr(&node.test)?;
-                let body = self.module_block(&node.body, span)?;
-                items.push(ModuleItem::If { test, body, orelse: self.module_block(&node.orelse, span)? });
+                // `elif`s stand in each other's `orelse`, and are not nested to whoever wrote them.
+                let (mut branches, mut last) = (Vec::new(), node);
+                loop {
+                    branches.push((self.expr(&last.test)?, self.module_block(&last.body, span)?));
+                    match last.orelse.as_slice() {
+                        [py::Stmt::If(next)] => last = next,
+                        orelse => {
+                            let orelse = self.module_block(orelse, span)?;
+                            break items.push(ModuleItem::If { branches, orelse });
+                        }
+                    }
+                }
             }
             py::Stmt::Try(node) => {
                 let rest = self.module_block(&node.finalbody, span)?;
@@ -146,8 +155,7 @@ impl Converter<'_> {
     /// What a function or a class has for its module: the names that it binds with `global`, the decorated functions
     /// in it.
     fn inner(&mut self, body: &[py::Stmt], outer: &Outer, items: &mut Vec<ModuleItem>) -> Result<()> {
-        let mut stmts = Vec::new();
-        flatten(body, &mut stmts);
+        let stmts = flatten(body);
         let globals: Vec<String> = stmts
             .iter()
             .filter_map(|stmt| if let py::Stmt::Global(node) = stmt { Some(&node.names) } else { None })
@@ -230,13 +238,15 @@ impl Ranged for Place {
 type Names = Vec<(String, py::text_size::TextRange)>;
 
 /// Statements with those in their blocks, without the bodies of functions and classes.
-fn flatten<'a>(stmts: &'a [py::Stmt], out: &mut Vec<&'a py::Stmt>) {
-    for stmt in stmts {
-        out.push(stmt);
-        for block in blocks(stmt) {
-            flatten(block, out);
+fn flatten(stmts: &[py::Stmt]) -> Vec<&py::Stmt> {
+    let (mut found, mut pending) = (Vec::new(), vec![stmts]);
+    while let Some(block) = pending.pop() {
+        for stmt in block {
+            found.push(stmt);
+            pending.extend(blocks(stmt));
         }
     }
+    found
 }
 
 fn blocks(stmt: &py::Stmt) -> Vec<&[py::Stmt]> {
