@@ -207,7 +207,7 @@ fn names_that_nothing_rebinds_keep_their_values() {
 }
 
 fn table() -> String {
-    (1..1000).map(|n| format!("elif M == {n}: N = {n}\n")).collect()
+    (1..1000).map(|n| format!("elif M == {n}: N = {n}")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
