@@ -249,6 +249,12 @@ def test_ldexp(dtype):
     assert_exact(run_binary("ldexp", x, n, dtype), expected)
 
 
+def test_ldexp_of_nan_is_nan():
+    n = np.array([0, 1, -1, 1000, -1000, 2**31 - 1, -(2**31)], np.int32)
+    for dtype in (np.float32, np.float64):
+        assert np.isnan(run_binary("ldexp", np.full(n.size, np.nan, dtype), n, dtype)).all()
+
+
 @cuda.jit
 def splits(x, fraction, whole, mantissa, exponent):
     i = cuda.grid(1)

@@ -116,51 +116,42 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    fn library_math(
+    pub(super) fn library_math(
         &self,
         function: MathFn,
         name: &str,
         args: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
-        let Some(&first) = args.first() else { return internal(format!("{name} of nothing")) };
-        let ty = float(first)?.get_type();
-        let context = self.cx.types.context;
-        let single = ty == context.f32_type();
-        if single
-            && self.cx.library == Library::Libclc
-            && matches!(function, MathFn::Gamma | MathFn::Ldexp | MathFn::Lgamma)
-        {
-            // libclc's functions for float32 lose most digits below zero, and its `ldexp` flushes subnormal results.
-            let mut wide = args.to_vec();
-            if let Some(first_wide) = wide.first_mut() {
-                *first_wide = self.builder.build_float_ext(float(first)?, context.f64_type(), "")?.into();
-            }
-            let value = self.library_math(function, name, &wide)?;
-            return Ok(self.builder.build_float_trunc(float(value)?, ty, "")?.into());
+        let args = &self.with_clamped_int(args)?;
+        match (self.cx.library, args.first()) {
+            (_, None) => internal(format!("{name} of nothing")),
+            (Library::Libclc, Some(&first)) => self.libclc(function, name, args, float(first)?),
+            (Library::Libdevice, Some(_)) => self.call_library(name, args),
         }
-        if self.cx.library == Library::Libclc && function == MathFn::Gamma {
-            return Ok(self.gamma(float(first)?)?.into());
-        }
+    }
+
+    /// The arguments, an integer at the end within limits beyond which nothing changes: libraries add it to an exponent
+    /// without a look at overflow.
+    fn with_clamped_int(&self, args: &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let mut args = args.to_vec();
         if let Some(BasicValueEnum::IntValue(exponent)) = args.last_mut() {
-            // libclc adds it to an exponent without a look at overflow. Beyond the limits nothing changes.
             let limit = exponent.get_type().const_int(4096, false);
             let lower = limit.const_neg();
             let clamped = int(self.call_intrinsic("llvm.smin", &[(*exponent).into(), limit.into()])?)?;
             *exponent = int(self.call_intrinsic("llvm.smax", &[clamped.into(), lower.into()])?)?;
         }
+        Ok(args)
+    }
+
+    /// A call of the math library; the result has the first argument's type.
+    pub(super) fn call_library(&self, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
+        let Some(&first) = args.first() else { return internal(format!("{name} of nothing")) };
+        let ty = float(first)?.get_type();
+        let bits = if ty == self.cx.types.context.f32_type() { 32 } else { 64 };
         let int_last = args.last().is_some_and(|arg| arg.is_int_value());
-        let symbol = self.cx.library.symbol(name, if single { 32 } else { 64 }, args.len(), int_last);
+        let symbol = self.cx.library.symbol(name, bits, args.len(), int_last);
         let params: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
-        let value = self.call(self.cx.library_function(symbol, ty.fn_type(&params, false))?, &args)?;
-        if self.cx.library == Library::Libclc && function == MathFn::Lgamma {
-            // libclc forgets about minus infinity.
-            let infinity = constant(float(first)?, f64::INFINITY);
-            let below = constant(float(first)?, f64::NEG_INFINITY);
-            let below = self.builder.build_float_compare(FloatPredicate::OEQ, float(first)?, below, "")?;
-            return Ok(self.builder.build_select(below, infinity, float(value)?, "")?);
-        }
-        Ok(value)
+        self.call(self.cx.library_function(symbol, ty.fn_type(&params, false))?, args)
     }
 
     /// `base ** exponent` for exponents that need no logarithm, if the exponent is one of these constants. The results

@@ -12,6 +12,7 @@ mod function;
 mod gamma;
 pub(crate) mod guard;
 mod hooks;
+mod libclc;
 mod math;
 mod power;
 mod saturate;

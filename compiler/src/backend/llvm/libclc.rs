@@ -1,0 +1,60 @@
+//! libclc's functions, and around their calls what they leave wrong of IEEE 754 and C's Annex F.
+//!
+//! | function | left wrong | put right by |
+//! |---|---|---|
+//! | `ldexp` | NaN becomes a number; float32 loses subnormals | a select; float64 |
+//! | `lgamma` | infinity at minus infinity; float32 loses digits below zero | a select; float64 |
+//! | `gamma` | three digits | [`FunctionEmitter::gamma`] |
+
+use inkwell::{
+    FloatPredicate,
+    values::{BasicValueEnum, FloatValue},
+};
+
+use super::{FunctionEmitter, Result, constant, function::float};
+use crate::ir::MathFn;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// A function of libclc with this name, right for all arguments.
+    pub(super) fn libclc(
+        &self,
+        function: MathFn,
+        name: &str,
+        args: &[BasicValueEnum<'ctx>],
+        first: FloatValue<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let builder = &self.builder;
+        let single = first.get_type() == self.cx.types.context.f32_type();
+        let call = |args: &[BasicValueEnum<'ctx>]| float(self.call_library(name, args)?);
+        let value = match function {
+            MathFn::Gamma | MathFn::Ldexp | MathFn::Lgamma if single => self.in_float64(function, name, args)?,
+            MathFn::Gamma => self.gamma(first)?,
+            MathFn::Ldexp => {
+                let value = call(args)?;
+                let nan = builder.build_float_compare(FloatPredicate::UNO, first, first, "")?;
+                float(builder.build_select(nan, first, value, "")?)?
+            }
+            MathFn::Lgamma => {
+                let infinity = constant(first, f64::INFINITY);
+                let below = constant(first, f64::NEG_INFINITY);
+                let below = builder.build_float_compare(FloatPredicate::OEQ, first, below, "")?;
+                float(builder.build_select(below, infinity, call(args)?, "")?)?
+            }
+            _ => call(args)?,
+        };
+        Ok(value.into())
+    }
+
+    /// A function on float32 computed in float64; an integer argument stays as it is.
+    fn in_float64(&self, function: MathFn, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<FloatValue<'ctx>> {
+        let (double, single) = (self.cx.types.context.f64_type(), self.cx.types.context.f32_type());
+        let mut wide = args.to_vec();
+        for arg in &mut wide {
+            if let BasicValueEnum::FloatValue(value) = *arg {
+                *arg = self.builder.build_float_ext(value, double, "")?.into();
+            }
+        }
+        let value = self.library_math(function, name, &wide)?;
+        Ok(self.builder.build_float_trunc(float(value)?, single, "")?)
+    }
+}
