@@ -221,6 +221,19 @@ def test_pow_edges(dtype):
     np.testing.assert_allclose(run_binary("pow", x, y, dtype), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pow_with_huge_exponents(dtype):
+    largest = np.finfo(dtype).max
+    cases = [(0.1, 1e36, 0), (0.5, 1e38, 0), (2, -1e36, 0), (2, 1e36, np.inf), (0.5, -largest, np.inf),
+             (-0.5, largest, 0), (-2, 2.0**70, np.inf), (-2, -(2.0**70), 0), (1, largest, 1), (-1, -largest, 1),
+             (-0.0, -largest, np.inf), (np.nextafter(dtype(1), dtype(0)), largest, 0),
+             (np.nextafter(dtype(1), dtype(2)), largest, np.inf), (np.nan, largest, np.nan)]  # fmt: skip
+    if dtype == np.float64:
+        cases += [(0.1, 1e50, 0), (0.5, 1e100, 0), (2, -1e300, 0)]
+    x, y, expected = np.array(cases, dtype).T.copy()
+    assert_exact(run_binary("pow", x, y, dtype), expected)
+
+
 @pytest.mark.parametrize("name", ["atan2", "hypot", "fmod", "copysign", "pow"])
 @pytest.mark.parametrize(
     ("left", "right"), [("int32", "int32"), ("int64", "int64"), ("float32", "float64"), ("float32", "int64")]

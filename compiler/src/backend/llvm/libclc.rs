@@ -5,6 +5,7 @@
 //! | `ldexp` | NaN becomes a number; float32 loses subnormals | a select; float64 |
 //! | `lgamma` | infinity at minus infinity; float32 loses digits below zero | a select; float64 |
 //! | `gamma` | three digits | [`FunctionEmitter::gamma`] |
+//! | `pow` in float64 | a product with an exponent beyond 2^100 loses its sign | a clamp |
 
 use inkwell::{
     FloatPredicate,
@@ -40,6 +41,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let below = builder.build_float_compare(FloatPredicate::OEQ, first, below, "")?;
                 float(builder.build_select(below, infinity, call(args)?, "")?)?
             }
+            MathFn::Pow if !single => match *args {
+                [base, exponent] => call(&[base, self.clamped_exponent(float(exponent)?)?.into()])?,
+                _ => call(args)?,
+            },
             _ => call(args)?,
         };
         Ok(value.into())
@@ -56,5 +61,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
         let value = self.library_math(function, name, &wide)?;
         Ok(self.builder.build_float_trunc(float(value)?, single, "")?)
+    }
+
+    /// The exponent of a float64 power within 2^64: the power of every number but 1 and -1 overflows or underflows
+    /// there, and all floats of that size, infinity too, are even integers to `pow`. NaN stays.
+    fn clamped_exponent(&self, exponent: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
+        let most = 2_f64.powi(64);
+        let mut clamped = exponent;
+        for (predicate, limit) in [(FloatPredicate::OGT, most), (FloatPredicate::OLT, -most)] {
+            let limit = constant(exponent, limit);
+            let beyond = self.builder.build_float_compare(predicate, clamped, limit, "")?;
+            clamped = float(self.builder.build_select(beyond, limit, clamped, "")?)?;
+        }
+        Ok(clamped)
     }
 }
