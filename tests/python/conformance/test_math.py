@@ -133,6 +133,17 @@ def test_edges(name, x, expected, dtype):
     np.testing.assert_allclose(out, np.array([expected], dtype), rtol=4e-7 if dtype == np.float32 else 1e-15)
 
 
+ODD = ["asin", "asinh", "atan", "atanh", "ceil", "degrees", "erf", "expm1", "floor", "log1p", "radians", "sin", "sinh",
+       "sqrt", "tan", "tanh", "trunc"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_zeros_keep_their_sign(name, dtype):
+    zeros = np.array([0.0, -0.0], dtype)
+    assert_exact(run_unary(name, zeros, dtype), zeros)
+
+
 @pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_classification(name, dtype):

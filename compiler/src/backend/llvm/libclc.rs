@@ -6,6 +6,7 @@
 //! | `lgamma` | infinity at minus infinity; float32 loses digits below zero | a select; float64 |
 //! | `gamma` | three digits | [`FunctionEmitter::gamma`] |
 //! | `pow` in float64 | a product with an exponent beyond 2^100 loses its sign | a clamp |
+//! | six odd functions in float64 | +0 at -0 | the argument's sign |
 
 use inkwell::{
     FloatPredicate,
@@ -45,6 +46,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 [base, exponent] => call(&[base, self.clamped_exponent(float(exponent)?)?.into()])?,
                 _ => call(args)?,
             },
+            MathFn::Asin | MathFn::Atan | MathFn::Erf | MathFn::Expm1 if !single => {
+                // The result has the argument's sign everywhere.
+                float(self.call_intrinsic("llvm.copysign", &[call(args)?.into(), first.into()])?)?
+            }
+            MathFn::Sin | MathFn::Tan if !single => {
+                let zero = builder.build_float_compare(FloatPredicate::OEQ, first, constant(first, 0.0), "")?;
+                float(builder.build_select(zero, first, call(args)?, "")?)?
+            }
             _ => call(args)?,
         };
         Ok(value.into())
