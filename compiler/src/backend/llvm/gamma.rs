@@ -136,7 +136,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         // 1 / x where x * x is nothing beside 1; infinity at zero.
         let tiny = compare(FloatPredicate::OLT, magnitude, number(1e-20))?;
         result = select(tiny, div(number(1.0), x)?, result)?;
-        let outside = select(is_negative, number(0.0), number(f64::INFINITY))?;
+        // Far below zero the result underflows, with the sign that changes at each pole.
+        let below = call("llvm.floor", x)?;
+        let half = mul(below, number(0.5))?;
+        let even = compare(FloatPredicate::OEQ, call("llvm.floor", half)?, half)?;
+        let nothing = select(even, number(0.0), number(-0.0))?;
+        let outside = select(is_negative, nothing, number(f64::INFINITY))?;
         result = select(large, outside, result)?;
         let pole = builder.build_and(integer, is_negative, "")?;
         select(pole, number(f64::NAN), result)

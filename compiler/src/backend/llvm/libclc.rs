@@ -7,10 +7,13 @@
 //! | `gamma` | three digits | [`FunctionEmitter::gamma`] |
 //! | `pow` in float64 | a product with an exponent beyond 2^100 loses its sign | a clamp |
 //! | six odd functions in float64 | +0 at -0 | the argument's sign |
+//! | `exp`, `exp2` in float32 | 0 for subnormal results | the square of the exponential of the half |
+//! | `erfc` in float32 | 0 for subnormal results | a branch to float64 |
+//! | `fmod`, `remainder` in float32 | subnormal divisors count as normal numbers | a branch to float64 |
 
 use inkwell::{
     FloatPredicate,
-    values::{BasicValueEnum, FloatValue},
+    values::{BasicValue, BasicValueEnum, FloatValue, IntValue},
 };
 
 use super::{FunctionEmitter, Result, constant, function::float};
@@ -54,6 +57,26 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let zero = builder.build_float_compare(FloatPredicate::OEQ, first, constant(first, 0.0), "")?;
                 float(builder.build_select(zero, first, call(args)?, "")?)?
             }
+            MathFn::Exp | MathFn::Exp2 if single => {
+                // Where the result is subnormal; half of the argument is exact.
+                let limit = constant(first, if function == MathFn::Exp { -87.0 } else { -126.0 });
+                let small = builder.build_float_compare(FloatPredicate::OLT, first, limit, "")?;
+                let half = builder.build_float_mul(first, constant(first, 0.5), "")?;
+                let value = call(&[builder.build_select(small, half, first, "")?])?;
+                let square = builder.build_float_mul(value, value, "")?;
+                float(builder.build_select(small, square, value, "")?)?
+            }
+            MathFn::Fmod | MathFn::Remainder if single => {
+                let divisor = float(args.last().copied().unwrap_or(first.as_basic_value_enum()))?;
+                let magnitude = float(self.call_intrinsic("llvm.fabs", &[divisor.into()])?)?;
+                let least = constant(divisor, f64::from(f32::MIN_POSITIVE));
+                let subnormal = builder.build_float_compare(FloatPredicate::OLT, magnitude, least, "")?;
+                self.rarely_in_float64(function, name, args, subnormal)?
+            }
+            MathFn::Erfc if single => {
+                let small = builder.build_float_compare(FloatPredicate::OGT, first, constant(first, 9.0), "")?;
+                self.rarely_in_float64(function, name, args, small)?
+            }
             _ => call(args)?,
         };
         Ok(value.into())
@@ -83,5 +106,28 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             clamped = float(self.builder.build_select(beyond, limit, clamped, "")?)?;
         }
         Ok(clamped)
+    }
+
+    /// A function on float32 that is computed in float64 where `rare` holds.
+    fn rarely_in_float64(
+        &self,
+        function: MathFn,
+        name: &str,
+        args: &[BasicValueEnum<'ctx>],
+        rare: IntValue<'ctx>,
+    ) -> Result<FloatValue<'ctx>> {
+        let (wide, narrow, end) = (self.block("wide"), self.block("narrow"), self.block("computed"));
+        self.builder.build_conditional_branch(rare, wide, narrow)?;
+        self.builder.position_at_end(wide);
+        let slow = self.in_float64(function, name, args)?;
+        let wide = self.current()?;
+        self.go(end)?;
+        self.builder.position_at_end(narrow);
+        let fast = float(self.call_library(name, args)?)?;
+        self.go(end)?;
+        self.builder.position_at_end(end);
+        let value = self.builder.build_phi(fast.get_type(), "")?;
+        value.add_incoming(&[(&slow, wide), (&fast, narrow)]);
+        float(value.as_basic_value())
     }
 }
