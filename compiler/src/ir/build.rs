@@ -87,7 +87,7 @@ impl Builder {
 
     /// Declares a local.
     pub fn local(&mut self, name: impl Into<String>, ty: Type) -> LocalId {
-        self.function.locals.push(Local { name: name.into(), ty, nonneg: false })
+        self.function.locals.push(Local { name: name.into(), ty, nonneg: false, counts: false })
     }
 
     /// The type of an expression.

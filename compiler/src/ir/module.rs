@@ -81,6 +81,8 @@ pub struct Local {
     pub ty: Type,
     /// The front end knows that it is never negative: extents, variables of counted loops that cannot go below zero.
     pub nonneg: bool,
+    /// The counter of a loop that must not pass the end of its type: in a loop's `step`, an addition to it saturates.
+    pub counts: bool,
 }
 
 /// A block-shared array of fixed size. Contents are undefined at first.

@@ -190,14 +190,11 @@ impl<'a> Printer<'a> {
             writeln!(f, "    local {name}: {}[{}] align {}", array.elem, array.len, array.align)?;
         }
         for id in &self.used {
-            let nonneg = function.locals.get(*id).is_some_and(|local| local.nonneg);
-            writeln!(
-                f,
-                "    var {}: {}{}",
-                self.local(*id),
-                self.local_type(*id),
-                if nonneg { " nonneg" } else { "" }
-            )?;
+            let has = |mark: fn(&super::Local) -> bool, text| {
+                if function.locals.get(*id).is_some_and(mark) { text } else { "" }
+            };
+            let (nonneg, counts) = (has(|local| local.nonneg, " nonneg"), has(|local| local.counts, " counts"));
+            writeln!(f, "    var {}: {}{nonneg}{counts}", self.local(*id), self.local_type(*id))?;
         }
         self.block(f, &function.body, 1)?;
         f.write_str("}\n")

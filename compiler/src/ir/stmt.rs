@@ -66,7 +66,8 @@ pub enum StmtKind {
         otherwise: Block,
     },
     /// Runs `body`, then `step`, for ever. `Break` leaves the loop; `Continue` in `body` goes to `step`. `step` holds
-    /// neither for this loop, and no `Return`.
+    /// neither for this loop, and no `Return`; an addition to a counter ([`Local::counts`](super::Local)) in it
+    /// saturates.
     Loop {
         /// The body; a `while` starts it with `if (!cond) break`.
         body: Block,

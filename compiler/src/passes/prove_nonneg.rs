@@ -10,7 +10,7 @@
 //! to it. It starts with every local 0 and weakens until nothing changes, over all functions at once, so that what
 //! callers pass and callees return counts. Locals that turn out non-negative are marked so for the back ends.
 //!
-//! The counter of a `for` does not overflow: `range` ends before. So `$c = $c + e` in a loop's `step` is non-negative
+//! The counter of a `for` does not overflow: it saturates. So `$c = $c + e` in a loop's `step` is non-negative
 //! where both operands are.
 
 use weft_artifact::{Scalar, SlotField};

@@ -79,7 +79,7 @@ fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
         return None;
     }
     match function.exprs[stride].kind {
-        ExprKind::Const(Const::Int(known)) if known > 1 => {}
+        ExprKind::Const(Const::Int(2..=LARGEST_STRIDE)) => {}
         ExprKind::Local(_) => {}
         _ => return None,
     }
@@ -154,9 +154,10 @@ fn unrolled(function: &mut Function, strided: &Strided, turn: &[Stmt], step: &Bl
     Stmt { kind: StmtKind::Loop { body, step: Block::new() }, span }
 }
 
-/// `(counter < stop) & (stop - counter > 3 * stride)`, and that the stride is positive and not too large.
+/// `(counter < stop) & (min(stop, …) - counter > 3 * stride)`, and that the stride is positive and not too large.
 ///
-/// The counter is not negative, so below `stop` the difference cannot overflow.
+/// The counter is not negative, so below `stop` the difference cannot overflow; and the minimum is so far from the end
+/// of the type that a fourth stride stays inside. The turns beyond are left to the other loop.
 fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
     let push = |function: &mut Function, kind, ty| function.exprs.push(Expr { kind, ty, span });
     let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));
@@ -166,6 +167,8 @@ fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
     let below = compare(function, CompareOp::Lt, now, stop);
     let now = push(function, ExprKind::Local(strided.counter), Type::I64);
     let stop = copy_expr(function, strided.stop);
+    let end = int(function, i128::from(i64::MAX) - LARGEST_STRIDE);
+    let stop = push(function, ExprKind::Binary(BinaryOp::Min, stop, end), Type::I64);
     let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), Type::I64);
     let (stride, more) = (copy_expr(function, strided.stride), int(function, TURNS - 1));
     let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), Type::I64);

@@ -7,7 +7,7 @@ use super::plan::{MaskId, Plan};
 use crate::ir::{LocalArrayId, LocalId, SharedId, Type};
 
 /// Threads a block can have.
-pub(super) const MAX_THREADS: u64 = 1024;
+pub(in crate::backend::host) const MAX_THREADS: u64 = 1024;
 
 /// A cache line. Arrays of one element a thread are that much longer than they need be, so that element `t` of one
 /// does not fall into the same cache set as element `t` of all the others.

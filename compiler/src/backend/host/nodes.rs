@@ -112,7 +112,9 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.loops.pop();
         self.emitter.go(step_block)?;
         self.emitter.builder.position_at_end(step_block);
+        self.emitter.in_step = true;
         self.nodes(step)?;
+        self.emitter.in_step = false;
         self.emitter.go(head)?;
         self.emitter.builder.position_at_end(end);
         Ok(())

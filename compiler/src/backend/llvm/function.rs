@@ -149,6 +149,8 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     pub places: Vec<Option<PointerValue<'ctx>>>,
     /// Targets of the loops around the position, innermost last.
     pub loops: Vec<LoopTargets<'ctx>>,
+    /// The position is in a loop's step, where additions to counters saturate.
+    pub in_step: bool,
     /// What the target does differently.
     pub hooks: &'a dyn Hooks<'ctx>,
 }
@@ -163,8 +165,16 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
     ) -> Self {
         let builder = cx.types.context.create_builder();
         builder.position_at_end(cx.types.context.append_basic_block(value, "entry"));
-        let emitter =
-            Self { cx, function, value, builder, places: vec![None; function.locals.len()], loops: Vec::new(), hooks };
+        let emitter = Self {
+            cx,
+            function,
+            value,
+            builder,
+            places: vec![None; function.locals.len()],
+            loops: Vec::new(),
+            in_step: false,
+            hooks,
+        };
         emitter.locate(function.span);
         emitter
     }
@@ -224,8 +234,9 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
 
     fn emit_stmt(&mut self, stmt: &Stmt) -> Result<()> {
         match &stmt.kind {
-            StmtKind::Assign(local, value) => {
-                let value = self.emit_expr(*value)?;
+            StmtKind::Assign(local, assigned) => {
+                let value = if self.in_step { self.saturated_step(*local, *assigned)? } else { None };
+                let value = value.map_or_else(|| self.emit_expr(*assigned), Ok)?;
                 self.set_local(*local, value)?;
             }
             StmtKind::Store { pointer, value } => {
@@ -268,21 +279,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 }
                 self.builder.position_at_end(end);
             }
-            StmtKind::Loop { body, step } => {
-                let head = self.block("loop");
-                let step_block = self.block("step");
-                let end = self.block("endloop");
-                self.go(head)?;
-                self.builder.position_at_end(head);
-                self.loops.push(LoopTargets { break_to: end, continue_to: step_block });
-                self.emit_block(body)?;
-                self.loops.pop();
-                self.go(step_block)?;
-                self.builder.position_at_end(step_block);
-                self.emit_block(step)?;
-                self.go(head)?;
-                self.builder.position_at_end(end);
-            }
+            StmtKind::Loop { body, step } => self.emit_loop(body, step)?,
             StmtKind::Break => self.go(self.innermost()?.break_to)?,
             StmtKind::Continue => self.go(self.innermost()?.continue_to)?,
             StmtKind::Return(values) => {

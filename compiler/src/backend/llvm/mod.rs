@@ -13,6 +13,7 @@ mod gamma;
 pub(crate) mod guard;
 mod hooks;
 mod libclc;
+mod loops;
 mod math;
 mod power;
 mod saturate;

@@ -23,6 +23,8 @@ struct Range {
     step: Step,
     /// The variable never goes below zero.
     nonneg: bool,
+    /// The variable could pass the end of its type in its last step, where the loop must end.
+    may_overflow: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -131,7 +133,7 @@ impl FnLowerer<'_> {
         let up_from_zero = literal(&start.0).is_some_and(|start| start >= 0);
         let start = self.number(&start.0, ty, start.1)?;
         let stop_known = literal(&stop.0);
-        let mut stop = self.number(&stop.0, ty, stop.1)?;
+        let stop = self.number(&stop.0, ty, stop.1)?;
         let step = match step {
             None => Step::Known(1),
             Some((Value::Int(0), at)) => {
@@ -144,62 +146,38 @@ impl FnLowerer<'_> {
                 Step::Local(self.b.temp(step, at))
             }
         };
-        stop = self.clip_stop(ty, stop, stop_known, step, span);
         let stop = self.b.temp(stop, span);
+        let may_overflow = Self::may_overflow(ty, stop_known, step);
         let nonneg = match step {
             _ if ty.is_unsigned_int() => true,
             Step::Known(known) if known < 0 => down_to_zero,
             Step::Known(_) => up_from_zero,
             Step::Local(_) => false,
         };
-        Some(Range { ty, start, stop, step, nonneg })
+        Some(Range { ty, start, stop, step, nonneg, may_overflow })
     }
 
-    /// The stop so that the counter cannot pass the end of its type, where it would wrap and go on for ever: a range
-    /// ends `step - 1` before the largest value at the latest (mirrored for negative steps).
-    fn clip_stop(&mut self, ty: Scalar, stop: ExprId, known: Option<i128>, step: Step, span: Span) -> ExprId {
+    /// Whether the counter could pass the end of its type in its last step.
+    fn may_overflow(ty: Scalar, stop: Option<i128>, step: Step) -> bool {
         let bits = ty.size_bytes() * 8;
         let (least, most) = if ty.is_signed_int() {
             (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1)
         } else {
             (0, (1 << bits) - 1)
         };
-        match step {
-            Step::Known(step) => {
-                let limit = if step > 0 { most - (step - 1) } else { least - (step + 1) };
-                let inside = |known| if step > 0 { known <= limit } else { known >= limit };
-                if known.is_some_and(inside) || step.abs() == 1 {
-                    return stop;
-                }
-                let limit = self.b.int(ty, limit, span);
-                let op = if step > 0 { BinaryOp::Min } else { BinaryOp::Max };
-                self.b.binary(op, stop, limit, span)
-            }
-            Step::Local(step) => {
-                let stop = self.b.temp(stop, span);
-                let limit = |this: &mut Self, end: i128| {
-                    let end = this.b.int(ty, end, span);
-                    let step = this.b.read(step, span);
-                    this.b.binary(BinaryOp::Sub, end, step, span)
-                };
-                let (up, now) = (limit(self, most), self.b.read(stop, span));
-                let upwards = self.b.binary(BinaryOp::Min, now, up, span);
-                if ty.is_unsigned_int() {
-                    return upwards;
-                }
-                let (down, now) = (limit(self, least), self.b.read(stop, span));
-                let downwards = self.b.binary(BinaryOp::Max, now, down, span);
-                let (step, zero) = (self.b.read(step, span), self.b.int(ty, 0, span));
-                let positive = self.b.compare(CompareOp::Gt, step, zero, span);
-                self.b.select(positive, upwards, downwards, span)
-            }
+        match (step, stop) {
+            (Step::Known(1 | -1), _) => false,
+            (Step::Known(step), Some(stop)) if step > 0 => stop - 1 + step > most,
+            (Step::Known(step), Some(stop)) => stop + 1 + step < least,
+            _ => true,
         }
     }
 
     /// A counted loop; `body` gets the counter and lowers a turn.
     fn counted(&mut self, range: Range, orelse: &[Stmt], span: Span, body: impl Fn(&mut Self, LocalId)) {
-        let Range { ty, start, stop, step, .. } = range;
+        let Range { ty, start, stop, step, may_overflow, .. } = range;
         let counter = self.b.local("counter", Type::Scalar(ty));
+        self.b.function.locals[counter].counts = may_overflow;
         self.b.assign(counter, start, span);
         self.loop_statement(
             span,
@@ -257,7 +235,7 @@ impl FnLowerer<'_> {
         let stop = self.use_atom(extent, span);
         let stop = self.b.temp(stop, span);
         let start = self.b.i64(0, span);
-        let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true };
+        let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true, may_overflow: false };
         self.counted(range, orelse, span, |this, counter| {
             let now = this.b.read(counter, target.span);
             let now = this.b.temp(now, target.span);
@@ -291,7 +269,7 @@ impl FnLowerer<'_> {
         let start = self.b.i64(0, span);
         let stop = self.b.i64(items.len() as i64, span);
         let stop = self.b.temp(stop, span);
-        let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true };
+        let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true, may_overflow: false };
         let tuple = Value::Tuple(items);
         self.counted(range, orelse, span, |this, counter| {
             let now = this.b.read(counter, target.span);

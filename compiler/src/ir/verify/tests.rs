@@ -229,7 +229,7 @@ fn each_broken_module_is_caught() {
         ("alignment 2 does not fit", changed(|m| m.shared[SharedId::new(0)].align = 2)),
         ("alignment 0 is no power of two", changed(|m| m.dynamic_shared = true)),
         // Declarations.
-        ("$z.7 is complex", with_kernel(|f| { f.locals.push(Local { name: "z".to_owned(), ty: Type::Scalar(Scalar::C128), nonneg: false }); })),
+        ("$z.7 is complex", with_kernel(|f| { f.locals.push(Local { name: "z".to_owned(), ty: Type::Scalar(Scalar::C128), nonneg: false, counts: false }); })),
         ("is nonneg but no integer", with_kernel(|f| f.locals[FACTOR].nonneg = true)),
         ("array buffer: elements are complex", with_kernel(|f| { f.local_arrays.push(LocalArray { name: "buffer".to_owned(), elem: Scalar::C64, len: 1, align: 8, span: HERE }); })),
         ("parameter $#99 is no local", with_kernel(|f| f.params[0] = LocalId::new(99))),

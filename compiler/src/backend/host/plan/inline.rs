@@ -71,7 +71,8 @@ fn expand(function: &mut Function, callee: &Function, results: Vec<LocalId>, arg
     }
     let body = copy.block(&callee.body);
     if escapes(&body).returns {
-        let flag = function.locals.push(Local { name: "returned".to_owned(), ty: Type::BOOL, nonneg: false });
+        let flag =
+            function.locals.push(Local { name: "returned".to_owned(), ty: Type::BOOL, nonneg: false, counts: false });
         let mut returns = Returns { function, results, flag };
         let clear = returns.set_flag(false, span);
         out.push(clear);

@@ -383,7 +383,7 @@ impl Cutter<'_> {
                 nodes.push(Node::If { cond: *cond, then, otherwise });
             }
             StmtKind::If { cond, then, otherwise } => {
-                let local = Local { name: "cond".to_owned(), ty: Type::BOOL, nonneg: false };
+                let local = Local { name: "cond".to_owned(), ty: Type::BOOL, nonneg: false, counts: false };
                 let local = self.function.locals.push(local);
                 pending.push(Stmt { kind: StmtKind::Assign(local, *cond), span: stmt.span });
                 self.flush(pending, nodes, false);

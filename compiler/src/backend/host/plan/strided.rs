@@ -13,6 +13,7 @@ use super::{
     walk::{assigned, escapes, for_each, for_each_mention},
 };
 use crate::{
+    backend::host::layout::MAX_THREADS,
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, SpecialRegister, Stmt,
         StmtKind, Type, UnaryOp,
@@ -201,7 +202,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     let Strided { local, init, first, step, op, bound, rest } = loop_;
     let span = list[index].span;
     let name = function.locals[local].name.clone();
-    let new = |suffix: &str| Local { name: format!("{name}.{suffix}"), ty: Type::I64, nonneg: false };
+    let new = |suffix: &str| Local { name: format!("{name}.{suffix}"), ty: Type::I64, nonneg: false, counts: false };
     let (own, offset) = (new("first"), new("offset"));
     let (own, offset) = (function.locals.push(own), function.locals.push(offset));
     let mut build = Build { function, span };
@@ -216,8 +217,9 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
         });
     }
     let lowest = build.first_of_block(first, fixed);
-    let bound_again = build.copy(bound);
     let step = build.copy(step);
+    let (bound, limit) = if build.function.locals[local].counts { build.limit(bound, step) } else { (bound, None) };
+    let bound_again = build.copy(bound);
     let lowest_now = build.i64(ExprKind::Binary(BinaryOp::Add, lowest, offset_read));
     let more = build.bool(ExprKind::Compare(op, lowest_now, bound_again));
     let none = build.bool(ExprKind::Unary(UnaryOp::Not, more));
@@ -235,6 +237,9 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     list[init].kind = StmtKind::Assign(own, first);
     list[index].kind = StmtKind::Loop { body, step };
     list.insert(index, stmt(StmtKind::Assign(offset, zero)));
+    if let Some((limit, value)) = limit {
+        list.insert(index, stmt(StmtKind::Assign(limit, value)));
+    }
 }
 
 /// Builds expressions at one place.
@@ -254,6 +259,18 @@ impl Build<'_> {
 
     fn bool(&mut self, kind: ExprKind) -> ExprId {
         self.push(kind, Type::BOOL)
+    }
+
+    /// A bound that the sums of the threads' indices and the offset reach before they overflow: a local, and what it
+    /// is.
+    fn limit(&mut self, bound: ExprId, step: ExprId) -> (ExprId, Option<(LocalId, ExprId)>) {
+        let local = Local { name: "limit".to_owned(), ty: Type::I64, nonneg: false, counts: false };
+        let local = self.function.locals.push(local);
+        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_THREADS))));
+        let step = self.copy(step);
+        let most = self.i64(ExprKind::Binary(BinaryOp::Sub, most, step));
+        let value = self.i64(ExprKind::Binary(BinaryOp::Min, bound, most));
+        (self.read(local), Some((local, value)))
     }
 
     fn read(&mut self, local: LocalId) -> ExprId {

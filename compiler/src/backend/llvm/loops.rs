@@ -1,0 +1,184 @@
+//! Loops, and counters that must not pass the end of their type.
+//!
+//! In a loop's step an addition to a counter saturates. Saturation costs instructions; where the loop starts with a
+//! comparison of the counter, the next turn's comparison comes before the addition instead, with a bound that is lower
+//! by the step, which LLVM takes out of the loop:
+//!
+//! ```text
+//! loop { if not $c < $stop { break }; … } step { $c = saturated($c + $s) }
+//! if $c < $stop { do { … } while $c < max($stop, least + $s) - $s, and then $c = $c + $s }
+//! ```
+
+use inkwell::values::{BasicValueEnum, IntValue};
+
+use super::{
+    FunctionEmitter, Result,
+    function::{LoopTargets, int},
+};
+use crate::ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr};
+
+/// A loop whose counter must not pass the end of its type.
+struct Counted<'a> {
+    counter: LocalId,
+    /// What is added to it.
+    by: ExprId,
+    /// Holds where there is another turn.
+    test: ExprId,
+    /// What leaves the loop.
+    leave: &'a Block,
+    /// The body after the test.
+    turn: &'a [Stmt],
+}
+
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    pub(super) fn emit_loop(&mut self, body: &Block, step: &Block) -> Result<()> {
+        if let Some(counted) = self.counted(body, step) {
+            return self.emit_counted(&counted);
+        }
+        let head = self.block("loop");
+        let step_block = self.block("step");
+        let end = self.block("endloop");
+        self.go(head)?;
+        self.builder.position_at_end(head);
+        self.emit_turn(body, LoopTargets { break_to: end, continue_to: step_block })?;
+        self.go(step_block)?;
+        self.builder.position_at_end(step_block);
+        let outside = std::mem::replace(&mut self.in_step, true);
+        self.emit_block(step)?;
+        self.in_step = outside;
+        self.go(head)?;
+        self.builder.position_at_end(end);
+        Ok(())
+    }
+
+    fn emit_turn(&mut self, block: &[Stmt], targets: LoopTargets<'ctx>) -> Result<()> {
+        let outside = std::mem::replace(&mut self.in_step, false);
+        self.loops.push(targets);
+        self.emit_block(block)?;
+        self.loops.pop();
+        self.in_step = outside;
+        Ok(())
+    }
+
+    fn emit_counted(&mut self, counted: &Counted<'_>) -> Result<()> {
+        let [turn, step_block, next, leave, end] = ["loop", "step", "next", "leave", "endloop"].map(|n| self.block(n));
+        let targets = LoopTargets { break_to: end, continue_to: step_block };
+        let first = self.emit_int(counted.test)?;
+        self.builder.build_conditional_branch(first, turn, leave)?;
+        self.builder.position_at_end(leave);
+        self.emit_turn(counted.leave, targets)?;
+        self.go(end)?;
+        self.builder.position_at_end(turn);
+        self.emit_turn(counted.turn, targets)?;
+        self.go(step_block)?;
+        self.builder.position_at_end(step_block);
+        let more = self.next_test(counted, counted.test)?;
+        self.builder.build_conditional_branch(more, next, leave)?;
+        self.builder.position_at_end(next);
+        let now = int(self.get_local(counted.counter)?)?;
+        let by = self.emit_int(counted.by)?;
+        // The test has shown that the sum is between the counter and the bound.
+        let sum = if self.is_signed(counted.counter) {
+            self.builder.build_int_nsw_add(now, by, "")?
+        } else {
+            self.builder.build_int_nuw_add(now, by, "")?
+        };
+        self.set_local(counted.counter, sum.into())?;
+        self.go(turn)?;
+        self.builder.position_at_end(end);
+        Ok(())
+    }
+
+    fn counted<'s>(&self, body: &'s Block, step: &Block) -> Option<Counted<'s>> {
+        let [Stmt { kind: StmtKind::Assign(counter, sum), .. }] = step.as_slice() else { return None };
+        let (counter, by) = (*counter, self.counter_step(*counter, *sum)?);
+        let (head, turn) = body.split_first()?;
+        let StmtKind::If { cond, then: leave, otherwise } = &head.kind else { return None };
+        let ExprKind::Unary(UnaryOp::Not, test) = self.function.exprs[*cond].kind else { return None };
+        let leaves = matches!(leave.last(), Some(Stmt { kind: StmtKind::Break, .. })) && otherwise.is_empty();
+        (leaves && self.compares(counter, test)).then_some(Counted { counter, by, test, leave, turn })
+    }
+
+    /// What is added, if the value assigned to a counter is itself and something more.
+    fn counter_step(&self, counter: LocalId, sum: ExprId) -> Option<ExprId> {
+        let ExprKind::Binary(BinaryOp::Add, now, by) = self.function.exprs[sum].kind else { return None };
+        let counts = self.function.locals[counter].counts && self.function.exprs[now].kind == ExprKind::Local(counter);
+        counts.then_some(by)
+    }
+
+    /// Whether the counter stands in a test only as the left side of `<` and `>`, under `&` and in arms of selections.
+    fn compares(&self, counter: LocalId, test: ExprId) -> bool {
+        let is_counter = |id: ExprId| self.function.exprs[id].kind == ExprKind::Local(counter);
+        let mentioned = |id: ExprId| {
+            let mut found = false;
+            for_each_expr(self.function, id, &mut |part| found |= is_counter(part));
+            found
+        };
+        match self.function.exprs[test].kind {
+            ExprKind::Compare(CompareOp::Lt | CompareOp::Gt, a, b) if is_counter(a) => !mentioned(b),
+            ExprKind::Binary(BinaryOp::And, a, b) => self.compares(counter, a) && self.compares(counter, b),
+            ExprKind::Select(a, b, c) => [a, b, c].into_iter().all(|part| self.compares(counter, part)),
+            _ => !mentioned(test),
+        }
+    }
+
+    /// A test that [`Self::compares`] has approved, for the counter after its step. `<` counts on a positive step and
+    /// `>` on a negative one, as a range's test has them.
+    fn next_test(&self, counted: &Counted<'_>, test: ExprId) -> Result<IntValue<'ctx>> {
+        match self.function.exprs[test].kind {
+            ExprKind::Compare(op, a, b) if self.function.exprs[a].kind == ExprKind::Local(counted.counter) => {
+                let now = self.emit_int(a)?;
+                let (bound, by) = (self.emit_int(b)?, self.emit_int(counted.by)?);
+                let signed = self.is_signed(counted.counter);
+                let (least, most) = ends(now, signed);
+                let (end, nearer, predicate) = match (op, signed) {
+                    (CompareOp::Lt, true) => (least, "llvm.smax", inkwell::IntPredicate::SLT),
+                    (CompareOp::Lt, false) => (least, "llvm.umax", inkwell::IntPredicate::ULT),
+                    (_, true) => (most, "llvm.smin", inkwell::IntPredicate::SGT),
+                    (_, false) => (most, "llvm.umin", inkwell::IntPredicate::UGT),
+                };
+                let limit = self.builder.build_int_add(end, by, "")?;
+                let bound = int(self.call_intrinsic(nearer, &[bound.into(), limit.into()])?)?;
+                let bound = self.builder.build_int_sub(bound, by, "")?;
+                Ok(self.builder.build_int_compare(predicate, now, bound, "")?)
+            }
+            ExprKind::Binary(BinaryOp::And, a, b) => {
+                let (a, b) = (self.next_test(counted, a)?, self.next_test(counted, b)?);
+                Ok(self.builder.build_and(a, b, "")?)
+            }
+            ExprKind::Select(a, b, c) => {
+                let (a, b) = (self.next_test(counted, a)?, self.next_test(counted, b)?);
+                let c = self.next_test(counted, c)?;
+                int(self.builder.build_select(a, b, c, "")?)
+            }
+            _ => self.emit_int(test),
+        }
+    }
+
+    /// The value of an assignment in a loop's step, if it is an addition that saturates.
+    pub(super) fn saturated_step(&self, local: LocalId, value: ExprId) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let Some(by) = self.counter_step(local, value) else { return Ok(None) };
+        let now = self.get_local(local)?;
+        let by = self.emit_int(by)?;
+        let signed = self.is_signed(local);
+        if signed {
+            return Ok(Some(self.call_intrinsic("llvm.sadd.sat", &[now, by.into()])?));
+        }
+        Ok(Some(self.call_intrinsic("llvm.uadd.sat", &[now, by.into()])?))
+    }
+
+    fn is_signed(&self, local: LocalId) -> bool {
+        self.function.locals[local].ty.scalar().is_some_and(weft_artifact::Scalar::is_signed_int)
+    }
+}
+
+/// The least and the most value of an integer's type.
+fn ends(like: IntValue<'_>, signed: bool) -> (IntValue<'_>, IntValue<'_>) {
+    let ty = like.get_type();
+    if signed {
+        let least = ty.const_int(1 << (ty.get_bit_width() - 1), false);
+        (least, least.const_not())
+    } else {
+        (ty.const_zero(), ty.const_all_ones())
+    }
+}
