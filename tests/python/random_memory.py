@@ -128,9 +128,12 @@ class MemoryWriter(ValueWriter):
         bound = self.pick(
             "ob.size", "ob.size", f"{2 * size + 1}", f"ob.size - {self.bound(scope, uniform=True)}", "len(ob)"
         )
-        head = f"range({start}, {bound}, {step})" if self.maybe(0.8) else f"range({bound} - 1 - i, -1, -({step}))"
+        # All loops of a program in one direction: else one thread's element would be another's in the next loop.
+        if self.backwards is None:
+            self.backwards = self.maybe(0.2)
+        head = f"range(ob.size - 1 - i, -1, -({step}))" if self.backwards else f"range({start}, {bound}, {step})"
         body = self.cell_loop(scope, f"ob[{name}]", name)
-        if self.maybe(0.25) and not any("continue" in line for line in body):
+        if not self.backwards and self.maybe(0.25) and not any("continue" in line for line in body):
             return [f"{name} = {start}", f"while {name} < {bound}:", *body, f"    {name} += {step}"]
         return [f"for {name} in {head}:", *body]
 

@@ -61,6 +61,7 @@ class Generator(StatementWriter):
         self.barriers = self.maybe(0.5)
         self.shared: list[Shared] = []
         self.tallies: list[tuple[str, int]] = []
+        self.backwards: bool | None = None
         self.exchangers: dict[str, list[str]] = {}
 
     # Functions.

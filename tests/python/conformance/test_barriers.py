@@ -292,6 +292,7 @@ def barriers_in_expressions(x, n, out):
     out[t, 5] = min(from_the_left(s, t, v), from_the_left(s, t, 1), v)
     for _ in range(from_the_left(s, t, n)):
         v += s[t - 1]
+    cuda.syncthreads()
     out[t, 6] = v
     w = 1
     w += from_the_left(s, t, (w := 5)) + w
