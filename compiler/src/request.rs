@@ -67,6 +67,24 @@ pub enum Captured {
     Unknown(Arc<SourceFile>, Span, String),
 }
 
+/// How deep functions may call functions; whoever captures them and the compiler recurse as deep.
+pub const MAX_CALL_DEPTH: usize = 200;
+
+impl Captured {
+    /// What a function beyond [`MAX_CALL_DEPTH`] is.
+    pub fn too_deep() -> Self {
+        Self::Unsupported(format!("call chain of more than {MAX_CALL_DEPTH} levels"))
+    }
+
+    /// How many values it holds, with those in the tuples in it.
+    pub fn leaves(&self) -> usize {
+        match self {
+            Self::Tuple(items) => items.iter().map(Self::leaves).sum(),
+            _ => 1,
+        }
+    }
+}
+
 /// A declared signature: `void(float32[:], int32)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {

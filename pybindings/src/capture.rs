@@ -13,7 +13,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -78,6 +78,9 @@ impl<'py> Capturer<'py> {
         let dispatcher = value.cast::<Dispatcher>()?;
         if self.path.iter().any(|seen| seen.is(value)) {
             return Ok(Captured::Unsupported(format!("recursive function `{}`", dispatcher.get().name())));
+        }
+        if self.path.len() > MAX_CALL_DEPTH {
+            return Ok(Captured::too_deep());
         }
         Ok(Captured::Function(self.dispatcher(dispatcher)?))
     }

@@ -18,6 +18,9 @@ const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operato
 /// How deep attributes and tuples are followed.
 const MAX_DEPTH: usize = 16;
 
+/// Values that a tuple may hold, with those of the tuples in it, which grow quickly.
+const MOST_LEAVES: usize = 10_000;
+
 impl<'py> Capturer<'py> {
     /// What a value means to a kernel. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
     pub(crate) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
@@ -54,7 +57,18 @@ impl<'py> Capturer<'py> {
         if let Ok(tuple) = value.cast::<PyTuple>() {
             // A named tuple whose fields are read by name is an object; any other tuple is its elements.
             if chains.is_empty() {
-                let items = tuple.iter().map(|item| self.value(&item, &[], depth + 1)).collect::<PyResult<_>>()?;
+                let mut items = Vec::with_capacity(tuple.len());
+                let mut leaves = 0;
+                for item in tuple.iter() {
+                    let item = self.value(&item, &[], depth + 1)?;
+                    leaves += item.leaves();
+                    let too_many = Captured::Unsupported(format!("tuple of more than {MOST_LEAVES} values"));
+                    // One in it that has too many is the end of it: there may be a billion like it.
+                    if leaves > MOST_LEAVES || item == too_many {
+                        return Ok(too_many);
+                    }
+                    items.push(item);
+                }
                 return Ok(Captured::Tuple(items));
             }
         }

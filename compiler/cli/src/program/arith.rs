@@ -9,6 +9,8 @@ use weft_compiler::{
 
 use super::eval::scalar_of;
 
+const MOST_LEAVES: usize = 10_000;
+
 /// A number, and its NumPy type if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
@@ -78,19 +80,25 @@ pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
     captured(value, ty)
 }
 
+/// A tuple, unless it holds more values than a kernel could ever use. Tuples of tuples grow quickly.
+pub(super) fn tuple<'a>(items: impl Iterator<Item = &'a Captured> + Clone) -> Option<Captured> {
+    let leaves = items.clone().map(Captured::leaves).fold(0, usize::saturating_add);
+    (leaves <= MOST_LEAVES).then(|| Captured::Tuple(items.cloned().collect()))
+}
+
 /// `left op right`: of numbers, and `+` and `*` of tuples and strings.
 pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Captured> {
     match (op, left, right) {
         (BinOp::Add, Captured::Tuple(left), Captured::Tuple(right)) => {
-            return Some(Captured::Tuple(left.iter().chain(right).cloned().collect()));
+            return tuple(left.iter().chain(right));
         }
         (BinOp::Add, Captured::Str(left), Captured::Str(right)) => {
             return Some(Captured::Str(format!("{left}{right}")));
         }
         (BinOp::Mul, Captured::Tuple(items), Captured::Int(n))
         | (BinOp::Mul, Captured::Int(n), Captured::Tuple(items)) => {
-            let n = usize::try_from((*n).max(0)).ok().filter(|n| n.saturating_mul(items.len()) <= 10_000)?;
-            return Some(Captured::Tuple(items.iter().cycle().take(items.len() * n).cloned().collect()));
+            let n = usize::try_from((*n).max(0)).ok().filter(|n| n.saturating_mul(items.len()) <= MOST_LEAVES)?;
+            return tuple(items.iter().cycle().take(items.len() * n));
         }
         _ => {}
     }

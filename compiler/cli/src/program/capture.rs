@@ -6,7 +6,7 @@ use std::{
 };
 
 use weft_compiler::{
-    request::{Captured, FunctionDef},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH},
     syntax::free_chains,
 };
 
@@ -115,6 +115,9 @@ impl Program {
     fn capture_function(&self, index: usize, captures: &mut Captures) -> Captured {
         if captures.open.contains(&index) {
             return Captured::Unsupported(RECURSIVE.into());
+        }
+        if captures.open.len() > MAX_CALL_DEPTH {
+            return Captured::too_deep();
         }
         if self.functions.get(index).is_none_or(|function| function.jit.is_none()) {
             return Captured::Unsupported("plain Python function".into());

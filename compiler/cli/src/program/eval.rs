@@ -111,10 +111,11 @@ impl Program {
             ExprKind::Tuple(items) => {
                 let items: Option<Vec<Captured>> =
                     items.iter().map(|item| into_constant(self.eval(module, item))).collect();
-                items.map_or_else(
-                    || Value::Opaque("tuple of things that are not constants".into(), None),
-                    |items| constant(Captured::Tuple(items)),
-                )
+                match items.map(|items| arith::tuple(items.iter())) {
+                    Some(Some(tuple)) => constant(tuple),
+                    Some(None) => Value::Opaque("tuple of too many values".into(), None),
+                    None => Value::Opaque("tuple of things that are not constants".into(), None),
+                }
             }
             ExprKind::List(_) => Value::Opaque("list".into(), None),
             ExprKind::Unsupported(what) => Value::Opaque((*what).into(), None),

@@ -341,3 +341,19 @@ fn options_of_the_decorator_that_python_rejects_are_rejected() {
     let folder = Folder::with("k.py", &SAXPY.replace("cuda.jit(", "cuda.jit(max_registers=32, func_or_sig="));
     assert!(folder.weft(&["emit", "k.py"]).succeeded().contains(".maxnreg 32"));
 }
+
+#[test]
+fn constants_and_calls_without_end_are_errors() {
+    let mut text = "from weft import cuda\nA = (1,)\n".to_owned();
+    text += &"A = (A,) * 8\n".repeat(10);
+    text += "@cuda.jit\ndef f0(x):\n    return x\n";
+    for i in 1..3000 {
+        text += &format!("@cuda.jit\ndef f{i}(x):\n    return f{}(x)\n", i - 1);
+    }
+    text += "@cuda.jit(\"void(int64[:])\")\ndef tuples(o):\n    o[0] = A[0]\n";
+    text += "@cuda.jit(\"void(int64[:])\")\ndef calls(o):\n    o[0] = f2999(1)\n";
+    let folder = Folder::with("k.py", &text);
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(said.contains("`A` is a value that only Python can compute"), "{said}");
+    assert!(said.contains("a call chain of more than 200 levels"), "{said}");
+}

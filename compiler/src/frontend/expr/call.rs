@@ -28,6 +28,9 @@ pub(in crate::frontend) struct Args {
     pub(in crate::frontend) keywords: Vec<(String, Value, Span)>,
 }
 
+/// Calls that an error in a device function shows, from the innermost on.
+const MOST_CALLS_SHOWN: usize = 12;
+
 impl FnLowerer<'_> {
     pub(super) fn call(
         &mut self,
@@ -136,7 +139,9 @@ impl FnLowerer<'_> {
                     (other.code, other.span, &other.message) == (diagnostic.code, diagnostic.span, &diagnostic.message)
                 };
                 if !self.cx.diagnostics.iter().any(known) {
-                    self.cx.diagnostics.push(diagnostic.also(self.at(span), label.clone()));
+                    let shown = diagnostic.labels.len() >= MOST_CALLS_SHOWN;
+                    let diagnostic = if shown { diagnostic } else { diagnostic.also(self.at(span), label.clone()) };
+                    self.cx.diagnostics.push(diagnostic);
                 }
             }
         }
