@@ -347,9 +347,8 @@ fn constants_and_calls_without_end_are_errors() {
     let mut text = "from weft import cuda\nA = (1,)\n".to_owned();
     text += &"A = (A,) * 8\n".repeat(10);
     text += "@cuda.jit\ndef f0(x):\n    return x\n";
-    for i in 1..3000 {
-        text += &format!("@cuda.jit\ndef f{i}(x):\n    return f{}(x)\n", i - 1);
-    }
+    let calls = (1..3000).map(|i| format!("@cuda.jit\ndef f{i}(x):\n    return f{}(x)\n", i - 1));
+    text.extend(calls);
     text += "@cuda.jit(\"void(int64[:])\")\ndef tuples(o):\n    o[0] = A[0]\n";
     text += "@cuda.jit(\"void(int64[:])\")\ndef calls(o):\n    o[0] = f2999(1)\n";
     let folder = Folder::with("k.py", &text);
