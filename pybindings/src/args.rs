@@ -13,7 +13,7 @@ use weft_artifact::Scalar;
 
 use crate::{
     device_array::DeviceArray, devices, errors, host_array::HostArray, interface::Interface, key, numpy,
-    numpy::Subclass, types::MAX_NDIM,
+    numpy::Subclass, types::too_many_dimensions,
 };
 
 /// How an argument's host array is copied, whatever the kernel does with it: `cuda.In`, `cuda.Out`, `cuda.InOut`.
@@ -220,12 +220,6 @@ pub(crate) fn bits(scalar: Scalar, value: numpy::Value) -> (u64, u64) {
         Scalar::C128 => (value.real.to_bits(), value.imag.to_bits()),
         _ => (value.int as u64, 0),
     }
-}
-
-pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
-    PyTypeError::new_err(format!(
-        "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
-    ))
 }
 
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {

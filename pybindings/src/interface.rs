@@ -11,7 +11,10 @@ use pyo3::{
 };
 use weft_artifact::{ArrayType, Scalar};
 
-use crate::{args::too_many_dimensions, host_array, numpy, types::MAX_NDIM};
+use crate::{
+    host_array, numpy,
+    types::{MAX_NDIM, too_many_dimensions},
+};
 
 /// What an interface says besides the cells.
 pub(crate) struct Interface {

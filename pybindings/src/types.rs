@@ -18,6 +18,13 @@ use crate::numpy;
 /// The most dimensions that a kernel's array has.
 pub(crate) const MAX_NDIM: usize = 4;
 
+/// The error for an array that has more.
+pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
+    PyTypeError::new_err(format!(
+        "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
+    ))
+}
+
 /// A type: of a kernel argument, or `void`.
 #[pyclass(frozen, module = "weft._weft", name = "Type")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
