@@ -70,6 +70,9 @@ pub enum Captured {
 /// How deep functions may call functions; whoever captures them and the compiler recurse as deep.
 pub const MAX_CALL_DEPTH: usize = 200;
 
+/// The most values that a captured tuple may hold, with those of the tuples in it, which grow quickly.
+pub const MAX_LEAVES: usize = 10_000;
+
 impl Captured {
     /// What a function beyond [`MAX_CALL_DEPTH`] is.
     pub fn too_deep() -> Self {

@@ -2,27 +2,17 @@
 //!
 //! Every stage recurses over the tree, and so does LLVM in places; a thread of the caller's may have half a megabyte.
 
-use std::{cell::Cell, panic, thread};
+use std::{panic, thread};
 
 /// Bytes of address space; memory is only taken for what is used.
 const SIZE: usize = 256 << 20;
 
-thread_local! {
-    static IS_LARGE: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Runs `work` on a large stack. Where the system gives none, it runs on the caller's.
 pub(crate) fn on_large<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    if IS_LARGE.get() {
-        return work();
-    }
     let mut work = Some(work);
     let mut result = None;
     let spawned = thread::scope(|scope| {
-        let run = || {
-            IS_LARGE.set(true);
-            result = work.take().map(|work| work());
-        };
+        let run = || result = work.take().map(|work| work());
         let thread = thread::Builder::new().name("weft-compiler".to_owned()).stack_size(SIZE).spawn_scoped(scope, run);
         thread.map(thread::ScopedJoinHandle::join)
     });
@@ -45,7 +35,7 @@ mod tests {
 
     #[test]
     fn recursion_has_room_and_results_and_panics_come_back() {
-        assert_eq!(on_large(|| on_large(|| depth(50_000))), 50_000);
+        assert_eq!(on_large(|| depth(50_000)), 50_000);
         let panicked = panic::catch_unwind(|| on_large(|| -> u32 { panic!("on purpose") }));
         assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"on purpose"));
         let name = on_large(|| thread::current().name().map(str::to_owned));

@@ -180,15 +180,20 @@ fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
     dims.sort_unstable();
     // The usual case: each dimension steps over all that the smaller steps reach.
     let mut reach = item;
-    let nested = dims.iter().all(|(stride, extent)| {
-        let apart = *stride >= reach;
+    let mut nested = true;
+    for (stride, extent) in &dims {
+        nested &= *stride >= reach;
         reach = reach.saturating_add(stride.saturating_mul(extent - 1));
-        apart
-    });
+    }
     if nested {
         return false;
     }
-    // Dimensions may still interlock without a collision: look at all elements.
+    // More bytes of elements than there are between the ends: as windows that slide have, of which there may be billions.
+    let bytes = dims.iter().fold(item, |bytes, (_, extent)| bytes.saturating_mul(*extent));
+    if bytes > reach {
+        return true;
+    }
+    // Dimensions may still interlock without a collision: look at all elements, no more than their memory holds.
     let mut offsets = vec![0_u64];
     for (stride, extent) in dims {
         if stride < item {
@@ -246,6 +251,7 @@ mod tests {
         assert!(overlap(&[3], &[4], 8));
         assert!(overlap(&[4, 3], &[16, 24], 8));
         assert!(overlap(&[2, 2], &[-8, 8], 8));
+        assert!(overlap(&[1 << 40, 1 << 40], &[8, 8], 8));
     }
 
     #[test]

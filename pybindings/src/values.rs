@@ -8,7 +8,7 @@ use pyo3::{
     types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
 use weft_artifact::Scalar;
-use weft_compiler::request::Captured;
+use weft_compiler::request::{Captured, MAX_LEAVES};
 
 use crate::{capture::Capturer, dispatcher::Dispatcher, numpy, types::Type};
 
@@ -17,9 +17,6 @@ const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operato
 
 /// How deep attributes and tuples are followed.
 const MAX_DEPTH: usize = 16;
-
-/// Values that a tuple may hold, with those of the tuples in it, which grow quickly.
-const MOST_LEAVES: usize = 10_000;
 
 impl<'py> Capturer<'py> {
     /// What a value means to a kernel. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
@@ -59,12 +56,12 @@ impl<'py> Capturer<'py> {
             if chains.is_empty() {
                 let mut items = Vec::with_capacity(tuple.len());
                 let mut leaves = 0;
+                let too_many = Captured::Unsupported(format!("tuple of more than {MAX_LEAVES} values"));
                 for item in tuple.iter() {
                     let item = self.value(&item, &[], depth + 1)?;
                     leaves += item.leaves();
-                    let too_many = Captured::Unsupported(format!("tuple of more than {MOST_LEAVES} values"));
                     // One in it that has too many is the end of it: there may be a billion like it.
-                    if leaves > MOST_LEAVES || item == too_many {
+                    if leaves > MAX_LEAVES || item == too_many {
                         return Ok(too_many);
                     }
                     items.push(item);

@@ -18,7 +18,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("signature", &["source", "diagnostic", "syntax", "request"]),
     ("ir", &["source"]),
     ("intrinsics", &["ir"]),
-    ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics", "stack"]),
+    ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
     ("passes", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
     ("backend", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
     ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stack"]),

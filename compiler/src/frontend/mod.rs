@@ -24,7 +24,6 @@ use crate::{
     ir::Module,
     request::Request,
     source::SourceMap,
-    stack,
 };
 
 /// What the front end hands to the passes.
@@ -44,10 +43,6 @@ pub struct Lowered {
 ///
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
-    stack::on_large(|| lower_here(request))
-}
-
-fn lower_here(request: &Request) -> Result<Lowered, Failure> {
     let mut lowerer = lowerer::Lowerer::default();
     function::lower_kernel(&mut lowerer, request);
     let lowerer::Lowerer { mut module, sources, mut diagnostics, .. } = lowerer;

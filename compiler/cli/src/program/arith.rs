@@ -3,13 +3,11 @@
 
 use weft_artifact::Scalar;
 use weft_compiler::{
-    request::Captured,
+    request::{Captured, MAX_LEAVES},
     syntax::ast::{BinOp, CmpOp, UnaryOp},
 };
 
 use super::eval::scalar_of;
-
-const MOST_LEAVES: usize = 10_000;
 
 /// A number, and its NumPy type if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +81,7 @@ pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
 /// A tuple, unless it holds more values than a kernel could ever use. Tuples of tuples grow quickly.
 pub(super) fn tuple<'a>(items: impl Iterator<Item = &'a Captured> + Clone) -> Option<Captured> {
     let leaves = items.clone().map(Captured::leaves).fold(0, usize::saturating_add);
-    (leaves <= MOST_LEAVES).then(|| Captured::Tuple(items.cloned().collect()))
+    (leaves <= MAX_LEAVES).then(|| Captured::Tuple(items.cloned().collect()))
 }
 
 /// `left op right`: of numbers, and `+` and `*` of tuples and strings.
@@ -97,7 +95,7 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
         }
         (BinOp::Mul, Captured::Tuple(items), Captured::Int(n))
         | (BinOp::Mul, Captured::Int(n), Captured::Tuple(items)) => {
-            let n = usize::try_from((*n).max(0)).ok().filter(|n| n.saturating_mul(items.len()) <= MOST_LEAVES)?;
+            let n = usize::try_from((*n).max(0)).ok().filter(|n| n.saturating_mul(items.len()) <= MAX_LEAVES)?;
             return tuple(items.iter().cycle().take(items.len() * n));
         }
         _ => {}
