@@ -103,7 +103,8 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
         return Ty::Scalar(unify(a, b));
     }
     match (first, second) {
-        (Ty::Poison, _) | (_, Ty::Poison) => Ty::Poison,
+        // What is not known adds nothing: in a loop's first trial, a variable that only its later turns read.
+        (Ty::Poison, known) | (known, Ty::Poison) => known.clone(),
         (Ty::Array(a), Ty::Array(b)) if a.dtype == b.dtype && a.ndim == b.ndim => Ty::Array(join_arrays(*a, *b)),
         (Ty::Tuple(a), Ty::Tuple(b)) if a.len() == b.len() => {
             let items: Vec<Ty> = a.iter().zip(b).map(|(x, y)| join(x, first_span, y, second_span)).collect();
