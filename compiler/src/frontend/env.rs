@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{lowerer::FnLowerer, promote, ty::Ty, value::Value};
+use super::{expr::used_before, lowerer::FnLowerer, promote, ty::Ty, value::Value};
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{ExprId, ExprKind, LocalId, StmtKind, for_each_expr},
+    ir::{LocalId, StmtKind},
     source::Span,
 };
 
@@ -22,6 +22,16 @@ pub(super) struct Var {
     pub(super) maybe_undefined: bool,
 }
 
+impl Var {
+    /// A path without a value leads here, too. On it the variable reads zero, whatever literal the other paths gave it.
+    fn undefine(&mut self) {
+        if !self.maybe_undefined {
+            self.maybe_undefined = true;
+            self.ty = self.ty.widened();
+        }
+    }
+}
+
 /// All variables at a point of the program; `None` where the point cannot be reached.
 pub(super) type Env = Option<BTreeMap<String, Var>>;
 
@@ -32,17 +42,21 @@ pub(super) fn join(envs: &[&Env]) -> Env {
     for env in reached {
         for (name, var) in env {
             if let Some(known) = out.get_mut(name) {
-                known.maybe_undefined |= var.maybe_undefined;
                 if known.ty != var.ty {
                     known.ty = promote::join(&known.ty, known.span, &var.ty, var.span);
                 }
+                if var.maybe_undefined {
+                    known.undefine();
+                }
             } else {
-                out.insert(name.clone(), Var { maybe_undefined: true, ..var.clone() });
+                let mut var = var.clone();
+                var.undefine();
+                out.insert(name.clone(), var);
             }
         }
         for (name, var) in &mut out {
             if !env.contains_key(name) {
-                var.maybe_undefined = true;
+                var.undefine();
             }
         }
     }
@@ -70,19 +84,19 @@ impl FnLowerer<'_> {
         if parts.is_empty() {
             return Vec::new();
         }
-        let key = (name.to_owned(), format!("{ty} {parts:?}"));
-        if let Some(locals) = self.slots.get(&key) {
+        let known = self.slots.get(name).into_iter().flatten().find(|(known, _)| known == ty);
+        if let Some((_, locals)) = known {
             return locals.clone();
         }
         let locals: Vec<LocalId> =
             parts.into_iter().map(|(suffix, part)| self.b.local(format!("{name}{suffix}"), part)).collect();
-        self.slots.insert(key, locals.clone());
+        self.slots.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
         locals
     }
 
     /// Gives a variable a value.
     pub(super) fn assign_var(&mut self, name: &str, value: Value, span: Span) {
-        let ty = value.ty();
+        let ty = self.ty_of(&value);
         let locals = self.storage(name, &ty);
         self.store_parts(&locals, value, span);
         if let Some(env) = &mut self.env {
@@ -94,14 +108,7 @@ impl FnLowerer<'_> {
     pub(super) fn store_parts(&mut self, locals: &[LocalId], value: Value, span: Span) {
         let mut parts = self.flatten(value, span);
         // The parts of `z = complex(z.imag, z.real)` or `A = A.T` are read before the first of them changes.
-        let reads_target = |this: &Self, part: ExprId| {
-            let mut found = false;
-            for_each_expr(&this.b.function, part, &mut |expr| {
-                found |= matches!(&this.b.function.exprs[expr].kind, ExprKind::Local(local) if locals.contains(local));
-            });
-            found
-        };
-        if parts.len() > 1 && parts.iter().any(|part| reads_target(self, *part)) {
+        if parts.len() > 1 && parts.iter().any(|part| self.b.reads(*part, locals)) {
             for part in &mut parts {
                 let local = self.b.temp(*part, span);
                 *part = self.b.read(local, span);
@@ -126,6 +133,17 @@ impl FnLowerer<'_> {
             .help("use two variables, or give both paths a value of one type");
             return self.report(diagnostic);
         }
+        if var.ty == Ty::Bottom && !self.is_dry() {
+            let mut diagnostic = used_before(name, span);
+            diagnostic.span = self.at(span);
+            self.cx.undefined.push(diagnostic);
+            return Value::Poison;
+        }
+        self.read_parts(name, var, span)
+    }
+
+    /// The value in a variable's locals, which are zero where no path gave it one.
+    fn read_parts(&mut self, name: &str, var: &Var, span: Span) -> Value {
         let locals = self.storage(name, &var.ty);
         if var.maybe_undefined {
             self.zeroed.extend(locals.iter().copied());
@@ -141,14 +159,17 @@ impl FnLowerer<'_> {
             if var.ty == to.ty || to.ty.parts().is_empty() {
                 continue;
             }
-            if matches!(var.ty, Ty::Conflict(_) | Ty::Poison) {
+            if matches!(var.ty, Ty::Conflict(_)) || var.ty.is_poison() {
                 continue;
             }
-            let locals = self.storage(name, &var.ty);
-            let value = self.rebuild(&var.ty, &mut locals.into_iter(), span);
-            if let Some(value) = self.try_convert(value, &to.ty, span) {
-                let locals = self.storage(name, &to.ty);
-                self.store_parts(&locals, value, span);
+            let value = self.read_parts(name, var, span);
+            match self.try_convert(value, &to.ty, span) {
+                Some(value) => {
+                    let locals = self.storage(name, &to.ty);
+                    self.store_parts(&locals, value, span);
+                }
+                None if self.is_dry() => {}
+                None => self.cx.fault(self.at(span), "a variable has a type that its join does not take"),
             }
         }
     }
@@ -169,20 +190,16 @@ impl FnLowerer<'_> {
         self.b.close()
     }
 
-    /// Statements at the start of the function that give maybe-undefined variables a defined value: zero.
+    /// Statements at the start of the function that give maybe-undefined variables a defined value: zero, and a null
+    /// pointer with zero extents for an array.
     pub(super) fn zero_maybe_undefined(&mut self, span: Span) -> crate::ir::Block {
         self.b.open();
         for local in std::mem::take(&mut self.zeroed) {
             let Some(declared) = self.b.function.locals.get(local) else { continue };
-            let Some(scalar) = declared.ty.scalar() else { continue };
             if self.b.function.params.contains(&local) {
                 continue;
             }
-            let zero = match scalar {
-                weft_artifact::Scalar::Bool => self.b.bool(false, span),
-                float if float.is_float() => self.b.float(float, 0.0, span),
-                int => self.b.int(int, 0, span),
-            };
+            let zero = self.b.zero(declared.ty, span);
             self.b.stmt(StmtKind::Assign(local, zero), span);
         }
         self.b.close()

@@ -9,8 +9,8 @@ use weft_artifact::{Access, ArgType, Param, SlotField};
 
 use super::{
     lowerer::{Compiled, FnLowerer, Lowerer, Returns},
-    promote,
     ty::Ty,
+    typing::{Loops, find_types, joined_returns, typed},
     value::Value,
 };
 use crate::{
@@ -27,7 +27,8 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     let file = cx.sources.add(&def.source);
     let name = def.ast.name.clone();
     let span = def.ast.name_span;
-    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), name, FunctionKind::Kernel);
+    let builder = Builder::new(Function::new(name, FunctionKind::Kernel, def.ast.span));
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), builder, Loops::new());
     if !lowerer.check_param_kinds() {
         return;
     }
@@ -47,10 +48,14 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         );
         return;
     }
-    for (index, (param, arg)) in def.ast.params.iter().zip(&request.args).enumerate() {
-        lowerer.kernel_param(index as u32, param, arg);
-    }
-    lowerer.body();
+    let walk = |lowerer: &mut FnLowerer<'_>| {
+        for (index, (param, arg)) in def.ast.params.iter().zip(&request.args).enumerate() {
+            lowerer.kernel_param(index as u32, param, arg);
+        }
+        lowerer.body();
+    };
+    lowerer.known_loops = find_types(lowerer.cx, &def, walk);
+    walk(&mut lowerer);
     let function = lowerer.finish(file);
     let params = def.ast.params.iter().zip(&request.args).map(|(param, ty)| Param {
         name: param.name.clone(),
@@ -68,23 +73,25 @@ pub(super) fn count(n: usize, noun: &str) -> String {
 }
 
 impl<'a> FnLowerer<'a> {
-    fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, name: String, kind: FunctionKind) -> Self {
+    /// A walk of a function, with what is known of its loops.
+    pub(super) fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, mut b: Builder, known_loops: Loops) -> Self {
         let file = cx.sources.add(&def.source);
-        let mut bound = bound_names(&def.ast.body);
+        let assigned = bound_names(&def.ast.body);
+        let mut bound = assigned.clone();
         bound.extend(def.ast.params.iter().map(|param| param.name.clone()));
-        let mut function = Function::new(name.clone(), kind, def.ast.span);
-        function.inline = def.inline;
+        b.function.inline = def.inline;
         Self {
             cx,
             file,
-            name,
-            b: Builder::new(function),
+            b,
             env: Some(BTreeMap::new()),
             slots: BTreeMap::new(),
             loops: Vec::new(),
+            assigned,
             bound,
             zeroed: BTreeSet::new(),
-            loop_memo: BTreeMap::new(),
+            known_loops,
+            changed: false,
             returns: None,
             hint: None,
             def,
@@ -119,14 +126,13 @@ impl<'a> FnLowerer<'a> {
     /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values
     /// that hold the parameter's locals stay as they are.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
-        let assigned = bound_names(&self.def.ast.body);
         let var = super::env::Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
         if let Some(env) = &mut self.env {
             env.insert(param.name.clone(), var);
         }
-        if assigned.contains(&param.name) {
+        if self.assigned.contains(&param.name) {
             let value = self.rebuild(&ty, &mut locals.into_iter(), param.span);
-            self.slots.retain(|(name, _), _| *name != param.name);
+            self.slots.remove(&param.name);
             self.assign_var(&param.name, value, param.span);
         }
     }
@@ -159,64 +165,46 @@ impl<'a> FnLowerer<'a> {
         if let Some(known) = self.cx.functions.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args) {
             return known.clone();
         }
-        let failed =
+        let mut compiled =
             Compiled { def: Arc::clone(def), args: args.to_vec(), func: None, returns: Ty::Poison, errors: Vec::new() };
-        let recursive = self.cx.active.iter().any(|active| same_function(active, def)) || same_function(&self.def, def);
-        if recursive {
+        if self.is_active(def) {
             let name = def.ast.name.clone();
             self.report(
                 Diagnostic::error(Code::Recursion, call, format!("`{name}` calls itself"))
                     .label("this call is part of the recursion")
                     .help("write the recursion as a loop; kernels have no call stack to grow"),
             );
-            return failed;
+            return compiled;
         }
         let errors_before = self.cx.diagnostics.len();
         self.cx.active.push(Arc::clone(&self.def));
-        // One name for all trials: shared arrays are known by it.
-        let name = format!("{}.{}", def.ast.name, self.cx.names);
-        self.cx.names += 1;
-        let mut expected = None;
-        let mut compiled = failed;
-        for _trial in 0..4 {
-            self.cx.diagnostics.truncate(errors_before);
-            let (function, returns) = lower_device(self.cx, &name, def, args, expected.clone());
-            if self.cx.diagnostics.len() > errors_before {
-                compiled.errors = self.cx.diagnostics.split_off(errors_before);
-                break;
-            }
-            if expected.as_ref() == Some(&returns) {
-                let id = self.cx.module.functions.push(function);
-                compiled.func = Some(id);
-                compiled.returns = returns;
-                break;
-            }
-            expected = Some(returns);
-        }
+        let (function, returns) = lower_device(self.cx, def, args);
         self.cx.active.pop();
+        compiled.errors = self.cx.diagnostics.split_off(errors_before);
+        if compiled.errors.is_empty() {
+            compiled.func = Some(self.cx.module.functions.push(function));
+            compiled.returns = returns;
+        }
         self.cx.functions.push(compiled.clone());
         compiled
     }
 }
 
 /// Two captures of one function: Python may hand over the same function twice on a cycle.
-fn same_function(a: &Arc<FunctionDef>, b: &Arc<FunctionDef>) -> bool {
+pub(super) fn same_function(a: &Arc<FunctionDef>, b: &Arc<FunctionDef>) -> bool {
     Arc::ptr_eq(a, b) || (a.source == b.source && a.ast.name == b.ast.name && a.ast.span == b.ast.span)
 }
 
-/// One trial of a device function: the function, and the joined type of its returns.
-fn lower_device(
-    cx: &mut Lowerer,
-    name: &str,
-    def: &Arc<FunctionDef>,
-    args: &[Ty],
-    expected: Option<Ty>,
-) -> (Function, Ty) {
-    let file = cx.sources.add(&def.source);
-    let mut lowerer = FnLowerer::new(cx, Arc::clone(def), name.to_owned(), FunctionKind::Device);
-    let declared = def.signatures.iter().find(|sig| sig.args.len() == args.len()).and_then(|sig| sig.returns.as_ref());
-    let expected = declared.map(Ty::of_arg).or(expected);
-    lowerer.returns = Some(Returns { expected: expected.clone(), found: Vec::new() });
+/// The result type that a device function is declared with for some arguments.
+pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
+    let signature = def.signatures.iter().find(|sig| sig.args.len() == args.len())?;
+    signature.returns.as_ref().map(Ty::of_arg)
+}
+
+/// Walks a device function: its parameters, its body, the `None` at its end. Gives the types of its `return`s.
+pub(super) fn walk_device(lowerer: &mut FnLowerer<'_>, args: &[Ty], expected: Option<Ty>) -> Vec<(Ty, Span)> {
+    let def = Arc::clone(&lowerer.def);
+    lowerer.returns = Some(Returns { expected, found: Vec::new() });
     for (param, ty) in def.ast.params.iter().zip(args) {
         let locals = lowerer.storage(&param.name, ty);
         lowerer.b.function.params.extend(locals.iter().copied());
@@ -232,17 +220,21 @@ fn lower_device(
     if lowerer.env.is_some() {
         lowerer.lower_return(Value::None, end);
     }
-    let found = lowerer.returns.take().map(|returns| returns.found).unwrap_or_default();
-    let mut joined: Option<(Ty, Span)> = None;
-    for (ty, span) in found {
-        let ty = ty.widened();
-        joined = Some(match joined {
-            None => (ty, span),
-            Some((before, at)) => (promote::join(&before, at, &ty, span), at),
-        });
-    }
-    let mut returns = joined.map_or(Ty::None, |(ty, _)| ty);
-    if let Ty::Conflict(conflict) = &returns {
+    lowerer.returns.take().map(|returns| returns.found).unwrap_or_default()
+}
+
+/// Lowers a device function for argument types, and gives the type that it returns.
+fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Function, Ty) {
+    let name = format!("{}.{}", def.ast.name, cx.names);
+    cx.names += 1;
+    let index = typed(cx, def, args);
+    let loops = std::mem::take(&mut cx.typed[index].loops);
+    let returns = cx.typed[index].returns.clone();
+    let builder = Builder::new(Function::new(name, FunctionKind::Device, def.ast.span));
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(def), builder, loops);
+    let found = walk_device(&mut lowerer, args, Some(returns.clone()));
+    let joined = joined_returns(&found).map_or(Ty::None, |(ty, _)| ty);
+    if let Ty::Conflict(conflict) = &joined {
         let diagnostic = Diagnostic::error(
             Code::ReturnTypes,
             conflict.second_span,
@@ -251,30 +243,33 @@ fn lower_device(
         .also(conflict.first_span, format!("returns {} here", conflict.first))
         .help("return values of one type on every path");
         lowerer.report(diagnostic);
-        returns = Ty::Poison;
-    }
-    if let Some(declared) = declared {
-        returns = Ty::of_arg(declared);
+    } else if joined != returns && declared_result(def, args).is_none() && !lowerer.cx.explained() {
+        let place = lowerer.at(def.ast.name_span);
+        lowerer.cx.fault(place, "a function does not return what its typing found");
     }
     lowerer.b.function.results = returns.parts().into_iter().map(|(_, ty)| ty).collect::<Vec<Type>>();
+    let file = lowerer.file;
     (lowerer.finish(file), returns)
 }
 
 impl FnLowerer<'_> {
     /// `return value` in a device function: converts to the type that all returns have.
     pub(super) fn lower_return(&mut self, value: Value, span: Span) {
-        let ty = value.ty();
+        let ty = self.ty_of(&value);
         let Some(returns) = &mut self.returns else { return };
-        returns.found.push((ty, span));
-        let expected = returns.expected.clone();
-        let parts = match &expected {
-            // The first trial only finds types; its function is thrown away.
-            None => Vec::new(),
-            Some(expected) => match self.try_convert(value, expected, span) {
-                Some(value) => self.flatten(value, span),
-                None => Vec::new(),
-            },
-        };
+        returns.found.push((ty.clone(), span));
+        let mut parts = Vec::new();
+        if let Some(expected) = returns.expected.clone() {
+            match self.try_convert(value, &expected, span) {
+                Some(value) => parts = self.flatten(value, span),
+                None if ty.is_poison() || expected.is_poison() => {}
+                None => {
+                    let name = self.def.ast.name.clone();
+                    let message = format!("`{name}` returns {ty} here, but {expected} in its signature");
+                    self.error(Code::ReturnTypes, span, message);
+                }
+            }
+        }
         self.b.stmt(StmtKind::Return(parts), span);
         self.env = None;
     }

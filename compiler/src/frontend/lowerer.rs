@@ -1,7 +1,7 @@
 //! The state of a lowering: the module, and the function that is being lowered.
 //!
-//! Typing and lowering are one walk over the syntax tree. A loop's body is lowered again with wider types until the
-//! types at its head no longer change; each trial is rewound, with its diagnostics.
+//! Typing and lowering are the same walk over the syntax tree. It is done dry until the types at the heads of the
+//! loops no longer change (`typing.rs`), and then once for real, which alone builds code and reports.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,11 +14,12 @@ use super::{
     env::Env,
     promote,
     ty::{ArrayTy, Ty},
+    typing::{Loops, Typed},
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
-    ir::{BinaryOp, Builder, Const, ExprId, ExprKind, FuncId, LocalId, Mark, Module, SharedId, StmtKind, Type},
+    diagnostic::{Code, Diagnostic, Severity},
+    ir::{BinaryOp, Builder, Const, ExprId, FuncId, Leaf, LocalId, Module, StmtKind, Type},
     request::FunctionDef,
     source::{SourceMap, Span},
 };
@@ -29,14 +30,31 @@ pub(super) struct Lowerer {
     pub(super) module: Module,
     pub(super) sources: SourceMap,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Device functions by definition and argument types.
+    /// The types of device functions by definition and argument types.
+    pub(super) typed: Vec<Typed>,
+    /// Device functions that were lowered, by definition and argument types.
     pub(super) functions: Vec<Compiled>,
-    /// Device functions that are being lowered, outermost first.
+    /// Functions whose callees are being typed or lowered, outermost first.
     pub(super) active: Vec<Arc<FunctionDef>>,
     /// How many device functions were given a name.
     pub(super) names: usize,
-    /// Shared arrays by function and call site, so that each call is one allocation however often it is lowered.
-    pub(super) shared_sites: BTreeMap<(String, Span), SharedId>,
+    /// Reads of variables that never got a type: errors, if no other error explains it.
+    pub(super) undefined: Vec<Diagnostic>,
+    /// What must not happen, to be reported if no error explains it.
+    pub(super) faults: Vec<Diagnostic>,
+}
+
+impl Lowerer {
+    /// Whether something was reported that can be the reason of what is missing.
+    pub(super) fn explained(&self) -> bool {
+        let error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
+        !self.undefined.is_empty() || self.diagnostics.iter().any(error)
+    }
+
+    /// Records a fault of weft's own.
+    pub(super) fn fault(&mut self, span: Span, message: &str) {
+        self.faults.push(Diagnostic::error(Code::Internal, span, message));
+    }
 }
 
 /// A device function that was lowered.
@@ -47,7 +65,7 @@ pub(super) struct Compiled {
     /// `None` if it has errors.
     pub(super) func: Option<FuncId>,
     pub(super) returns: Ty,
-    /// Its errors, to be reported wherever it is called: the trial of a loop that first met it may be rewound.
+    /// Its errors, to be reported wherever it is called.
     pub(super) errors: Vec<Diagnostic>,
 }
 
@@ -56,7 +74,7 @@ pub(super) struct Compiled {
 pub(super) struct LoopState {
     /// The types at the head, to which `continue` converts.
     pub(super) header: Env,
-    /// The types after the loop, to which `break` converts, as far as known.
+    /// The types after the loop, to which `break` converts; in a dry walk, as far as known.
     pub(super) exit: Env,
     /// Environments of the `continue`s.
     pub(super) continues: Vec<Env>,
@@ -73,18 +91,22 @@ pub(super) struct FnLowerer<'a> {
     pub(super) def: Arc<FunctionDef>,
     /// Index of the function's file in the source map; spans of the tree are moved to it.
     pub(super) file: u32,
-    /// The IR function's name: unique.
-    pub(super) name: String,
+    /// Dry while types are looked for.
     pub(super) b: Builder,
     pub(super) env: Env,
-    pub(super) slots: BTreeMap<(String, String), Vec<LocalId>>,
+    /// The locals of each variable, one set a type.
+    pub(super) slots: BTreeMap<String, Vec<(Ty, Vec<LocalId>)>>,
     pub(super) loops: Vec<LoopState>,
-    /// Names that the function binds.
+    /// Names that the body binds.
+    pub(super) assigned: BTreeSet<String>,
+    /// Names that the function binds: those, and its parameters.
     pub(super) bound: BTreeSet<String>,
     /// Locals that may be read before they are assigned.
     pub(super) zeroed: BTreeSet<LocalId>,
-    /// Joined environments of loops from earlier trials, by the loop's place.
-    pub(super) loop_memo: BTreeMap<Span, (Env, Env)>,
+    /// The types of the loops, as far as known.
+    pub(super) known_loops: Loops,
+    /// This dry walk found wider types at the head of a loop.
+    pub(super) changed: bool,
     /// `None` in a kernel; else the types of the `return`s so far and the type that they are converted to.
     pub(super) returns: Option<Returns>,
     /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
@@ -94,46 +116,16 @@ pub(super) struct FnLowerer<'a> {
 /// The returns of a device function.
 #[derive(Debug, Default)]
 pub(super) struct Returns {
-    /// What an earlier trial found.
+    /// What the typing found; `None` in a dry walk.
     pub(super) expected: Option<Ty>,
-    /// What this one finds.
+    /// What this walk finds.
     pub(super) found: Vec<(Ty, Span)>,
 }
 
-/// A state to go back to.
-#[derive(Debug)]
-pub(super) struct Snapshot {
-    mark: Mark,
-    diagnostics: usize,
-    slots: BTreeMap<(String, String), Vec<LocalId>>,
-    zeroed: BTreeSet<LocalId>,
-    returns: usize,
-    env: Env,
-}
-
 impl FnLowerer<'_> {
-    /// The present state.
-    pub(super) fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            mark: self.b.mark(),
-            diagnostics: self.cx.diagnostics.len(),
-            slots: self.slots.clone(),
-            zeroed: self.zeroed.clone(),
-            returns: self.returns.as_ref().map_or(0, |returns| returns.found.len()),
-            env: self.env.clone(),
-        }
-    }
-
-    /// Goes back.
-    pub(super) fn rewind(&mut self, snapshot: &Snapshot) {
-        self.b.rewind(snapshot.mark);
-        self.cx.diagnostics.truncate(snapshot.diagnostics);
-        self.slots.clone_from(&snapshot.slots);
-        self.zeroed.clone_from(&snapshot.zeroed);
-        if let Some(returns) = &mut self.returns {
-            returns.found.truncate(snapshot.returns);
-        }
-        self.env.clone_from(&snapshot.env);
+    /// Whether this walk only looks for types.
+    pub(super) fn is_dry(&self) -> bool {
+        self.b.is_dry()
     }
 
     /// A span of the tree in the compilation's source map.
@@ -155,6 +147,10 @@ impl FnLowerer<'_> {
     }
 
     fn record(&mut self, mut diagnostic: Diagnostic) -> Value {
+        if self.is_dry() {
+            // With wider types it may be right: the walk for real says.
+            return Value::Poison;
+        }
         diagnostic.span = self.at(diagnostic.span);
         if !self.cx.diagnostics.contains(&diagnostic) {
             self.cx.diagnostics.push(diagnostic);
@@ -235,8 +231,15 @@ impl FnLowerer<'_> {
             Ty::Known(path) => Value::Known(path.clone()),
             Ty::Module(name, captured) => Value::Module(name.clone(), Arc::clone(captured)),
             Ty::Function(def) => Value::Function(Arc::clone(def)),
-            Ty::Conflict(_) | Ty::Poison => Value::Poison,
+            Ty::Conflict(_) | Ty::Bottom | Ty::Poison => Value::Poison,
         }
+    }
+
+    /// A value's type. In a dry walk, what has no value may have one in the next.
+    pub(super) fn ty_of(&self, value: &Value) -> Ty {
+        let ty = value.ty();
+        // A tuple with such an item has none either: `t = (t, 1)` must not grow for ever.
+        if self.is_dry() && ty.is_poison() { Ty::Bottom } else { ty }
     }
 
     /// The same value, its parts in fresh temporaries: evaluated now, whatever is assigned later.
@@ -278,14 +281,14 @@ impl FnLowerer<'_> {
 
     /// An `I64` expression as an atom; one that is a constant or a temporary already is taken as it is.
     pub(super) fn atom(&mut self, expr: ExprId, span: Span) -> Atom {
-        match &self.b.function.exprs[expr].kind {
-            ExprKind::Const(Const::Int(value)) => {
-                if let Ok(value) = i64::try_from(*value) {
+        match self.b.leaf(expr) {
+            Leaf::Const(Const::Int(value)) => {
+                if let Ok(value) = i64::try_from(value) {
                     return Atom::Int(value);
                 }
             }
-            ExprKind::Local(local) if self.b.function.locals[*local].name == "t" => return Atom::Local(*local),
-            _ => {}
+            Leaf::Local(local) if self.b.function.locals[local].name == "t" => return Atom::Local(local),
+            Leaf::Const(_) | Leaf::Local(_) | Leaf::Convert(_) | Leaf::Other => {}
         }
         Atom::Local(self.b.temp(expr, span))
     }
@@ -431,6 +434,8 @@ impl FnLowerer<'_> {
                 self.report(diagnostic);
                 Truth::Poison
             }
+            // What is not known yet may be either.
+            Value::Poison if self.is_dry() => Truth::Expr(self.b.bool(false, span)),
             Value::Poison => Truth::Poison,
         }
     }

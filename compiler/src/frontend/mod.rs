@@ -1,8 +1,8 @@
 //! From syntax to IR: names, types and Python's rules.
 //!
-//! [`lower`] walks a kernel's syntax tree once, typing and lowering at the same time (`lowerer.rs`). A statement is
-//! one file in `stmt/`, an expression one in `expr/`, what a call of a builtin means one in `builtins/`. Number types
-//! follow `promote.rs`; variables and joins `env.rs`.
+//! [`lower`] walks a kernel's syntax tree (`lowerer.rs`): dry, until the types no longer change (`typing.rs`), and then
+//! once for real, which builds the code. A statement is one file in `stmt/`, an expression one in `expr/`, what a call
+//! of a builtin means one in `builtins/`. Number types follow `promote.rs`; variables and joins `env.rs`.
 
 #![expect(clippy::needless_pass_by_value, reason = "a value is for one use; taking it says so")]
 #![expect(clippy::option_option, reason = "a slice's bound may be absent, and reading it may fail")]
@@ -15,6 +15,7 @@ mod lowerer;
 mod promote;
 mod stmt;
 mod ty;
+mod typing;
 mod value;
 
 pub use expr::no_builtin;
@@ -45,7 +46,12 @@ pub struct Lowered {
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
     let mut lowerer = lowerer::Lowerer::default();
     function::lower_kernel(&mut lowerer, request);
-    let lowerer::Lowerer { mut module, sources, mut diagnostics, .. } = lowerer;
+    let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, .. } = lowerer;
+    for explanation in [undefined, faults] {
+        if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            diagnostics.extend(explanation);
+        }
+    }
     diagnostics.sort_by_key(|diagnostic| diagnostic.span);
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(Failure { diagnostics, sources });

@@ -94,7 +94,7 @@ pub(super) fn unify(left: Scalar, right: Scalar) -> Scalar {
     }
 }
 
-/// The type of a variable where two paths meet.
+/// The type of a variable where two paths meet: a join, so that it is what it was or more general.
 pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span) -> Ty {
     if first == second {
         return first.clone();
@@ -103,12 +103,14 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
         return Ty::Scalar(unify(a, b));
     }
     match (first, second) {
-        // What is not known adds nothing: in a loop's first trial, a variable that only its later turns read.
-        (Ty::Poison, known) | (known, Ty::Poison) => known.clone(),
+        (Ty::Poison, _) | (_, Ty::Poison) => Ty::Poison,
+        (Ty::Bottom, known) | (known, Ty::Bottom) => known.clone(),
         (Ty::Array(a), Ty::Array(b)) if a.dtype == b.dtype && a.ndim == b.ndim => Ty::Array(join_arrays(*a, *b)),
         (Ty::Tuple(a), Ty::Tuple(b)) if a.len() == b.len() => {
             let items: Vec<Ty> = a.iter().zip(b).map(|(x, y)| join(x, first_span, y, second_span)).collect();
-            if items.iter().any(|item| matches!(item, Ty::Conflict(_))) {
+            if items.contains(&Ty::Poison) {
+                Ty::Poison
+            } else if items.iter().any(|item| matches!(item, Ty::Conflict(_))) {
                 conflict(first, first_span, second, second_span)
             } else {
                 Ty::Tuple(items)
@@ -165,6 +167,35 @@ mod tests {
         assert_eq!(binary(BinOp::LShift, U8, I64), Some(U64));
         assert_eq!(binary(BinOp::BitAnd, F32, I64), None);
         assert_eq!(binary(BinOp::Mod, C64, C64), None);
+    }
+
+    #[test]
+    fn joins_have_a_least_and_a_greatest_type() {
+        let here = Span::default();
+        let join = |a: &Ty, b: &Ty| join(a, here, b, here);
+        let number = Ty::Scalar(F32);
+        let tuple = Ty::Tuple(vec![Ty::Scalar(I64), number.clone()]);
+        let conflict = join(&number, &Ty::None);
+        assert!(matches!(conflict, Ty::Conflict(_)));
+        for ty in [&number, &tuple, &conflict, &Ty::None, &Ty::Poison] {
+            assert_eq!(join(ty, &Ty::Bottom), *ty);
+            assert_eq!(join(&Ty::Bottom, ty), *ty);
+            assert_eq!(join(ty, &Ty::Poison), Ty::Poison);
+            assert_eq!(join(&Ty::Poison, ty), Ty::Poison);
+            assert_eq!(join(ty, ty), *ty);
+        }
+    }
+
+    /// What a loop's types grow by: a join is no less than either side, or they would not settle.
+    #[test]
+    fn a_join_holds_both_sides() {
+        for left in Scalar::ALL {
+            for right in Scalar::ALL {
+                let both = unify(left, right);
+                assert_eq!(unify(both, left), both, "{left} and {right}");
+                assert_eq!(unify(both, right), both, "{left} and {right}");
+            }
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) enum Ty {
     None,
     /// A string.
     Str(String),
-    /// A slice object is only ever an index.
+    /// An array. (There is no slice: a slice is only ever an index.)
     Array(ArrayTy),
     /// A tuple.
     Tuple(Vec<Ty>),
@@ -40,7 +40,10 @@ pub(super) enum Ty {
     Function(Arc<FunctionDef>),
     /// Types that met at a join and cannot be joined; an error once it is used.
     Conflict(Box<Conflict>),
-    /// Stands for a value whose expression was already reported.
+    /// Not known yet: what a variable has in a dry walk while only paths that did not give it a value were walked.
+    /// The least type: it adds nothing to a join.
+    Bottom,
+    /// Stands for a value whose expression was already reported. The greatest type: it absorbs all others.
     Poison,
 }
 
@@ -69,7 +72,7 @@ impl PartialEq for Ty {
             (Self::Scalar(a), Self::Scalar(b)) | (Self::DType(a), Self::DType(b)) => a == b,
             (Self::Int(a), Self::Int(b)) => a == b,
             (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::None, Self::None) | (Self::Poison, Self::Poison) => true,
+            (Self::None, Self::None) | (Self::Bottom, Self::Bottom) | (Self::Poison, Self::Poison) => true,
             (Self::Str(a), Self::Str(b)) | (Self::Known(a), Self::Known(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => a == b,
             (Self::Tuple(a), Self::Tuple(b)) => a == b,
@@ -134,10 +137,10 @@ impl Ty {
         }
     }
 
-    /// `true` if the expression was reported already.
+    /// `true` if there is no value: the expression was reported already, or nothing is known yet.
     pub(super) fn is_poison(&self) -> bool {
         match self {
-            Self::Poison => true,
+            Self::Bottom | Self::Poison => true,
             Self::Tuple(items) => items.iter().any(Self::is_poison),
             _ => false,
         }
@@ -207,7 +210,7 @@ impl fmt::Display for Ty {
             Self::Module(name, _) => write!(f, "module {name}"),
             Self::Function(def) => write!(f, "function {}", def.ast.name),
             Self::Conflict(conflict) => write!(f, "{} or {}", conflict.first, conflict.second),
-            Self::Poison => f.write_str("unknown"),
+            Self::Bottom | Self::Poison => f.write_str("unknown"),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) enum Value {
     Module(String, Arc<Captured>),
     /// A jitted function.
     Function(Arc<FunctionDef>),
-    /// What was reported already.
+    /// No value: reported already or, in a dry walk, not known yet.
     Poison,
 }
 

@@ -1,38 +1,77 @@
 //! Building expressions and statements with their types.
 //!
 //! A [`Builder`] holds the function that is being built and a stack of open blocks. It folds nothing and checks
-//! nothing; [`super::verify`] does.
+//! nothing; [`super::verify`] does. A dry one builds no code: it keeps what the typing of a function asks for, which
+//! is the type of each expression, what the leaves are, and whether an open block has statements.
 
 use weft_artifact::Scalar;
 
 use super::{
     BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, MathFn, SpecialRegister, Stmt,
-    StmtKind, Type, UnaryOp,
+    StmtKind, Type, UnaryOp, for_each_expr,
 };
 use crate::source::Span;
 
 /// Builds one function.
 #[derive(Debug)]
 pub struct Builder {
-    /// The function so far; its body is filled by [`Builder::finish`].
+    /// The function so far; its body is filled by [`Builder::finish`]. A dry builder's has locals only.
     pub function: Function,
     blocks: Vec<Block>,
+    /// The expressions of a dry builder; `None` in one that builds.
+    dry: Option<Vec<(Leaf, Type)>>,
 }
 
-/// A state of a builder to go back to, when a loop body is lowered again with wider types.
-#[derive(Clone, Copy, Debug)]
-pub struct Mark {
-    exprs: usize,
-    locals: usize,
-    local_arrays: usize,
-    depth: usize,
-    stmts: usize,
+/// What an expression is, as far as whoever builds may ask.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Leaf {
+    /// A constant.
+    Const(Const),
+    /// A read of a local.
+    Local(LocalId),
+    /// A conversion of an expression.
+    Convert(ExprId),
+    /// Anything else.
+    Other,
+}
+
+impl Leaf {
+    fn of(kind: &ExprKind) -> Self {
+        match kind {
+            ExprKind::Const(value) => Self::Const(*value),
+            ExprKind::Local(local) => Self::Local(*local),
+            ExprKind::Convert(inner) => Self::Convert(*inner),
+            ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => Self::Other,
+        }
+    }
 }
 
 impl Builder {
     /// A builder with one open block, the body.
     pub fn new(function: Function) -> Self {
-        Self { function, blocks: vec![Block::new()] }
+        Self { function, blocks: vec![Block::new()], dry: None }
+    }
+
+    /// A builder that builds no code.
+    pub fn dry(function: Function) -> Self {
+        Self { function, blocks: vec![Block::new()], dry: Some(Vec::new()) }
+    }
+
+    /// Whether this builder builds no code.
+    pub fn is_dry(&self) -> bool {
+        self.dry.is_some()
     }
 
     /// Opens a block: statements go there until [`Builder::close`].
@@ -51,37 +90,24 @@ impl Builder {
         self.function
     }
 
-    /// The present state.
-    pub fn mark(&self) -> Mark {
-        Mark {
-            exprs: self.function.exprs.len(),
-            locals: self.function.locals.len(),
-            local_arrays: self.function.local_arrays.len(),
-            depth: self.blocks.len(),
-            stmts: self.blocks.last().map_or(0, Vec::len),
-        }
-    }
-
-    /// Drops everything built since `mark`.
-    pub fn rewind(&mut self, mark: Mark) {
-        self.function.exprs.truncate(mark.exprs);
-        self.function.locals.truncate(mark.locals);
-        self.function.local_arrays.truncate(mark.local_arrays);
-        self.blocks.truncate(mark.depth);
-        if let Some(block) = self.blocks.last_mut() {
-            block.truncate(mark.stmts);
-        }
-    }
-
     /// Adds an expression.
     pub fn expr(&mut self, kind: ExprKind, ty: Type, span: Span) -> ExprId {
-        self.function.exprs.push(Expr { kind, ty, span })
+        match &mut self.dry {
+            None => self.function.exprs.push(Expr { kind, ty, span }),
+            Some(exprs) => {
+                exprs.push((Leaf::of(&kind), ty));
+                ExprId::new(exprs.len() as u32 - 1)
+            }
+        }
     }
 
-    /// Adds a statement to the innermost open block.
+    /// Adds a statement to the innermost open block. In a dry builder, one stands for all.
     pub fn stmt(&mut self, kind: StmtKind, span: Span) {
-        if let Some(block) = self.blocks.last_mut() {
+        let Some(block) = self.blocks.last_mut() else { return };
+        if self.dry.is_none() {
             block.push(Stmt { kind, span });
+        } else if block.is_empty() {
+            block.push(Stmt { kind: StmtKind::Return(Vec::new()), span });
         }
     }
 
@@ -92,7 +118,44 @@ impl Builder {
 
     /// The type of an expression.
     pub fn ty(&self, expr: ExprId) -> Type {
-        self.function.exprs[expr].ty
+        match &self.dry {
+            None => self.function.exprs[expr].ty,
+            Some(exprs) => exprs[expr.index()].1,
+        }
+    }
+
+    /// What an expression is.
+    pub fn leaf(&self, expr: ExprId) -> Leaf {
+        match &self.dry {
+            None => Leaf::of(&self.function.exprs[expr].kind),
+            Some(exprs) => exprs[expr.index()].0,
+        }
+    }
+
+    /// The same constant or read of a local again; anything else would be evaluated twice and is taken as it is.
+    pub fn again(&mut self, expr: ExprId, span: Span) -> ExprId {
+        let ty = self.ty(expr);
+        match self.leaf(expr) {
+            Leaf::Const(value) => self.expr(ExprKind::Const(value), ty, span),
+            Leaf::Local(local) => self.expr(ExprKind::Local(local), ty, span),
+            Leaf::Convert(inner) => {
+                let inner = self.again(inner, span);
+                self.expr(ExprKind::Convert(inner), ty, span)
+            }
+            Leaf::Other => expr,
+        }
+    }
+
+    /// Whether evaluating an expression reads one of some locals. A dry builder knows of leaves only.
+    pub fn reads(&self, expr: ExprId, locals: &[LocalId]) -> bool {
+        if self.is_dry() {
+            return matches!(self.leaf(expr), Leaf::Local(local) if locals.contains(&local));
+        }
+        let mut found = false;
+        for_each_expr(&self.function, expr, &mut |expr| {
+            found |= matches!(&self.function.exprs[expr].kind, ExprKind::Local(local) if locals.contains(local));
+        });
+        found
     }
 
     /// Reads a local.
@@ -133,6 +196,17 @@ impl Builder {
     pub fn float(&mut self, scalar: Scalar, value: f64, span: Span) -> ExprId {
         let value = if scalar == Scalar::F32 { f64::from(value as f32) } else { value };
         self.expr(ExprKind::Const(Const::Float(value)), Type::Scalar(scalar), span)
+    }
+
+    /// The zero of a type: 0, 0.0, `False`, a null pointer.
+    pub fn zero(&mut self, ty: Type, span: Span) -> ExprId {
+        let value = match ty {
+            Type::Scalar(Scalar::Bool) => Const::Bool(false),
+            Type::Scalar(scalar) if scalar.is_float() => Const::Float(0.0),
+            Type::Scalar(_) => Const::Int(0),
+            Type::Ptr(..) => Const::Null,
+        };
+        self.expr(ExprKind::Const(value), ty, span)
     }
 
     /// `a op b`, of `a`'s type.

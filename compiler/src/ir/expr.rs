@@ -87,6 +87,8 @@ pub enum Const {
     Int(i128),
     /// Of a float type; for `F32` the value is exactly representable.
     Float(f64),
+    /// Of a pointer type: a pointer to nothing.
+    Null,
 }
 
 /// Registers that the hardware sets. PTX ISA section 10, special registers. All `I32`.

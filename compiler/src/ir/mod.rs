@@ -25,7 +25,7 @@ mod verify;
 mod visit;
 
 pub use arena::{Arena, Handle};
-pub use build::{Builder, Mark};
+pub use build::{Builder, Leaf};
 pub use expr::{BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
 pub use module::{Function, FunctionKind, Local, LocalArray, Module, ParamSlot, SharedArray};
 pub use stmt::{AtomicOp, Block, FenceScope, Stmt, StmtKind};

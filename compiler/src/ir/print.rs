@@ -400,13 +400,15 @@ fn constant(value: Const, ty: Type) -> (String, Level) {
         Const::Bool(value) => ((if value { "True" } else { "False" }).to_owned(), false),
         Const::Int(value) => (value.to_string(), value < 0),
         Const::Float(value) => (format!("{value:?}"), value.is_sign_negative()),
+        Const::Null => ("null".to_owned(), false),
     };
     let plain = match value {
-        Const::Bool(_) => Scalar::Bool,
-        Const::Int(_) => Scalar::I64,
-        Const::Float(_) => Scalar::F64,
+        Const::Bool(_) => Some(Scalar::Bool),
+        Const::Int(_) => Some(Scalar::I64),
+        Const::Float(_) => Some(Scalar::F64),
+        Const::Null => None,
     };
-    let text = if ty == Type::Scalar(plain) { text } else { format!("{text}:{ty}") };
+    let text = if plain.is_some_and(|plain| ty == Type::Scalar(plain)) { text } else { format!("{text}:{ty}") };
     (text, if negative { Level::Unary } else { Level::Atom })
 }
 

@@ -444,8 +444,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
     }
 
     fn emit_const(&self, value: Const, ty: Type) -> Result<BasicValueEnum<'ctx>> {
-        let Type::Scalar(scalar) = ty else { return internal(format!("a constant of type {ty}")) };
+        let scalar = match ty {
+            Type::Scalar(scalar) => scalar,
+            Type::Ptr(..) => return Ok(self.cx.types.value(ty)?.const_zero()),
+        };
         Ok(match value {
+            Const::Null => return internal(format!("a null of type {ty}")),
             Const::Bool(value) => self.cx.types.int(scalar)?.const_int(u64::from(value), false).into(),
             Const::Int(value) => self.cx.types.int(scalar)?.const_int(value as u64, false).into(),
             Const::Float(value) => self.cx.types.float(scalar)?.const_float(value).into(),

@@ -11,7 +11,7 @@ use crate::{
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::{BinaryOp, ExprId, ExprKind, LocalArray, SharedArray, Space, SpecialRegister, Type},
+    ir::{BinaryOp, Const, ExprId, ExprKind, Leaf, LocalArray, SharedArray, Space, SpecialRegister, Type},
     source::Span,
 };
 
@@ -136,22 +136,11 @@ impl FnLowerer<'_> {
         };
         let space = if shared { Space::Shared } else { Space::Local };
         let ty = ArrayTy { dtype, ndim: shape.len(), layout: Layout::C, readonly: false, space };
-        let kind = if shared {
-            let at = self.at(span);
-            let declared = SharedArray { name: hint, elem, len, align, span: at };
-            let key = (self.name.clone(), at);
-            let id = match self.cx.shared_sites.get(&key) {
-                Some(id) => {
-                    self.cx.module.shared[*id] = declared;
-                    *id
-                }
-                None => {
-                    let id = self.cx.module.shared.push(declared);
-                    self.cx.shared_sites.insert(key, id);
-                    id
-                }
-            };
-            ExprKind::SharedBase(id)
+        let kind = if self.is_dry() {
+            ExprKind::DynamicShared
+        } else if shared {
+            let declared = SharedArray { name: hint, elem, len, align, span: self.at(span) };
+            ExprKind::SharedBase(self.cx.module.shared.push(declared))
         } else {
             let id = self.b.function.local_arrays.push(LocalArray { name: hint, elem, len, align, span });
             ExprKind::LocalBase(id)
@@ -239,17 +228,19 @@ impl FnLowerer<'_> {
     }
 
     fn constant_int(&self, expr: ExprId) -> Option<i64> {
-        match &self.b.function.exprs[expr].kind {
-            ExprKind::Const(crate::ir::Const::Int(value)) => i64::try_from(*value).ok(),
-            ExprKind::Convert(inner) => self.constant_int(*inner),
-            _ => None,
+        match self.b.leaf(expr) {
+            Leaf::Const(Const::Int(value)) => i64::try_from(value).ok(),
+            Leaf::Convert(inner) => self.constant_int(inner),
+            Leaf::Const(_) | Leaf::Local(_) | Leaf::Other => None,
         }
     }
 
     /// The launch's dynamic shared memory as a one-dimensional array; all such arrays start at the same address.
     fn dynamic_shared(&mut self, dtype: Scalar, align: u64, span: Span) -> Value {
-        self.cx.module.dynamic_shared = true;
-        self.cx.module.dynamic_shared_align = self.cx.module.dynamic_shared_align.max(align);
+        if !self.is_dry() {
+            self.cx.module.dynamic_shared = true;
+            self.cx.module.dynamic_shared_align = self.cx.module.dynamic_shared_align.max(align);
+        }
         let ty = ArrayTy { dtype, ndim: 1, layout: Layout::C, readonly: false, space: Space::Shared };
         let data = self.b.expr(ExprKind::DynamicShared, ty.pointer(), span);
         let data = Atom::Local(self.b.temp(data, span));

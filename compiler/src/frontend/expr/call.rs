@@ -13,7 +13,7 @@ use crate::{
         value::Value,
     },
     intrinsics,
-    ir::StmtKind as Ir,
+    ir::{FuncId, StmtKind as Ir},
     request::{FunctionDef, Signature},
     source::Span,
     syntax::ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
@@ -129,7 +129,30 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
-        let compiled = self.device_function(def, &types, span);
+        let (func, returns) = if self.is_dry() {
+            // A dry builder keeps no call.
+            (FuncId::new(u32::MAX), self.result_type(def, &types))
+        } else {
+            let Some(callee) = self.callee(def, &types, span) else { return Value::Poison };
+            callee
+        };
+        if returns.is_poison() {
+            return Value::Poison;
+        }
+        let mut parts = Vec::new();
+        for (value, ty) in values.into_iter().zip(&types) {
+            if let Some(value) = self.try_convert(value, ty, span) {
+                parts.extend(self.flatten(value, span));
+            }
+        }
+        let results: Vec<_> = returns.parts().into_iter().map(|(_, ty)| self.b.local("t", ty)).collect();
+        self.stmt(Ir::Call { results: results.clone(), func, args: parts }, span);
+        self.rebuild(&returns, &mut results.into_iter(), span)
+    }
+
+    /// The function to call for argument types, and the type that it returns; reports its errors.
+    fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty)> {
+        let compiled = self.device_function(def, types, span);
         if !compiled.errors.is_empty() {
             let types: Vec<String> = types.iter().map(brief).collect();
             let label = format!("`{}` is called here with ({})", def.ast.name, types.join(", "));
@@ -145,16 +168,7 @@ impl FnLowerer<'_> {
                 }
             }
         }
-        let Some(func) = compiled.func else { return Value::Poison };
-        let mut parts = Vec::new();
-        for (value, ty) in values.into_iter().zip(&types) {
-            if let Some(value) = self.try_convert(value, ty, span) {
-                parts.extend(self.flatten(value, span));
-            }
-        }
-        let results: Vec<_> = compiled.returns.parts().into_iter().map(|(_, ty)| self.b.local("t", ty)).collect();
-        self.stmt(Ir::Call { results: results.clone(), func, args: parts }, span);
-        self.rebuild(&compiled.returns, &mut results.into_iter(), span)
+        compiled.func.map(|func| (func, compiled.returns))
     }
 
     /// One value a parameter: by position, by name, or the default.

@@ -170,7 +170,6 @@ impl FnLowerer<'_> {
     }
 
     fn reread_bound(&mut self, bound: Bound, span: Span) -> Bound {
-        let known = self.b.function.exprs[bound.expr].clone();
-        Bound { expr: self.b.expr(known.kind, known.ty, span), ..bound }
+        Bound { expr: self.b.again(bound.expr, span), ..bound }
     }
 }

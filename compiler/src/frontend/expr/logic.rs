@@ -185,9 +185,9 @@ impl FnLowerer<'_> {
         (mut otherwise, b): (Block, Value),
         span: Span,
     ) -> Value {
-        let ty = promote::join(&a.ty(), span, &b.ty(), span);
+        let ty = promote::join(&self.ty_of(&a), span, &self.ty_of(&b), span);
         match &ty {
-            Ty::Poison => return Value::Poison,
+            Ty::Bottom | Ty::Poison => return Value::Poison,
             Ty::Conflict(conflict) => {
                 let diagnostic = Diagnostic::error(
                     Code::CannotJoin,

@@ -13,6 +13,7 @@ mod subscript;
 pub(super) use call::Args;
 pub(super) use index::Index;
 pub use name::no_builtin;
+pub(super) use name::used_before;
 
 use weft_artifact::Scalar;
 
@@ -30,6 +31,14 @@ const MOST_LEAVES: usize = 4096;
 impl FnLowerer<'_> {
     /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation.
     pub(super) fn expr(&mut self, expr: &Expr) -> Value {
+        let value = self.expr_value(expr);
+        if matches!(value, Value::Poison) && !self.is_dry() && !self.cx.explained() {
+            self.cx.fault(self.at(expr.span), "an expression has no value, and nothing says why");
+        }
+        value
+    }
+
+    fn expr_value(&mut self, expr: &Expr) -> Value {
         let span = expr.span;
         match &expr.kind {
             ExprKind::Name(name) => self.name(name, span),
@@ -188,13 +197,9 @@ impl FnLowerer<'_> {
 
     /// The same settled value for another use.
     pub(super) fn reread(&mut self, value: &Value, span: Span) -> Value {
-        let again = |this: &mut Self, expr: crate::ir::ExprId| {
-            let known = this.b.function.exprs[expr].clone();
-            this.b.expr(known.kind, known.ty, span)
-        };
         match value {
-            Value::Scalar(expr, ty) => Value::Scalar(again(self, *expr), *ty),
-            Value::Complex(real, imag, ty) => Value::Complex(again(self, *real), again(self, *imag), *ty),
+            Value::Scalar(expr, ty) => Value::Scalar(self.b.again(*expr, span), *ty),
+            Value::Complex(real, imag, ty) => Value::Complex(self.b.again(*real, span), self.b.again(*imag, span), *ty),
             Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.reread(item, span)).collect()),
             other => other.clone(),
         }

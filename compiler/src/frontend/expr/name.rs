@@ -32,13 +32,7 @@ impl FnLowerer<'_> {
                 .help("give the local another name");
                 return self.report(diagnostic);
             }
-            let diagnostic = Diagnostic::error(
-                Code::UndefinedLocal,
-                span,
-                format!("local variable `{name}` is used before it has a value"),
-            )
-            .help(format!("assign `{name}` on the way to this line"));
-            return self.report(diagnostic);
+            return self.report(used_before(name, span));
         }
         let def = Arc::clone(&self.def);
         if let Some(captured) = def.globals.get(name) {
@@ -146,6 +140,12 @@ impl FnLowerer<'_> {
             None => format!("builtins.{name}") == path,
         }
     }
+}
+
+/// The error of a local that has no value on any way.
+pub(in crate::frontend) fn used_before(name: &str, span: Span) -> Diagnostic {
+    let message = format!("local variable `{name}` is used before it has a value");
+    Diagnostic::error(Code::UndefinedLocal, span, message).help(format!("assign `{name}` on the way to this line"))
 }
 
 /// The error of one of Python's built-in functions that kernels do not have.

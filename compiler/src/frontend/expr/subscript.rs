@@ -381,7 +381,17 @@ impl FnLowerer<'_> {
     }
 
     /// `items[index]` for an index that is not known: a chain of selections over items of one type.
-    fn tuple_item_select(&mut self, items: Vec<Value>, index: ExprId, span: Span) -> Value {
+    fn tuple_item_select(&mut self, mut items: Vec<Value>, index: ExprId, span: Span) -> Value {
+        if items.iter().any(|item| item.ty().is_poison()) {
+            if !self.is_dry() {
+                return Value::Poison;
+            }
+            // The type is that of the items that have one already.
+            items.retain(|item| !item.ty().is_poison());
+            if items.is_empty() {
+                return Value::Poison;
+            }
+        }
         let mut types = items.iter().map(|item| item.ty().widened());
         let Some(first) = types.next() else {
             return self.error(Code::BadIndex, span, "an empty tuple has no items");

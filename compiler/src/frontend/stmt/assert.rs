@@ -3,8 +3,6 @@
 //! As in numba-cuda without `debug=True`: a thread whose assertion fails returns at once. In a device function it
 //! returns zeros.
 
-use weft_artifact::Scalar;
-
 use crate::{
     frontend::lowerer::{FnLowerer, Truth},
     ir::{StmtKind as Ir, UnaryOp},
@@ -38,18 +36,6 @@ impl FnLowerer<'_> {
         let Some(expected) = self.returns.as_ref().and_then(|returns| returns.expected.clone()) else {
             return Vec::new();
         };
-        expected
-            .parts()
-            .into_iter()
-            .map(|(_, ty)| match ty.scalar() {
-                Some(Scalar::Bool) => self.b.bool(false, span),
-                Some(float) if float.is_float() => self.b.float(float, 0.0, span),
-                Some(int) => self.b.int(int, 0, span),
-                None => {
-                    let zero = self.b.i64(0, span);
-                    self.b.convert(zero, ty, span)
-                }
-            })
-            .collect()
+        expected.parts().into_iter().map(|(_, ty)| self.b.zero(ty, span)).collect()
     }
 }

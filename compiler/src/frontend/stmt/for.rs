@@ -250,10 +250,8 @@ impl FnLowerer<'_> {
 
     /// Over a tuple: the body once for each item. `break`, `continue` and `else` would need a loop.
     fn for_tuple(&mut self, target: &Expr, items: Vec<Value>, at: Span, body: &[Stmt], orelse: &[Stmt], span: Span) {
-        let same = items.windows(2).all(|pair| match pair {
-            [a, b] => a.ty().widened() == b.ty().widened(),
-            _ => true,
-        });
+        let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
+        let same = types.next().is_none_or(|first| types.all(|ty| ty == first));
         if !same {
             let ty = Ty::Tuple(items.iter().map(Value::ty).collect());
             let diagnostic = Diagnostic::error(

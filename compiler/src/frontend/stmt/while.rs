@@ -1,17 +1,15 @@
-//! `while test: … else: …`, and what all loops share: the fixpoint of the types at the head.
+//! `while test: … else: …`, and what all loops share: the types at the head and at the exit.
 
 use crate::{
     frontend::{
         env::{self, Env},
         lowerer::{FnLowerer, LoopState, Truth},
+        typing::LoopTypes,
     },
     ir::{LocalId, StmtKind as Ir, Type, UnaryOp},
     source::Span,
     syntax::ast::{Expr, Stmt},
 };
-
-/// How often a loop body may be lowered. Each trial widens a type; numbers have few steps to go.
-const TRIALS: usize = 12;
 
 impl FnLowerer<'_> {
     pub(super) fn while_statement(&mut self, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
@@ -66,64 +64,50 @@ impl FnLowerer<'_> {
         self.env = None;
     }
 
-    /// A loop: `body` lowers one turn, its test first; `step` what comes between turns. Both are lowered until the
-    /// types at the head and at the exit are stable. With an `orelse`, `body` gets a flag to set on exhaustion.
+    /// A loop: `body` lowers one turn, its test first; `step` what comes between turns. With an `orelse`, `body` gets a
+    /// flag to set on exhaustion.
     pub(super) fn loop_statement(
         &mut self,
         span: Span,
         orelse: &[Stmt],
-        body: impl Fn(&mut Self, Option<LocalId>),
-        step: impl Fn(&mut Self),
+        body: impl FnOnce(&mut Self, Option<LocalId>),
+        step: impl FnOnce(&mut Self),
     ) {
-        let entry = self.env.clone();
-        let (mut header, mut exit) = match self.loop_memo.get(&span) {
-            Some((header, exit)) => (env::join(&[&entry, header]), exit.clone()),
-            None => (entry.clone(), None),
-        };
-        let start = self.snapshot();
-        for trial in 0..TRIALS {
-            let exhausted = (!orelse.is_empty()).then(|| {
-                let flag = self.b.local("exhausted", Type::BOOL);
-                let no = self.b.bool(false, span);
-                self.b.assign(flag, no, span);
-                flag
-            });
-            self.env.clone_from(&entry);
-            self.convert_env(&header, span);
-            self.loops.push(LoopState {
-                header: header.clone(),
-                exit: exit.clone(),
-                continues: Vec::new(),
-                breaks: Vec::new(),
-                exhausted: None,
-            });
-            let end = self.in_block(header.clone(), |this| body(this, exhausted));
-            self.env.clone_from(&end);
-            self.convert_env(&header, span);
-            let block = self.b.close();
-            self.b.open();
-            self.env.clone_from(&header);
-            step(self);
-            let step_block = self.b.close();
-            let state = self.loops.pop();
-            let (continues, breaks, end_of_turns) =
-                state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
-            let mut heads: Vec<&Env> = vec![&header, &end];
-            heads.extend(&continues);
-            let new_header = env::join(&heads);
-            let new_exit = env::join(&breaks.iter().collect::<Vec<_>>());
-            if (env::same(&header, &new_header) && env::same(&exit, &new_exit)) || trial + 1 == TRIALS {
-                self.loop_memo.insert(span, (header, exit.clone()));
-                self.stmt(Ir::Loop { body: block, step: step_block }, span);
-                self.env = exit;
-                if let (Some(flag), Some(_)) = (exhausted, &end_of_turns) {
-                    self.else_branch(flag, end_of_turns, orelse, span);
-                }
-                return;
-            }
-            header = new_header;
-            exit = new_exit;
-            self.rewind(&start);
+        let known = self.loop_types(span, &self.env);
+        let exhausted = (!orelse.is_empty()).then(|| {
+            let flag = self.b.local("exhausted", Type::BOOL);
+            let no = self.b.bool(false, span);
+            self.b.assign(flag, no, span);
+            flag
+        });
+        self.convert_env(&known.header, span);
+        self.loops.push(LoopState {
+            header: known.header.clone(),
+            exit: known.exit.clone(),
+            continues: Vec::new(),
+            breaks: Vec::new(),
+            exhausted: None,
+        });
+        let end = self.in_block(known.header.clone(), |this| body(this, exhausted));
+        self.env.clone_from(&end);
+        self.convert_env(&known.header, span);
+        let block = self.b.close();
+        self.b.open();
+        self.env.clone_from(&known.header);
+        step(self);
+        let step_block = self.b.close();
+        let state = self.loops.pop();
+        let (continues, breaks, end_of_turns) =
+            state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
+        let mut heads: Vec<&Env> = vec![&known.header, &end];
+        heads.extend(&continues);
+        let header = env::join(&heads);
+        let exit = env::join(&breaks.iter().collect::<Vec<_>>());
+        self.learn_loop(span, &known, LoopTypes { header, exit: exit.clone() });
+        self.stmt(Ir::Loop { body: block, step: step_block }, span);
+        self.env = exit;
+        if let (Some(flag), Some(_)) = (exhausted, &end_of_turns) {
+            self.else_branch(flag, end_of_turns, orelse, span);
         }
     }
 

@@ -138,6 +138,7 @@ fn is_number(ty: Type) -> bool {
 /// `true` if a constant is a value of a type.
 fn fits(value: Const, ty: Type) -> bool {
     match (value, ty.scalar()) {
+        (Const::Null, scalar) => scalar.is_none(),
         (Const::Bool(_), Some(Scalar::Bool)) | (Const::Float(_), Some(Scalar::F64)) => true,
         (Const::Float(value), Some(Scalar::F32)) => {
             value.is_nan() || (f64::from(value as f32) - value) == 0.0 || value.is_infinite()
