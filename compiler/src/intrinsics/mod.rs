@@ -10,7 +10,7 @@ pub use rows::ROWS;
 
 use weft_artifact::Scalar;
 
-use crate::ir::{AtomicOp, FenceScope, MathFn, SpecialRegister};
+use crate::ir::{MathFn, Op, SpecialRegister};
 
 /// One name.
 #[derive(Debug)]
@@ -73,14 +73,8 @@ pub enum Lowering {
     Register(SpecialRegister),
     /// A pure function of floats; other numbers are converted to `float64`.
     Math(MathFn),
-    /// The block's barrier.
-    Barrier,
-    /// A warp's barrier.
-    WarpBarrier,
-    /// A memory fence.
-    Fence(FenceScope),
-    /// A read-modify-write of an array element.
-    Atomic(AtomicOp),
+    /// An operation: its operands are the arguments, where an array and an index are one pointer.
+    Op(Op),
     /// Code of its own in `frontend/builtins`.
     Custom(Custom),
 }
@@ -108,6 +102,7 @@ pub enum Custom {
     Radians,
     Range,
     Round,
+    SyncWarp,
 }
 
 /// Modules and objects that have members but are no value.

@@ -3,7 +3,7 @@
 use weft_artifact::Scalar::{Bool, C64, C128, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
 
 use super::{Arg, Custom, Intrinsic, Lowering, Returns, Signature};
-use crate::ir::{AtomicOp, FenceScope, MathFn, SpecialRegister};
+use crate::ir::{AtomicOp, MathFn, Op, Scope, SpecialRegister};
 
 /// Every name that a kernel can call or read.
 pub const ROWS: &[Intrinsic] = &[
@@ -146,7 +146,7 @@ pub const ROWS: &[Intrinsic] = &[
     Intrinsic {
         path: "weft.cuda.syncthreads",
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
-        lowering: Lowering::Barrier,
+        lowering: Lowering::Op(Op::Barrier),
         min_sm: 30,
         ptx: "bar.sync",
         doc: "Waits for all threads of the block that have not returned; orders memory between them. PTX ISA, `bar.sync`.",
@@ -157,7 +157,7 @@ pub const ROWS: &[Intrinsic] = &[
             Signature { args: &[], returns: Returns::Nothing },
             Signature { args: &[Arg::Scalar(I32)], returns: Returns::Nothing },
         ],
-        lowering: Lowering::WarpBarrier,
+        lowering: Lowering::Custom(Custom::SyncWarp),
         min_sm: 70,
         ptx: "bar.warp.sync",
         doc: "Waits for the threads of the warp that are in a mask (default: all); orders memory between them. PTX ISA, `bar.warp.sync`.",
@@ -165,7 +165,7 @@ pub const ROWS: &[Intrinsic] = &[
     Intrinsic {
         path: "weft.cuda.threadfence",
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
-        lowering: Lowering::Fence(FenceScope::Device),
+        lowering: Lowering::Op(Op::Fence(Scope::Device)),
         min_sm: 30,
         ptx: "membar.gl",
         doc: "Orders the thread's memory accesses before and after it, as the device sees them. PTX ISA, `membar`.",
@@ -173,7 +173,7 @@ pub const ROWS: &[Intrinsic] = &[
     Intrinsic {
         path: "weft.cuda.threadfence_block",
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
-        lowering: Lowering::Fence(FenceScope::Block),
+        lowering: Lowering::Op(Op::Fence(Scope::Block)),
         min_sm: 30,
         ptx: "membar.cta",
         doc: "Orders the thread's memory accesses before and after it, as the block sees them. PTX ISA, `membar`.",
@@ -181,7 +181,7 @@ pub const ROWS: &[Intrinsic] = &[
     Intrinsic {
         path: "weft.cuda.threadfence_system",
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
-        lowering: Lowering::Fence(FenceScope::System),
+        lowering: Lowering::Op(Op::Fence(Scope::System)),
         min_sm: 30,
         ptx: "membar.sys",
         doc: "Orders the thread's memory accesses before and after it, as the system sees them. PTX ISA, `membar`.",
@@ -240,7 +240,7 @@ pub const ROWS: &[Intrinsic] = &[
             Signature { args: &[Arg::Array(F32), Arg::Index, Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Array(F64), Arg::Index, Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
-        lowering: Lowering::Atomic(AtomicOp::Add),
+        lowering: Lowering::Op(Op::atomic(AtomicOp::Add)),
         min_sm: 30,
         ptx: "",
         doc: "`array[index] += value` as one indivisible step, relaxed, at device scope; gives the old value. PTX ISA, `atom`, `red`.",

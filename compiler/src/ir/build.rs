@@ -7,8 +7,8 @@
 use weft_artifact::Scalar;
 
 use super::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, MathFn, SpecialRegister, Stmt,
-    StmtKind, Type, UnaryOp, for_each_expr,
+    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, MathFn, Op, SpecialRegister,
+    Stmt, StmtKind, Type, UnaryOp, for_each_expr,
 };
 use crate::source::Span;
 
@@ -109,6 +109,11 @@ impl Builder {
         } else if block.is_empty() {
             block.push(Stmt { kind: StmtKind::Return(Vec::new()), span });
         }
+    }
+
+    /// An operation.
+    pub fn op(&mut self, op: Op, results: Vec<LocalId>, args: Vec<ExprId>, span: Span) {
+        self.stmt(StmtKind::Op { op, results, args }, span);
     }
 
     /// Declares a local.

@@ -6,7 +6,7 @@
 //! 1. Control flow is structured: `If`, `Loop`, `Break`, `Continue`, `Return`. The CPU needs the structure to cut a
 //!    kernel at its barriers; LLVM makes SSA from it.
 //! 2. Expressions have no effect and form trees. An expression is evaluated where its statement stands.
-//! 3. What has an effect is a statement (`Store`, `Atomic`, `Call`, `Barrier` …); its result goes to a local.
+//! 3. What has an effect is a statement (`Store`, `Call`, `Op`); its results go to locals.
 //! 4. Each expression has one type, and no conversion is implied: `Convert` is explicit. Python's rules for types end
 //!    in the front end; the operators of [`BinaryOp`] say what they compute.
 //! 5. A Python variable that changes its type becomes several locals; where paths meet, their types are joined.
@@ -16,8 +16,10 @@
 
 mod arena;
 mod build;
+mod effects;
 mod expr;
 mod module;
+mod op;
 mod print;
 mod stmt;
 mod types;
@@ -26,12 +28,16 @@ mod visit;
 
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
+pub use effects::Effects;
 pub use expr::{BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
 pub use module::{Function, FunctionKind, Local, LocalArray, Module, ParamSlot, SharedArray};
-pub use stmt::{AtomicOp, Block, FenceScope, Stmt, StmtKind};
+pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Scope, Together};
+pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
 pub use verify::verify;
-pub use visit::{for_each_expr, for_each_expr_of_block, for_each_stmt, for_each_stmt_mut};
+pub use visit::{
+    falls_through, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+};
 
 /// A handle to an expression of a function.
 pub type ExprId = Handle<Expr>;

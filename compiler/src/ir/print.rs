@@ -13,8 +13,8 @@ use std::{
 use weft_artifact::{Scalar, SlotField};
 
 use super::{
-    AtomicOp, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FenceScope, FuncId, Function, FunctionKind, LocalId,
-    Module, ParamSlot, Stmt, StmtKind, Type, UnaryOp,
+    BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, ParamSlot,
+    Stmt, StmtKind, Type, UnaryOp,
 };
 
 /// Deeper trees are cut off with `…`, as are cycles, which only a broken module has.
@@ -232,34 +232,15 @@ impl<'a> Printer<'a> {
         match &stmt.kind {
             StmtKind::Assign(local, value) => write!(f, "{} = {}", self.local(*local), self.expr(*value)),
             StmtKind::Store { pointer, value } => write!(f, "store {} = {}", self.expr(*pointer), self.expr(*value)),
-            StmtKind::Atomic { result, op, pointer, value, compare } => {
-                if let Some(result) = result {
-                    write!(f, "{} = ", self.local(*result))?;
-                }
-                let name = match op {
-                    AtomicOp::Add => "add",
-                    AtomicOp::Cas => "cas",
-                };
-                write!(f, "atomic.{name} {}", self.expr(*pointer))?;
-                if let Some(compare) = compare {
-                    write!(f, ", {}", self.expr(*compare))?;
-                }
-                write!(f, ", {}", self.expr(*value))
+            StmtKind::Op { op, results, args } => {
+                self.results(f, results)?;
+                write!(f, "{op}")?;
+                if args.is_empty() { Ok(()) } else { write!(f, " {}", self.exprs(args)) }
             }
             StmtKind::Call { results, func, args } => {
-                let locals: Vec<_> = results.iter().map(|id| self.local(*id)).collect();
-                if !locals.is_empty() {
-                    write!(f, "{} = ", locals.join(", "))?;
-                }
+                self.results(f, results)?;
                 write!(f, "call {}({})", self.callee(*func), self.exprs(args))
             }
-            StmtKind::Barrier => f.write_str("barrier"),
-            StmtKind::WarpBarrier(mask) => write!(f, "warp_barrier {}", self.expr(*mask)),
-            StmtKind::Fence(scope) => f.write_str(match scope {
-                FenceScope::Block => "fence block",
-                FenceScope::Device => "fence device",
-                FenceScope::System => "fence system",
-            }),
             StmtKind::If { cond, then, otherwise } => {
                 writeln!(f, "if {} {{", self.expr(*cond))?;
                 self.block(f, then, depth + 1)?;
@@ -295,6 +276,12 @@ impl<'a> Printer<'a> {
             StmtKind::Return(values) if values.is_empty() => f.write_str("return"),
             StmtKind::Return(values) => write!(f, "return {}", self.exprs(values)),
         }
+    }
+
+    /// The locals that take results, before what gives them.
+    fn results(&self, f: &mut fmt::Formatter<'_>, results: &[LocalId]) -> fmt::Result {
+        let locals: Vec<_> = results.iter().map(|id| self.local(*id)).collect();
+        if locals.is_empty() { Ok(()) } else { write!(f, "{} = ", locals.join(", ")) }
     }
 
     fn exprs(&self, ids: &[ExprId]) -> String {

@@ -1,6 +1,6 @@
 //! Statements: everything with an effect, and structured control flow.
 
-use super::{ExprId, FuncId, LocalId};
+use super::{ExprId, FuncId, LocalId, Op};
 use crate::source::Span;
 
 /// Statements in order.
@@ -27,19 +27,14 @@ pub enum StmtKind {
         /// What.
         value: ExprId,
     },
-    /// `$old = *pointer; *pointer = op(old, value)`, relaxed, at device scope. `Cas` stores `value` if the old value
-    /// equals `compare`.
-    Atomic {
-        /// Takes the old value, if it is used.
-        result: Option<LocalId>,
-        /// The operation.
-        op: AtomicOp,
-        /// Where.
-        pointer: ExprId,
-        /// The operand, of the pointer's element type.
-        value: ExprId,
-        /// `Cas` only.
-        compare: Option<ExprId>,
+    /// `$results = op args`, as the operation's row says.
+    Op {
+        /// What is done.
+        op: Op,
+        /// One local a result of the operation, or none.
+        results: Vec<LocalId>,
+        /// One expression an operand.
+        args: Vec<ExprId>,
     },
     /// `$results = @func(args)`.
     Call {
@@ -50,12 +45,6 @@ pub enum StmtKind {
         /// One expression a parameter.
         args: Vec<ExprId>,
     },
-    /// `bar.sync 0`: all threads of the block that have not returned.
-    Barrier,
-    /// `bar.warp.sync mask`: the threads of the warp in an `I32` mask. Shared memory is ordered between them.
-    WarpBarrier(ExprId),
-    /// `membar`.
-    Fence(FenceScope),
     /// A branch.
     If {
         /// A `Bool`.
@@ -80,24 +69,4 @@ pub enum StmtKind {
     Continue,
     /// Leaves the function with one value a result.
     Return(Vec<ExprId>),
-}
-
-/// Atomic read-modify-write operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AtomicOp {
-    /// 32- and 64-bit integers, floats.
-    Add,
-    /// 32- and 64-bit integers: compare and swap.
-    Cas,
-}
-
-/// Who must see the writes before the fence. PTX ISA 9.7.13, membar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FenceScope {
-    /// `membar.cta`.
-    Block,
-    /// `membar.gl`.
-    Device,
-    /// `membar.sys`.
-    System,
 }

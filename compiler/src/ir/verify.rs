@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use weft_artifact::{ArgType, Scalar, SlotField};
 
 use super::{
-    AtomicOp, Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, ParamSlot, Space, Stmt, StmtKind, Type,
+    Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, ParamSlot, Space, Stmt, StmtKind,
+    Type, falls_through,
 };
 use crate::source::Span;
 
@@ -150,7 +151,7 @@ impl Checker<'_> {
             }
         }
         self.block(&function.body, Place { in_body: false, in_step: false });
-        if !function.results.is_empty() && completes(&function.body) {
+        if !function.results.is_empty() && falls_through(&function.body) {
             self.error("a path ends without `return`");
         }
     }
@@ -234,25 +235,8 @@ impl Checker<'_> {
                     Type::Scalar(_) => self.error(format!("store: {pointer} is no pointer")),
                 }
             }
-            StmtKind::Atomic { result, op, pointer, value, compare } => {
-                let compare_type = match compare {
-                    Some(compare) => self.operand(*compare).map(Some),
-                    None => Some(None),
-                };
-                let (Some(pointer), Some(value), Some(compare)) =
-                    (self.operand(*pointer), self.operand(*value), compare_type)
-                else {
-                    return;
-                };
-                self.atomic(*result, *op, pointer, value, compare);
-            }
+            StmtKind::Op { op, results, args } => self.op(*op, results, args),
             StmtKind::Call { results, func, args } => self.call(results, *func, args),
-            StmtKind::Barrier | StmtKind::Fence(_) => {}
-            StmtKind::WarpBarrier(mask) => {
-                if let Some(ty) = self.operand(*mask) {
-                    self.check(ty == Type::I32, || format!("warp_barrier: the mask is {ty}, not int32"));
-                }
-            }
             StmtKind::If { cond, then, otherwise } => {
                 if let Some(ty) = self.operand(*cond) {
                     self.check(ty == Type::BOOL, || format!("if: the condition is {ty}, not boolean"));
@@ -280,23 +264,50 @@ impl Checker<'_> {
         }
     }
 
-    fn atomic(&mut self, result: Option<LocalId>, op: AtomicOp, pointer: Type, value: Type, compare: Option<Type>) {
-        let Type::Ptr(elem, _) = pointer else {
-            self.error(format!("atomic: {pointer} is no pointer"));
-            return;
-        };
-        let word = matches!(elem, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
-        let takes = match op {
-            AtomicOp::Add => word || elem.is_float(),
-            AtomicOp::Cas => word,
-        };
-        self.check(takes, || format!("atomic {op:?} does not take {elem}"));
-        self.check(compare.is_some() == (op == AtomicOp::Cas), || format!("atomic {op:?}: wrong operands"));
-        for ty in [Some(value), compare].into_iter().flatten() {
-            self.check(ty == Type::Scalar(elem), || format!("atomic: an operand is {ty}, the elements {elem}"));
+    /// An operation against its row.
+    fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId]) {
+        let types: Vec<_> = args.iter().map(|arg| self.operand(*arg)).collect();
+        let row = op.row();
+        let (n_operands, n_results) = (row.operands.len(), row.results.len());
+        self.check(args.len() == n_operands, || format!("{op}: {} operands, it takes {n_operands}", args.len()));
+        self.check(results.is_empty() || results.len() == n_results, || {
+            format!("{op}: {} locals take its {n_results} results", results.len())
+        });
+        let mut elements = None;
+        for (ty, operand) in types.into_iter().zip(row.operands) {
+            let Some(ty) = ty else { continue };
+            let element = match (operand, ty) {
+                (Operand::Pointer, Type::Ptr(element, _)) | (Operand::Element, Type::Scalar(element)) => element,
+                (Operand::Pointer, Type::Scalar(_)) => {
+                    self.error(format!("{op}: {ty} is no pointer"));
+                    continue;
+                }
+                (Operand::Element, Type::Ptr(..)) => {
+                    self.error(format!("{op}: {ty} is no element"));
+                    continue;
+                }
+                (Operand::Is(expected), _) => {
+                    self.check(ty == *expected, || format!("{op}: an operand is {ty}, not {expected}"));
+                    continue;
+                }
+            };
+            self.check(row.elements.contains(element), || format!("{op} does not take {element}"));
+            let first = *elements.get_or_insert(element);
+            self.check(element == first, || format!("{op}: an operand is {element}, the elements {first}"));
         }
-        if let Some(result) = result {
-            self.assignable(result, Type::Scalar(elem), "atomic");
+        for (index, (local, result)) in results.iter().zip(row.results).enumerate() {
+            let ty = match result {
+                Operand::Is(ty) => Some(*ty),
+                Operand::Element => elements.map(Type::Scalar),
+                Operand::Pointer => None,
+            };
+            match ty {
+                Some(ty) => self.assignable(*local, ty, row.name),
+                None => self.error(format!("{op}: a result has no type")),
+            }
+            self.check(!results.iter().take(index).any(|other| other == local), || {
+                format!("{op}: a local takes two results")
+            });
         }
     }
 
@@ -327,23 +338,4 @@ impl Checker<'_> {
             });
         }
     }
-}
-
-/// Whether control can come out at the end of a block.
-fn completes(block: &Block) -> bool {
-    block.iter().all(|stmt| match &stmt.kind {
-        StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => false,
-        StmtKind::If { then, otherwise, .. } => completes(then) || completes(otherwise),
-        StmtKind::Loop { body, .. } => breaks(body),
-        _ => true,
-    })
-}
-
-/// Whether a loop's body holds a `Break` of this loop.
-fn breaks(body: &Block) -> bool {
-    body.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break => true,
-        StmtKind::If { then, otherwise, .. } => breaks(then) || breaks(otherwise),
-        _ => false,
-    })
 }

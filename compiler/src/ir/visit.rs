@@ -1,7 +1,7 @@
 //! Walks over statements and expressions.
 //!
-//! [`ExprKind::children`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`] are the only places
-//! that list what a node holds; every walk goes through them, so a new variant is added here once.
+//! [`ExprKind::children`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], with the forms of
+//! them that change a node, list what a node holds; a walk that asks no more than that goes through them.
 
 use super::{Block, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
 
@@ -56,17 +56,10 @@ impl StmtKind {
     /// The roots of the expressions that the statement itself holds, not those of the blocks inside it.
     pub fn exprs(&self) -> Vec<ExprId> {
         match self {
-            Self::Assign(_, value) | Self::WarpBarrier(value) | Self::If { cond: value, .. } => vec![*value],
+            Self::Assign(_, value) | Self::If { cond: value, .. } => vec![*value],
             Self::Store { pointer, value } => vec![*pointer, *value],
-            Self::Atomic { pointer, value, compare, .. } => {
-                let mut exprs = vec![*pointer];
-                exprs.extend(*compare);
-                exprs.push(*value);
-                exprs
-            }
-            Self::Call { args, .. } => args.clone(),
-            Self::Return(values) => values.clone(),
-            Self::Barrier | Self::Fence(_) | Self::Loop { .. } | Self::Break | Self::Continue => Vec::new(),
+            Self::Op { args: values, .. } | Self::Call { args: values, .. } | Self::Return(values) => values.clone(),
+            Self::Loop { .. } | Self::Break | Self::Continue => Vec::new(),
         }
     }
 
@@ -74,12 +67,8 @@ impl StmtKind {
     pub fn assigned(&self) -> Vec<LocalId> {
         match self {
             Self::Assign(local, _) => vec![*local],
-            Self::Atomic { result, .. } => result.iter().copied().collect(),
-            Self::Call { results, .. } => results.clone(),
+            Self::Op { results, .. } | Self::Call { results, .. } => results.clone(),
             Self::Store { .. }
-            | Self::Barrier
-            | Self::WarpBarrier(_)
-            | Self::Fence(_)
             | Self::If { .. }
             | Self::Loop { .. }
             | Self::Break
@@ -94,11 +83,8 @@ impl StmtKind {
             Self::If { then: a, otherwise: b, .. } | Self::Loop { body: a, step: b } => Some([a, b]),
             Self::Assign(..)
             | Self::Store { .. }
-            | Self::Atomic { .. }
+            | Self::Op { .. }
             | Self::Call { .. }
-            | Self::Barrier
-            | Self::WarpBarrier(_)
-            | Self::Fence(_)
             | Self::Break
             | Self::Continue
             | Self::Return(_) => None,
@@ -109,9 +95,83 @@ impl StmtKind {
     pub fn blocks_mut(&mut self) -> Option<[&mut Block; 2]> {
         match self {
             Self::If { then: a, otherwise: b, .. } | Self::Loop { body: a, step: b } => Some([a, b]),
-            _ => None,
+            Self::Assign(..)
+            | Self::Store { .. }
+            | Self::Op { .. }
+            | Self::Call { .. }
+            | Self::Break
+            | Self::Continue
+            | Self::Return(_) => None,
         }
     }
+
+    /// Replaces the locals that the statement itself gives a value.
+    pub fn for_each_assigned_mut(&mut self, visit: &mut dyn FnMut(&mut LocalId)) {
+        match self {
+            Self::Assign(local, _) => visit(local),
+            Self::Op { results, .. } | Self::Call { results, .. } => results.iter_mut().for_each(visit),
+            Self::Store { .. }
+            | Self::If { .. }
+            | Self::Loop { .. }
+            | Self::Break
+            | Self::Continue
+            | Self::Return(_) => {}
+        }
+    }
+
+    /// The same statement on what `map` makes of its expressions, in order of evaluation, and of those of the blocks
+    /// inside it.
+    #[must_use]
+    pub fn map_exprs(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
+        match self {
+            Self::Assign(local, value) => Self::Assign(local, map(value)),
+            Self::Store { pointer, value } => Self::Store { pointer: map(pointer), value: map(value) },
+            Self::Op { op, results, args } => Self::Op { op, results, args: args.into_iter().map(map).collect() },
+            Self::Call { results, func, args } => {
+                Self::Call { results, func, args: args.into_iter().map(map).collect() }
+            }
+            Self::If { cond, then, otherwise } => {
+                Self::If { cond: map(cond), then: map_block(then, map), otherwise: map_block(otherwise, map) }
+            }
+            Self::Loop { body, step } => Self::Loop { body: map_block(body, map), step: map_block(step, map) },
+            Self::Return(values) => Self::Return(values.into_iter().map(map).collect()),
+            jump @ (Self::Break | Self::Continue) => jump,
+        }
+    }
+
+    /// Whether control can reach what stands behind the statement.
+    pub fn falls_through(&self) -> bool {
+        match self {
+            Self::Break | Self::Continue | Self::Return(_) => false,
+            Self::If { then, otherwise, .. } => falls_through(then) || falls_through(otherwise),
+            Self::Loop { body, .. } => has_break(body),
+            Self::Assign(..) | Self::Store { .. } | Self::Op { .. } | Self::Call { .. } => true,
+        }
+    }
+}
+
+fn map_block(block: Block, map: &mut dyn FnMut(ExprId) -> ExprId) -> Block {
+    block.into_iter().map(|Stmt { kind, span }| Stmt { kind: kind.map_exprs(map), span }).collect()
+}
+
+/// Whether control can come out at the end of a block.
+pub fn falls_through(block: &[Stmt]) -> bool {
+    block.iter().all(|stmt| stmt.kind.falls_through())
+}
+
+/// Whether a loop's body leaves this very loop.
+fn has_break(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Break => true,
+        StmtKind::If { then, otherwise, .. } => has_break(then) || has_break(otherwise),
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
+    })
 }
 
 /// Calls `visit` on every statement of a block and of the blocks inside it, outer before inner.
@@ -144,9 +204,12 @@ pub fn for_each_expr(function: &Function, root: ExprId, visit: &mut dyn FnMut(Ex
 
 /// Calls `visit` on every expression that the statements of a block reach, in program order.
 pub fn for_each_expr_of_block(function: &Function, block: &Block, visit: &mut dyn FnMut(ExprId)) {
-    for_each_stmt(block, &mut |stmt| {
-        for root in stmt.kind.exprs() {
-            for_each_expr(function, root, visit);
-        }
-    });
+    for_each_stmt(block, &mut |stmt| for_each_expr_of_stmt(function, &stmt.kind, visit));
+}
+
+/// Calls `visit` on every expression that a statement itself holds, not those of the blocks inside it.
+pub fn for_each_expr_of_stmt(function: &Function, kind: &StmtKind, visit: &mut dyn FnMut(ExprId)) {
+    for root in kind.exprs() {
+        for_each_expr(function, root, visit);
+    }
 }

@@ -60,7 +60,16 @@ fn origins(function: &Function, summaries: &[Summary]) -> Vec<Params> {
                     let values = summaries[func.index()].results.iter().map(through);
                     results.iter().copied().zip(values).collect()
                 }
-                _ => Vec::new(),
+                StmtKind::Op { results, args, .. } => {
+                    let from = pointed_to(function, &origins, args);
+                    results.iter().map(|local| (*local, from.clone())).collect()
+                }
+                StmtKind::Store { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => Vec::new(),
             };
             for (local, from) in values {
                 let known = &mut origins[local.index()];
@@ -91,6 +100,12 @@ fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
     }
 }
 
+/// The parameters that the pointers among some operands may point into.
+fn pointed_to(function: &Function, origins: &[Params], args: &[ExprId]) -> Params {
+    let pointers = args.iter().filter(|arg| function.exprs[**arg].ty.scalar().is_none());
+    pointers.flat_map(|arg| origin(function, origins, *arg)).collect()
+}
+
 /// The caller's parameters behind a set of a callee's.
 fn map_through(function: &Function, origins: &[Params], args: &[ExprId], callee: &Params) -> Params {
     callee.iter().filter_map(|index| args.get(*index)).flat_map(|arg| origin(function, origins, *arg)).collect()
@@ -106,10 +121,15 @@ fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> 
     });
     for_each_stmt(&function.body, &mut |stmt: &Stmt| match &stmt.kind {
         StmtKind::Store { pointer, .. } => summary.writes.extend(origin(function, origins, *pointer)),
-        StmtKind::Atomic { pointer, .. } => {
-            let from = origin(function, origins, *pointer);
-            summary.reads.extend(&from);
-            summary.writes.extend(from);
+        StmtKind::Op { op, args, .. } => {
+            let memory = op.row().memory;
+            let from = pointed_to(function, origins, args);
+            if memory.reads() {
+                summary.reads.extend(&from);
+            }
+            if memory.writes() {
+                summary.writes.extend(from);
+            }
         }
         StmtKind::Call { func, args, .. } => {
             let callee: &Summary = &summaries[FuncId::index(*func)];
@@ -121,7 +141,7 @@ fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> 
                 result.extend(origin(function, origins, *value));
             }
         }
-        _ => {}
+        StmtKind::Assign(..) | StmtKind::If { .. } | StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => {}
     });
     summary
 }

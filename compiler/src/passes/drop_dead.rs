@@ -12,7 +12,7 @@
 //! A local is live if an effect, a condition or the value of a live local reads it. Calls stay, as their callees may
 //! have effects; loops stay, as they may not end.
 
-use crate::ir::{Block, ExprKind, Function, Module, Stmt, StmtKind, for_each_expr, for_each_stmt};
+use crate::ir::{Block, ExprKind, Function, Module, StmtKind, for_each_expr_of_stmt, for_each_stmt};
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
@@ -41,16 +41,15 @@ pub(super) fn live_locals(function: &Function) -> Vec<bool> {
     let mut work = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
         let mut reads = Vec::new();
-        for root in stmt.kind.exprs() {
-            for_each_expr(function, root, &mut |id| {
-                if let ExprKind::Local(local) = function.exprs[id].kind {
-                    reads.push(local.index());
-                }
-            });
-        }
-        match stmt.kind {
-            StmtKind::Assign(local, _) => sources[local.index()].append(&mut reads),
-            _ => work.append(&mut reads),
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let ExprKind::Local(local) = function.exprs[id].kind {
+                reads.push(local.index());
+            }
+        });
+        if let StmtKind::Assign(local, _) = stmt.kind {
+            sources[local.index()].append(&mut reads);
+        } else {
+            work.append(&mut reads);
         }
     });
     while let Some(local) = work.pop() {
@@ -68,7 +67,7 @@ fn drop_unreachable(block: &mut Block) {
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
             drop_unreachable(inner);
         }
-        if !falls_through(&stmt.kind) {
+        if !stmt.kind.falls_through() {
             end = Some(index + 1);
             break;
         }
@@ -78,35 +77,14 @@ fn drop_unreachable(block: &mut Block) {
     }
 }
 
-/// Whether control can reach what stands behind a statement.
-fn falls_through(kind: &StmtKind) -> bool {
-    match kind {
-        StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => false,
-        StmtKind::If { then, otherwise, .. } => [then, otherwise].into_iter().any(|block| block_falls_through(block)),
-        StmtKind::Loop { body, .. } => has_break(body),
-        _ => true,
-    }
-}
-
-fn block_falls_through(block: &[Stmt]) -> bool {
-    block.iter().all(|stmt| falls_through(&stmt.kind))
-}
-
-/// Whether a loop's body leaves this very loop.
-fn has_break(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break => true,
-        StmtKind::If { then, otherwise, .. } => has_break(then) || has_break(otherwise),
-        _ => false,
-    })
-}
-
-/// Drops assignments to dead locals, unused results of atomics, and empty branches; `true` if a statement went.
+/// Drops assignments to dead locals, unused results of operations, and empty branches; `true` if a statement went.
 fn drop_unread(block: &mut Block, live: &[bool]) -> bool {
     let mut changed = false;
     for stmt in block.iter_mut() {
-        if let StmtKind::Atomic { result, .. } = &mut stmt.kind {
-            *result = result.filter(|local| live[local.index()]);
+        if let StmtKind::Op { results, .. } = &mut stmt.kind
+            && !results.iter().any(|local| live[local.index()])
+        {
+            results.clear();
         }
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
             changed |= drop_unread(inner, live);
@@ -116,7 +94,13 @@ fn drop_unread(block: &mut Block, live: &[bool]) -> bool {
     block.retain(|stmt| match &stmt.kind {
         StmtKind::Assign(local, _) => live[local.index()],
         StmtKind::If { then, otherwise, .. } => !(then.is_empty() && otherwise.is_empty()),
-        _ => true,
+        StmtKind::Op { op, results, .. } => !results.is_empty() || op.row().has_effect(),
+        StmtKind::Store { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => true,
     });
     changed || block.len() != before
 }

@@ -127,7 +127,11 @@ fn assign_directly(function: &mut Function, uses: &Uses, block: &mut Block) {
             index += 1;
             continue;
         };
-        replace_target(&mut block[at].kind, temp, target);
+        block[at].kind.for_each_assigned_mut(&mut |local| {
+            if *local == temp {
+                *local = target;
+            }
+        });
         let nonneg = function.locals[temp].nonneg && uses.n_assigned[target.index()] == 1;
         function.locals[target].nonneg |= nonneg;
         block.remove(index);
@@ -156,18 +160,6 @@ fn reads(function: &Function, kind: &StmtKind, local: LocalId) -> bool {
         for_each_expr(function, root, &mut |id| found |= function.exprs[id].kind == ExprKind::Local(local));
     }
     found
-}
-
-fn replace_target(kind: &mut StmtKind, from: LocalId, to: LocalId) {
-    match kind {
-        StmtKind::Assign(local, _) | StmtKind::Atomic { result: Some(local), .. } if *local == from => *local = to,
-        StmtKind::Call { results, .. } => {
-            for local in results.iter_mut().filter(|local| **local == from) {
-                *local = to;
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Rule 2. Assignments that are then dead are left to `drop_dead`.

@@ -130,7 +130,9 @@ fn check_assignments(
                 check_assignments(function, narrow, then, around, wide);
                 check_assignments(function, narrow, otherwise, around, wide);
             }
-            _ => {}
+            // `narrow_locals` has taken out what these assign.
+            StmtKind::Op { .. } | StmtKind::Call { .. } => {}
+            StmtKind::Store { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
         }
     }
 }

@@ -85,8 +85,10 @@ impl<'a> Analysis<'a> {
                 }
                 self.weaken_local(id, *local, fact);
             }
-            StmtKind::Atomic { result: Some(local), .. } => {
-                self.weaken_local(id, *local, Fact::of_type(function.locals[*local].ty));
+            StmtKind::Op { results, .. } => {
+                for local in results {
+                    self.weaken_local(id, *local, Fact::of_type(function.locals[*local].ty));
+                }
             }
             StmtKind::Call { results, func, args } => {
                 let callee = &self.module.functions[*func];
@@ -106,7 +108,11 @@ impl<'a> Analysis<'a> {
                     self.facts[id.index()].results[index] = self.joined(known, fact, function.results[index]);
                 }
             }
-            _ => {}
+            StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue => {}
         }
     }
 

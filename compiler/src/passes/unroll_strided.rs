@@ -20,7 +20,7 @@ use weft_artifact::Scalar;
 use crate::{
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt, StmtKind,
-        Type, UnaryOp, for_each_expr, for_each_stmt,
+        Together, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -65,7 +65,13 @@ fn unroll_in(function: &mut Function, block: &mut Block) {
                     index += 1;
                 }
             }
-            _ => {}
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
         }
         index += 1;
     }
@@ -110,32 +116,30 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
 /// Whether a turn reads global memory, and has no effect but on shared memory, local memory and locals.
 fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
     let (mut reads, mut plain) = (false, true);
-    for stmt in turn {
-        for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
-            let pointer = match &stmt.kind {
-                StmtKind::Assign(local, _) => {
-                    plain &= *local != counter;
-                    None
-                }
-                StmtKind::If { .. } => None,
-                StmtKind::Store { pointer, .. } | StmtKind::Atomic { pointer, .. } => Some(*pointer),
-                _ => {
-                    plain = false;
-                    None
-                }
-            };
-            if let Some(pointer) = pointer {
-                plain &= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared | Space::Local));
+    let own = |pointer: ExprId| matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared | Space::Local));
+    let own_if_pointer = |arg: &ExprId| function.exprs[*arg].ty.scalar().is_some() || own(*arg);
+    for_each_stmt(turn, &mut |stmt| {
+        plain &= match &stmt.kind {
+            StmtKind::Assign(local, _) => *local != counter,
+            StmtKind::If { .. } => true,
+            StmtKind::Store { pointer, .. } => own(*pointer),
+            StmtKind::Op { op, results, args } => {
+                let row = op.row();
+                let moves = !row.orders && row.together == Together::None && !row.may_fault;
+                moves && !results.contains(&counter) && args.iter().all(own_if_pointer)
             }
-            for root in stmt.kind.exprs() {
-                for_each_expr(function, root, &mut |expr| {
-                    if let ExprKind::Load(pointer) = function.exprs[expr].kind {
-                        reads |= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global));
-                    }
-                });
+            StmtKind::Call { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        };
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |expr| {
+            if let ExprKind::Load(pointer) = function.exprs[expr].kind {
+                reads |= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global));
             }
         });
-    }
+    });
     reads && plain
 }
 
@@ -186,27 +190,7 @@ fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
 
 /// A statement whose expressions are its own.
 fn copy_stmt(function: &mut Function, stmt: &Stmt) -> Stmt {
-    let mut copy = |expr: &ExprId| copy_expr(function, *expr);
-    let kind = match &stmt.kind {
-        StmtKind::Assign(local, value) => StmtKind::Assign(*local, copy(value)),
-        StmtKind::Store { pointer, value } => StmtKind::Store { pointer: copy(pointer), value: copy(value) },
-        StmtKind::Atomic { result, op, pointer, value, compare } => StmtKind::Atomic {
-            result: *result,
-            op: *op,
-            pointer: copy(pointer),
-            value: copy(value),
-            compare: compare.as_ref().map(&mut copy),
-        },
-        StmtKind::If { cond, then, otherwise } => {
-            let cond = copy(cond);
-            let then = then.iter().map(|stmt| copy_stmt(function, stmt)).collect();
-            let otherwise = otherwise.iter().map(|stmt| copy_stmt(function, stmt)).collect();
-            StmtKind::If { cond, then, otherwise }
-        }
-        // `can_unroll` lets no other statement through.
-        other => other.clone(),
-    };
-    Stmt { kind, span: stmt.span }
+    Stmt { kind: stmt.kind.clone().map_exprs(&mut |expr| copy_expr(function, expr)), span: stmt.span }
 }
 
 /// A tree of its own.

@@ -13,8 +13,8 @@ use inkwell::{
 
 use super::layout::Layout;
 use crate::{
-    backend::llvm::{FunctionEmitter, Hooks, Result, Types, float, internal},
-    ir::{FenceScope, LocalArrayId, SharedId, SpecialRegister},
+    backend::llvm::{FunctionEmitter, Hooks, OperandValue, Result, Types, float, internal},
+    ir::{LocalArrayId, Op, Scope, SharedId, SpecialRegister},
 };
 
 /// What a thread knows of itself: an `i32` each, but for the memory.
@@ -177,22 +177,23 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         place.map_or_else(|| internal("a local array without a place"), Ok)
     }
 
-    fn barrier(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
-        internal("a barrier inside a thread loop")
-    }
-
-    fn warp_barrier(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _mask: IntValue<'ctx>) -> Result<()> {
-        internal("a warp's barrier inside a thread loop")
-    }
-
-    fn fence(&self, emitter: &FunctionEmitter<'_, 'ctx>, _scope: FenceScope) -> Result<()> {
-        emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
-        Ok(())
-    }
-
-    fn atomic_scope(&self) -> &'static str {
-        // The name of LLVM's system scope is empty.
-        ""
+    fn op(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        op: Op,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        match op {
+            // The name of LLVM's system scope is empty: all threads are threads of one process.
+            Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
+                Ok(vec![emitter.emit_atomic(op, order, "", operands)?])
+            }
+            Op::Barrier | Op::WarpBarrier => internal(format!("a {op} inside a thread loop")),
+            Op::Fence(Scope::Block | Scope::Device | Scope::System) => {
+                emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
+                Ok(Vec::new())
+            }
+        }
     }
 
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {

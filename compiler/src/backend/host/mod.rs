@@ -33,7 +33,7 @@ use super::{
     symbol,
 };
 use crate::{
-    ir::{FuncId, FunctionKind, LocalArray, Module, Type},
+    ir::{Effects, FuncId, FunctionKind, LocalArray, Module, Type},
     request::{Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
@@ -119,7 +119,7 @@ fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, layout: &Layout, paral
             entry::emit(cx, value, plan, layout, parallel)?;
         } else if function.kind == FunctionKind::Kernel {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
-        } else if !plan.facts.get(id.index()).is_some_and(|facts| facts.barrier) {
+        } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
             device_function(cx, id, layout)?;
         }

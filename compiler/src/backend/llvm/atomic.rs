@@ -8,55 +8,72 @@ use inkwell::{
         LLVMAtomicOrdering, LLVMAtomicRMWBinOp,
         core::{LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID},
     },
-    values::{AsValueRef, BasicValueEnum, PointerValue, StructValue},
+    values::{AsValueRef, BasicValueEnum, StructValue},
 };
-use weft_artifact::Scalar;
 
-use super::{FunctionEmitter, Result, internal};
-use crate::ir::AtomicOp;
+use super::{FunctionEmitter, OperandValue, Result, internal};
+use crate::ir::{AtomicOp, Order, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// Emits the operation, relaxed; gives the old value.
+    /// Emits the step with one of LLVM's synchronisation scopes; gives the old value.
     pub(crate) fn emit_atomic(
         &self,
         op: AtomicOp,
-        element: Scalar,
-        pointer: PointerValue<'ctx>,
-        value: BasicValueEnum<'ctx>,
-        compare: Option<BasicValueEnum<'ctx>>,
+        order: Order,
+        scope: &str,
+        operands: &[OperandValue<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
         self.current()?;
-        let scope = self.hooks.atomic_scope();
         let context = self.cx.types.context.as_ctx_ref();
         // SAFETY: the context is alive and the name is given with its length; LLVM copies it.
         let scope = unsafe { LLVMGetSyncScopeID(context, scope.as_ptr().cast(), scope.len()) };
-        let relaxed = LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
         let builder = self.builder.as_mut_ptr();
+        let Some((OperandValue { ty: Type::Ptr(element, _), value: pointer }, operands)) = operands.split_first()
+        else {
+            return internal(format!("an atomic {op:?} without a pointer"));
+        };
         let pointer = pointer.as_value_ref();
-        match (op, compare) {
-            (AtomicOp::Add, None) => {
+        match (op, operands) {
+            (AtomicOp::Add, [value]) => {
                 let op = if element.is_float() {
                     LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd
                 } else {
                     LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd
                 };
-                let value = value.as_value_ref();
+                let value = value.value.as_value_ref();
                 // SAFETY: the builder has a position; the pointer points to a scalar of the value's type.
-                let old = unsafe { LLVMBuildAtomicRMWSyncScope(builder, op, pointer, value, relaxed, scope) };
+                let old = unsafe { LLVMBuildAtomicRMWSyncScope(builder, op, pointer, value, ordering(order), scope) };
                 // SAFETY: `old` is the instruction just built, whose type is the value's.
                 Ok(unsafe { BasicValueEnum::new(old) })
             }
-            (AtomicOp::Cas, Some(compare)) if element.is_int() => {
-                let (compare, value) = (compare.as_value_ref(), value.as_value_ref());
+            (AtomicOp::Cas, [compare, value]) if element.is_int() => {
+                let (compare, value) = (compare.value.as_value_ref(), value.value.as_value_ref());
+                let (done, failed) = (ordering(order), ordering_of_failure(order));
                 // SAFETY: the builder has a position; pointer, compare and value are of one integer type.
-                let pair = unsafe {
-                    LLVMBuildAtomicCmpXchgSyncScope(builder, pointer, compare, value, relaxed, relaxed, scope)
-                };
+                let pair =
+                    unsafe { LLVMBuildAtomicCmpXchgSyncScope(builder, pointer, compare, value, done, failed, scope) };
                 // SAFETY: `pair` is the instruction just built: a struct of the old value and a success flag.
                 let pair = unsafe { StructValue::new(pair) };
                 Ok(self.builder.build_extract_value(pair, 0, "")?)
             }
             (AtomicOp::Add | AtomicOp::Cas, _) => internal(format!("atomic {op:?} of {element}")),
         }
+    }
+}
+
+fn ordering(order: Order) -> LLVMAtomicOrdering {
+    match order {
+        Order::Relaxed => LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+        Order::Acquire => LLVMAtomicOrdering::LLVMAtomicOrderingAcquire,
+        Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingRelease,
+        Order::AcquireRelease => LLVMAtomicOrdering::LLVMAtomicOrderingAcquireRelease,
+    }
+}
+
+/// Of a compare-and-swap that does not swap: it reads, so that it releases nothing.
+fn ordering_of_failure(order: Order) -> LLVMAtomicOrdering {
+    match order {
+        Order::Relaxed | Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+        Order::Acquire | Order::AcquireRelease => LLVMAtomicOrdering::LLVMAtomicOrderingAcquire,
     }
 }

@@ -22,9 +22,9 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::{DebugInfo, Hooks, Library, Result, Types, internal};
+use super::{DebugInfo, Hooks, Library, OperandValue, Result, Types, internal};
 use crate::{
-    ir::{self, Const, ExprId, ExprKind, FuncId, LocalId, Stmt, StmtKind, Type},
+    ir::{self, Const, ExprId, ExprKind, FuncId, LocalId, Op, Stmt, StmtKind, Type},
     request::Options,
 };
 
@@ -246,23 +246,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let store = self.builder.build_store(pointer_value, value)?;
                 align(store, self.element(*pointer)?)?;
             }
-            StmtKind::Atomic { result, op, pointer, value, compare } => {
-                let element = self.element(*pointer)?;
-                let pointer = self.emit_pointer(*pointer)?;
-                let value = self.emit_expr(*value)?;
-                let compare = compare.map(|compare| self.emit_expr(compare)).transpose()?;
-                let old = self.emit_atomic(*op, element, pointer, value, compare)?;
-                if let Some(result) = result {
-                    self.set_local(*result, old)?;
-                }
-            }
+            StmtKind::Op { op, results, args } => self.emit_op(*op, results, args)?,
             StmtKind::Call { results, func, args } => self.emit_call(results, *func, args)?,
-            StmtKind::Barrier => self.hooks.barrier(self)?,
-            StmtKind::WarpBarrier(mask) => {
-                let mask = self.emit_int(*mask)?;
-                self.hooks.warp_barrier(self, mask)?;
-            }
-            StmtKind::Fence(scope) => self.hooks.fence(self, *scope)?,
             StmtKind::If { cond, then, otherwise } => {
                 let cond = self.emit_int(*cond)?;
                 let then_block = self.block("then");
@@ -304,6 +289,18 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             }
         }
         Ok(())
+    }
+
+    fn emit_op(&self, op: Op, results: &[LocalId], args: &[ExprId]) -> Result<()> {
+        let mut operands = Vec::with_capacity(args.len());
+        for &arg in args {
+            operands.push(OperandValue { ty: self.function.exprs[arg].ty, value: self.emit_expr(arg)? });
+        }
+        let values = self.hooks.op(self, op, &operands)?;
+        if values.len() != op.row().results.len() {
+            return internal(format!("{op} gives {} values", values.len()));
+        }
+        results.iter().zip(values).try_for_each(|(&local, value)| self.set_local(local, value))
     }
 
     fn emit_call(&mut self, results: &[LocalId], func: FuncId, args: &[ExprId]) -> Result<()> {

@@ -3,7 +3,16 @@
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
 use super::{FunctionEmitter, Result};
-use crate::ir::{FenceScope, LocalArrayId, MathFn, SharedId, SpecialRegister};
+use crate::ir::{LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Type};
+
+/// An operand of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperandValue<'ctx> {
+    /// Its type.
+    pub ty: Type,
+    /// Its value; `Bool` as `i1`.
+    pub value: BasicValueEnum<'ctx>,
+}
 
 /// A target's answers while a function is emitted. Each method emits at the position of the emitter's builder.
 pub(crate) trait Hooks<'ctx> {
@@ -19,17 +28,13 @@ pub(crate) trait Hooks<'ctx> {
     /// The first element of a thread-local array.
     fn local_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>>;
 
-    /// The block's barrier.
-    fn barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()>;
-
-    /// The warp's barrier.
-    fn warp_barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>, mask: IntValue<'ctx>) -> Result<()>;
-
-    /// A memory fence.
-    fn fence(&self, emitter: &FunctionEmitter<'_, 'ctx>, scope: FenceScope) -> Result<()>;
-
-    /// The synchronisation scope of atomics: LLVM's name of it.
-    fn atomic_scope(&self) -> &'static str;
+    /// An operation: the instructions of it, and the values that it gives, in order.
+    fn op(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        op: Op,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Vec<BasicValueEnum<'ctx>>>;
 
     /// Arguments that every device function takes before its own.
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {

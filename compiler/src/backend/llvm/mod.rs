@@ -24,6 +24,6 @@ mod types;
 pub(crate) use debug::DebugInfo;
 pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext, float};
 pub(crate) use guard::{Error, Result, internal};
-pub(crate) use hooks::Hooks;
+pub(crate) use hooks::{Hooks, OperandValue};
 pub(crate) use math::{Library, constant};
 pub(crate) use types::{AddressSpaces, Types};

@@ -1,4 +1,4 @@
-//! Special registers, shared and local memory, barriers and fences of PTX.
+//! Special registers, shared and local memory, and operations of PTX.
 
 use std::cell::RefCell;
 
@@ -12,10 +12,10 @@ use inkwell::{
 use super::{SPACES, approximate};
 use crate::{
     backend::{
-        llvm::{FunctionEmitter, Hooks, ModuleContext, Result, internal},
+        llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
         symbol,
     },
-    ir::{FenceScope, LocalArrayId, MathFn, SharedId, SpecialRegister, Type},
+    ir::{AtomicOp, LocalArrayId, MathFn, Op, Order, Scope, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -77,10 +77,49 @@ impl<'ctx> NvptxHooks<'ctx> {
 }
 
 /// Calls an intrinsic that gives nothing.
-fn effect<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<()> {
+fn effect<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    name: &str,
+    args: &[BasicValueEnum<'ctx>],
+) -> Result<Vec<BasicValueEnum<'ctx>>> {
     let args: Vec<_> = args.iter().map(|&arg| arg.into()).collect();
     emitter.builder.build_call(emitter.cx.intrinsic(name, &[])?, &args, "")?;
-    Ok(())
+    Ok(Vec::new())
+}
+
+/// LLVM's name of a scope.
+fn sync_scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Block => "block",
+        Scope::Device => "device",
+        Scope::System => "",
+    }
+}
+
+fn membar<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, scope: Scope) -> Result<Vec<BasicValueEnum<'ctx>>> {
+    let scope = match scope {
+        Scope::Block => "cta",
+        Scope::Device => "gl",
+        Scope::System => "sys",
+    };
+    effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
+}
+
+/// `atom.sys.add`, relaxed.
+fn add_of_system<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    operands: &[OperandValue<'ctx>],
+) -> Result<BasicValueEnum<'ctx>> {
+    let [OperandValue { value: BasicValueEnum::PointerValue(pointer), .. }, OperandValue { value, .. }] = operands
+    else {
+        return internal("an atomic.add without its two operands");
+    };
+    let generic = emitter.cx.types.context.ptr_type(AddressSpace::from(SPACES.generic));
+    let pointer = emitter.builder.build_address_space_cast(*pointer, generic, "")?;
+    let kind = if value.is_float_value() { 'f' } else { 'i' };
+    let name = format!("llvm.nvvm.atomic.add.gen.{kind}.sys");
+    let add = emitter.cx.intrinsic(&name, &[value.get_type(), generic.into()])?;
+    emitter.call(add, &[pointer.into(), *value])
 }
 
 impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
@@ -120,26 +159,40 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         place.map_or_else(|| internal("a local array that is not declared"), Ok)
     }
 
-    fn barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
-        let zero = emitter.cx.types.context.i32_type().const_zero();
-        effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
-    }
-
-    fn warp_barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>, mask: IntValue<'ctx>) -> Result<()> {
-        effect(emitter, "llvm.nvvm.bar.warp.sync", &[mask.into()])
-    }
-
-    fn fence(&self, emitter: &FunctionEmitter<'_, 'ctx>, scope: FenceScope) -> Result<()> {
-        let scope = match scope {
-            FenceScope::Block => "cta",
-            FenceScope::Device => "gl",
-            FenceScope::System => "sys",
-        };
-        effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
-    }
-
-    fn atomic_scope(&self) -> &'static str {
-        "device"
+    fn op(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        op: Op,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let values: Vec<_> = operands.iter().map(|operand| operand.value).collect();
+        match op {
+            Op::Atomic { op: op @ AtomicOp::Cas, order, scope } => {
+                Ok(vec![emitter.emit_atomic(op, order, sync_scope(scope), operands)?])
+            }
+            // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's.
+            Op::Atomic { op: op @ AtomicOp::Add, order, scope } => {
+                if order.releases() {
+                    membar(emitter, scope)?;
+                }
+                let old = match scope {
+                    Scope::Block | Scope::Device => {
+                        emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)?
+                    }
+                    Scope::System => add_of_system(emitter, operands)?,
+                };
+                if order.acquires() {
+                    membar(emitter, scope)?;
+                }
+                Ok(vec![old])
+            }
+            Op::Barrier => {
+                let zero = emitter.cx.types.context.i32_type().const_zero();
+                effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
+            }
+            Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
+            Op::Fence(scope) => membar(emitter, scope),
+        }
     }
 
     fn approximate(

@@ -17,7 +17,7 @@ use crate::{
         llvm::{FunctionEmitter, ModuleContext, Result, internal},
         symbol,
     },
-    ir::{self, FuncId, FunctionKind, StmtKind, Type},
+    ir::{self, FunctionKind, Type},
 };
 
 /// LLVM's number of the calling convention `ptx_kernel`.
@@ -111,17 +111,4 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// `true` if the function, or one that it calls, holds a barrier of the block or the warp.
-pub(super) fn reaches_barrier(module: &ir::Module, id: FuncId) -> bool {
-    let mut reaches = false;
-    ir::for_each_stmt(&module.functions[id].body, &mut |stmt| {
-        reaches |= match &stmt.kind {
-            StmtKind::Barrier | StmtKind::WarpBarrier(_) => true,
-            StmtKind::Call { func, .. } => reaches_barrier(module, *func),
-            _ => false,
-        };
-    });
-    reaches
 }

@@ -28,7 +28,7 @@ use super::{
     },
 };
 use crate::{
-    ir::{FuncId, FunctionKind, Module},
+    ir::{Effects, FuncId, FunctionKind, Module},
     request::Request,
     target::Sm,
 };
@@ -97,13 +97,14 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
 /// Declares and fills every function, callees first.
 fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId) -> Result<()> {
     let hooks = hooks::NvptxHooks::new(cx)?;
+    let effects = Effects::of_module(cx.ir);
     for (id, function) in cx.ir.functions.iter() {
         let is_kernel = id == kernel_id;
         if is_kernel != (function.kind == FunctionKind::Kernel) {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         }
         let value = if is_kernel { kernel::declare(cx, function)? } else { cx.declare_device(id, &[])? };
-        if kernel::reaches_barrier(cx.ir, id) {
+        if Effects::of_function(&effects, id).synchronizes() {
             cx.attribute(value, "convergent");
         }
         if cx.options.fastmath {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
-    ir::{AtomicOp, ExprId, MathFn, StmtKind as Ir, Type},
+    ir::{ExprId, LocalId, MathFn, Op, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -29,10 +29,7 @@ impl FnLowerer<'_> {
                 self.error(Code::NotCallable, span, message)
             }
             Lowering::Math(function) => self.math(row, function, args, span),
-            Lowering::Barrier => self.effect(row, args, Ir::Barrier, span),
-            Lowering::Fence(scope) => self.effect(row, args, Ir::Fence(scope), span),
-            Lowering::WarpBarrier => self.syncwarp(row, args, span),
-            Lowering::Atomic(op) => self.atomic(row, op, args, span),
+            Lowering::Op(op) => self.operation(row, op, args, span),
             Lowering::Custom(custom) => self.custom(row, custom, args, span),
         }
     }
@@ -60,6 +57,7 @@ impl FnLowerer<'_> {
                 self.binary(crate::syntax::ast::BinOp::Pow, a, b, span)
             }
             Custom::Round => self.round(row, args, span),
+            Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => {
                 let diagnostic =
                     Diagnostic::error(Code::UnsupportedExpression, span, "`range` stands only in a `for` statement")
@@ -94,10 +92,33 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    fn effect(&mut self, row: &Intrinsic, args: Args, stmt: Ir, span: Span) -> Value {
-        let Some([]) = self.exactly(row, args, span) else { return Value::Poison };
-        self.stmt(stmt, span);
-        Value::None
+    /// An operation on what its arguments are.
+    fn operation(&mut self, row: &'static Intrinsic, op: Op, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        let found = match row.signatures.first().map(|sig| sig.args) {
+            Some([Arg::Array(_), Arg::Index, ..]) => self.element_operands(row, values, span),
+            Some(_) | None => self.overload(row, &values, span),
+        };
+        let Some((operands, returns)) = found else { return Value::Poison };
+        let given: &[Scalar] = match &returns {
+            Returns::Nothing => &[],
+            Returns::Scalar(scalar) => std::slice::from_ref(scalar),
+            Returns::Tuple(scalars) => scalars,
+            Returns::Array(_) => return Value::Poison,
+        };
+        let locals: Vec<_> = given.iter().map(|scalar| self.b.local("t", Type::Scalar(*scalar))).collect();
+        self.stmt(Ir::Op { op, results: locals.clone(), args: operands }, span);
+        let mut read = |local: LocalId, scalar: Scalar| Value::Scalar(self.b.read(local, span), scalar);
+        match (returns, locals.as_slice()) {
+            (Returns::Scalar(scalar), [local]) => read(*local, scalar),
+            (Returns::Tuple(scalars), locals) => {
+                Value::Tuple(locals.iter().zip(scalars).map(|(local, scalar)| read(*local, *scalar)).collect())
+            }
+            (Returns::Nothing | Returns::Scalar(_) | Returns::Array(_), _) => Value::None,
+        }
     }
 
     fn syncwarp(&mut self, row: &Intrinsic, mut args: Args, span: Span) -> Value {
@@ -117,7 +138,7 @@ impl FnLowerer<'_> {
         match mask.ty().scalar() {
             Some(scalar) if promote::is_integral(scalar) => {
                 let Some(mask) = self.number(&mask, Scalar::I32, span) else { return Value::Poison };
-                self.stmt(Ir::WarpBarrier(mask), span);
+                self.stmt(Ir::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![mask] }, span);
                 Value::None
             }
             _ => self.no_overload(row, &[mask.ty()], span),
@@ -206,19 +227,35 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// `array[index] op= value` as one step.
-    fn atomic(&mut self, row: &'static Intrinsic, op: AtomicOp, args: Args, span: Span) -> Value {
-        let Some([array, index, operand]) = self.exactly(row, args, span) else { return Value::Poison };
-        let types = [array.ty(), index.ty(), operand.ty()];
-        let Value::Array(array) = array else { return self.no_overload(row, &types, span) };
-        let dtype = array.ty.dtype;
-        let known = row.signatures.iter().any(|sig| sig.args.first() == Some(&Arg::Array(dtype)));
-        if !known || operand.ty().scalar().is_none_or(Scalar::is_complex) {
-            return self.no_overload(row, &types, span);
-        }
+    /// A pointer to `array[index]` and the other arguments, as the overload for the array's elements has them.
+    fn element_operands(
+        &mut self,
+        row: &'static Intrinsic,
+        values: Vec<Value>,
+        span: Span,
+    ) -> Option<(Vec<ExprId>, Returns)> {
+        let arity = row.signatures.first().map_or(0, |sig| sig.args.len());
+        let types: Vec<Ty> = values.iter().map(Value::ty).collect();
+        let mut values = values.into_iter();
+        let (Some(array), Some(index), true) = (values.next(), values.next(), types.len() == arity) else {
+            let message = format!("`{}` takes {}, not {}", shown_path(row.path), count(arity, "argument"), types.len());
+            self.error(Code::ArgumentCount, span, message);
+            return None;
+        };
+        let Value::Array(array) = array else {
+            self.no_overload(row, &types, span);
+            return None;
+        };
+        let known = row.signatures.iter().find(|sig| sig.args.first() == Some(&Arg::Array(array.ty.dtype)));
+        let real = |ty: &Ty| ty.scalar().is_some_and(|scalar| !scalar.is_complex());
+        let Some(sig) = known.filter(|_| types.iter().skip(2).all(real)) else {
+            self.no_overload(row, &types, span);
+            return None;
+        };
         if array.ty.readonly {
             let message = format!("{} is read-only", Ty::Array(array.ty));
-            return self.error(Code::ReadonlyArray, span, message);
+            self.error(Code::ReadonlyArray, span, message);
+            return None;
         }
         // As in Numba, an atomic's index may be a float and is truncated.
         let index = match index.ty().scalar() {
@@ -227,12 +264,13 @@ impl FnLowerer<'_> {
             }
             _ => index,
         };
-        let Some(indices) = self.index_values(index, span) else { return Value::Poison };
-        let Some(pointer) = self.element(&array, &indices, span) else { return Value::Poison };
-        let Some(value) = self.number(&operand, dtype, span) else { return Value::Poison };
-        let result = self.b.local("t", Type::Scalar(dtype));
-        self.stmt(Ir::Atomic { result: Some(result), op, pointer, value, compare: None }, span);
-        Value::Scalar(self.b.read(result, span), dtype)
+        let indices = self.index_values(index, span)?;
+        let mut operands = vec![self.element(&array, &indices, span)?];
+        for (value, arg) in values.zip(sig.args.iter().skip(2)) {
+            let Arg::Scalar(scalar) = arg else { continue };
+            operands.push(self.number(&value, *scalar, span)?);
+        }
+        Some((operands, sig.returns))
     }
 
     fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {

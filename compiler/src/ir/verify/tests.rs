@@ -5,8 +5,8 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 use crate::{
     ir::{
         AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, Local,
-        LocalArray, LocalId, MathFn, Module, ParamSlot, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type,
-        UnaryOp, verify,
+        LocalArray, LocalId, MathFn, Module, Op, ParamSlot, SharedArray, SharedId, Space, SpecialRegister, StmtKind,
+        Type, UnaryOp, verify,
     },
     source::Span,
 };
@@ -80,7 +80,7 @@ fn whole() -> Module {
     b.stmt(StmtKind::Store { pointer, value }, HERE);
     let pointer = element(&mut b);
     let value = b.float(Scalar::F32, 0.5, HERE);
-    b.stmt(StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer, value, compare: None }, HERE);
+    b.op(ADD, vec![], vec![pointer, value], HERE);
     let body = b.close();
     b.open();
     let [i, one] = [b.read(I, HERE), b.i64(1, HERE)];
@@ -88,7 +88,7 @@ fn whole() -> Module {
     b.assign(I, next, HERE);
     let step = b.close();
     b.stmt(StmtKind::Loop { body, step }, HERE);
-    b.stmt(StmtKind::Barrier, HERE);
+    b.op(Op::Barrier, vec![], vec![], HERE);
     module.kernel = Some(module.functions.push(b.finish()));
     module
 }
@@ -168,6 +168,13 @@ fn with_loop(body: Vec<StmtKind>, step: Vec<StmtKind>) -> Module {
 
 fn stmt(kind: StmtKind) -> crate::ir::Stmt {
     crate::ir::Stmt { kind, span: HERE }
+}
+
+/// Relaxed, at device scope.
+const ADD: Op = Op::atomic(AtomicOp::Add);
+
+fn op(op: Op, args: Vec<ExprId>) -> StmtKind {
+    StmtKind::Op { op, results: vec![], args }
 }
 
 const CALLEE: FuncId = FuncId::new(0);
@@ -301,24 +308,26 @@ fn each_broken_module_is_caught() {
         ("assignment: $#99 is no local", with(|b| { let x = read(b, I); b.assign(LocalId::new(99), x, HERE); })),
         ("store: int64 is no pointer", with_stmt(|b| StmtKind::Store { pointer: read(b, I), value: read(b, I) })),
         ("store: the value is float64", with_stmt(|b| StmtKind::Store { pointer: read(b, DATA), value: read(b, FACTOR) })),
-        ("atomic: int64 is no pointer", with_stmt(|b| StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer: read(b, I), value: read(b, I), compare: None })),
-        ("atomic Add does not take uint8", with_stmt(|b| {
+        ("atomic.add: int64 is no pointer", with_stmt(|b| op(ADD, vec![read(b, I), read(b, I)]))),
+        ("atomic.add: ptr<float32, global> is no element", with_stmt(|b| op(ADD, vec![read(b, DATA), read(b, DATA)]))),
+        ("atomic.add does not take uint8", with_stmt(|b| {
             let value = b.int(Scalar::U8, 1, HERE);
-            StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer: read(b, WORDS), value, compare: None }
+            op(ADD, vec![read(b, WORDS), value])
         })),
-        ("atomic Cas does not take float32", with_stmt(|b| {
+        ("atomic.cas does not take float32", with_stmt(|b| {
             let [value, compare] = [1.0, 2.0].map(|x| b.float(Scalar::F32, x, HERE));
-            StmtKind::Atomic { result: None, op: AtomicOp::Cas, pointer: read(b, DATA), value, compare: Some(compare) }
+            op(Op::atomic(AtomicOp::Cas), vec![read(b, DATA), compare, value])
         })),
-        ("atomic Add: wrong operands", with_stmt(|b| {
+        ("atomic.add: 3 operands, it takes 2", with_stmt(|b| {
             let [value, compare] = [1.0, 2.0].map(|x| b.float(Scalar::F32, x, HERE));
-            StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer: read(b, DATA), value, compare: Some(compare) }
+            op(ADD, vec![read(b, DATA), compare, value])
         })),
-        ("atomic: an operand is float64", with_stmt(|b| StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer: read(b, DATA), value: read(b, FACTOR), compare: None })),
-        ("atomic: $i.3 is int64", with_stmt(|b| {
+        ("atomic.add: an operand is float64, the elements float32", with_stmt(|b| op(ADD, vec![read(b, DATA), read(b, FACTOR)]))),
+        ("atomic.add: $i.3 is int64", with_stmt(|b| {
             let value = b.float(Scalar::F32, 1.0, HERE);
-            StmtKind::Atomic { result: Some(I), op: AtomicOp::Add, pointer: read(b, DATA), value, compare: None }
+            StmtKind::Op { op: ADD, results: vec![I], args: vec![read(b, DATA), value] }
         })),
+        ("barrier: 1 locals take its 0 results", with_stmt(|_| StmtKind::Op { op: Op::Barrier, results: vec![I], args: vec![] })),
         ("call: #9 is no function", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(9), args: vec![] })),
         ("@kernel does not stand before its caller", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(1), args: vec![] })),
         ("call: @kernel is a kernel", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(1), args: vec![] })),
@@ -326,7 +335,7 @@ fn each_broken_module_is_caught() {
         ("call: an argument of @twice is int64", with_stmt(|b| StmtKind::Call { results: vec![FACTOR], func: CALLEE, args: vec![read(b, I)] })),
         ("call: 0 locals take the 1 results", with_stmt(|b| StmtKind::Call { results: vec![], func: CALLEE, args: vec![read(b, FACTOR)] })),
         ("call: $i.3 is int64, the value float64", with_stmt(|b| StmtKind::Call { results: vec![I], func: CALLEE, args: vec![read(b, FACTOR)] })),
-        ("warp_barrier: the mask is int64", with_stmt(|b| StmtKind::WarpBarrier(read(b, I)))),
+        ("warp_barrier: an operand is int64, not int32", with_stmt(|b| op(Op::WarpBarrier, vec![read(b, I)]))),
         ("if: the condition is int64", with_stmt(|b| StmtKind::If { cond: read(b, I), then: vec![], otherwise: vec![] })),
         // Control flow.
         ("`break` stands in no loop's body", with_stmt(|_| StmtKind::Break)),
@@ -346,7 +355,7 @@ fn each_broken_module_is_caught() {
             m.functions[CALLEE].body = vec![stmt(StmtKind::Loop { body: vec![stmt(StmtKind::Break)], step: vec![] })];
         })),
         // Spans.
-        ("span 0:2..1 is of no file", with(|b| b.stmt(StmtKind::Barrier, Span { file: 0, start: 2, end: 1 }))),
+        ("span 0:2..1 is of no file", with(|b| b.op(Op::Barrier, vec![], vec![], Span { file: 0, start: 2, end: 1 }))),
     ];
     for (index, (expected, module)) in cases.into_iter().enumerate() {
         let expected = expected.replace("%?", "%9999");

@@ -4,7 +4,7 @@ use weft_artifact::Scalar;
 
 use super::{HERE, Kernel};
 use crate::{
-    ir::{BinaryOp, Builder, ExprId, ExprKind, LocalId, StmtKind, Type},
+    ir::{BinaryOp, Builder, ExprId, ExprKind, LocalId, Op, StmtKind, Type},
     passes::{drop_dead, fold_temps},
 };
 
@@ -76,7 +76,7 @@ fn constants_and_stable_copies_are_read_at_their_source() {
             let value = b.read(from, HERE);
             b.assign(to, value, HERE);
         }
-        b.stmt(StmtKind::Barrier, HERE);
+        b.op(Op::Barrier, vec![], vec![], HERE);
         store_local(b, data, v);
         store_local(b, data, u);
     });

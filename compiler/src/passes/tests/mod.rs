@@ -8,7 +8,7 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 use super::{access, drop_dead, drop_dead_params};
 use crate::{
     ir::{
-        AtomicOp, BinaryOp, Builder, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module,
+        AtomicOp, BinaryOp, Builder, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Op,
         ParamSlot, Space, SpecialRegister, Stmt, StmtKind, Type, verify,
     },
     request::Target,
@@ -83,6 +83,10 @@ fn stmt(kind: StmtKind) -> Stmt {
     Stmt { kind, span: HERE }
 }
 
+fn barrier() -> Stmt {
+    stmt(StmtKind::Op { op: Op::Barrier, results: vec![], args: vec![] })
+}
+
 /// `int64(special)`.
 fn wide(b: &mut Builder, register: SpecialRegister) -> ExprId {
     let value = b.special(register, HERE);
@@ -120,7 +124,7 @@ fn dead_code_goes() {
     let index = grid(b);
     kernel.store_at(x, index);
     kernel.b.stmt(StmtKind::Return(vec![]), HERE);
-    kernel.b.stmt(StmtKind::Barrier, HERE);
+    kernel.b.op(Op::Barrier, vec![], vec![], HERE);
     let module = kernel.after(drop_dead::run);
     let body = module.to_string();
     let body = body.split_once("{\n").expect("the kernel has a body").1;
@@ -131,11 +135,11 @@ fn dead_code_goes() {
 #[test]
 fn what_stands_behind_an_endless_loop_goes() {
     let mut kernel = Kernel::new();
-    let endless = StmtKind::Loop { body: vec![stmt(StmtKind::Barrier)], step: vec![] };
-    let ends = StmtKind::Loop { body: vec![stmt(StmtKind::Barrier), stmt(StmtKind::Break)], step: vec![] };
+    let endless = StmtKind::Loop { body: vec![barrier()], step: vec![] };
+    let ends = StmtKind::Loop { body: vec![barrier(), stmt(StmtKind::Break)], step: vec![] };
     kernel.b.stmt(ends, HERE);
     kernel.b.stmt(endless, HERE);
-    kernel.b.stmt(StmtKind::Barrier, HERE);
+    kernel.b.op(Op::Barrier, vec![], vec![], HERE);
     let module = kernel.after(drop_dead::run);
     assert_eq!(module.to_string().matches("barrier").count(), 2);
 }
@@ -201,7 +205,7 @@ fn access_follows_pointers() {
     }
     let pointer = b.read(result, HERE);
     let value = b.float(Scalar::F32, 1.0, HERE);
-    b.stmt(StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer, value, compare: None }, HERE);
+    b.op(Op::atomic(AtomicOp::Add), vec![], vec![pointer, value], HERE);
     // One of two, through a local.
     let view = b.local("view", DATA);
     let (cond, left, right) = (b.bool(true, HERE), b.read(chosen, HERE), b.read(other, HERE));
@@ -212,7 +216,7 @@ fn access_follows_pointers() {
     let b = &mut kernel.b;
     let pointer = b.read(counted, HERE);
     let value = b.float(Scalar::F32, 1.0, HERE);
-    b.stmt(StmtKind::Atomic { result: None, op: AtomicOp::Add, pointer, value, compare: None }, HERE);
+    b.op(Op::atomic(AtomicOp::Add), vec![], vec![pointer, value], HERE);
     // A pointer that is only copied is not an access.
     let copy = b.local("copy", DATA);
     let value = b.read(untouched, HERE);

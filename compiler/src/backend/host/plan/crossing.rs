@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 
 use super::{
-    facts::{self, Facts},
     segments::{Node, Segment, for_each_segment, for_each_split},
     uniform::{Fixed, Uniformity},
-    walk::{assigned, escapes, for_each, for_each_mention, for_each_read, stmt_exprs},
+    walk::{escapes, for_each_mention, for_each_read},
 };
-use crate::ir::{ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, Stmt, StmtKind, Type};
+use crate::ir::{
+    Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, Stmt, StmtKind, Type, for_each_stmt,
+};
 
 type Set = BTreeSet<LocalId>;
 
@@ -31,7 +32,7 @@ pub(crate) fn analyse(
     nodes: &mut [Node],
     uniformity: &Uniformity,
     fixed: &Fixed,
-    callees: &[Facts],
+    functions: &[Effects],
 ) -> Crossing {
     let mut crossing = Set::new();
     for_each_split(nodes, &mut |cond| {
@@ -69,16 +70,16 @@ pub(crate) fn analyse(
     });
     let arrays = crossing_arrays(function, nodes, fixed, &crossing);
     for_each_segment(nodes, &mut |segment| {
-        let facts = facts::of_block(function, &segment.body, callees);
+        let effects = Effects::of_block(function, &segment.body, functions);
         let mut own_array = false;
         for_each_array(function, fixed, segment, &mut |array| own_array |= !arrays.contains(&array));
         let mut calls = false;
-        for_each(&segment.body, &mut |stmt| {
+        for_each_stmt(&segment.body, &mut |stmt| {
             if let StmtKind::Call { func, .. } = stmt.kind {
-                calls |= facts::fact(callees, func).is_some_and(|facts| facts.arrays);
+                calls |= Effects::of_function(functions, func).local_arrays;
             }
         });
-        segment.parallel = !(facts.ordered || own_array || calls);
+        segment.parallel = !(effects.noticed || own_array || calls);
     });
     Crossing { locals: crossing.into_iter().collect(), arrays }
 }
@@ -134,7 +135,7 @@ fn for_each_array(function: &Function, fixed: &Fixed, segment: &Segment, visit: 
         });
     };
     segment.recompute.iter().filter_map(|&local| fixed.value(local)).for_each(&mut look);
-    for_each(&segment.body, &mut |stmt| stmt_exprs(&stmt.kind).into_iter().for_each(&mut look));
+    for_each_stmt(&segment.body, &mut |stmt| stmt.kind.exprs().into_iter().for_each(&mut look));
 }
 
 /// How a segment uses locals.
@@ -153,7 +154,7 @@ impl Uses {
         let mut flow = Flow { function, exposed: Set::new(), breaks: Vec::new() };
         let end = flow.block(body, Set::new());
         let mut all = Set::new();
-        for_each(body, &mut |stmt| all.extend(assigned(&stmt.kind)));
+        for_each_stmt(body, &mut |stmt| all.extend(stmt.kind.assigned()));
         let definite = if escapes(body).any() { Set::new() } else { end.unwrap_or_default() };
         Self { exposed: flow.exposed, assigned: all, definite }
     }
@@ -171,7 +172,7 @@ impl Flow<'_> {
     /// What is assigned at the end, if the end can be reached.
     fn block(&mut self, block: &[Stmt], mut set: Set) -> Option<Set> {
         for stmt in block {
-            for root in stmt_exprs(&stmt.kind) {
+            for root in stmt.kind.exprs() {
                 for_each_read(self.function, root, &mut |local| {
                     if !set.contains(&local) {
                         self.exposed.insert(local);
@@ -199,7 +200,7 @@ impl Flow<'_> {
                     return None;
                 }
                 StmtKind::Continue | StmtKind::Return(_) => return None,
-                other => set.extend(assigned(other)),
+                other => set.extend(other.assigned()),
             }
         }
         Some(set)

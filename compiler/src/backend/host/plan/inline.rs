@@ -4,18 +4,19 @@
 //! call's results, and the code after it moves into the branch that does not return; only where a loop or a branch
 //! returns on some of its ways does a flag say whether the rest still runs.
 
-use super::{facts::Facts, walk::escapes};
+use super::walk::escapes;
 use crate::{
     ir::Const,
     ir::{
-        Block, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalId, Module, Stmt, StmtKind, Type, UnaryOp,
+        Block, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalId, Module, Stmt, StmtKind, Type,
+        UnaryOp, for_each_stmt_mut,
     },
     source::Span,
 };
 
 /// Inlines every call of a function with a barrier, everywhere in the module.
-pub(crate) fn barrier_functions(module: &mut Module, facts: &[Facts]) {
-    let reaches = |func: FuncId| facts.get(func.index()).is_some_and(|facts| facts.barrier);
+pub(crate) fn barrier_functions(module: &mut Module, effects: &[Effects]) {
+    let reaches = |func: FuncId| Effects::of_function(effects, func).synchronizes();
     let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
     for id in ids {
         if reaches(id) {
@@ -103,10 +104,6 @@ impl Copy {
         Self::shift(id, self.exprs)
     }
 
-    fn ids(&self, ids: &[ExprId]) -> Vec<ExprId> {
-        ids.iter().map(|&id| self.id(id)).collect()
-    }
-
     fn expr(&self, expr: &Expr) -> Expr {
         use ExprKind as Kind;
         let kind = match expr.kind.clone() {
@@ -118,34 +115,11 @@ impl Copy {
     }
 
     fn block(&self, block: &Block) -> Block {
-        block.iter().map(|stmt| Stmt { kind: self.stmt(&stmt.kind), span: stmt.span }).collect()
-    }
-
-    fn stmt(&self, kind: &StmtKind) -> StmtKind {
-        let id = |id: &ExprId| self.id(*id);
-        match kind {
-            StmtKind::Assign(local, value) => StmtKind::Assign(self.local(*local), id(value)),
-            StmtKind::Store { pointer, value } => StmtKind::Store { pointer: id(pointer), value: id(value) },
-            StmtKind::Atomic { result, op, pointer, value, compare } => StmtKind::Atomic {
-                result: result.map(|local| self.local(local)),
-                op: *op,
-                pointer: id(pointer),
-                value: id(value),
-                compare: compare.as_ref().map(id),
-            },
-            StmtKind::Call { results, func, args } => StmtKind::Call {
-                results: results.iter().map(|&local| self.local(local)).collect(),
-                func: *func,
-                args: self.ids(args),
-            },
-            StmtKind::WarpBarrier(mask) => StmtKind::WarpBarrier(id(mask)),
-            StmtKind::If { cond, then, otherwise } => {
-                StmtKind::If { cond: id(cond), then: self.block(then), otherwise: self.block(otherwise) }
-            }
-            StmtKind::Loop { body, step } => StmtKind::Loop { body: self.block(body), step: self.block(step) },
-            StmtKind::Return(values) => StmtKind::Return(self.ids(values)),
-            StmtKind::Barrier | StmtKind::Fence(_) | StmtKind::Break | StmtKind::Continue => kind.clone(),
-        }
+        let mut copy = block.clone();
+        for_each_stmt_mut(&mut copy, &mut |stmt| {
+            stmt.kind.for_each_assigned_mut(&mut |local| *local = self.local(*local));
+        });
+        copy.into_iter().map(|Stmt { kind, span }| Stmt { kind: kind.map_exprs(&mut |id| self.id(id)), span }).collect()
     }
 }
 

@@ -14,9 +14,12 @@ use super::{
     segments::{self, holds_barrier},
     shared_by_block, strided,
     uniform::{Fixed, Uniformity},
-    walk::{any_expr, assigned, for_each, stmt_exprs},
+    walk::any_expr,
 };
-use crate::ir::{Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, for_each_expr};
+use crate::ir::{
+    Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Op, Stmt, StmtKind, for_each_expr, for_each_stmt,
+};
+use crate::source::Span;
 
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.
 const FEW_TURNS: i128 = 32;
@@ -80,12 +83,12 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
 /// Statements that LLVM can vectorise over a row.
 fn simple(function: &Function, block: &[Stmt]) -> bool {
     let mut simple = true;
-    for_each(block, &mut |stmt| {
+    for_each_stmt(block, &mut |stmt| {
         simple &= matches!(
             stmt.kind,
             StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Break | StmtKind::Continue
         );
-        for root in stmt_exprs(&stmt.kind) {
+        for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
                 simple &= match &function.exprs[id].kind {
                     ExprKind::LocalBase(_) => false,
@@ -125,7 +128,7 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize]) -> bool {
     let Some((&index, outer)) = path.split_last() else { return false };
     let Some(list) = list_at(&mut attempt, outer) else { return false };
     let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, span }) = list.get_mut(index) else { return false };
-    turn.push(Stmt { kind: StmtKind::Barrier, span: *span });
+    turn.push(cut_here(*span));
     if masks(function, &attempt) > before {
         return false;
     }
@@ -141,6 +144,11 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize]) -> bool {
     true
 }
 
+/// Marks the end of a turn: any order of threads between cuts is right.
+pub(crate) fn cut_here(span: Span) -> Stmt {
+    Stmt { kind: StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span }
+}
+
 /// How many masks a body needs.
 fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let mut function = function.clone();
@@ -154,8 +162,8 @@ fn masks(function: &Function, body: &[Stmt]) -> u32 {
 fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> bool {
     let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
     let mut counts = vec![0_u32; function.locals.len()];
-    for_each(body, &mut |stmt| {
-        for local in assigned(&stmt.kind) {
+    for_each_stmt(body, &mut |stmt| {
+        for local in stmt.kind.assigned() {
             counts[local.index()] += 1;
             values[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
         }
@@ -164,11 +172,11 @@ fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fix
     let sole = |local: LocalId| if counts[local.index()] == 1 { values[local.index()] } else { None };
     let forms = Forms { function, fixed, shared: &shared, sole: &sole };
     let mut together = true;
-    for_each(turn, &mut |stmt| {
+    for_each_stmt(turn, &mut |stmt| {
         if let StmtKind::Store { pointer, .. } = stmt.kind {
             together &= neighbors(&forms, pointer);
         }
-        for root in stmt_exprs(&stmt.kind) {
+        for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
                 if let ExprKind::Load(pointer) = function.exprs[id].kind {
                     together &= neighbors(&forms, pointer);

@@ -3,7 +3,6 @@
 //! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
 
 mod crossing;
-mod facts;
 mod forms;
 mod guards;
 mod inline;
@@ -15,12 +14,11 @@ mod uniform;
 mod walk;
 
 pub(crate) use crossing::Crossing;
-pub(crate) use facts::Facts;
 pub(crate) use guards::Guard;
 pub(crate) use segments::{Cut, MaskId, Node, Segment};
 pub(crate) use uniform::Fixed;
 
-use crate::ir::{Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind};
+use crate::ir::{Effects, Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt};
 use regions::Regions;
 use uniform::Uniformity;
 
@@ -30,7 +28,7 @@ pub(crate) struct Plan {
     /// The module with every function that reaches a barrier inlined.
     pub module: Module,
     /// What each function does.
-    pub facts: Vec<Facts>,
+    pub effects: Vec<Effects>,
     /// The kernel's.
     pub kernel: FuncId,
     /// The body, cut.
@@ -47,11 +45,11 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none.
     pub(crate) fn of(module: &Module) -> Option<Self> {
         let kernel = module.kernel?;
-        let facts = facts::of_module(module);
-        let has_barrier = facts::fact(&facts, kernel)?.barrier;
+        let effects = Effects::of_module(module);
+        let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
         let mut module = module.clone();
         if has_barrier {
-            inline::barrier_functions(&mut module, &facts);
+            inline::barrier_functions(&mut module, &effects);
         }
         let mut function = module.functions[kernel].clone();
         copy_assigned_params(&mut function);
@@ -66,7 +64,7 @@ impl Plan {
         } else {
             (all_own(&function), segments::whole(body))
         };
-        let crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &facts);
+        let crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects);
         let mut peeler = guards::Peeler {
             function: &mut function,
             uniformity: &uniformity,
@@ -77,7 +75,7 @@ impl Plan {
         segments::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         module.functions[kernel] = function;
-        Some(Self { module, facts, kernel, cut, crossing, own, fixed })
+        Some(Self { module, effects, kernel, cut, crossing, own, fixed })
     }
 }
 
@@ -103,7 +101,7 @@ fn all_own(function: &Function) -> Uniformity {
 /// Gives each parameter that the body assigns a copy, so that the parameters themselves never change.
 fn copy_assigned_params(function: &mut Function) {
     let mut changed = Vec::new();
-    walk::for_each(&function.body, &mut |stmt| changed.extend(walk::assigned(&stmt.kind)));
+    for_each_stmt(&function.body, &mut |stmt| changed.extend(stmt.kind.assigned()));
     let span = function.span;
     let mut copies = Vec::new();
     for index in 0..function.params.len() {

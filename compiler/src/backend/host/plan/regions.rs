@@ -14,9 +14,9 @@ use super::{
     guards::Guard,
     segments::holds_barrier,
     uniform::Fixed,
-    walk::{for_each, for_each_mention},
+    walk::for_each_mention,
 };
-use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind};
+use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
 
 /// The guarded parts of a body; statements are known by their address.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Regions {
         let mut this = Self::default();
         let mut mentions = vec![0_u32; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-        for_each(body, &mut |stmt| {
+        for_each_stmt(body, &mut |stmt| {
             let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return };
             if !otherwise.is_empty() {
                 return;

@@ -8,9 +8,9 @@ use super::guards::Guard;
 use super::{
     regions::Regions,
     uniform::Uniformity,
-    walk::{assigned, escapes, for_each, for_each_mention},
+    walk::{escapes, for_each_mention},
 };
-use crate::ir::{Block, ExprId, Function, Local, LocalId, Stmt, StmtKind, Type};
+use crate::ir::{Block, ExprId, Function, Local, LocalId, Stmt, StmtKind, Together, Type, for_each_stmt};
 
 /// A byte for each thread that says whether it takes part; by number.
 pub(crate) type MaskId = u32;
@@ -177,8 +177,8 @@ pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity
                 found.extend(assigned_by_threads(function, second, uniformity));
             }
         } else if !runs_once(function, uniformity, stmt) {
-            for_each(std::slice::from_ref(stmt), &mut |inner| {
-                found.extend(assigned(&inner.kind).into_iter().filter(|&local| !uniformity.local_varies(local)));
+            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                found.extend(inner.kind.assigned().into_iter().filter(|&local| !uniformity.local_varies(local)));
             });
         }
     }
@@ -186,13 +186,23 @@ pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity
 }
 
 fn is_barrier(stmt: &Stmt) -> bool {
-    matches!(stmt.kind, StmtKind::Barrier | StmtKind::WarpBarrier(_))
+    match &stmt.kind {
+        StmtKind::Op { op, .. } => op.row().together > Together::None,
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
+    }
 }
 
 /// `true` if a statement, or one inside it, is a barrier.
 pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
     let mut found = false;
-    for_each(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
     found
 }
 
@@ -213,7 +223,7 @@ fn runs_once(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool 
         return false;
     }
     let mut once = true;
-    for_each(std::slice::from_ref(stmt), &mut |inner| {
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
         once &= match &inner.kind {
             StmtKind::Assign(local, _) => !uniformity.local_varies(*local),
             StmtKind::If { cond, .. } => !uniformity.varies(function, *cond),
@@ -348,7 +358,7 @@ impl Cutter<'_> {
     /// A statement that runs once a block: before the threads' statements that wait, if they do not see the difference.
     fn once(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>) {
         let mut changes = Vec::new();
-        for_each(std::slice::from_ref(stmt), &mut |inner| changes.extend(assigned(&inner.kind)));
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
         let mut seen = false;
         for_each_mention(self.function, pending, &mut |local| seen |= changes.contains(&local));
         if seen {

@@ -6,17 +6,17 @@
 
 use super::{
     forms::{Form, Forms},
-    lockstep::{Path, list_at},
+    lockstep::{Path, cut_here, list_at},
     regions,
     segments::holds_barrier,
     uniform::Fixed,
-    walk::{assigned, escapes, for_each, for_each_mention},
+    walk::{escapes, for_each_mention},
 };
 use crate::{
     backend::host::layout::MAX_THREADS,
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, SpecialRegister, Stmt,
-        StmtKind, Type, UnaryOp,
+        StmtKind, Type, UnaryOp, for_each_stmt,
     },
     source::Span,
 };
@@ -42,7 +42,7 @@ struct Strided {
 pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> bool {
     let fixed = Fixed::of(function, body);
     let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
-    for_each(body, &mut |stmt| assigned(&stmt.kind).iter().for_each(|local| counts[local.index()].0 += 1));
+    for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
     for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
     let Some((path, found)) = find_strided(function, body, &fixed, &counts, &mut Vec::new()) else { return false };
     let Some((&index, outer)) = path.split_last() else { return false };
@@ -232,7 +232,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     let stmt = |kind: StmtKind| Stmt { kind, span };
     let leave = StmtKind::If { cond: none, then: vec![stmt(StmtKind::Break)], otherwise: Block::new() };
     let guarded = StmtKind::If { cond: runs, then: rest, otherwise: Block::new() };
-    let body = vec![stmt(leave), stmt(guarded), stmt(StmtKind::Barrier)];
+    let body = vec![stmt(leave), stmt(guarded), cut_here(span)];
     let step = vec![stmt(StmtKind::Assign(offset, next))];
     list[init].kind = StmtKind::Assign(own, first);
     list[index].kind = StmtKind::Loop { body, step };

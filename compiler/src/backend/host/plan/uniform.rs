@@ -6,11 +6,8 @@
 
 use std::{collections::HashSet, ptr};
 
-use super::{
-    regions::Regions,
-    walk::{assigned, for_each},
-};
-use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr};
+use super::regions::Regions;
+use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
 /// The result, for one body: statements are known by their address.
 #[derive(Clone, Debug)]
@@ -117,15 +114,15 @@ impl Walk<'_> {
                         self.result.varying[local.index()] = true;
                     }
                 }
-                StmtKind::Atomic { .. } | StmtKind::Call { .. } => {
-                    for local in assigned(&stmt.kind) {
+                StmtKind::Op { .. } | StmtKind::Call { .. } => {
+                    for local in stmt.kind.assigned() {
                         self.result.varying[local.index()] = true;
                     }
                 }
                 StmtKind::If { then, .. } if self.regions.inside(stmt).is_some() => {
                     // All threads of the guard are here; the others see nothing of what is assigned here.
-                    for_each(then, &mut |inner| {
-                        for local in assigned(&inner.kind) {
+                    for_each_stmt(then, &mut |inner| {
+                        for local in inner.kind.assigned() {
                             if self.regions.escapes(local) {
                                 self.result.varying[local.index()] = true;
                             }
@@ -169,7 +166,7 @@ impl Walk<'_> {
                         self.result.split_jumps.insert(ptr::from_ref(stmt));
                     }
                 }
-                StmtKind::Store { .. } | StmtKind::Barrier | StmtKind::WarpBarrier(_) | StmtKind::Fence(_) => {}
+                StmtKind::Store { .. } => {}
             }
         }
         skips
@@ -186,8 +183,8 @@ impl Walk<'_> {
         if self.result.split_loops.contains(&key) {
             // Threads that left in different turns see values of different turns.
             for part in [body, step] {
-                for_each(part, &mut |inner| {
-                    for local in assigned(&inner.kind) {
+                for_each_stmt(part, &mut |inner| {
+                    for local in inner.kind.assigned() {
                         self.result.varying[local.index()] = true;
                     }
                 });
@@ -227,8 +224,8 @@ impl Fixed {
     pub(crate) fn of(function: &Function, body: &[Stmt]) -> Self {
         let mut counts = vec![0_u32; function.locals.len()];
         let mut sole: Vec<Option<ExprId>> = vec![None; function.locals.len()];
-        for_each(body, &mut |stmt| {
-            for local in assigned(&stmt.kind) {
+        for_each_stmt(body, &mut |stmt| {
+            for local in stmt.kind.assigned() {
                 counts[local.index()] += 1;
                 sole[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
             }

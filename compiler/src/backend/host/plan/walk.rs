@@ -1,35 +1,6 @@
 //! Small questions about statements and expressions that several steps of the plan ask.
 
-use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr};
-
-/// The expressions that a statement evaluates itself, not those of the blocks inside it.
-pub(crate) fn stmt_exprs(kind: &StmtKind) -> Vec<ExprId> {
-    match kind {
-        StmtKind::Assign(_, value) | StmtKind::WarpBarrier(value) => vec![*value],
-        StmtKind::Store { pointer, value } => vec![*pointer, *value],
-        StmtKind::Atomic { pointer, value, compare, .. } => {
-            let mut all = vec![*pointer, *value];
-            all.extend(compare);
-            all
-        }
-        StmtKind::Call { args, .. } => args.clone(),
-        StmtKind::If { cond, .. } => vec![*cond],
-        StmtKind::Return(values) => values.clone(),
-        StmtKind::Barrier | StmtKind::Fence(_) | StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => {
-            Vec::new()
-        }
-    }
-}
-
-/// The locals that a statement assigns itself.
-pub(crate) fn assigned(kind: &StmtKind) -> Vec<LocalId> {
-    match kind {
-        StmtKind::Assign(local, _) => vec![*local],
-        StmtKind::Atomic { result, .. } => result.iter().copied().collect(),
-        StmtKind::Call { results, .. } => results.clone(),
-        _ => Vec::new(),
-    }
-}
+use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
 /// Calls `visit` on each local that an expression reads.
 pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn FnMut(LocalId)) {
@@ -47,25 +18,11 @@ pub(crate) fn any_expr(function: &Function, root: ExprId, test: &dyn Fn(&ExprKin
     found
 }
 
-/// Calls `visit` on every statement of a list and of the blocks inside it, outer before inner.
-pub(crate) fn for_each<'a>(stmts: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
-    for stmt in stmts {
-        visit(stmt);
-        match &stmt.kind {
-            StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } => {
-                for_each(first, visit);
-                for_each(second, visit);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Calls `visit` on each local that some statements, or those inside them, read or assign.
 pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut dyn FnMut(LocalId)) {
-    for_each(stmts, &mut |inner| {
-        assigned(&inner.kind).into_iter().for_each(&mut *visit);
-        for root in stmt_exprs(&inner.kind) {
+    for_each_stmt(stmts, &mut |inner| {
+        inner.kind.assigned().into_iter().for_each(&mut *visit);
+        for root in inner.kind.exprs() {
             for_each_read(function, root, visit);
         }
     });
@@ -106,7 +63,7 @@ pub(crate) fn escapes(block: &[Stmt]) -> Escapes {
                 }
             }
             StmtKind::Loop { body, step } => all.returns |= escapes(body).returns || escapes(step).returns,
-            _ => {}
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {}
         }
     }
     all

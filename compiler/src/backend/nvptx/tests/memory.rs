@@ -10,7 +10,7 @@ use crate::{
     },
     diagnostic::Code,
     ir::{
-        AtomicOp, BinaryOp, Builder, ExprId, ExprKind, FenceScope, Function, FunctionKind, LocalArray, LocalId,
+        AtomicOp, BinaryOp, Builder, ExprId, ExprKind, Function, FunctionKind, LocalArray, LocalId, Op, Order, Scope,
         SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type,
     },
     request::{Options, Target},
@@ -49,18 +49,18 @@ fn shared_memory_and_barriers() {
     let value = k.load(x, t);
     let pointer = k.shared_at(tile, t);
     k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
-    k.b.stmt(StmtKind::Barrier, SPAN);
+    k.b.op(Op::Barrier, vec![], vec![], SPAN);
     let (last, thread) = (k.b.i64(63, SPAN), k.read(t));
     let mirrored = k.b.binary(BinaryOp::Sub, last, thread, SPAN);
     let m = k.b.temp(mirrored, SPAN);
     let pointer = k.shared_at(tile, m);
     let value = k.b.expr(ExprKind::Load(pointer), Type::Scalar(Scalar::F32), SPAN);
     k.store(x, t, value);
-    for scope in [FenceScope::Block, FenceScope::Device, FenceScope::System] {
-        k.b.stmt(StmtKind::Fence(scope), SPAN);
+    for scope in [Scope::Block, Scope::Device, Scope::System] {
+        k.b.op(Op::Fence(scope), vec![], vec![], SPAN);
     }
     let mask = k.b.int(Scalar::I32, -1, SPAN);
-    k.b.stmt(StmtKind::WarpBarrier(mask), SPAN);
+    k.b.op(Op::WarpBarrier, vec![], vec![mask], SPAN);
     let text = ptx(&k.finish());
     for part in [
         "bar.sync",
@@ -120,7 +120,7 @@ fn local_memory() {
         let pointer = element(&mut k, index);
         let value = k.b.i64(round, SPAN);
         k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
-        k.b.stmt(StmtKind::Barrier, SPAN);
+        k.b.op(Op::Barrier, vec![], vec![], SPAN);
     }
     let index = k.load(out, t);
     let pointer = element(&mut k, index);
@@ -149,19 +149,15 @@ fn atomics() {
         let tile = k.shared("tile", scalar, 8);
         let t = k.thread();
         let (pointer, value) = (k.at(out, t), k.load(x, t));
-        let add =
-            |pointer, value, result| StmtKind::Atomic { result, op: AtomicOp::Add, pointer, value, compare: None };
-        k.b.stmt(add(pointer, value, None), SPAN);
+        k.b.op(Op::atomic(AtomicOp::Add), vec![], vec![pointer, value], SPAN);
         let old = k.b.local("old", Type::Scalar(scalar));
         let (pointer, value) = (k.shared_at(tile, t), k.load(x, t));
-        k.b.stmt(add(pointer, value, Some(old)), SPAN);
+        k.b.op(Op::atomic(AtomicOp::Add), vec![old], vec![pointer, value], SPAN);
         let value = k.read(old);
         k.store(x, t, value);
         if scalar.is_int() {
             let (pointer, value, compare) = (k.at(out, t), k.load(x, t), k.read(old));
-            let kind =
-                StmtKind::Atomic { result: Some(old), op: AtomicOp::Cas, pointer, value, compare: Some(compare) };
-            k.b.stmt(kind, SPAN);
+            k.b.op(Op::atomic(AtomicOp::Cas), vec![old], vec![pointer, compare, value], SPAN);
             let value = k.read(old);
             k.store(x, t, value);
         }
@@ -169,6 +165,49 @@ fn atomics() {
         assert!(text.contains(&format!("atom.global.add.{suffix}")), "{text}");
         assert!(text.contains(&format!("atom.shared.add.{suffix}")), "{text}");
         assert_eq!(scalar.is_int(), text.contains("global.cas.b"), "{text}");
+    }
+}
+
+/// `op` on a `uint32`, `float32` or `float64` of global memory: its PTX.
+fn atomic(op: AtomicOp, order: Order, scope: Scope, scalar: Scalar) -> String {
+    let mut k = KernelBuilder::new("count");
+    let x = k.array("x", scalar);
+    let t = k.thread();
+    let old = k.b.local("old", Type::Scalar(scalar));
+    let args = match op {
+        AtomicOp::Add => vec![k.at(x, t), k.load(x, t)],
+        AtomicOp::Cas => vec![k.at(x, t), k.load(x, t), k.load(x, t)],
+    };
+    k.b.op(Op::Atomic { op, order, scope }, vec![old], args, SPAN);
+    let value = k.read(old);
+    k.store(x, t, value);
+    let text = ptx(&k.finish());
+    let kept = text.lines().filter(|line| line.contains("atom.") || line.contains("membar"));
+    kept.map(|line| line.trim().split(['\t', ';']).next().unwrap_or_default().trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// What each order and scope becomes.
+#[test]
+fn orders_and_scopes() {
+    for (scope, name, level) in
+        [(Scope::Block, "cta", "cta"), (Scope::Device, "gpu", "gl"), (Scope::System, "sys", "sys")]
+    {
+        let add = if scope == Scope::System { "atom.sys.add.s32" } else { "atom.global.add.u32" };
+        let fence = format!("membar.{level}");
+        for (order, before, after, word) in [
+            (Order::Relaxed, "", "", "relaxed"),
+            (Order::Acquire, "", fence.as_str(), "acquire"),
+            (Order::Release, fence.as_str(), "", "release"),
+            (Order::AcquireRelease, fence.as_str(), fence.as_str(), "acq_rel"),
+        ] {
+            assert_eq!(atomic(AtomicOp::Add, order, scope, Scalar::U32), format!("{before} {add} {after}").trim());
+            let cas = atomic(AtomicOp::Cas, order, scope, Scalar::U32);
+            assert_eq!(cas, format!("atom.{word}.{name}.global.cas.b32"));
+        }
+    }
+    for (scalar, suffix) in [(Scalar::F32, "f32"), (Scalar::F64, "f64"), (Scalar::I64, "u64")] {
+        let add = atomic(AtomicOp::Add, Order::Relaxed, Scope::System, scalar);
+        assert_eq!(add, format!("atom.sys.add.{suffix}"));
     }
 }
 
@@ -186,7 +225,7 @@ fn calls() {
             let x = b.local("x", Type::I32);
             let flag = b.local("flag", Type::BOOL);
             b.function.params = vec![x, flag];
-            b.stmt(StmtKind::Barrier, SPAN);
+            b.op(Op::Barrier, vec![], vec![], SPAN);
             let (old, cond) = (b.read(x, SPAN), b.read(flag, SPAN));
             let one = b.int(Scalar::I32, 1, SPAN);
             let next = b.binary(BinaryOp::Add, old, one, SPAN);

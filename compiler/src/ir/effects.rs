@@ -1,0 +1,78 @@
+//! What functions do that others see, their callees included.
+
+use super::{ExprKind, FuncId, Function, Module, Stmt, StmtKind, Together, for_each_expr_of_stmt, for_each_stmt};
+
+/// What statements do, those of the functions that they call included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// The largest set of threads that come to an operation of theirs together.
+    pub together: Together,
+    /// Other threads may notice when one of their operations is done: their threads may not be run side by side.
+    pub noticed: bool,
+    /// They mention thread-local arrays.
+    pub local_arrays: bool,
+}
+
+impl Effects {
+    /// All that statements can do: those of a function that is not known.
+    const ALL: Self = Self { together: Together::Block, noticed: true, local_arrays: true };
+
+    /// Of every function of a module, by index.
+    pub fn of_module(module: &Module) -> Vec<Self> {
+        let mut all = vec![Self::default(); module.functions.len()];
+        loop {
+            let before = all.clone();
+            for (id, function) in module.functions.iter() {
+                let own = Self { local_arrays: !function.local_arrays.is_empty(), ..Self::default() };
+                all[id.index()] = own.and(Self::of_block(function, &function.body, &all));
+            }
+            if all == before {
+                return all;
+            }
+        }
+    }
+
+    /// Of some statements of a function; `functions` holds those of the module's functions.
+    pub fn of_block(function: &Function, block: &[Stmt], functions: &[Self]) -> Self {
+        let mut effects = Self::default();
+        for_each_stmt(block, &mut |stmt| {
+            let own = match &stmt.kind {
+                StmtKind::Op { op, .. } => {
+                    let row = op.row();
+                    Self { together: row.together, noticed: row.is_noticed(), local_arrays: false }
+                }
+                StmtKind::Call { func, .. } => Self::of_function(functions, *func),
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => Self::default(),
+            };
+            effects = effects.and(own);
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                effects.local_arrays |= matches!(function.exprs[id].kind, ExprKind::LocalBase(_));
+            });
+        });
+        effects
+    }
+
+    /// Of one of a module's functions.
+    pub fn of_function(functions: &[Self], func: FuncId) -> Self {
+        functions.get(func.index()).copied().unwrap_or(Self::ALL)
+    }
+
+    /// `true` if threads come to an operation together.
+    pub fn synchronizes(self) -> bool {
+        self.together > Together::None
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            together: self.together.max(other.together),
+            noticed: self.noticed || other.noticed,
+            local_arrays: self.local_arrays || other.local_arrays,
+        }
+    }
+}

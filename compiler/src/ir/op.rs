@@ -1,0 +1,305 @@
+//! Operations: what is neither control flow nor a plain assignment, store or call.
+//!
+//! An [`Op`] is a name with its data; [`Op::row`] says everything about it that a reader besides the back ends asks:
+//! its operands and results, the memory that it touches, and which threads have to come to it together. So a new
+//! operation is a variant with its row here, and its instructions in the back ends' `op`.
+
+use weft_artifact::Scalar;
+
+use super::Type;
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// `old = *pointer; *pointer = f(old, operands)` in one step that no other thread of `scope` sees half of; gives
+    /// `old`.
+    Atomic {
+        /// The function.
+        op: AtomicOp,
+        /// What the step orders around itself.
+        order: Order,
+        /// Among which threads.
+        scope: Scope,
+    },
+    /// `bar.sync 0`: all threads of the block that have not returned. Memory is ordered between them.
+    Barrier,
+    /// `bar.warp.sync`: the threads of the warp in the mask. Memory is ordered between them.
+    WarpBarrier,
+    /// `membar`: the thread's accesses before it come before those after it, as the threads of the scope see them.
+    Fence(Scope),
+}
+
+/// Atomic read-modify-write functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomicOp {
+    /// `old + value`.
+    Add,
+    /// `old == compare ? value : old`; the operands are the pointer, `compare` and `value`.
+    Cas,
+}
+
+/// What an atomic step orders besides the element itself. C++'s memory orders, as in PTX ISA section 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Nothing.
+    Relaxed,
+    /// Later accesses come after it.
+    Acquire,
+    /// Earlier accesses come before it.
+    Release,
+    /// Both.
+    AcquireRelease,
+}
+
+/// Among which threads something holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Those of the block.
+    Block,
+    /// All of the device.
+    Device,
+    /// Those of all devices and of the host.
+    System,
+}
+
+/// What there is to know of an operation, apart from its instructions.
+#[derive(Clone, Copy, Debug)]
+pub struct OpRow {
+    /// Its name in the text form.
+    pub name: &'static str,
+    /// What it takes, in order.
+    pub operands: &'static [Operand],
+    /// What it gives, in order. A statement has a local for each, or none where nobody reads them.
+    pub results: &'static [Operand],
+    /// What [`Operand::Pointer`] and [`Operand::Element`] may be of.
+    pub elements: Elements,
+    /// What it does with the memory behind its pointers. It touches no other.
+    pub memory: Memory,
+    /// It orders the thread's accesses to other memory, as other threads see them.
+    pub orders: bool,
+    /// Which threads come to it together.
+    pub together: Together,
+    /// It may end the kernel with an error.
+    pub may_fault: bool,
+    /// What its PTX contains: one of these.
+    pub ptx: &'static [&'static str],
+}
+
+/// The type of an operand or a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A pointer to elements, in any space.
+    Pointer,
+    /// A value of the elements' type, which is one for all operands and results.
+    Element,
+    /// This type.
+    Is(Type),
+}
+
+/// Which element types an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// It has none.
+    None,
+    /// Integers of 32 and 64 bits.
+    Words,
+    /// Integers and floats of 32 and 64 bits.
+    Numbers,
+}
+
+/// What an operation does with the memory behind its pointers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Nothing.
+    None,
+    /// Reads and writes it.
+    Updates,
+}
+
+/// Which threads come to an operation together: none goes on before all have come. Smallest first.
+///
+/// On the CPU a kernel is cut there: every thread comes to the end of one piece before any starts the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Together {
+    /// Each by itself.
+    #[default]
+    None,
+    /// Those of a warp.
+    Warp,
+    /// Those of a block.
+    Block,
+}
+
+impl Op {
+    /// The atomic steps of Numba's functions.
+    pub const fn atomic(op: AtomicOp) -> Self {
+        Self::Atomic { op, order: Order::Relaxed, scope: Scope::Device }
+    }
+
+    /// What there is to know of it.
+    pub const fn row(self) -> OpRow {
+        match self {
+            Self::Atomic { op, order, .. } => OpRow {
+                name: match op {
+                    AtomicOp::Add => "atomic.add",
+                    AtomicOp::Cas => "atomic.cas",
+                },
+                operands: match op {
+                    AtomicOp::Add => &[Operand::Pointer, Operand::Element],
+                    AtomicOp::Cas => &[Operand::Pointer, Operand::Element, Operand::Element],
+                },
+                results: &[Operand::Element],
+                elements: match op {
+                    AtomicOp::Add => Elements::Numbers,
+                    AtomicOp::Cas => Elements::Words,
+                },
+                memory: Memory::Updates,
+                orders: order.acquires() || order.releases(),
+                together: Together::None,
+                may_fault: false,
+                ptx: &["atom.", "red."],
+            },
+            Self::Barrier => OpRow { name: "barrier", together: Together::Block, ptx: &["bar.sync"], ..ORDERS },
+            Self::WarpBarrier => OpRow {
+                name: "warp_barrier",
+                operands: &[Operand::Is(Type::I32)],
+                together: Together::Warp,
+                ptx: &["bar.warp.sync"],
+                ..ORDERS
+            },
+            Self::Fence(Scope::Block) => OpRow { name: "fence block", ptx: &["membar.cta"], ..ORDERS },
+            Self::Fence(Scope::Device) => OpRow { name: "fence device", ptx: &["membar.gl"], ..ORDERS },
+            Self::Fence(Scope::System) => OpRow { name: "fence system", ptx: &["membar.sys"], ..ORDERS },
+        }
+    }
+}
+
+/// What touches no memory of its own and orders that of others.
+const ORDERS: OpRow = OpRow {
+    name: "",
+    operands: &[],
+    results: &[],
+    elements: Elements::None,
+    memory: Memory::None,
+    orders: true,
+    together: Together::None,
+    may_fault: false,
+    ptx: &[],
+};
+
+impl OpRow {
+    /// Other threads may notice when it is done, so that it keeps its place among what they do.
+    pub const fn is_noticed(&self) -> bool {
+        self.orders || self.memory.writes() || !matches!(self.together, Together::None)
+    }
+
+    /// It does something besides giving its results.
+    pub const fn has_effect(&self) -> bool {
+        self.is_noticed() || self.may_fault
+    }
+}
+
+impl Memory {
+    /// It may read.
+    pub const fn reads(self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Updates => true,
+        }
+    }
+
+    /// It may write.
+    pub const fn writes(self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Updates => true,
+        }
+    }
+}
+
+impl Elements {
+    /// Whether a type is one of them.
+    pub fn contains(self, scalar: Scalar) -> bool {
+        let word = matches!(scalar, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
+        match self {
+            Self::None => false,
+            Self::Words => word,
+            Self::Numbers => word || matches!(scalar, Scalar::F32 | Scalar::F64),
+        }
+    }
+}
+
+impl Order {
+    /// Earlier accesses come before the step.
+    pub const fn releases(self) -> bool {
+        match self {
+            Self::Relaxed | Self::Acquire => false,
+            Self::Release | Self::AcquireRelease => true,
+        }
+    }
+
+    /// Later accesses come after the step.
+    pub const fn acquires(self) -> bool {
+        match self {
+            Self::Relaxed | Self::Release => false,
+            Self::Acquire | Self::AcquireRelease => true,
+        }
+    }
+
+    /// Its name in the text form, where it is not the usual one.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relaxed => "relaxed",
+            Self::Acquire => "acquire",
+            Self::Release => "release",
+            Self::AcquireRelease => "acq_rel",
+        }
+    }
+}
+
+impl Scope {
+    /// Its name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Device => "device",
+            Self::System => "system",
+        }
+    }
+}
+
+impl std::fmt::Display for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.row().name)?;
+        match self {
+            Self::Atomic { op, order, scope } if *self != Self::atomic(*op) => {
+                write!(f, ".{}.{}", order.name(), scope.name())
+            }
+            Self::Atomic { .. } | Self::Barrier | Self::WarpBarrier | Self::Fence(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AtomicOp, Op, Order, Scope, Together};
+
+    #[test]
+    fn the_usual_order_and_scope_are_not_written() {
+        assert_eq!(Op::atomic(AtomicOp::Add).to_string(), "atomic.add");
+        let lock = Op::Atomic { op: AtomicOp::Cas, order: Order::Acquire, scope: Scope::Block };
+        assert_eq!(lock.to_string(), "atomic.cas.acquire.block");
+        assert_eq!(Op::Fence(Scope::System).to_string(), "fence system");
+    }
+
+    #[test]
+    fn what_orders_is_noticed() {
+        let relaxed = Op::atomic(AtomicOp::Add).row();
+        let acquire = Op::Atomic { op: AtomicOp::Add, order: Order::Acquire, scope: Scope::Device }.row();
+        assert!(!relaxed.orders && relaxed.memory.writes() && relaxed.is_noticed());
+        assert!(acquire.orders && acquire.is_noticed());
+        for (op, together) in [(Op::Barrier, Together::Block), (Op::WarpBarrier, Together::Warp)] {
+            assert!(op.row().together == together && op.row().orders && op.row().is_noticed());
+        }
+    }
+}
