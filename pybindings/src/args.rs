@@ -3,6 +3,8 @@
 //! The order of the tests is the order of how often they are met: device arrays, Python's own numbers, NumPy arrays
 //! and scalars, tuples, and last objects with `__cuda_array_interface__` and other buffers.
 
+use std::sync::Arc;
+
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     intern,
@@ -10,6 +12,7 @@ use pyo3::{
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
 use weft_artifact::Scalar;
+use weft_runtime::Buffer;
 
 use crate::{
     device_array::DeviceArray, devices, errors, host_array::HostArray, interface::Interface, key, numpy,
@@ -59,6 +62,10 @@ pub(crate) struct Arguments {
     pub(crate) hosts: Vec<HostArgument>,
     /// Streams that must be waited for before the launch: handles from `__cuda_array_interface__`.
     pub(crate) producers: Vec<u64>,
+    /// The number of the launch's stream.
+    pub(crate) order: u64,
+    /// Memory of ours that is freed in another stream's order.
+    pub(crate) lent: Vec<Arc<dyn Buffer>>,
     param: usize,
     hint: Option<(bool, bool)>,
 }
@@ -70,6 +77,7 @@ impl Arguments {
         self.cells.clear();
         self.hosts.clear();
         self.producers.clear();
+        self.lent.clear();
         self.param = 0;
         self.hint = None;
     }
@@ -178,6 +186,11 @@ impl Arguments {
         if array.device != current {
             let message = format!("the array is on device {}, but the current device is {current}", array.device);
             return Err(errors::launch(py, &message));
+        }
+        if let Some((order, buffer)) = &array.lent
+            && *order != self.order
+        {
+            self.lent.push(Arc::clone(buffer));
         }
         self.key.push(key);
         self.cells.extend_from_slice(&array.cells);

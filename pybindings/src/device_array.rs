@@ -10,8 +10,8 @@ use pyo3::{
     prelude::*,
     types::PyTuple,
 };
-use weft_artifact::{ArgType, ArrayType, Scalar};
-use weft_runtime::Buffer;
+use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
 use crate::{
     devices, errors,
@@ -76,6 +76,8 @@ pub(crate) struct DeviceArray {
     array: ArrayType,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
+    /// The memory, if work in streams whose number is not this must be noted.
+    pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
 }
 
 #[pymethods]
@@ -84,7 +86,7 @@ impl DeviceArray {
     #[new]
     #[pyo3(signature = (owner, address, shape, strides, dtype, device, readonly=false))]
     fn new(
-        owner: Py<PyAny>,
+        owner: Bound<'_, PyAny>,
         address: u64,
         shape: Vec<u64>,
         strides: Vec<i64>,
@@ -97,6 +99,17 @@ impl DeviceArray {
             return Err(PyValueError::new_err("an array needs one stride for each dimension"));
         }
         let ndim = shape.len();
+        let bytes = shape.iter().filter(|extent| **extent > 0).try_fold(dtype.size_bytes(), |bytes, extent| {
+            bytes.checked_mul(*extent).filter(|bytes| i64::try_from(*bytes).is_ok())
+        });
+        if bytes.is_none() {
+            let shown = PyTuple::new(owner.py(), &shape)?;
+            return Err(PyValueError::new_err(format!("an array of shape {shown} and {dtype} elements is too big")));
+        }
+        let lent = owner.cast::<Memory>().ok().and_then(|memory| {
+            let buffer = &memory.get().buffer;
+            buffer.order().map(|order| (order, Arc::clone(buffer)))
+        });
         let layout = host_array::layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
         let cells = std::iter::once(address).chain(shape).chain(strides.into_iter().map(|stride| stride as u64));
@@ -107,7 +120,8 @@ impl DeviceArray {
             key: (ndim <= MAX_NDIM).then(|| key::array(array)),
             cells: cells.collect(),
             array,
-            owner,
+            owner: owner.unbind(),
+            lent,
         })
     }
 
@@ -194,26 +208,94 @@ impl DeviceArray {
     fn extents(&self) -> impl Iterator<Item = u64> + '_ {
         self.cells.iter().skip(1).take(self.ndim).copied()
     }
+
+    /// Notes that work in a stream, which is queued, uses the memory.
+    fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+        if let Some((order, buffer)) = &self.lent
+            && *order != stream.map_or(0, Stream::order)
+        {
+            executor.note_use(std::slice::from_ref(buffer), stream);
+        }
+    }
 }
 
-/// Copies contiguous host memory to a device address.
+/// Copies contiguous host memory into an array. If the array has gaps, its strides are positive and descend.
 #[pyfunction]
-#[pyo3(signature = (device, address, host, stream=None))]
+#[pyo3(signature = (array, host, stream=None))]
 pub(crate) fn copy_to_device(
-    py: Python<'_>,
-    device: u32,
-    address: u64,
+    array: &Bound<'_, DeviceArray>,
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (executor, stream) = (devices::by_id(py, device)?, stream_of(stream)?);
+    let (py, array) = (array.py(), array.get());
+    let (executor, stream) = (devices::by_id(py, array.device)?, stream_of(stream)?);
     let host = HostArray::open_bytes(host)?;
     let bytes = host.bytes();
+    if bytes.len() as u64 != array.nbytes() {
+        return Err(PyValueError::new_err("the host memory has another size than the array"));
+    }
     if bytes.is_empty() {
         return Ok(());
     }
-    py.detach(|| executor.copy_to_device(address, bytes, stream.as_deref()))
-        .map_err(|error| errors::runtime(py, &error))
+    let runs = Runs::of(array)?;
+    py.detach(|| {
+        runs.each(|to, from, rows| {
+            let from = bytes.get(from as usize..).unwrap_or_default();
+            executor.copy_rows_to_device(array.address() + to, from, rows, stream.as_deref())
+        })?;
+        array.note_use(&*executor, stream.as_deref());
+        Ok(())
+    })
+    .map_err(|error| errors::runtime(py, &error))
+}
+
+/// An array's elements as rows of bytes, and those as many as there must be.
+struct Runs {
+    rows: Rows,
+    /// How often, and how far apart on the device and in the host memory.
+    outer: Vec<(u64, u64, u64)>,
+}
+
+impl Runs {
+    fn of(array: &DeviceArray) -> PyResult<Self> {
+        let mut width = array.itemsize();
+        // From the innermost: extent, step on the device, step in the host memory, where there are no gaps.
+        let mut dims: Vec<(u64, u64, u64)> = Vec::new();
+        let mut step = width;
+        let strides = array.cells.iter().skip(1 + array.ndim);
+        let contiguous = array.array.layout != Layout::Any;
+        let mut given: Vec<(u64, &u64)> = array.extents().zip(strides).collect();
+        given.reverse();
+        for (extent, stride) in given {
+            if contiguous || extent == 1 {
+                width *= if contiguous { extent } else { 1 };
+                continue;
+            }
+            match dims.last_mut() {
+                _ if (*stride as i64) < 0 => return Err(PyValueError::new_err("the array's strides must be positive")),
+                None if *stride == width => width *= extent,
+                Some(outer) if *stride == outer.1.wrapping_mul(outer.0) => outer.0 *= extent,
+                _ => dims.push((extent, *stride, step)),
+            }
+            step *= extent;
+        }
+        let most = (0..dims.len()).max_by_key(|at| dims.get(*at).map_or(0, |dim| dim.0));
+        let (count, to_pitch, from_pitch) = most.map_or((1, width, width), |at| dims.remove(at));
+        Ok(Self { rows: Rows { width, count, to_pitch, from_pitch }, outer: dims })
+    }
+
+    /// Calls `copy` for each group of rows with its offset on the device and in the host memory.
+    fn each(&self, mut copy: impl FnMut(u64, u64, &Rows) -> Result<(), Error>) -> Result<(), Error> {
+        let n_groups: u64 = self.outer.iter().map(|(extent, ..)| extent).product();
+        (0..n_groups).try_for_each(|group| {
+            let (_, to, from) =
+                self.outer.iter().fold((group, 0, 0), |(rest, to, from), (extent, to_step, from_step)| {
+                    let at = rest % extent;
+                    (rest / extent, to + at * to_step, from + at * from_step)
+                });
+            copy(to, from, &self.rows)
+        })
+    }
 }
 
 /// Copies from a device address to contiguous host memory, and waits for it.
@@ -235,23 +317,30 @@ pub(crate) fn copy_to_host(
     py.detach(|| executor.copy_to_host(bytes, address, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
 }
 
-/// Copies between two addresses of one device.
+/// Copies between two arrays of one device, each of them in one piece.
 #[pyfunction]
-#[pyo3(signature = (device, to, from, nbytes, stream=None))]
+#[pyo3(signature = (to, from, stream=None))]
 pub(crate) fn copy_on_device(
-    py: Python<'_>,
-    device: u32,
-    to: u64,
-    from: u64,
-    nbytes: u64,
+    to: &Bound<'_, DeviceArray>,
+    from: &Bound<'_, DeviceArray>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (executor, stream) = (devices::by_id(py, device)?, stream_of(stream)?);
-    if nbytes == 0 {
+    let (py, to, from) = (to.py(), to.get(), from.get());
+    let (executor, stream) = (devices::by_id(py, to.device)?, stream_of(stream)?);
+    let good = |array: &DeviceArray| array.device == to.device && array.array.layout != Layout::Any;
+    if !good(to) || !good(from) || to.nbytes() != from.nbytes() {
+        return Err(PyValueError::new_err("the arrays are not alike"));
+    }
+    if to.nbytes() == 0 {
         return Ok(());
     }
-    py.detach(|| executor.copy_on_device(to, from, nbytes, stream.as_deref()))
-        .map_err(|error| errors::runtime(py, &error))
+    py.detach(|| {
+        executor.copy_on_device(to.address(), from.address(), to.nbytes(), stream.as_deref())?;
+        to.note_use(&*executor, stream.as_deref());
+        from.note_use(&*executor, stream.as_deref());
+        Ok(())
+    })
+    .map_err(|error| errors::runtime(py, &error))
 }
 
 /// The weft type of anything that a kernel takes, as `typeof` gives it.

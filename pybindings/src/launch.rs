@@ -2,7 +2,11 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    types::{IntoPyDict, PyTuple},
+};
 use weft_artifact::Access;
 use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
 
@@ -55,6 +59,7 @@ fn run(
     scratch: &mut Scratch,
 ) -> PyResult<()> {
     let Scratch { arguments, slots } = scratch;
+    arguments.order = stream.map_or(0, Stream::order);
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
@@ -65,8 +70,14 @@ fn run(
     let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(dispatcher, &resolved, stream, arguments)? };
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
-    py.detach(|| resolved.overload.loaded.launch(config, stream, slots))
-        .map_err(|error| errors::runtime(py, &error))?;
+    py.detach(|| {
+        resolved.overload.loaded.launch(config, stream, slots)?;
+        if !arguments.lent.is_empty() {
+            executor.note_use(&arguments.lent, stream);
+        }
+        Ok(())
+    })
+    .map_err(|error| errors::runtime(py, &error))?;
     for item in staged {
         item.finish(py, stream, &mut arguments.hosts, &**executor)?;
     }
@@ -163,8 +174,8 @@ impl Staged {
 
 /// A C-contiguous copy of a host array, and its object.
 fn compact(py: Python<'_>, host: &HostArgument) -> PyResult<(HostArray, Py<PyAny>)> {
-    let object = py.import("numpy")?.call_method1("array", (&host.object,))?;
-    let object = object.call_method1("copy", ("C",))?;
+    let order = [("order", "C")].into_py_dict(py)?;
+    let object = py.import("numpy")?.call_method("array", (&host.object,), Some(&order))?;
     let array = HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "a copy of an array has no buffer"))?;
     Ok((array, object.unbind()))
 }

@@ -11,7 +11,7 @@ use std::{any::Any, fmt::Debug, sync::Arc};
 
 use weft_artifact::{Artifact, Kernel};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// What a device is and can.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub struct DeviceAttributes {
     pub uuid: String,
 }
 
-/// Device memory. Freed when dropped, in the order of its stream.
+/// Device memory. When it is dropped it is freed: after the work in its own stream, and after the work in other streams
+/// that [`Executor::note_use`] was told of.
 pub trait Buffer: Debug + Send + Sync {
     /// The device address (an address of this process on the CPU). Zero for an empty buffer.
     fn address(&self) -> u64;
@@ -56,12 +57,19 @@ pub trait Buffer: Debug + Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// The stream in whose order it is freed, as [`Stream::order`] numbers it: work there need not be noted, work in
+    /// every other stream must be. `None` if nothing need be noted, since no work outlives the call that queues it.
+    fn order(&self) -> Option<u64>;
+    /// For downcasting by its executor.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A queue of work.
 pub trait Stream: Debug + Send + Sync {
     /// The driver's handle; 0 is the default stream.
     fn handle(&self) -> u64;
+    /// Streams with the same number are one queue. The default stream, which is `None` elsewhere, has 0.
+    fn order(&self) -> u64;
     /// For downcasting by its executor.
     fn as_any(&self) -> &dyn Any;
 }
@@ -113,6 +121,29 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
 }
 
+/// Rows of bytes that are copied from the host, each to a place of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Bytes of a row.
+    pub width: u64,
+    /// How many rows there are.
+    pub count: u64,
+    /// Bytes from the start of one to the start of the next on the device.
+    pub to_pitch: u64,
+    /// The same in host memory.
+    pub from_pitch: u64,
+}
+
+impl Rows {
+    /// A row's bytes in the host memory.
+    pub(crate) fn of<'a>(&self, from: &'a [u8], row: u64) -> Result<&'a [u8], Error> {
+        let start = row.checked_mul(self.from_pitch);
+        let end = start.and_then(|start| start.checked_add(self.width));
+        let range = start.zip(end).and_then(|(start, end)| from.get(start as usize..end as usize));
+        range.ok_or_else(|| Error::new(ErrorKind::Value, "the host memory is too small for the rows of a copy"))
+    }
+}
+
 /// A device and everything that can be done with it.
 pub trait Executor: Debug + Send + Sync {
     /// `cuda` or `cpu`.
@@ -135,12 +166,26 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Memory`.
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error>;
+    /// Notes that work on these buffers was queued in a stream whose order is not theirs: their memory is not given out
+    /// again before that work is done. To be called after the queueing, while the caller still holds the buffers.
+    fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>);
     /// Copies from the host. The host memory may be reused when it returns.
     ///
     /// # Errors
     ///
     /// A driver call failed; an earlier launch faulted.
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Copies rows from the host. The host memory may be reused when it returns.
+    ///
+    /// # Errors
+    ///
+    /// `Value` for rows that are not all in `from`; a driver call failed; an earlier launch faulted.
+    fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        for row in 0..rows.count {
+            self.copy_to_device(to + row * rows.to_pitch, rows.of(from, row)?, stream)?;
+        }
+        Ok(())
+    }
     /// Copies to the host and waits for it.
     ///
     /// # Errors

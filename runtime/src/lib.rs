@@ -3,7 +3,6 @@
 
 pub mod cpu;
 pub mod cuda;
-mod device;
 mod error;
 mod executor;
 mod launch;
@@ -11,10 +10,9 @@ mod libdevice;
 mod settings;
 mod size;
 
-pub use device::open;
 pub use error::{Error, ErrorKind};
 pub use executor::{
-    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Stream,
+    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Rows, Stream,
 };
 pub use libdevice::Libdevice;
 pub use settings::{DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};

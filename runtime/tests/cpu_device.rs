@@ -114,6 +114,10 @@ fn what_is_anothers_is_refused() {
         fn handle(&self) -> u64 {
             1
         }
+        fn order(&self) -> u64 {
+            9
+        }
+
         fn as_any(&self) -> &dyn std::any::Any {
             self
         }

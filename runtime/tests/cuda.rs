@@ -6,51 +6,15 @@ mod support;
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
-    sync::{Arc, OnceLock},
     thread,
 };
 
-use support::{AddressLoader, config, expect_error, probe};
-use weft_artifact::{Artifact, CodeFormat, Kernel};
-use weft_runtime::{DeviceChoice, ErrorKind, Executor, LaunchConfig, LoadedKernel, Settings, cuda, open};
-
-/// Says to a child process which test it is.
-const CHILD: &str = "WEFT_TEST_CHILD";
-
-/// Runs `body` in a process whose `libcuda.so` is the one in `libraries`.
-fn in_process(test: &str, libraries: &Path, variables: &[(&str, &str)], body: impl FnOnce()) {
-    if env::var(CHILD).is_ok_and(|child| child == test) {
-        return body();
-    }
-    let program = env::current_exe().expect("the system knows this program");
-    let mut child = Command::new(program);
-    child.args(["--exact", test, "--test-threads=1"]).env(CHILD, test).env("LD_LIBRARY_PATH", libraries);
-    let output = child.envs(variables.iter().copied()).output().expect("this program starts");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-}
-
-/// Runs `body` over the driver made of C.
-fn with_driver(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = BUILT.get_or_init(|| build_driver("fake-driver", &[]));
-    in_process(test, built, variables, body);
-}
-
-/// Compiles the driver and answers its folder.
-fn build_driver(name: &str, flags: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    if env::var(CHILD).is_err() {
-        fs::create_dir_all(&folder).expect("the target folder can be written");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.c");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
-        let status = compiler.arg(source).arg("-o").arg(folder.join("libcuda.so")).status();
-        assert!(status.expect("there is a C compiler").success());
-    }
-    folder
-}
+use support::{
+    config, expect_error,
+    fake::{CHILD, build_driver, device, in_process, kernel, named, ptx, trace_file, traced, with_driver},
+};
+use weft_artifact::{Artifact, CodeFormat};
+use weft_runtime::{ErrorKind, LaunchConfig, Settings, cuda};
 
 /// A folder that hides a machine's driver behind files which are no libraries.
 fn no_driver() -> PathBuf {
@@ -64,10 +28,6 @@ fn no_driver() -> PathBuf {
     folder
 }
 
-fn device() -> Arc<dyn Executor> {
-    cuda::open(&Settings::default(), 0).expect("the driver has a device")
-}
-
 /// The error of opening a device.
 fn refusal() -> String {
     let error = expect_error(cuda::open(&Settings::default(), 0));
@@ -75,38 +35,6 @@ fn refusal() -> String {
     assert_eq!(cuda::why_none(), Some(error.clone()));
     assert_eq!(cuda::device_count(), 0);
     error.message
-}
-
-fn ptx(text: &str) -> Artifact {
-    Artifact { format: CodeFormat::Ptx, target: "sm_90".into(), code: text.into(), kernels: Vec::new() }
-}
-
-fn named(symbol: &str, n_slots: usize) -> Kernel {
-    Kernel { symbol: symbol.into(), name: symbol.into(), host: None, ..probe(n_slots, 0, 0) }
-}
-
-/// A kernel of the driver made of C.
-fn kernel(device: &Arc<dyn Executor>, symbol: &str, n_slots: usize) -> Arc<dyn LoadedKernel> {
-    let module = device.load(&ptx(&format!("// {symbol}"))).expect("it compiles");
-    module.kernel(&named(symbol, n_slots)).expect("it is there")
-}
-
-/// What follows a kernel's launch: the calls of the driver.
-fn traced(body: impl FnOnce()) -> Vec<String> {
-    let path = env::var("FAKE_TRACE").expect("the test sets it");
-    let calls = || fs::read_to_string(&path).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
-    let before = calls().len();
-    body();
-    calls().split_off(before)
-}
-
-/// A file for a trace, empty at first.
-fn trace_file(test: &str) -> String {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{test}"));
-    if env::var(CHILD).is_err() {
-        fs::write(&path, "").expect("the target folder can be written");
-    }
-    path.to_str().expect("the target folder has a plain name").to_owned()
 }
 
 #[test]
@@ -117,10 +45,6 @@ fn without_a_driver_there_is_an_answer() {
             "no CUDA driver: libcuda.so was not found (it comes with NVIDIA's driver, not with the CUDA toolkit). Set \
              WEFT_DEVICE=cpu to run kernels on the CPU"
         );
-        let open_as = |device| open(&Settings { device, ..Settings::default() }, Arc::new(AddressLoader));
-        assert_eq!(open_as(DeviceChoice::Auto).expect("the CPU is there").kind(), "cpu");
-        assert_eq!(open_as(DeviceChoice::Cpu).expect("the CPU is there").kind(), "cpu");
-        assert_eq!(expect_error(open_as(DeviceChoice::Cuda)).kind, ErrorKind::NoDevice);
     });
 }
 
@@ -202,17 +126,6 @@ fn attributes_are_read() {
         let error = expect_error(cuda::open(&Settings::default(), 2));
         assert_eq!(error.kind, ErrorKind::NoDevice);
         assert_eq!(error.message, "there is no CUDA device 2: this machine has 2, numbered from 0");
-    });
-}
-
-#[test]
-fn the_gpu_is_chosen_where_there_is_one() {
-    with_driver("the_gpu_is_chosen_where_there_is_one", &[], || {
-        for (choice, kind) in [(DeviceChoice::Auto, "cuda"), (DeviceChoice::Cuda, "cuda"), (DeviceChoice::Cpu, "cpu")] {
-            let settings = Settings { device: choice, ..Settings::default() };
-            let device = open(&settings, Arc::new(AddressLoader)).expect("both are there");
-            assert_eq!((device.kind(), device.attributes().id), (kind, 0));
-        }
     });
 }
 

@@ -65,6 +65,8 @@ impl Executor for CpuExecutor {
         Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.kept)?))
     }
 
+    fn note_use(&self, _buffers: &[Arc<dyn Buffer>], _stream: Option<&dyn Stream>) {}
+
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         copy::copy_to_device(&self.shared.pool, to, from)

@@ -3,6 +3,7 @@
 
 use std::{
     alloc::{self, Layout},
+    any::Any,
     ptr::NonNull,
     sync::{Arc, Weak},
 };
@@ -134,5 +135,13 @@ impl Buffer for CpuBuffer {
 
     fn len(&self) -> u64 {
         self.bytes
+    }
+
+    fn order(&self) -> Option<u64> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }

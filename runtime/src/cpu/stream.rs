@@ -39,6 +39,10 @@ impl Stream for CpuStream {
         self.handle
     }
 
+    fn order(&self) -> u64 {
+        self.handle
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

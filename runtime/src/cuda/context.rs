@@ -13,7 +13,10 @@ use std::{
 
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemPool_attribute_enum as PoolAttribute};
 
-use super::driver::{self, Driver, Handle};
+use super::{
+    driver::{self, Driver, Handle},
+    free::LastStream,
+};
 use crate::{
     error::{Error, ErrorKind},
     executor::DeviceAttributes,
@@ -36,6 +39,8 @@ pub(super) struct Context {
     pub(super) reads_host_memory: bool,
     device: sys::CUdevice,
     handle: Handle<sys::CUctx_st>,
+    /// Where memory is freed that several streams have used.
+    pub(super) last: Mutex<Option<LastStream>>,
     /// Names of kernels in the order in which they were loaded, and the one launched last, for the text of a fault.
     kernels: Mutex<Vec<String>>,
     last_kernel: AtomicU32,
@@ -89,6 +94,7 @@ impl Context {
             reads_host_memory,
             device,
             handle: Handle(handle),
+            last: Mutex::new(None),
             kernels: Mutex::new(Vec::new()),
             last_kernel: AtomicU32::new(NO_KERNEL),
         }))
@@ -115,6 +121,18 @@ impl Context {
         // SAFETY: as above.
         unsafe { self.driver.cuCtxPushCurrent(self.handle.0) }?;
         Ok(Entered { driver: Some(self.driver) })
+    }
+
+    /// Whether it is this context. A device has one, however often it is opened.
+    #[inline]
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.has_handle(other.handle.0)
+    }
+
+    /// Whether it is the context of this handle.
+    #[inline]
+    pub(super) fn has_handle(&self, handle: sys::CUcontext) -> bool {
+        self.handle.0 == handle
     }
 
     /// A number for a kernel, which `note_launch` takes.
@@ -175,6 +193,11 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !driver::is_forked() {
+            if let Some(last) = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+                && let Ok(_entered) = self.enter()
+            {
+                last.close(self.driver);
+            }
             // SAFETY: it takes no pointer; `open` retained it. It fails at the end of a process whose driver is gone.
             let _: Result<(), Error> = unsafe { self.driver.cuDevicePrimaryCtxRelease(self.device) };
         }

@@ -104,11 +104,13 @@ driver_table! {
     cuMemcpyDtoHAsync = "cuMemcpyDtoHAsync_v2" (to: *mut c_void, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
     cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2" (to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
     cuMemsetD8Async = "cuMemsetD8Async" (to: sys::CUdeviceptr, value: c_uchar, bytes: usize, stream: sys::CUstream);
+    cuMemcpy2DAsync = "cuMemcpy2DAsync_v2" (copy: *const sys::CUDA_MEMCPY2D, stream: sys::CUstream);
     cuPointerGetAttribute = "cuPointerGetAttribute" (data: *mut c_void, attribute: c_uint, address: sys::CUdeviceptr);
     cuStreamCreate = "cuStreamCreate" (stream: *mut sys::CUstream, flags: c_uint);
     cuStreamDestroy = "cuStreamDestroy_v2" (stream: sys::CUstream);
     cuStreamSynchronize = "cuStreamSynchronize" (stream: sys::CUstream);
     cuStreamQuery = "cuStreamQuery" (stream: sys::CUstream);
+    cuStreamGetCtx = "cuStreamGetCtx" (stream: sys::CUstream, context: *mut sys::CUcontext);
     cuStreamWaitEvent = "cuStreamWaitEvent" (stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
     cuEventCreate = "cuEventCreate" (event: *mut sys::CUevent, flags: c_uint);
     cuEventDestroy = "cuEventDestroy_v2" (event: sys::CUevent);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, Module, Stream},
+    executor::{Buffer, DeviceAttributes, Event, Executor, Module, Rows, Stream},
 };
 
 /// A CUDA device.
@@ -56,8 +56,16 @@ impl Executor for CudaExecutor {
         Ok(Arc::new(CudaBuffer::new(&self.context, bytes, stream)?))
     }
 
+    fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
+        memory::note_use(&self.context, buffers, stream);
+    }
+
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         memory::copy_to_device(&self.context, to, from, stream)
+    }
+
+    fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        memory::copy_rows_to_device(&self.context, to, from, rows, stream)
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
@@ -77,18 +85,18 @@ impl Executor for CudaExecutor {
     }
 
     fn external_stream(&self, handle: u64) -> Result<Arc<dyn Stream>, Error> {
-        Ok(Arc::new(CudaStream::external(&self.context, handle)))
+        Ok(Arc::new(CudaStream::external(&self.context, handle)?))
     }
 
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let stream = raw_stream(stream)?;
+        let stream = raw_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
         // SAFETY: the stream is live.
         self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
-        let stream = raw_stream(stream)?;
+        let stream = raw_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
         // SAFETY: the stream is live.
         self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }))

@@ -1,28 +1,45 @@
 //! Device memory and copies.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
-use std::{ffi::c_void, sync::Arc};
+use std::{
+    any::Any,
+    ffi::c_void,
+    ptr,
+    sync::Arc,
+    thread::{self, ThreadId},
+};
 
-use cudarc::driver::sys::CUpointer_attribute_enum as PointerAttribute;
+use cudarc::driver::sys::{self, CUmemorytype_enum as MemoryType, CUpointer_attribute_enum as PointerAttribute};
 
 use super::{
     context::Context,
     driver,
-    stream::{CudaStream, cuda_stream, raw_stream},
+    free::{self, Use},
+    stream::{CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
+    uses::Uses,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Buffer, Stream},
+    executor::{Buffer, Rows, Stream},
     size::show_bytes,
 };
 
-/// Device memory. The stream in whose order it was allocated is the one in whose order it is freed.
+/// The largest distance of rows that every GPU can copy at once.
+const MAX_PITCH: u64 = i32::MAX as u64;
+/// The default stream, where streams are told apart by their address.
+const DEFAULT_KEY: u64 = 1;
+
+/// Device memory. It is freed in the order of the stream in whose order it was allocated, unless other streams have
+/// used it.
 #[derive(Debug)]
 pub(super) struct CudaBuffer {
     context: Arc<Context>,
     stream: Option<CudaStream>,
+    /// Who allocated it, if the stream is another one on each thread.
+    thread: Option<ThreadId>,
     address: u64,
     bytes: u64,
+    uses: Uses<Use>,
 }
 
 impl Buffer for CudaBuffer {
@@ -33,6 +50,18 @@ impl Buffer for CudaBuffer {
     fn len(&self) -> u64 {
         self.bytes
     }
+
+    fn order(&self) -> Option<u64> {
+        match (&self.stream, self.thread) {
+            _ if self.bytes == 0 => None,
+            (_, Some(_)) => Some(NO_ORDER),
+            (stream, None) => Some(stream.as_ref().map_or(0, Stream::order)),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 impl Drop for CudaBuffer {
@@ -42,27 +71,73 @@ impl Drop for CudaBuffer {
         }
         // At the end of a process the driver may be gone already, with all memory: every call then fails, harmlessly.
         let Ok(_entered) = self.context.enter() else { return };
-        let driver = self.context.driver;
-        let _: Result<(), Error> = if self.context.pool.is_some() {
-            let stream = self.stream.as_ref().map_or(std::ptr::null_mut(), CudaStream::raw);
-            // SAFETY: the address is from `cuMemAllocAsync` and is freed once; the stream is kept alive by `self`.
-            unsafe { driver.cuMemFreeAsync(self.address, stream) }
+        let uses = self.uses.take();
+        let context = &*self.context;
+        if context.pool.is_none() {
+            free::at_once(context, self.address);
+        } else if self.thread.is_some_and(|thread| thread != thread::current().id()) {
+            free::after_everything(context, self.address);
         } else {
-            // SAFETY: the address is from `cuMemAlloc` and is freed once.
-            unsafe { driver.cuMemFree(self.address) }
-        };
+            free::after(context, self.address, self.stream.as_ref().map_or(ptr::null_mut(), CudaStream::raw), &uses);
+        }
+    }
+}
+
+/// Notes that work in a stream uses buffers; see `Executor::note_use`.
+pub(super) fn note_use(context: &Context, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
+    // What was queued in the stream has passed this check.
+    let Ok(stream) = cuda_stream(context, stream) else { return };
+    let ours = buffers.iter().filter_map(|buffer| buffer.as_any().downcast_ref::<CudaBuffer>());
+    let ours = ours.filter(|buffer| buffer.bytes > 0 && !buffer.frees_in(stream));
+    let steady = match stream {
+        None => Some((DEFAULT_KEY, Use::Default)),
+        Some(stream) if stream.owner() == Owner::Weft => Some((stream.key(), Use::Stream(stream.clone()))),
+        Some(_) => None,
+    };
+    if let Some((key, used)) = steady {
+        ours.for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
+        return;
+    }
+    let mut marked = None;
+    for buffer in ours {
+        let Some(stream) = stream else { return };
+        if marked.is_none() {
+            marked = Some(stream.marked());
+        }
+        match &marked {
+            Some(Ok(event)) => {
+                let key = Arc::as_ptr(event).addr() as u64;
+                buffer.uses.note(key, &Use::Event(Arc::clone(event)), |used| used.is_done(context));
+            }
+            _ => {
+                // Without an event there is nothing that the memory could wait for later.
+                // SAFETY: the stream is live.
+                let _: Result<(), Error> = unsafe { context.driver.cuStreamSynchronize(stream.raw()) };
+                return;
+            }
+        }
     }
 }
 
 impl CudaBuffer {
+    /// Whether freeing waits for work in this stream, noted or not.
+    fn frees_in(&self, stream: Option<&CudaStream>) -> bool {
+        match self.thread {
+            None => stream.map_or(0, Stream::order) == self.stream.as_ref().map_or(0, Stream::order),
+            Some(thread) => {
+                stream.is_some_and(|stream| stream.owner() == Owner::Thread) && thread == thread::current().id()
+            }
+        }
+    }
+
     /// Allocates memory in the order of a stream, where the device can.
     pub(super) fn new(context: &Arc<Context>, bytes: u64, stream: Option<&dyn Stream>) -> Result<Self, Error> {
-        let stream = cuda_stream(stream)?;
+        let stream = cuda_stream(context, stream)?;
         let mut address = 0;
         if bytes > 0 {
             let _entered = context.enter()?;
             let result = if context.pool.is_some() {
-                let stream = stream.map_or(std::ptr::null_mut(), CudaStream::raw);
+                let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
                 // SAFETY: it writes one address; the stream is live.
                 unsafe { context.driver.cuMemAllocAsync(&raw mut address, bytes as usize, stream) }
             } else {
@@ -71,7 +146,9 @@ impl CudaBuffer {
             };
             context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
         }
-        Ok(Self { context: Arc::clone(context), stream: stream.cloned(), address, bytes })
+        let thread = stream.filter(|stream| stream.owner() == Owner::Thread).map(|_| thread::current().id());
+        let (context, stream) = (Arc::clone(context), stream.cloned());
+        Ok(Self { context, stream, thread, address, bytes, uses: Uses::default() })
     }
 }
 
@@ -99,7 +176,7 @@ pub(super) fn copy_to_device(
     if from.is_empty() {
         return Ok(());
     }
-    let stream = raw_stream(stream)?;
+    let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     let source = from.as_ptr().cast::<c_void>();
     if stream.is_null() {
@@ -114,6 +191,48 @@ pub(super) fn copy_to_device(
     }
     // Pageable memory that the device cannot read was copied to the driver's own memory before the call returned.
     Ok(())
+}
+
+/// Copies rows from the host, in one call where the driver can, and waits for them.
+pub(super) fn copy_rows_to_device(
+    context: &Context,
+    to: u64,
+    from: &[u8],
+    rows: &Rows,
+    stream: Option<&dyn Stream>,
+) -> Result<(), Error> {
+    let Rows { width, count, to_pitch, from_pitch } = *rows;
+    let Some(last) = count.checked_sub(1).filter(|_| width > 0) else { return Ok(()) };
+    rows.of(from, last)?;
+    if last == 0 || to_pitch < width || to_pitch > MAX_PITCH || from_pitch < width || from_pitch > MAX_PITCH {
+        return (0..count)
+            .try_for_each(|row| copy_to_device(context, to + row * to_pitch, rows.of(from, row)?, stream));
+    }
+    let raw = raw_stream(context, stream)?;
+    let _entered = context.enter()?;
+    let copy = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: MemoryType::CU_MEMORYTYPE_HOST,
+        srcHost: from.as_ptr().cast::<c_void>(),
+        srcDevice: 0,
+        srcArray: ptr::null_mut(),
+        srcPitch: from_pitch as usize,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: MemoryType::CU_MEMORYTYPE_DEVICE,
+        dstHost: ptr::null_mut(),
+        dstDevice: to,
+        dstArray: ptr::null_mut(),
+        dstPitch: to_pitch as usize,
+        WidthInBytes: width as usize,
+        Height: count as usize,
+    };
+    // SAFETY: every row lies in `from`; the caller holds the memory at `to`; what follows waits for the copy.
+    let copied = unsafe { context.driver.cuMemcpy2DAsync(&raw const copy, raw) };
+    // SAFETY: the stream is live.
+    let waited = unsafe { context.driver.cuStreamSynchronize(raw) };
+    context.blame(copied.and(waited))
 }
 
 /// Whether host memory is known to the driver (pinned): then the device reads it directly, after the call.
@@ -135,7 +254,7 @@ pub(super) fn copy_to_host(
     if to.is_empty() {
         return Ok(());
     }
-    let stream = raw_stream(stream)?;
+    let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     let target = to.as_mut_ptr().cast::<c_void>();
     if stream.is_null() {
@@ -161,7 +280,7 @@ pub(super) fn copy_on_device(
     if bytes == 0 {
         return Ok(());
     }
-    let stream = raw_stream(stream)?;
+    let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     // SAFETY: the caller holds both memories; the stream is live.
     context.blame(unsafe { context.driver.cuMemcpyDtoDAsync(to, from, bytes as usize, stream) })
@@ -178,7 +297,7 @@ pub(super) fn fill(
     if bytes == 0 {
         return Ok(());
     }
-    let stream = raw_stream(stream)?;
+    let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     // SAFETY: the caller holds the memory; the stream is live.
     context.blame(unsafe { context.driver.cuMemsetD8Async(to, value, bytes as usize, stream) })

@@ -4,9 +4,11 @@
 mod context;
 mod driver;
 mod executor;
+mod free;
 mod memory;
 mod module;
 mod stream;
+mod uses;
 
 use std::sync::Arc;
 

@@ -205,7 +205,7 @@ impl LoadedKernel for CudaKernel {
     fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error> {
         let context = &*self.module.context;
         launch::check(config, slots.len(), &context.attributes, &self.limits)?;
-        let stream = raw_stream(stream)?;
+        let stream = raw_stream(context, stream)?;
         let _entered = context.enter()?;
         if config.shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
             self.raise_dynamic_limit()?;

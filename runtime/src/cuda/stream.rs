@@ -1,7 +1,11 @@
 //! Streams and events.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
-use std::{any::Any, ptr, sync::Arc};
+use std::{
+    any::Any,
+    ptr,
+    sync::{Arc, OnceLock},
+};
 
 use cudarc::driver::sys::{self, CUevent_flags_enum as EventFlags, CUstream_flags_enum as StreamFlags};
 
@@ -19,17 +23,37 @@ const NOT_READY: u32 = 600;
 /// `CUDA_ERROR_INVALID_HANDLE`: for `cuEventElapsedTime` an event that was not recorded.
 const INVALID_HANDLE: u32 = 400;
 
+/// The legacy default stream by its own handle: the same queue as the null stream.
+const LEGACY: u64 = 1;
+/// The default stream of the calling thread: a queue for each thread.
+const PER_THREAD: u64 = 2;
+/// The order of a buffer from a stream that is another one on each thread.
+pub(super) const NO_ORDER: u64 = u64::MAX;
+
+/// Whose a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Ours: it lives as long as this.
+    Weft,
+    /// Someone else's, who may destroy it when the work that weft was asked for is queued.
+    Other,
+    /// The driver's, another one for each thread, which no other thread can name.
+    Thread,
+}
+
 /// What owns a stream of the driver.
 #[derive(Debug)]
 pub(super) struct StreamInner {
     context: Arc<Context>,
     handle: Handle<sys::CUstream_st>,
-    owned: bool,
+    owner: Owner,
+    /// Recorded behind the last use of a buffer in a stream of someone else's.
+    mark: OnceLock<Arc<CudaEvent>>,
 }
 
 impl Drop for StreamInner {
     fn drop(&mut self) {
-        if !self.owned || driver::is_forked() {
+        if self.owner != Owner::Weft || driver::is_forked() {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
@@ -50,18 +74,70 @@ impl CudaStream {
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { context.driver.cuStreamCreate(&raw mut handle, StreamFlags::CU_STREAM_DEFAULT as u32) }?;
-        Ok(Self(Arc::new(StreamInner { context: Arc::clone(context), handle: Handle(handle), owned: true })))
+        Ok(Self::of(context, handle, Owner::Weft))
     }
 
-    /// Someone else's stream.
-    pub(super) fn external(context: &Arc<Context>, handle: u64) -> Self {
-        let handle = Handle(ptr::with_exposed_provenance_mut(handle as usize));
-        Self(Arc::new(StreamInner { context: Arc::clone(context), handle, owned: false }))
+    /// Someone else's stream, which must be of the same context.
+    pub(super) fn external(context: &Arc<Context>, handle: u64) -> Result<Self, Error> {
+        let raw = ptr::with_exposed_provenance_mut(handle as usize);
+        if handle > PER_THREAD {
+            let _entered = context.enter()?;
+            let mut of = ptr::null_mut();
+            // SAFETY: it writes one handle; the caller says that the stream is live.
+            unsafe { context.driver.cuStreamGetCtx(raw, &raw mut of) }?;
+            if !context.has_handle(of) {
+                return Err(Error::new(
+                    ErrorKind::Value,
+                    format!(
+                        "the stream {handle:#x} belongs to another context than device {}'s",
+                        context.attributes.id
+                    ),
+                ));
+            }
+        }
+        Ok(Self::of(context, raw, if handle == PER_THREAD { Owner::Thread } else { Owner::Other }))
+    }
+
+    fn of(context: &Arc<Context>, handle: sys::CUstream, owner: Owner) -> Self {
+        let context = Arc::clone(context);
+        Self(Arc::new(StreamInner { context, handle: Handle(handle), owner, mark: OnceLock::new() }))
     }
 
     /// The handle for the driver.
     pub(super) fn raw(&self) -> sys::CUstream {
         self.0.handle.0
+    }
+
+    /// Whose it is.
+    pub(super) fn owner(&self) -> Owner {
+        self.0.owner
+    }
+
+    /// Tells it from every other one that lives.
+    pub(super) fn key(&self) -> u64 {
+        Arc::as_ptr(&self.0).addr() as u64
+    }
+
+    /// An event behind all that is in the stream now. Of someone else's stream there is one, recorded again each time:
+    /// what is behind it now is behind all that it was recorded for before.
+    pub(super) fn marked(&self) -> Result<Arc<CudaEvent>, Error> {
+        let event = match (self.0.owner, self.0.mark.get()) {
+            (Owner::Other, Some(mark)) => Arc::clone(mark),
+            (Owner::Other, None) => {
+                let mark = Arc::new(CudaEvent::untimed(&self.0.context)?);
+                Arc::clone(self.0.mark.get_or_init(|| mark))
+            }
+            (Owner::Weft | Owner::Thread, _) => Arc::new(CudaEvent::untimed(&self.0.context)?),
+        };
+        event.record(Some(self))?;
+        Ok(event)
+    }
+
+    /// Whether all work in it is done.
+    pub(super) fn query(&self) -> Result<bool, Error> {
+        let _entered = self.0.context.enter()?;
+        // SAFETY: the stream is live.
+        is_ready(unsafe { self.0.context.driver.cuStreamQuery(self.raw()) })
     }
 }
 
@@ -70,25 +146,42 @@ impl Stream for CudaStream {
         self.raw().expose_provenance() as u64
     }
 
+    fn order(&self) -> u64 {
+        match self.handle() {
+            LEGACY => 0,
+            handle => handle,
+        }
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
 }
 
-/// The stream as one of this executor's; `None` is the default stream.
+/// The stream as one of this executor's and of this context's; `None` is the default stream.
 #[inline]
-pub(super) fn cuda_stream(stream: Option<&dyn Stream>) -> Result<Option<&CudaStream>, Error> {
+pub(super) fn cuda_stream<'a>(
+    context: &Context,
+    stream: Option<&'a dyn Stream>,
+) -> Result<Option<&'a CudaStream>, Error> {
     let Some(stream) = stream else { return Ok(None) };
-    match stream.as_any().downcast_ref() {
-        Some(stream) => Ok(Some(stream)),
+    match stream.as_any().downcast_ref::<CudaStream>() {
+        Some(stream) if stream.0.context.is(context) => Ok(Some(stream)),
+        Some(stream) => Err(other_device("stream", &stream.0.context, context)),
         None => Err(Error::new(ErrorKind::Value, "the stream belongs to another kind of device than CUDA")),
     }
 }
 
 /// The driver's handle of a stream; null is the default stream.
 #[inline]
-pub(super) fn raw_stream(stream: Option<&dyn Stream>) -> Result<sys::CUstream, Error> {
-    Ok(cuda_stream(stream)?.map_or(ptr::null_mut(), CudaStream::raw))
+pub(super) fn raw_stream(context: &Context, stream: Option<&dyn Stream>) -> Result<sys::CUstream, Error> {
+    Ok(cuda_stream(context, stream)?.map_or(ptr::null_mut(), CudaStream::raw))
+}
+
+#[cold]
+fn other_device(what: &str, of: &Context, here: &Context) -> Error {
+    let (of, here) = (of.attributes.id, here.attributes.id);
+    Error::new(ErrorKind::Value, format!("the {what} belongs to device {of}, but the work is for device {here}"))
 }
 
 /// An event.
@@ -119,11 +212,25 @@ impl Event for CudaEvent {
 impl CudaEvent {
     /// A new event with timing.
     pub(super) fn new(context: &Arc<Context>) -> Result<Self, Error> {
+        Self::with_flags(context, EventFlags::CU_EVENT_DEFAULT)
+    }
+
+    /// A new event that is only waited for.
+    pub(super) fn untimed(context: &Arc<Context>) -> Result<Self, Error> {
+        Self::with_flags(context, EventFlags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    fn with_flags(context: &Arc<Context>, flags: EventFlags) -> Result<Self, Error> {
         let _entered = context.enter()?;
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
-        unsafe { context.driver.cuEventCreate(&raw mut handle, EventFlags::CU_EVENT_DEFAULT as u32) }?;
+        unsafe { context.driver.cuEventCreate(&raw mut handle, flags as u32) }?;
         Ok(Self { context: Arc::clone(context), handle: Handle(handle) })
+    }
+
+    /// The handle for the driver.
+    pub(super) fn raw(&self) -> sys::CUevent {
+        self.handle.0
     }
 
     /// The event as one of this executor's.
@@ -132,8 +239,9 @@ impl CudaEvent {
         event.as_any().downcast_ref().ok_or_else(other)
     }
 
+    /// Records it in a stream of its own context.
     pub(super) fn record(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let stream = raw_stream(stream)?;
+        let stream = raw_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
         // SAFETY: both handles are live.
         self.context.blame(unsafe { self.context.driver.cuEventRecord(self.handle.0, stream) })
@@ -151,16 +259,23 @@ impl CudaEvent {
         self.context.blame(is_ready(unsafe { self.context.driver.cuEventQuery(self.handle.0) }))
     }
 
-    /// Makes a stream wait for the event.
+    /// Makes a stream wait for the event; it may be another device's.
     pub(super) fn hold(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let stream = raw_stream(stream)?;
-        let _entered = self.context.enter()?;
+        let context = match stream.and_then(|stream| stream.as_any().downcast_ref::<CudaStream>()) {
+            Some(stream) => &stream.0.context,
+            None => &self.context,
+        };
+        let stream = raw_stream(context, stream)?;
+        let _entered = context.enter()?;
         // SAFETY: both handles are live.
-        self.context.blame(unsafe { self.context.driver.cuStreamWaitEvent(stream, self.handle.0, 0) })
+        context.blame(unsafe { context.driver.cuStreamWaitEvent(stream, self.handle.0, 0) })
     }
 
     /// Milliseconds from `self` to `end`.
     pub(super) fn elapsed_ms(&self, end: &Self) -> Result<f32, Error> {
+        if !self.context.is(&end.context) {
+            return Err(other_device("second event", &end.context, &self.context));
+        }
         let _entered = self.context.enter()?;
         let mut ms = 0.0;
         // SAFETY: it writes one float; both handles are live.

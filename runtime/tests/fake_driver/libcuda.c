@@ -7,7 +7,10 @@
  *   FAKE_POOLS=0         no stream-ordered memory
  *   FAKE_HMM=1           the device reads host memory
  *   FAKE_LAUNCH=code     cuLaunchKernel fails
+ *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
+ *
+ * Work is done at once, but in which order a GPU might do it is kept track of: see "Order".
  *
  * Kernels, by name: "sum<n>" adds slots 1 to n-1 and stores the sum where slot 0 points; "fault" breaks the context.
  */
@@ -138,11 +141,113 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     }
 }
 
+/* Order: a vector clock for each stream. Its entry i says up to which step of stream i its next step is known to come
+ * after. Steps of a stream follow each other; the default stream follows all blocking streams and they follow it; an
+ * event carries its stream's clock to whoever waits for it, and the host's clock is what all later steps follow. A
+ * handle that is not from here is someone else's stream that does not block; 2 is one for each thread. */
+enum { STREAMS = 256 };
+typedef struct { unsigned step[STREAMS]; } clocks;
+struct stream { uint64_t handle; int blocking, live; clocks at; };
+static struct stream streams[STREAMS] = {{.blocking = 1, .live = 1}};
+static int n_streams = 1;
+static clocks host;
+static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
+static __thread char own;
+
+static void follow(clocks *one, const clocks *other)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (one->step[i] < other->step[i])
+            one->step[i] = other->step[i];
+}
+
+static struct stream *find_stream(void *handle)
+{
+    uint64_t key = (uint64_t)handle == 1 ? 0 : (uint64_t)handle == 2 ? (uint64_t)&own : (uint64_t)handle;
+    for (int i = 0; i < n_streams; i++)
+        if (streams[i].handle == key && streams[i].live)
+            return &streams[i];
+    if (n_streams == STREAMS)
+        abort();
+    streams[n_streams] = (struct stream){.handle = key, .live = 1};
+    return &streams[n_streams++];
+}
+
+/* The next step of a stream, and what it follows. */
+static clocks step(void *handle)
+{
+    pthread_mutex_lock(&order);
+    struct stream *stream = find_stream(handle);
+    follow(&stream->at, &host);
+    for (int i = 0; i < n_streams && stream->blocking; i++)
+        if (streams[i].blocking && (stream == streams || i == 0))
+            follow(&stream->at, &streams[i].at);
+    stream->at.step[stream - streams]++;
+    clocks now = stream->at;
+    pthread_mutex_unlock(&order);
+    return now;
+}
+
+static void host_waits_for(const clocks *one)
+{
+    pthread_mutex_lock(&order);
+    follow(&host, one);
+    pthread_mutex_unlock(&order);
+}
+
+static void host_waits_for_all(void)
+{
+    for (int i = 0; i < n_streams; i++)
+        host_waits_for(&streams[i].at);
+}
+
+/* What is allocated: its size, and the latest use by each stream. */
+struct memory { uint64_t start; size_t bytes; clocks used; struct memory *next; };
+static struct memory *memories;
+
+static struct memory **find_memory(uint64_t address)
+{
+    struct memory **at = &memories;
+    while (*at && !((*at)->start <= address && address < (*at)->start + (*at)->bytes))
+        at = &(*at)->next;
+    return at;
+}
+
+static void use(uint64_t address, const clocks *now)
+{
+    pthread_mutex_lock(&order);
+    struct memory *memory = *find_memory(address);
+    if (memory)
+        follow(&memory->used, now);
+    pthread_mutex_unlock(&order);
+}
+
+/* Memory goes: everything that used it must come before. */
+static void check_freed(uint64_t address, const clocks *now)
+{
+    pthread_mutex_lock(&order);
+    struct memory **at = find_memory(address), *memory = *at;
+    if (!memory || memory->start != address)
+        abort();
+    for (int i = 0; i < n_streams; i++)
+        if (memory->used.step[i] > now->step[i]) {
+            trace("freed while in use");
+            if (!getenv("FAKE_RACES")) {
+                fprintf(stderr, "memory is freed while it may be in use\n");
+                abort();
+            }
+            break;
+        }
+    *at = memory->next;
+    free(memory);
+    pthread_mutex_unlock(&order);
+}
+
 result cuDevicePrimaryCtxRetain(void **context, int device) { trace(__func__); *context = (void *)(0x1000l + device); return OK; }
 result cuDevicePrimaryCtxRelease_v2(int device) { (void)device; trace(__func__); return OK; }
 result cuCtxGetCurrent(void **context) { trace(__func__); *context = current; return forked() ? 3 : OK; }
 result cuCtxSetCurrent(void *context) { trace(__func__); current = context; return OK; }
-result cuCtxSynchronize(void) { ENTER(); return OK; }
+result cuCtxSynchronize(void) { ENTER(); host_waits_for_all(); return OK; }
 
 /* One level is enough. */
 static __thread void *below;
@@ -154,7 +259,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t used, reserved;
 static uint64_t threshold;
 
-static result take(uint64_t *address, size_t bytes)
+static result take(uint64_t *address, size_t bytes, const clocks *now)
 {
     pthread_mutex_lock(&lock);
     int fits = used + bytes <= 1ul << 30;
@@ -168,11 +273,17 @@ static result take(uint64_t *address, size_t bytes)
     size_t *start = malloc(bytes + 16);
     *start = bytes;
     *address = (uint64_t)(start + 2);
+    struct memory *memory = malloc(sizeof *memory);
+    pthread_mutex_lock(&order);
+    *memory = (struct memory){*address, bytes, *now, memories};
+    memories = memory;
+    pthread_mutex_unlock(&order);
     return OK;
 }
 
-static result give(uint64_t address)
+static result give(uint64_t address, const clocks *now)
 {
+    check_freed(address, now);
     size_t *start = (size_t *)address - 2;
     pthread_mutex_lock(&lock);
     used -= *start;
@@ -181,12 +292,12 @@ static result give(uint64_t address)
     return OK;
 }
 
-result cuMemAlloc_v2(uint64_t *address, size_t bytes) { ENTER(); return take(address, bytes); }
-result cuMemFree_v2(uint64_t address) { ENTER(); return give(address); }
+result cuMemAlloc_v2(uint64_t *address, size_t bytes) { ENTER(); return take(address, bytes, &host); }
+result cuMemFree_v2(uint64_t address) { ENTER(); return give(address, &host); }
 #ifndef WITHOUT_POOLS
-result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER(); (void)stream; return take(address, bytes); }
+result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER(); clocks now = step(stream); return take(address, bytes, &now); }
 #endif
-result cuMemFreeAsync(uint64_t address, void *stream) { ENTER(); (void)stream; return give(address); }
+result cuMemFreeAsync(uint64_t address, void *stream) { ENTER(); clocks now = step(stream); return give(address, &now); }
 
 /* What the pool keeps is not free. */
 result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -214,34 +325,107 @@ result cuMemPoolSetAttribute(void *pool, int attribute, uint64_t *value)
     return attribute == 4 ? OK : INVALID;
 }
 
-result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n) { ENTER(); memcpy((void *)to, from, n); return OK; }
-result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); (void)stream; memcpy((void *)to, from, n); return OK; }
-result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); memcpy(to, (void *)from, n); return OK; }
-result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); (void)stream; memcpy(to, (void *)from, n); return OK; }
-result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); (void)stream; memmove((void *)to, (void *)from, n); return OK; }
-result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); (void)stream; memset((void *)to, value, n); return OK; }
+/* A step of a stream that uses memory at two addresses, or at one twice. */
+static void touch(void *stream, uint64_t one, uint64_t other)
+{
+    clocks now = step(stream);
+    use(one, &now);
+    use(other, &now);
+}
+
+static void synchronize(void *stream)
+{
+    clocks now = step(stream);
+    host_waits_for(&now);
+}
+
+result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n) { ENTER(); memcpy((void *)to, from, n); touch(NULL, to, to); synchronize(NULL); return OK; }
+result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); touch(stream, to, to); memcpy((void *)to, from, n); return OK; }
+result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); memcpy(to, (void *)from, n); touch(NULL, from, from); synchronize(NULL); return OK; }
+result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, from, from); memcpy(to, (void *)from, n); return OK; }
+result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, to, from); memmove((void *)to, (void *)from, n); return OK; }
+result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); touch(stream, to, to); memset((void *)to, value, n); return OK; }
 result cuPointerGetAttribute(void *value, int attribute, uint64_t address) { trace(__func__); (void)value; (void)attribute; (void)address; return INVALID; }
 
-result cuStreamCreate(void **stream, unsigned flags) { ENTER(); (void)flags; *stream = malloc(8); return OK; }
-result cuStreamDestroy_v2(void *stream) { ENTER(); free(stream); return OK; }
-result cuStreamSynchronize(void *stream) { ENTER(); (void)stream; return OK; }
-result cuStreamQuery(void *stream) { ENTER(); return stream == (void *)0x77 ? NOT_READY : OK; }
-result cuStreamWaitEvent(void *stream, void *event, unsigned flags) { ENTER(); (void)stream; (void)event; (void)flags; return OK; }
+/* Rows from the host (memory type 1) to the device (2). */
+struct copy_2d {
+    size_t from_x, from_y; int from_type; const char *from_host; uint64_t from_device; void *from_array; size_t from_pitch;
+    size_t to_x, to_y; int to_type; char *to_host; uint64_t to_device; void *to_array; size_t to_pitch;
+    size_t width, height;
+};
 
-/* An event is the number of records so far; time goes by a millisecond a record. */
-static _Atomic int records;
-result cuEventCreate(void **event, unsigned flags) { ENTER(); (void)flags; *event = calloc(1, sizeof(int)); return OK; }
-result cuEventDestroy_v2(void *event) { ENTER(); free(event); return OK; }
-result cuEventRecord(void *event, void *stream) { ENTER(); (void)stream; *(int *)event = ++records; return OK; }
-result cuEventQuery(void *event) { ENTER(); (void)event; return OK; }
-result cuEventSynchronize(void *event) { ENTER(); (void)event; return OK; }
-
-result cuEventElapsedTime(float *ms, int *start, int *end)
+result cuMemcpy2DAsync_v2(const struct copy_2d *copy, void *stream)
 {
     ENTER();
-    if (!*start || !*end)
+    if (copy->from_type != 1 || copy->to_type != 2 || copy->from_x || copy->from_y || copy->to_x || copy->to_y
+        || copy->to_pitch < copy->width || copy->from_pitch < copy->width || copy->to_pitch > 2147483647)
+        return INVALID;
+    touch(stream, copy->to_device, copy->to_device);
+    for (size_t row = 0; row < copy->height; row++)
+        memcpy((char *)copy->to_device + row * copy->to_pitch, copy->from_host + row * copy->from_pitch, copy->width);
+    return OK;
+}
+
+result cuStreamCreate(void **stream, unsigned flags)
+{
+    ENTER();
+    *stream = malloc(8);
+    pthread_mutex_lock(&order);
+    find_stream(*stream)->blocking = flags == 0;
+    pthread_mutex_unlock(&order);
+    return OK;
+}
+
+/* The handle may be given out again, for another stream. */
+result cuStreamDestroy_v2(void *stream)
+{
+    ENTER();
+    pthread_mutex_lock(&order);
+    find_stream(stream)->live = 0;
+    pthread_mutex_unlock(&order);
+    free(stream);
+    return OK;
+}
+
+/* 0x99 is a stream of the second device. */
+result cuStreamGetCtx(void *stream, void **context) { ENTER(); *context = stream == (void *)0x99 ? (void *)0x1001l : current; return OK; }
+result cuStreamSynchronize(void *stream) { ENTER(); synchronize(stream); return OK; }
+
+/* 0x77 is always busy. */
+result cuStreamQuery(void *stream)
+{
+    ENTER();
+    if (stream == (void *)0x77)
+        return NOT_READY;
+    synchronize(stream);
+    return OK;
+}
+
+/* An event is the number of records so far, which are a millisecond apart, and what it was recorded behind. */
+struct event { int record; clocks at; };
+static _Atomic int records;
+result cuEventCreate(struct event **event, unsigned flags) { ENTER(); (void)flags; *event = calloc(1, sizeof **event); return OK; }
+result cuEventDestroy_v2(struct event *event) { ENTER(); free(event); return OK; }
+result cuEventRecord(struct event *event, void *stream) { ENTER(); event->at = step(stream); event->record = ++records; return OK; }
+result cuEventQuery(struct event *event) { ENTER(); host_waits_for(&event->at); return OK; }
+result cuEventSynchronize(struct event *event) { ENTER(); host_waits_for(&event->at); return OK; }
+
+result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
+{
+    ENTER();
+    (void)flags;
+    pthread_mutex_lock(&order);
+    follow(&find_stream(stream)->at, &event->at);
+    pthread_mutex_unlock(&order);
+    return OK;
+}
+
+result cuEventElapsedTime(float *ms, struct event *start, struct event *end)
+{
+    ENTER();
+    if (!start->record || !end->record)
         return 400;
-    *ms = *end - *start;
+    *ms = end->record - start->record;
     return OK;
 }
 
@@ -308,7 +492,7 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
                       unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
     ENTER();
-    (void)stream; (void)extra;
+    (void)extra;
     if (number("FAKE_LAUNCH", 0))
         return number("FAKE_LAUNCH", 0);
     if (!gx || !gy || !gz || bx * by * bz > 640 || (int)shared > function->dynamic)
@@ -317,6 +501,9 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
         fault = ILLEGAL_ADDRESS;
         return OK;
     }
+    clocks now = step(stream);
+    for (int i = 0; i < atoi(function->name + 3); i++)
+        use(*(uint64_t *)params[i], &now);
     uint64_t sum = 0;
     for (int i = 1; i < atoi(function->name + 3); i++)
         sum += *(uint64_t *)params[i];

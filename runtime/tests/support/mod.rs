@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![expect(unsafe_code, reason = "plays the part of compiled code, and of other libraries of the process")]
 
+pub(crate) mod fake;
+
 use std::{slice, sync::Arc};
 
 use weft_artifact::{Artifact, CodeFormat, HostLayout, Kernel, Scalar, Slot, SlotField, SlotType};

@@ -266,3 +266,105 @@ def test_as_cuda_array_needs_the_interface() -> None:
 def test_pinned_arrays_are_arrays() -> None:
     assert cuda.pinned_array((2, 3), np.int8, order="F").flags.f_contiguous
     assert cuda.pinned_array_like(BASE).shape == BASE.shape
+
+
+def test_huge_slices_are_clipped() -> None:
+    host = np.arange(10)
+    device = cuda.to_device(host)
+    for huge in (2**63 - 1, 2**63, 2**64, 2**70):
+        for key in (
+            np.s_[huge:],
+            np.s_[:huge],
+            np.s_[-huge:],
+            np.s_[:-huge],
+            np.s_[::huge],
+            np.s_[::-huge],
+            np.s_[5:-huge:-huge],
+            np.s_[-huge:huge:3],
+        ):
+            assert device[key].copy_to_host().tolist() == host.tolist()[key], key
+            assert device[key].shape == (len(host.tolist()[key]),)
+        for index in (huge, -huge):
+            with pytest.raises(IndexError, match="out of bounds for axis 0 with size 10"):
+                device[index]
+
+
+def test_too_big_an_array_is_an_error_with_its_shape_and_size() -> None:
+    for shape, size in (
+        ((2**40, 2**40), 8 << 80),
+        (2**70, 8 << 70),
+        ((2**31, 2**31), 8 << 62),
+        ((0, 2**70), 8 << 70),
+    ):
+        with pytest.raises(ValueError, match="is too big") as caught:
+            cuda.device_array(shape)
+        assert str(caught.value) == f"a device array of shape {shape!r} and dtype float64 is too big: {size} bytes"
+    for strides in (2**70, 2**61):
+        with pytest.raises(ValueError, match="is too big"):
+            cuda.device_array(9, strides=strides)
+    with pytest.raises(ValueError, match="is too big"):
+        cuda.device_array((2**40, 2**40), strides=(0, 0))
+    with pytest.raises(MemoryError, match=r"cannot allocate 8\.0 TiB \(8796093022208 bytes\)"):
+        cuda.device_array(2**40)
+    # More elements than there are addresses, all of them the same one.
+    one = cuda.device_array(1)
+    with pytest.raises(
+        ValueError, match=r"an array of shape \(1099511627776, 1099511627776\) and float64 elements is too"
+    ):
+        type(one)(one.owner, one.address, (2**40, 2**40), (0, 0), "f8", 0)
+
+
+def test_masks_and_lists_are_no_indices() -> None:
+    device = cuda.to_device(BASE)
+    mask = BASE > 3
+    for key in (mask, mask[0], np.array([0, 1]), device):
+        with pytest.raises(
+            TypeError, match="not indexed with an array of indices or a mask: copy the array to the host"
+        ):
+            device[key]
+        with pytest.raises(TypeError, match="not indexed with an array"):
+            device[key] = 1
+    with pytest.raises(TypeError, match="not indexed with a list of indices or a mask"):
+        device[[0, 1]]
+    assert device[np.array(1), 2, 3] == BASE[1, 2, 3]
+
+
+def test_writing_into_gaps() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.random((3, 4, 5, 6))
+    for order in ("C", "F"):
+        host = np.array(base, order=order)
+        device = cuda.to_device(host)
+        for key in (
+            np.s_[1],
+            np.s_[:, 1],
+            np.s_[..., 1],
+            np.s_[::2, ::-1, 1:3],
+            np.s_[::-1, ::-1, ::-1, ::-1],
+            np.s_[:, 2:1:-1, ::4, ::3],
+            np.s_[2, 3, 4, ::2],
+            np.s_[:, :0],
+            np.s_[1:2, :, 4:3:-1],
+        ):
+            value = rng.random(host[key].shape)
+            host[key] = value
+            device[key] = value
+            np.testing.assert_array_equal(device.copy_to_host(), host)
+            host.T[...] = device.T.copy_to_host() + 1
+            device[key].T.copy_to_device(host[key].T)
+            device.copy_to_device(host)
+
+
+def test_host_arrays_of_any_layout_go_through_a_launch_once() -> None:
+    @cuda.jit
+    def negate(a):
+        i, j = cuda.grid(2)
+        if i < a.shape[0] and j < a.shape[1]:
+            a[i, j] = -a[i, j]
+
+    for view in (np.s_[::2, ::3], np.s_[::-1], np.s_[:, ::-2]):
+        host = np.arange(48.0).reshape(6, 8)
+        expected = host.copy()
+        expected[view] *= -1
+        negate[(1, 1), (8, 8)](host[view])
+        np.testing.assert_array_equal(host, expected)

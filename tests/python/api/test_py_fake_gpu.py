@@ -191,6 +191,80 @@ def test_the_cuda_array_interface(run) -> None:
     )
 
 
+def test_memory_outlives_its_uses_in_other_streams(run) -> None:
+    """The driver ends the process when memory is freed while work may still use it."""
+    run(
+        """
+        streams = [0, cuda.stream(), cuda.stream(), cuda.external_stream(0x5550), cuda.per_thread_default_stream()]
+        for own in streams:
+            for other in streams:
+                sum3[1, 1, other](cuda.device_array(4, int, stream=own), 1, 2)
+                sum3[1, 1, other](cuda.device_array((4, 4), int, stream=own)[1:, 2], 1, 2)
+                sum3[1, 1, other](np.zeros(4, int), 1, 2)
+                held = cuda.to_device(np.arange(4), stream=own)
+                cuda.to_device(np.arange(4), stream=other).copy_to_device(held, stream=own)
+                cuda.device_array(4, int, stream=own).copy_to_device(np.arange(4), stream=other)
+                cuda.device_array((4, 3), int, stream=own)[:, 1].copy_to_device(np.arange(4), stream=other)
+                cuda.device_array(4, int, stream=own).setitem(slice(None), held, stream=other)
+                assert held.copy_to_host(stream=other).tolist() == [0, 1, 2, 3]
+                sum3[1, 1, other](held.bind(own), 1, 2)
+                view = held[1:]
+                del held
+                sum3[1, 1, other](view, 1, 2)
+        """
+    )
+
+
+def test_a_stream_of_another_device(run) -> None:
+    run(
+        """
+        with cuda.gpus[1]:
+            theirs = cuda.stream()
+        out = cuda.device_array(1, int)
+        for use in (
+            lambda: sum3[1, 1, theirs](out, 1, 2),
+            lambda: out.copy_to_host(stream=theirs),
+            lambda: cuda.device_array(1, stream=theirs),
+            lambda: cuda.event().record(theirs),
+        ):
+            try:
+                use()
+            except ValueError as error:
+                assert str(error) == "the stream belongs to device 1, but the work is for device 0", error
+            else:
+                raise AssertionError
+        """,
+        FAKE_DEVICES="2",
+    )
+
+
+def test_an_array_with_gaps_is_written_in_one_call(run, tmp_path) -> None:
+    trace = tmp_path / "trace"
+    trace.touch()
+    run(
+        """
+        import os
+        def calls(write):
+            before = open(os.environ["FAKE_TRACE"]).read()
+            write()
+            after = open(os.environ["FAKE_TRACE"]).read()
+            return [call for call in after[len(before):].split() if call.startswith("cuMemcpy")]
+        grid = cuda.to_device(np.zeros((50, 40, 6)))
+        expected = np.zeros((50, 40, 6))
+        for key in (np.s_[:, 0, 0], np.s_[3, ::2, 1], np.s_[:, 3], np.s_[::-1, :, 2:4], np.s_[7, 5:1:-2]):
+            value = np.random.default_rng(0).random(expected[key].shape)
+            expected[key] = value
+            assert calls(lambda: grid.__setitem__(key, value)) == ["cuMemcpy2DAsync_v2"], key
+        # Rows of rows: as few calls as the shorter of the two dimensions with gaps.
+        value = np.random.default_rng(0).random((25, 10, 3))
+        expected[::2, ::4, ::2] = value
+        assert calls(lambda: grid.__setitem__(np.s_[::2, ::4, ::2], value)) == ["cuMemcpy2DAsync_v2"] * 30
+        assert (grid.copy_to_host() == expected).all()
+        """,
+        FAKE_TRACE=str(trace),
+    )
+
+
 def test_a_fork_loses_the_device(run) -> None:
     output = run(
         """

@@ -208,8 +208,16 @@ class DeviceNDArray(DeviceArrayBase):
                 count = len(range(start, stop, step))
                 address += start * stride if count else 0
                 shape.append(count)
-                strides.append(stride * step)
+                # A step that leads out of any memory leads from no element to another.
+                strides.append(stride * step if abs(stride * step) < 1 << 63 else stride)
                 continue
+            if isinstance(item, (list, DeviceNDArray)) or getattr(item, "ndim", False):
+                what = "a list" if isinstance(item, list) else "an array"
+                msg = (
+                    f"device arrays are not indexed with {what} of indices or a mask: copy the array to the host first "
+                    "(`copy_to_host()`), or do it in a kernel"
+                )
+                raise TypeError(msg)
             if isinstance(item, bool) or not hasattr(item, "__index__"):
                 msg = f"device arrays are indexed with integers, slices and ..., not {type(item).__name__}"
                 raise TypeError(msg)
@@ -388,24 +396,15 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
     both_f = array.is_f_contiguous() and (not isinstance(value, DeviceNDArray) or value.is_f_contiguous())
     if isinstance(value, DeviceNDArray):
         if (both_c or both_f) and value.device == array.device:
-            _weft.copy_on_device(array.device, array.address, value.address, array.nbytes, stream)
+            _weft.copy_on_device(array, value, stream)
             return
         value = _read(value, stream)
     if both_c or both_f:
         host = np.asarray(value, order="C" if both_c else "F")
-        _weft.copy_to_device(array.device, array.address, _bytes_of(host), stream)
+        _weft.copy_to_device(array, _bytes_of(host), stream)
         return
-    _write_runs(array, value, stream)
-
-
-def _write_runs(array: DeviceNDArray, value: np.ndarray[Any, Any], stream: Any) -> None:
-    """Copy into an array with gaps, one contiguous run after the other: what lies between is not touched."""
-    inner = array.ndim
-    while inner and follows(array.shape[inner - 1 :][::-1], array.strides[inner - 1 :][::-1], array.itemsize):
-        inner -= 1
-    import numpy as np
-
-    host = np.ascontiguousarray(value)
-    for index in np.ndindex(*array.shape[:inner]):
-        address = array.address + sum(at * stride for at, stride in zip(index, array.strides, strict=False))
-        _weft.copy_to_device(array.device, address, _bytes_of(np.asarray(host[index])), stream)
+    # What lies between the elements is not touched. They are taken in the order in which they lie in memory.
+    upwards = tuple(slice(None, None, -1 if stride < 0 else None) for stride in array.strides)
+    axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    host = np.ascontiguousarray(value[upwards].transpose(axes))
+    _weft.copy_to_device(array[upwards].transpose(axes), _bytes_of(host), stream)

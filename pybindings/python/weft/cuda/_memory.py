@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from weft import _weft
 from weft._weft import Memory
 from weft.cuda._device_array import DeviceNDArray, follows, strides_of, write
@@ -58,9 +60,13 @@ def device_array(
         if any(step < 0 for step in steps):
             msg = "negative strides are not supported in a new array"
             raise NotImplementedError(msg)
-    empty = 0 in extents
-    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
-    memory = Memory(0 if empty else last + element.itemsize, stream)
+    # NumPy too counts empty dimensions as one here.
+    nbytes = math.prod(extent for extent in extents if extent) * element.itemsize
+    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True) if extent)
+    if nbytes >= 1 << 63 or last + element.itemsize >= 1 << 63 or any(step >= 1 << 63 for step in steps):
+        msg = f"a device array of shape {shape!r} and dtype {element} is too big: {max(nbytes, last)} bytes"
+        raise ValueError(msg)
+    memory = Memory(0 if 0 in extents else last + element.itemsize, stream)
     array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
     if stream:
         array.stream = stream
