@@ -105,6 +105,10 @@ class ExpressionWriter:
             return self.pick("True", "False")
         return self.typed_literal()
 
+    def constant(self) -> str:
+        """A literal, or a constant expression."""
+        return self.literal()
+
     def typed_literal(self) -> str:
         name = self.pick(*TYPES)
         if name == "bool_":
@@ -122,7 +126,7 @@ class ExpressionWriter:
             return self.element(scope)
         if scope.inputs and self.maybe(0.6):
             return self.pick(*scope.inputs)
-        return self.literal()
+        return self.constant()
 
     def index(self, scope: Scope, extent: int = WIDTH) -> str:
         """An index of so many elements: from either end, known or not."""

@@ -7,7 +7,8 @@ depend on an argument, since what is known at compile time drops a branch and it
 
 The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),
-`random_statements.py`, and here functions and the kernel.
+`random_statements.py`, `random_carried.py` and `random_edges.py` (what is rare, in features of which each program has
+some), and here functions and the kernel.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import dataclasses
 
 import numpy as np
 from oracle import numeric
+from random_edges import FEATURES, EdgeWriter
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
 from random_memory import Shared
-from random_statements import StatementWriter
 from typed_values import INT64, Array, Type, name_of
 
 COLUMNS = 10  # of each output
@@ -39,6 +40,8 @@ class Program:
     grid: tuple[int, ...]
     block: tuple[int, ...]
     args: list[object]
+    kept: set[str]  # variables that have no value at some places
+    features: list[str]
 
 
 BLOCKS = ((8,), (16,), (5,), (40,), (1,), (33,), (4, 2), (3, 2), (2, 3), (2, 2, 2), (3, 1, 2), (2, 3, 4))
@@ -47,11 +50,11 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(StatementWriter):
+class Generator(EdgeWriter):
     """Writes one program."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
+        super().__init__(seed, features)
         self.leaves = self.maybe(0.5)  # whether threads may return early
         self.grid, self.block_dim = self.pick(*GRIDS), self.pick(*BLOCKS)
         while int(np.prod(self.grid) * np.prod(self.block_dim)) > 48:
@@ -63,6 +66,7 @@ class Generator(StatementWriter):
         self.tallies: list[tuple[str, int]] = []
         self.backwards: bool | None = None
         self.exchangers: dict[str, list[str]] = {}
+        self.front = 0  # lines of the kernel before anything but who a thread is and what the block shares
 
     # Functions.
 
@@ -124,6 +128,8 @@ class Generator(StatementWriter):
             lines: list[str] = []
             if self.maybe(0.15):
                 lines = self.local_plane(scope)
+            if "asserts" in self.chosen and self.maybe(0.4):
+                lines += self.statement(scope, 0, write=self.assertion)
             lines += self.block(scope, self.random.randint(1, 2), 3)
             for _ in range(self.random.randint(0, 2)):
                 if scope.typer.env is not None:
@@ -169,6 +175,13 @@ class Generator(StatementWriter):
                 shape = cell.shape if len(cell.shape) > 1 else cell.shape[0]
                 lines = [f"s = cuda.shared.array({shape}, {self.dtype_text(cell.dtype)})"]
                 lines += [f"s[{', '.join(cell.own)}] = a", "cuda.syncthreads()"]
+            if self.maybe(0.3):
+                more = [f"ml = cuda.local.array({WIDTH}, np.{self.pick(*TYPES)})"]
+                more += [f"for k in range({WIDTH}):", "    ml[k] = a + k"]
+                lines += more
+                self.accept(scope, more)
+                scope.rows.append("ml")
+                scope.fixed.add("ml")
             lines += self.block(scope, 1, 2)
             for _ in range(self.random.randint(1, 2)):
                 lines += self.statement(scope, 1, write=self.exchange)
@@ -244,6 +257,7 @@ class Generator(StatementWriter):
                 args[name] = self.laid_out(self.array(self.pick(*COUNTER_TYPES), shape))
         args["ob"] = self.array(self.pick(*TYPES), (2 * self.size + 3,))
         args["cw"] = self.array(self.pick(*TYPES), (5, self.size))
+        args |= self.arguments_of_edges()
         args["oi"] = np.full((size, COLUMNS), -1, np.int64)
         args["of"] = np.full((size, COLUMNS), -1.0)
         args["oc"] = np.full((size, COLUMNS // 2), -1j)
@@ -294,9 +308,19 @@ class Generator(StatementWriter):
             body += self.statement(scope, 2, uniform=self.barriers)
             if self.leaves and self.maybe(0.06):
                 body += self.statement(scope, 1, write=lambda s: [f"if {self.condition(s, 1)}:", "    return"])
+            if self.maybe(self.extras) and scope.typer.env is not None:
+                body += self.statement(scope, 2, write=lambda each: self.extra(each, 1))
+        reached = scope.typer.env is not None
         body += self.finish(scope)
+        if "returned" in self.chosen and reached:
+            body += self.tail()
+        if not self.barriers and self.maybe(0.5 if "guards" in self.chosen else 0.05):
+            rest = [f"    {line}" for line in body[self.front :]]
+            body = [*body[: self.front], f"if {self.front_condition(scope)}:", *rest]
         lines += ["@cuda.jit", f"def kernel({', '.join(args)}):", *(f"    {line}" for line in body)]
-        return Program(HEAD + "\n" + "\n".join(lines) + "\n", types, self.grid, self.block_dim, list(args.values()))
+        text = HEAD + "\n" + "\n".join(lines) + "\n"
+        values = list(args.values())
+        return Program(text, types, self.grid, self.block_dim, values, self.functions.kept, self.chosen)
 
     def position(self) -> list[str]:
         """Who this thread is: `t` in its block, `i` in the grid."""
@@ -339,6 +363,9 @@ class Generator(StatementWriter):
         scope.fixed = set(args)
         if self.barriers:
             lines += self.declare_shared(scope)
+        self.front = len(lines)
+        if self.leaves and self.maybe(0.5 if "guards" in self.chosen else 0.05):
+            lines += [f"if {self.front_condition(scope)}:", "    return"]
         own = name_of(args["w"].dtype)
         if self.maybe(0.35):
             dtype = self.pick(own, self.pick(*TYPES))
@@ -425,6 +452,6 @@ class Generator(StatementWriter):
         return lines
 
 
-def generate(seed: int) -> Program:
-    """The program of a seed."""
-    return Generator(seed).program()
+def generate(seed: int, features: tuple[str, ...] = FEATURES) -> Program:
+    """The program of a seed, with the rare features that are named."""
+    return Generator(seed, features).program()

@@ -13,6 +13,8 @@ from typed_values import NOTHING, Type
 class StatementWriter(MemoryWriter):
     """Writes statements, as lists of lines."""
 
+    extras = 0.0  # how often a statement is followed by one of what is rare
+
     def block(self, scope: Scope, depth: int, most: int, *, uniform: bool = False) -> list[str]:
         """Statements that have types; the scope is left as after them."""
         lines: list[str] = []
@@ -20,7 +22,13 @@ class StatementWriter(MemoryWriter):
             if scope.typer.env is None:
                 break
             lines += self.statement(scope, depth, uniform=uniform)
+            if self.maybe(self.extras) and scope.typer.env is not None:
+                lines += self.statement(scope, depth, write=lambda each: self.extra(each, depth - 1))
         return lines or ["pass"]
+
+    def extra(self, scope: Scope, depth: int) -> list[str]:
+        """A statement of what a program has beside the usual."""
+        return self.assignment(scope)
 
     def statement(self, scope: Scope, depth: int, *, uniform: bool = False, write=None) -> list[str]:
         """A statement, of any kind unless `write(scope)` writes it."""
@@ -198,12 +206,17 @@ class StatementWriter(MemoryWriter):
         """A condition on where a thread is and on values that all have: the CPU bounds its loops by such."""
         parts = []
         for _ in range(self.random.randint(1, 3)):
-            place = self.pick("t", "i", "cuda.threadIdx.x", "cuda.threadIdx.y", "t + 1", "i - 2")
-            text = f"{place} {self.pick('<', '<=', '>', '>=', '==', '!=')} {self.random.randint(-1, self.threads + 2)}"
+            place, limit = self.guarded_place()
+            text = f"{place} {self.pick('<', '<=', '>', '>=', '==', '!=')} {limit}"
             if self.maybe(0.4):
                 text = self.condition(scope, 0, uniform=True)
             parts.append(self.pick(text, text, text, f"not {text}"))
         return self.pick(" and ", " and ", " or ").join(parts)
+
+    def guarded_place(self) -> tuple[str, str]:
+        """Where a thread is, and what that is compared with."""
+        place = self.pick("t", "i", "cuda.threadIdx.x", "cuda.threadIdx.y", "t + 1", "i - 2")
+        return place, str(self.random.randint(-1, self.threads + 2))
 
     def guard_statement(self, scope: Scope, depth: int) -> list[str]:
         """Threads go on, or return, by where they are."""

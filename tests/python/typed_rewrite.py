@@ -6,6 +6,10 @@ variables itself: at the ends of branches, before and at the end of loops, at `b
 expressions and at `return`. Device functions get a copy for each set of argument types. The oracle runs that text with
 the types that weft must give; weft runs it, too, as a second check.
 
+A variable that is first assigned in a loop or a branch, and may have no value where paths meet, is followed if
+`Functions.kept` names it: until its type is known, what is computed from it is left out, as weft does in a loop's first
+trials. Where it has no value it gets a zero, so that every path has the variables that the others have.
+
 A program outside the subset that `random_programs.py` writes, or without types, raises `TypeError`.
 """
 
@@ -16,7 +20,7 @@ import itertools
 
 import numpy as np
 from oracle import numeric
-from oracle.rewrite import OPERATORS
+from oracle.rewrite import OPERATORS, is_least
 from typed_values import (
     ATOMIC,
     BOOL,
@@ -28,14 +32,19 @@ from typed_values import (
     INT64,
     NOTHING,
     UINT64,
+    UNKNOWN,
     Array,
     Env,
+    Maybe,
     Type,
+    Unknown,
     conversions,
     converted,
     dotted,
     flattened,
     join,
+    merge,
+    sometimes,
     unify,
 )
 
@@ -48,6 +57,7 @@ class Typer:
         self.env: Env = env
         self.loops: list[tuple[list, list]] = []  # (environment, place for conversions) of each break and continue
         self.returns: list[tuple[Type, ast.Return]] = []
+        self.unknown = False  # whether something was left out, since a variable has no type yet
 
     # Expressions: the type, and the expression with conversions.
 
@@ -71,9 +81,12 @@ class Typer:
         return numeric.value(node.value).dtype, node
 
     def expr_Name(self, node):
-        if self.env is None or node.id not in self.env:
+        ty = None if self.env is None else self.env.get(node.id)
+        if ty is UNKNOWN or (ty is None and node.id in self.functions.kept and self.loops):
+            raise Unknown(node.id)
+        if ty is None:
             raise TypeError(f"{node.id} is not defined")
-        return self.env[node.id], node
+        return ty.type if isinstance(ty, Maybe) else ty, node
 
     def expr_BinOp(self, node):
         op = OPERATORS[type(node.op)]
@@ -89,6 +102,8 @@ class Typer:
         return numeric.result_type(op, left, right), new
 
     def expr_UnaryOp(self, node):
+        if is_least(node):
+            return INT64, node
         ty, operand = self.number(node.operand)
         new = ast.UnaryOp(node.op, operand)
         if isinstance(node.op, ast.Not):
@@ -293,8 +308,28 @@ class Typer:
         for statement in statements:
             if self.env is None:
                 break
-            out.append(getattr(self, f"stmt_{type(statement).__name__}")(statement))
+            out.append(self.attempt(getattr(self, f"stmt_{type(statement).__name__}"), statement))
+            if out[-1] is None:
+                out[-1] = []
+                if isinstance(statement, ast.Return):
+                    self.env = None
+                    break
+                for target in getattr(statement, "targets", [getattr(statement, "target", None)]):
+                    names = [name for name in ast.walk(target or statement) if isinstance(name, ast.Name)]
+                    self.env |= {name.id: UNKNOWN for name in names if isinstance(name.ctx, ast.Store)}
         return out
+
+    def attempt(self, function, *args):
+        """A result, or None if it needs a type that is not known yet."""
+        try:
+            return function(*args)
+        except Unknown:
+            self.unknown = True
+            return None
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """A condition."""
+        return (self.attempt(self.number, node) or (BOOL, node))[1]
 
     def store(self, target: ast.expr, ty: Type) -> ast.expr:
         if isinstance(target, ast.Name):
@@ -344,13 +379,13 @@ class Typer:
         return node
 
     def stmt_If(self, node):
-        _, test = self.number(node.test)
+        test = self.test(node.test)
         before = self.env
         self.env = dict(before)
         body = self.block(node.body)
         then, self.env = self.env, dict(before)
         orelse = self.block(node.orelse)
-        joined = join(then, self.env)
+        joined = join(self.functions.kept, then, self.env)
         body.append(conversions(then, joined))
         orelse.append(conversions(self.env, joined))
         self.env = joined
@@ -360,9 +395,10 @@ class Typer:
         """A loop; `start` types what stands before each turn and gives the test of a while."""
         before = dict(self.env)
         head = dict(before)
-        returns = len(self.returns)
+        returns, unknown = len(self.returns), self.unknown
         while True:
             del self.returns[returns:]
+            self.unknown = unknown
             self.env = dict(head)
             self.loops.append(([], []))
             first = start()
@@ -370,18 +406,23 @@ class Typer:
             body = self.block(node.body)
             breaks, continues = self.loops.pop()
             ends = [self.env, *(env for env, _ in continues)]
-            turned = {name: unify(ty, *(e[name] for e in ends if e is not None)) for name, ty in before.items()}
-            merged = {name: unify(ty, turned[name]) for name, ty in head.items()}
+            ends = [env for env in ends if env is not None]
+            turned = {name: merge(ty, *(env[name] for env in ends)) for name, ty in before.items()}
+            turned |= sometimes(self.functions.kept - before.keys(), ends)
+            merged = {name: merge(head.get(name, ty), ty) for name, ty in turned.items()}
             if merged == head:
                 break
             head = merged
+        if self.unknown and not self.loops:
+            self.unknown = False
+            raise TypeError("a variable that never has a type")
         for env, place in continues:
             place += conversions(env, head)
         body.append(conversions(self.env, head))
         endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value
         self.env = None if endless else after_test
         orelse = self.block(node.orelse)
-        out = join(self.env, *(env for env, _ in breaks))
+        out = join(self.functions.kept, self.env, *(env for env, _ in breaks))
         # A name that only some exits have is not read later.
         for env, place in breaks:
             place += conversions(env, out)
@@ -393,7 +434,7 @@ class Typer:
         return [conversions(before, head), new]
 
     def stmt_While(self, node):
-        return self.loop(node, lambda: self.number(node.test)[1])
+        return self.loop(node, lambda: self.test(node.test))
 
     def stmt_For(self, node):
         # What it goes through is evaluated before variables get the types of the loop's head.
@@ -432,6 +473,9 @@ class Typer:
 
         return [ready, self.loop(node, start)]
 
+    def stmt_Assert(self, node):
+        return ast.Assert(self.test(node.test), node.msg)
+
     def stmt_Break(self, node):
         return self.jump(node, 0)
 
@@ -459,6 +503,7 @@ class Functions:
 
     def __init__(self, sources: dict[str, ast.FunctionDef]) -> None:
         self.sources = sources
+        self.kept: set[str] = set()  # variables that may have no value at some places
         self.special: dict[tuple, tuple[str, Type]] = {}
         self.written: list[ast.FunctionDef] = []
         self.temporaries = itertools.count()
@@ -486,11 +531,12 @@ def written(functions: Functions, source: ast.FunctionDef, env: Env) -> tuple[Ty
     return typer, body
 
 
-def elaborate(text: str, types: dict[str, Type]) -> str:
+def elaborate(text: str, types: dict[str, Type], kept: set[str] | None = None) -> str:
     """The module with all conversions written out; `types` are those of the parameters of `kernel`."""
     tree = ast.parse(text)
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     functions = Functions({name: node for name, node in definitions.items() if name != "kernel"})
+    functions.kept = kept or set()
     kernel = definitions["kernel"]
     _, body = written(functions, kernel, dict(types))
     rest = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]

@@ -25,7 +25,20 @@ class Array:
 
 ATOMIC = {np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")}
 
-Type: TypeAlias = "np.dtype | Array | tuple[Type, ...]"
+
+@dataclasses.dataclass(frozen=True)
+class Maybe:
+    """The type of a variable that has no value on some of the paths that lead here."""
+
+    type: Type | None
+
+
+class Unknown(TypeError):
+    """What is read has no type yet: a later turn of a loop gives it one."""
+
+
+UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
+Type: TypeAlias = "np.dtype | Array | Maybe | tuple[Type, ...]"
 Env: TypeAlias = "dict[str, Type] | None"  # None: this place is not reached
 
 
@@ -49,13 +62,35 @@ def unify(*types: Type) -> Type:
     return found.pop()
 
 
-def join(*envs: Env) -> Env:
-    """The variables that every reached place has, with their common types."""
+def merge(*types: Type) -> Type:
+    """The type of a variable after paths that give it these types. What is not known yet adds nothing."""
+    first = types[0]
+    if all(ty is first for ty in types):
+        return first
+    known = [ty for ty in types if ty is not UNKNOWN]
+    if not known:
+        return UNKNOWN
+    plain = unify(*(ty.type if isinstance(ty, Maybe) else ty for ty in known))
+    return Maybe(plain) if any(isinstance(ty, Maybe) for ty in known) else plain
+
+
+def join(kept: set[str], *envs: Env) -> Env:
+    """The variables that every reached place has, with their common types; of those in `kept`, any place's."""
     reached = [env for env in envs if env is not None]
     if not reached:
         return None
     names = [name for name in reached[0] if all(name in env for env in reached)]
-    return {name: unify(*(env[name] for env in reached)) for name in names}
+    joined = {name: merge(*(env[name] for env in reached)) for name in names}
+    return joined | sometimes(kept - joined.keys(), reached)
+
+
+def sometimes(names: set[str], envs: list[dict[str, Type]]) -> dict[str, Type]:
+    """Those of some variables that some of the places have."""
+    if not names:
+        return {}
+    found = {name: [env[name] for env in envs if name in env] for name in sorted(names)}
+    types = {name: merge(*types) for name, types in found.items() if types}
+    return {name: ty if isinstance(ty, Maybe) else Maybe(ty) for name, ty in types.items()}
 
 
 def name_of(dtype: np.dtype) -> str:
@@ -86,14 +121,32 @@ _names = itertools.count()
 
 
 def conversions(have: Env, want: Env) -> list[ast.stmt]:
-    """Statements that give variables the types of another environment."""
+    """Statements that give variables the types of another environment, and a zero where they have no value."""
     if have is None or want is None:
         return []
-    return [
-        ast.Assign([ast.Name(name, ast.Store())], converted(ast.Name(name, ast.Load()), have[name], ty))
-        for name, ty in want.items()
-        if have[name] != ty
-    ]
+    lines = []
+    for name, ty in want.items():
+        if have.get(name) is ty:
+            continue
+        after = ty.type if isinstance(ty, Maybe) else ty
+        if name not in have:
+            value = zero(after)
+        elif ty is UNKNOWN or have[name] is UNKNOWN or ty == Maybe(have[name]):
+            continue
+        else:
+            before = have[name].type if isinstance(have[name], Maybe) else have[name]
+            value = converted(ast.Name(name, ast.Load()), before, after) if before != after else None
+        if value is not None:
+            lines.append(ast.Assign([ast.Name(name, ast.Store())], value))
+    return lines
+
+
+def zero(ty: Type) -> ast.expr | None:
+    """An expression of a zero; an array has none."""
+    if isinstance(ty, np.dtype):
+        return ast.parse(f"np.{name_of(ty)}(0)", mode="eval").body
+    items = [zero(item) for item in ty] if isinstance(ty, tuple) else [None]
+    return None if None in items else ast.Tuple(items, ast.Load())
 
 
 def dotted(node: ast.expr) -> str:

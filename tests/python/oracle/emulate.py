@@ -52,6 +52,10 @@ class Current:
 CURRENT = Current()
 
 
+class Left(Exception):
+    """The running thread has ended."""
+
+
 class Sited:
     """A function that must know which call in the source calls it."""
 
@@ -274,7 +278,7 @@ def _range(*bounds):
         dtype = np.uint64
     else:
         dtype = np.int64
-    return (dtype(item) for item in range(*(int(bound) for bound in bounds)))
+    return (dtype(item) for item in range(*(int(numeric.cast(bound, dtype)) for bound in bounds)))
 
 
 def _int(item):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import numpy as np
 
 from oracle import numeric
-from oracle.emulate import CURRENT, WARP, Block, Thread
+from oracle.emulate import CURRENT, WARP, Block, Left, Thread
 from oracle.rewrite import Function, as_function
 
 
@@ -28,7 +29,8 @@ def launch(kernel: object, grid: object, block: object, *args: object, shared_by
                 continue
             for thread in threads:
                 CURRENT.thread = thread
-                function.call(*values)
+                with contextlib.suppress(Left):
+                    function.call(*values)
     return values
 
 
@@ -69,6 +71,6 @@ def _step(running: dict, thread: Thread) -> str | None:
     CURRENT.thread = thread
     try:
         return next(running[thread])
-    except StopIteration:
+    except (StopIteration, Left):
         del running[thread]
         return None

@@ -187,6 +187,11 @@ def cast(item: object, dtype: object) -> object:
     """
     dtype = np.dtype(dtype)
     item = value(item)
+    if isinstance(item, np.generic):  # what most are
+        if item.dtype is dtype or item.dtype == dtype:
+            return item
+        if item.dtype.kind in "iub" and dtype.kind in "iuf":
+            return item.astype(dtype)
     array = np.asarray(item)
     with np.errstate(all="ignore"):
         if dtype == BOOL:

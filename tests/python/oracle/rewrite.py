@@ -28,6 +28,12 @@ RUNTIME = "_o"
 _sites = itertools.count()
 
 
+def is_least(node: ast.expr) -> bool:
+    """Whether this is `-0x8000000000000000`, the smallest int64: a number, not the negation of a uint64."""
+    number = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+    return number and node.operand.value == 2**63
+
+
 def name_of(identifier: str, *, store: bool = False) -> ast.Name:
     """A reference to a variable."""
     return ast.Name(identifier, ast.Store() if store else ast.Load())
@@ -86,6 +92,8 @@ class Rewriter(ast.NodeTransformer):
         return runtime_call("binary", symbol, self.visit(node.left), self.visit(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if is_least(node):
+            return self.constant(-(2**63))
         return runtime_call("unary", ast.Constant(OPERATORS[type(node.op)]), self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
@@ -166,6 +174,9 @@ class Rewriter(ast.NodeTransformer):
             old = runtime_call("load", name_of(base), name_of(index))
             return [ast.Expr(runtime_call("store", *names, runtime_call("binary", symbol, old, item)))]
         raise NotImplementedError(f"augmented assignment to {ast.unparse(node.target)}")
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        return ast.Expr(runtime_call("check", self.visit(node.test)))
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         name = self.temporary()

@@ -8,7 +8,7 @@ import types
 import numpy as np
 
 from oracle import numeric
-from oracle.emulate import CUDA, BarrierCall, Register, Sited, substitute
+from oracle.emulate import CUDA, BarrierCall, Left, Register, Sited, substitute
 from oracle.numeric import binary, compare, unary
 from oracle.rewrite import Function, as_function
 
@@ -17,6 +17,7 @@ __all__ = [
     "binary",
     "call",
     "call_waiting",
+    "check",
     "compare",
     "iterate",
     "load",
@@ -65,6 +66,12 @@ def load(array: object, index: object) -> object:
 def store(array: np.ndarray, index: object, item: object) -> None:
     """`array[index] = item`, converted as weft converts."""
     array[_checked(array, index)] = numeric.cast(item, array.dtype)
+
+
+def check(condition: object) -> None:
+    """`assert condition`: the thread ends where it does not hold, whatever function it is in."""
+    if not condition:
+        raise Left
 
 
 def iterate(item: object) -> object:

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Runs very many random programs on weft and on the oracle, in processes of its own.
+
+    python tests/python/fuzz.py --first 0 --count 20000 --device cpu
+    python tests/python/fuzz.py --minimize 1234
+
+A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
+end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import multiprocessing.connection
+import os
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="random programs on weft against the oracle")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=1000, help="how many seeds")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a program may take")
+    parser.add_argument("--only", help="rare features that programs may have, with commas; 'none' for none")
+    parser.add_argument("--without", help="rare features that they may not have, with commas")
+    parser.add_argument("--until", type=int, help="stop after so many failures")
+    parser.add_argument("--quiet", action="store_true", help="print no programs")
+    parser.add_argument("--minimize", type=int, metavar="SEED", help="make the failing program of a seed small")
+    return parser.parse_args()
+
+
+def features(asked: argparse.Namespace) -> tuple[str, ...]:
+    """The rare features that programs may have."""
+    from random_edges import FEATURES
+
+    only = asked.only.split(",") if asked.only else FEATURES
+    without = asked.without.split(",") if asked.without else ()
+    if unknown := (set(only) - {"none"} | set(without)) - set(FEATURES):
+        sys.exit(f"fuzz: no feature {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
+    return tuple(name for name in FEATURES if name in only and name not in without)
+
+
+def run(program: object) -> str:
+    """`passed`, `skipped`, or what is wrong."""
+    from random_check import compare, expected
+
+    try:
+        known = expected(program)
+    except Exception:
+        return f"the oracle failed\n{traceback.format_exc()}"
+    if not known:
+        return "skipped"
+    try:
+        compare(program, program.source, known[1])
+    except AssertionError as error:
+        return f"results differ: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "passed"
+
+
+def written(program: object) -> str:
+    """A program as it is printed."""
+    head = f"# {', '.join(program.features)}; launched with {program.grid}, {program.block}"
+    return f"{head}\n{program.source}"
+
+
+def work(seeds: object, results: object, chosen: tuple[str, ...]) -> None:
+    """A process: takes seeds until there are none and answers each."""
+    warnings.simplefilter("ignore")
+    import linecache
+
+    from oracle import numeric, rewrite
+    from random_check import EXACT
+    from random_programs import generate
+
+    numeric._BINARY.update(EXACT)
+    while (seed := seeds.recv()) is not None:
+        try:
+            program = generate(seed, chosen)
+        except Exception:
+            results.send((seed, f"the generator failed\n{traceback.format_exc()}", ""))
+            continue
+        outcome = run(program)
+        results.send((seed, outcome, "" if outcome in ("passed", "skipped") else written(program)))
+        rewrite._functions.clear()
+        linecache.clearcache()
+
+
+class Worker:
+    """A process and what it is at."""
+
+    def __init__(self, context: object, chosen: tuple[str, ...]) -> None:
+        self.seeds, seeds = context.Pipe()
+        self.results, results = context.Pipe(duplex=False)
+        self.process = context.Process(target=work, args=(seeds, results, chosen), daemon=True)
+        self.process.start()
+        seeds.close()
+        results.close()
+        self.seed: int | None = None
+        self.since, self.done = time.monotonic(), 0
+
+    def give(self, seed: int | None) -> None:
+        """Starts a program; None ends the process."""
+        self.seed, self.since = seed, time.monotonic()
+        self.seeds.send(seed)
+
+    def result(self, timeout: float) -> tuple[str, str] | None:
+        """What came of the program, if something has."""
+        try:
+            if self.results.poll():
+                _, outcome, text = self.results.recv()
+                self.done += 1
+                return outcome, text
+        except (EOFError, ConnectionError):
+            self.process.join()
+            return f"the process ended with {self.process.exitcode}", ""
+        if not self.process.is_alive() and not self.results.poll():
+            return f"the process ended with {self.process.exitcode}", ""
+        if time.monotonic() - self.since > timeout:
+            self.process.kill()
+            self.process.join()
+            return f"did not end within {timeout:.0f} s", ""
+        return None
+
+
+def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
+    """Runs all seeds; the number of those that failed."""
+    context = multiprocessing.get_context("spawn")
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    waiting = iter(range(asked.first, asked.first + asked.count))
+    workers: list[Worker] = [Worker(context, chosen) for _ in range(asked.jobs)]
+    start = last = time.monotonic()
+    for worker in workers:
+        worker.give(next(waiting, None))
+    while any(worker.seed is not None for worker in workers):
+        busy = [worker for worker in workers if worker.seed is not None]
+        multiprocessing.connection.wait([worker.results for worker in busy], timeout=1.0)
+        for place, worker in enumerate(workers):
+            if worker.seed is None or (found := worker.result(asked.timeout)) is None:
+                continue
+            outcome, text = found
+            counts[outcome if outcome in counts else "failed"] += 1
+            total = sum(counts.values())
+            if outcome not in counts:
+                at = f"program {total} after {time.monotonic() - start:.0f} s"
+                text = text or source(worker.seed, chosen)
+                print(f"\n==> seed {worker.seed} failed ({at}): {outcome}")
+                print("" if asked.quiet else text, flush=True)
+            enough = asked.until and counts["failed"] >= asked.until
+            following = None if enough else next(waiting, None)
+            if worker.process.is_alive() and worker.done >= LIFE and following is not None:
+                worker.give(None)
+            if not worker.process.is_alive() or worker.done >= LIFE:
+                if following is None:
+                    worker.seed = None
+                    continue
+                workers[place] = worker = Worker(context, chosen)
+            worker.give(following)
+        if time.monotonic() - last > 60:
+            last = time.monotonic()
+            done = sum(counts.values())
+            print(f"fuzz: {done} programs, {counts['failed']} failed, {done / (last - start):.1f} a second", flush=True)
+    seconds = time.monotonic() - start
+    done = sum(counts.values())
+    print(f"\nfuzz: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped "
+          f"in {seconds:.0f} s, {done / seconds:.1f} a second")  # fmt: skip
+    return counts["failed"]
+
+
+def source(seed: int, chosen: tuple[str, ...]) -> str:
+    """The program of a seed whose process has ended."""
+    from random_programs import generate
+
+    return written(generate(seed, chosen))
+
+
+def main() -> int:
+    """Runs what the command line asks for."""
+    asked = options()
+    os.environ["WEFT_DEVICE"] = asked.device
+    if asked.device == "cpu" and asked.jobs > 1:
+        os.environ.setdefault("WEFT_CPU_THREADS", "1")  # the programs themselves run side by side
+    warnings.simplefilter("ignore")
+    chosen = features(asked)
+    if asked.minimize is not None:
+        from random_minimize import minimize
+
+        return minimize(asked.minimize, chosen, asked.timeout)
+    return 1 if sweep(asked, chosen) else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    sys.exit(main())
