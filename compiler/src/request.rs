@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weft_artifact::{ArgType, Scalar};
+use weft_artifact::{ArgType, MAX_LEAVES, Number};
 
 use crate::{
     source::{SourceFile, Span},
@@ -44,15 +44,15 @@ pub enum Captured {
     /// A Python complex: real, imaginary.
     Complex(f64, f64),
     /// A NumPy scalar: its type, and its value as (real, imaginary) for floats and complex, or an integer.
-    NumpyInt(Scalar, i128),
+    NumpyInt(Number, i128),
     /// See `NumpyInt`; for `F32`, `F64`, `C64`, `C128`.
-    NumpyFloat(Scalar, f64, f64),
+    NumpyFloat(Number, f64, f64),
     /// A string.
     Str(String),
     /// A tuple.
     Tuple(Vec<Captured>),
     /// A NumPy scalar type, a dtype, or a weft type such as `weft.float32`: usable as a dtype and as a cast.
-    DType(Scalar),
+    DType(Number),
     /// Something that weft knows by its canonical dotted path: a module (`weft`, `weft.cuda`, `math`, `numpy`), a
     /// member of one (`weft.cuda.grid`, `math.sin`, `numpy.float32`), or a Python builtin (`builtins.range`).
     /// The prefix `numba.` is written as `weft.`.
@@ -70,10 +70,23 @@ pub enum Captured {
 /// How deep functions may call functions; whoever captures them and the compiler recurse as deep.
 pub const MAX_CALL_DEPTH: usize = 200;
 
-/// The most values that a captured tuple may hold, with those of the tuples in it, which grow quickly.
-pub const MAX_LEAVES: usize = 10_000;
+/// The number type that a canonical path means: `numpy.float32`, `weft.types.int8`; what other libraries call
+/// `numba` is `weft` here.
+pub fn number_of_path(path: &str) -> Option<Number> {
+    let (module, name) = path.rsplit_once('.')?;
+    match module {
+        "numpy" => Number::from_numpy_name(name),
+        "weft" | "weft.types" | "weft.cuda" | "weft.cuda.types" => Number::from_name(name),
+        _ => None,
+    }
+}
 
 impl Captured {
+    /// What a tuple of more than [`MAX_LEAVES`] values is.
+    pub fn too_large() -> Self {
+        Self::Unsupported(format!("tuple of more than {MAX_LEAVES} values"))
+    }
+
     /// What a function beyond [`MAX_CALL_DEPTH`] is.
     pub fn too_deep() -> Self {
         Self::Unsupported(format!("call chain of more than {MAX_CALL_DEPTH} levels"))

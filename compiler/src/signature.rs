@@ -3,11 +3,11 @@
 //! Strings and expressions (decorators, annotations) are read by the same code: a string is parsed as a Python
 //! expression first. What [`ArgType`] prints, [`parse_type`] reads.
 
-use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
-    request::Signature,
+    request::{Signature, number_of_path},
     source::{SourceFile, Span},
     syntax::{
         ast::{Constant, Expr, ExprKind, UnaryOp},
@@ -31,9 +31,6 @@ pub type Names<'a> = &'a dyn Fn(&str) -> Option<Named>;
 
 /// Variables that may stand for variables: deeper is a cycle.
 const MAX_ALIASES: u32 = 20;
-
-/// The most scalars and arrays that a `UniTuple` can hold.
-const MOST_LEAVES: u64 = 1000;
 
 /// Modules whose members are types.
 const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.types", "numpy"];
@@ -193,11 +190,11 @@ impl Reader<'_> {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Attribute { .. } => match self.value(expr)? {
                 Some(value) => self.deeper().ty(&value),
-                None => self.scalar(expr).map(ArgType::Scalar),
+                None => self.number(expr).map(ArgType::from),
             },
             ExprKind::Constant(Constant::Str(text)) => parse_type(text).map_err(|error| inside(error, expr, text)),
             ExprKind::Subscript { value, index } => match self.ty(value)? {
-                ArgType::Scalar(dtype) => array(dtype, index),
+                ArgType::Value(dtype) => array(dtype, index),
                 other => Err(bad(value.span, format!("{other} cannot be the element type of an array"))),
             },
             ExprKind::Call { func, args, keywords } => self.constructed(expr, func, args, keywords),
@@ -205,19 +202,19 @@ impl Reader<'_> {
         }
     }
 
-    /// The scalar that a dotted name means.
-    fn scalar(self, expr: &Expr) -> Result<Scalar> {
+    /// The number type that a dotted name means.
+    fn number(self, expr: &Expr) -> Result<Number> {
         let chain = chain(expr).unwrap_or_default();
         let path = self.path(expr);
-        let scalar = match path.as_deref() {
-            Some("builtins.int") => Some(Scalar::I64),
-            Some("builtins.float") => Some(Scalar::F64),
-            Some("builtins.bool") => Some(Scalar::Bool),
-            Some("builtins.complex") => Some(Scalar::C128),
-            Some(path) if is_type_member(path) => Scalar::from_name(last(path)),
-            _ => None,
+        let number = match path.as_deref() {
+            Some("builtins.int") => Some(Number::I64),
+            Some("builtins.float") => Some(Number::F64),
+            Some("builtins.bool") => Some(Number::Bool),
+            Some("builtins.complex") => Some(Number::C128),
+            Some(path) => number_of_path(path),
+            None => None,
         };
-        scalar.ok_or_else(|| {
+        number.ok_or_else(|| {
             if NOT_YET.contains(&last(&chain)) {
                 return bad(expr.span, format!("`{chain}` is not supported yet"));
             }
@@ -226,7 +223,7 @@ impl Reader<'_> {
                 "float" => error.help("write `float32` or `float64`"),
                 "int" => error.help("write `int32` or `int64`"),
                 "void" | "none" => error.help("`void` is the return type of a kernel: `void(float32[:])`"),
-                name => match closest(name, Scalar::ALL.iter().map(|scalar| scalar.name())) {
+                name => match closest(name, Number::ALL.iter().map(|number| number.name())) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => error,
                 },
@@ -258,11 +255,11 @@ impl Reader<'_> {
                     // `Array(float32, 1d, C)` is how a read-only array prints; `Array(float32, 1, 'C')` makes one that is not.
                     None => !written && last(&path) == "Array",
                 };
-                let ndim = count(ndim).filter(|ndim| *ndim <= 4);
+                let ndim = count(ndim).filter(|ndim| *ndim <= MAX_NDIM as u64);
                 let ndim = ndim.ok_or_else(|| bad(args[1].span, "an array has 0 to 4 dimensions"))? as u8;
                 let layout = layout_of(layout)?;
                 match self.ty(dtype)? {
-                    ArgType::Scalar(dtype) => Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly })),
+                    ArgType::Value(dtype) => Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly })),
                     other => Err(bad(dtype.span, format!("{other} cannot be the element type of an array"))),
                 }
             }
@@ -272,10 +269,10 @@ impl Reader<'_> {
             ("Tuple", items) => Ok(ArgType::Tuple(self.types(items)?)),
             ("UniTuple", [item, n]) => {
                 let item = self.ty(item)?;
-                let each = leaves(&item).max(1);
-                let n = count(n).filter(|n| n.checked_mul(each).is_some_and(|all| all <= MOST_LEAVES)).ok_or_else(
-                    || bad(n.span, format!("a count of items, {MOST_LEAVES} with those in them at most")),
-                )?;
+                let each = item.leaves().max(1) as u64;
+                let n = count(n)
+                    .filter(|n| n.checked_mul(each).is_some_and(|all| all <= MAX_LEAVES as u64))
+                    .ok_or_else(|| bad(n.span, format!("a count of items, {MAX_LEAVES} with those in them at most")))?;
                 Ok(ArgType::Tuple(vec![item; n as usize]))
             }
             (name @ ("array" | "Array" | "UniTuple"), _) => {
@@ -350,7 +347,7 @@ fn layout_of(expr: &Expr) -> Result<Layout> {
 }
 
 /// `float32[:, ::1]`: the index says how many dimensions, and which one is contiguous.
-fn array(dtype: Scalar, index: &Expr) -> Result<ArgType> {
+fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
     let dims = match &index.kind {
         ExprKind::Tuple(dims) => dims.as_slice(),
         _ => std::slice::from_ref(index),
@@ -375,7 +372,7 @@ fn array(dtype: Scalar, index: &Expr) -> Result<ArgType> {
         let error = bad(index.span, "a dimension is written `:` or `::1`");
         return Err(error.help(format!("an array without dimensions is `array({dtype}, 0d, C)`")));
     }
-    if dims.len() > 4 {
+    if dims.len() > MAX_NDIM {
         return Err(bad(index.span, format!("an array has 0 to 4 dimensions, not {}", dims.len())));
     }
     let layout = match contiguous.as_slice() {
@@ -396,14 +393,6 @@ fn inside(error: Diagnostic, literal: &Expr, text: &str) -> Diagnostic {
     }
     let start = literal.span.start + quotes / 2;
     Diagnostic { span: Span { start: start + error.span.start, end: start + error.span.end, ..literal.span }, ..error }
-}
-
-/// How many scalars and arrays a type holds.
-fn leaves(ty: &ArgType) -> u64 {
-    match ty {
-        ArgType::Tuple(items) => items.iter().map(leaves).sum(),
-        ArgType::Scalar(_) | ArgType::Array(_) => 1,
-    }
 }
 
 #[cfg(test)]
@@ -468,18 +457,18 @@ mod tests {
     #[test]
     fn what_a_type_prints_is_read_back() {
         let array = |dtype, ndim, layout, readonly| ArgType::Array(ArrayType { dtype, ndim, layout, readonly });
-        let mut types: Vec<ArgType> = Scalar::ALL.iter().copied().map(ArgType::Scalar).collect();
+        let mut types: Vec<ArgType> = Number::ALL.into_iter().map(ArgType::from).collect();
         for ndim in 0..=4 {
             for layout in [Layout::C, Layout::F, Layout::Any] {
-                types.extend([array(Scalar::F32, ndim, layout, false), array(Scalar::C128, ndim, layout, true)]);
+                types.extend([array(DType::F32, ndim, layout, false), array(DType::C128, ndim, layout, true)]);
             }
         }
         types.push(ArgType::Tuple(vec![]));
-        types.push(ArgType::Tuple(vec![ArgType::Scalar(Scalar::I64)]));
-        types.push(ArgType::Tuple(vec![ArgType::Scalar(Scalar::I64); 3]));
+        types.push(ArgType::Tuple(vec![ArgType::Value(DType::I64)]));
+        types.push(ArgType::Tuple(vec![ArgType::Value(DType::I64); 3]));
         types.push(ArgType::Tuple(vec![ArgType::Tuple(vec![
-            ArgType::Scalar(Scalar::I8),
-            array(Scalar::U8, 2, Layout::C, false),
+            ArgType::Value(DType::I8),
+            array(DType::U8, 2, Layout::C, false),
         ])]));
         for ty in types {
             assert_eq!(parse_type(&ty.to_string()), Ok(ty.clone()), "{ty}");

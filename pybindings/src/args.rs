@@ -11,7 +11,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
-use weft_artifact::Scalar;
+use weft_artifact::Number;
 use weft_runtime::Buffer;
 
 use crate::{
@@ -101,14 +101,14 @@ impl Arguments {
             return self.push_device_array(arg.py(), array.get());
         }
         if let Ok(float) = arg.cast_exact::<PyFloat>() {
-            self.push_scalar(Scalar::F64, float.value().to_bits(), 0);
+            self.push_number(Number::F64, float.value().to_bits(), 0);
             return Ok(());
         }
         if arg.is_exact_instance_of::<PyInt>() {
             return self.push_int(arg);
         }
         if numpy::is_bool(arg) {
-            self.push_scalar(Scalar::Bool, arg.is_truthy()?.into(), 0);
+            self.push_number(Number::Bool, arg.is_truthy()?.into(), 0);
             return Ok(());
         }
         if let Some(classes) = numpy::loaded(arg.py()) {
@@ -118,10 +118,10 @@ impl Arguments {
                 }
                 return self.push_host_array(arg);
             }
-            if let Some(scalar) = classes.scalar_of_type(&arg.get_type()) {
-                let value = numpy::value(arg, scalar)?;
-                let (low, high) = bits(scalar, value);
-                self.push_scalar(scalar, low, high);
+            if let Some(number) = classes.number_of_type(&arg.get_type()) {
+                let value = numpy::value(arg, number)?;
+                let (low, high) = bits(number, value);
+                self.push_number(number, low, high);
                 return Ok(());
             }
             if classes.is_scalar(arg) {
@@ -134,14 +134,14 @@ impl Arguments {
             return tuple.iter_borrowed().try_for_each(|item| self.push(&item));
         }
         if let Ok(complex) = arg.cast::<PyComplex>() {
-            self.push_scalar(Scalar::C128, complex.real().to_bits(), complex.imag().to_bits());
+            self.push_number(Number::C128, complex.real().to_bits(), complex.imag().to_bits());
             return Ok(());
         }
         if arg.is_instance_of::<PyInt>() {
             return self.push_int(arg);
         }
         if let Ok(float) = arg.cast::<PyFloat>() {
-            self.push_scalar(Scalar::F64, float.value().to_bits(), 0);
+            self.push_number(Number::F64, float.value().to_bits(), 0);
             return Ok(());
         }
         self.push_other(arg)
@@ -164,16 +164,16 @@ impl Arguments {
         self.push_host_array(arg)
     }
 
-    fn push_scalar(&mut self, scalar: Scalar, low: u64, high: u64) {
-        self.key.push(key::scalar(scalar));
+    fn push_number(&mut self, number: Number, low: u64, high: u64) {
+        self.key.push(key::value(number.into()));
         self.cells.extend([low, high]);
     }
 
     fn push_int(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(int) = arg.extract::<i64>() {
-            self.push_scalar(Scalar::I64, int as u64, 0);
+            self.push_number(Number::I64, int as u64, 0);
         } else if let Ok(int) = arg.extract::<u64>() {
-            self.push_scalar(Scalar::U64, int, 0);
+            self.push_number(Number::U64, int, 0);
         } else {
             return Err(PyValueError::new_err(format!("Int value is too large: {arg}")));
         }
@@ -224,13 +224,13 @@ impl Arguments {
     }
 }
 
-/// The cells of a scalar: two's complement, or the bits of one or two floats.
-pub(crate) fn bits(scalar: Scalar, value: numpy::Value) -> (u64, u64) {
-    match scalar {
-        Scalar::F32 => (u64::from((value.real as f32).to_bits()), 0),
-        Scalar::F64 => (value.real.to_bits(), 0),
-        Scalar::C64 => (u64::from((value.real as f32).to_bits()), u64::from((value.imag as f32).to_bits())),
-        Scalar::C128 => (value.real.to_bits(), value.imag.to_bits()),
+/// The cells of a number: two's complement, or the bits of one or two floats.
+pub(crate) fn bits(number: Number, value: numpy::Value) -> (u64, u64) {
+    match number {
+        Number::F32 => (u64::from((value.real as f32).to_bits()), 0),
+        Number::F64 => (value.real.to_bits(), 0),
+        Number::C64 => (u64::from((value.real as f32).to_bits()), u64::from((value.imag as f32).to_bits())),
+        Number::C128 => (value.real.to_bits(), value.imag.to_bits()),
         _ => (value.int as u64, 0),
     }
 }

@@ -4,16 +4,14 @@
 //! conversion (no value is lost) before an unsafe one (a Python `int` as `int32` wraps around, as `boolean` it is whether
 //! it is not 0). Nothing becomes an integer that was not one. Arrays never convert; a C or F array may be passed where any layout is declared.
 
-use weft_artifact::{ArgType, Layout, Scalar};
-
-use crate::key;
+use weft_artifact::{ArgType, DType, Layout, Number};
 
 /// A number to convert before the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cast {
     cell: usize,
-    from: Scalar,
-    to: Scalar,
+    from: Number,
+    to: Number,
 }
 
 /// How much a conversion loses. The order is that of preference.
@@ -49,7 +47,7 @@ pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Mat
     let mut cell = 0;
     for (param, (from, to)) in given.iter().zip(declared).enumerate() {
         match_type(from, to, cell, &mut found).map_err(|message| Mismatch { param, message })?;
-        cell += key::cells(from);
+        cell += from.cells();
     }
     Ok(found)
 }
@@ -57,7 +55,7 @@ pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Mat
 fn match_type(given: &ArgType, declared: &ArgType, cell: usize, found: &mut Match) -> Result<(), String> {
     let wrong = || Err(format!("the signature declares {declared}, but it is {given}"));
     match (given, declared) {
-        (ArgType::Scalar(from), ArgType::Scalar(to)) => {
+        (ArgType::Value(DType::Number(from)), ArgType::Value(DType::Number(to))) => {
             let rank = match cost(*from, *to) {
                 Some(Cost::Exact) => return Ok(()),
                 Some(Cost::Promote) => 2,
@@ -93,33 +91,34 @@ fn match_type(given: &ArgType, declared: &ArgType, cell: usize, found: &mut Matc
             let mut cell = cell;
             for (from, to) in from.iter().zip(to) {
                 match_type(from, to, cell, found)?;
-                cell += key::cells(from);
+                cell += from.cells();
             }
             Ok(())
         }
-        _ => wrong(),
+        (ArgType::Value(from), ArgType::Value(to)) if from == to => Ok(()),
+        (ArgType::Value(_) | ArgType::Array(_) | ArgType::Tuple(_), _) => wrong(),
     }
 }
 
-fn cost(from: Scalar, to: Scalar) -> Option<Cost> {
+fn cost(from: Number, to: Number) -> Option<Cost> {
     if from == to {
         return Some(Cost::Exact);
     }
     let wider = to.size_bytes() > from.size_bytes();
-    let whole = |scalar: Scalar| scalar.is_int() || scalar == Scalar::Bool;
+    let whole = |scalar: Number| scalar.is_int() || scalar == Number::Bool;
     Some(if whole(from) && to.is_int() {
         let same_kind = from.is_signed_int() == to.is_signed_int();
-        match (from == Scalar::Bool, same_kind, wider) {
+        match (from == Number::Bool, same_kind, wider) {
             (true, _, _) => Cost::Safe,
             (_, true, true) => Cost::Promote,
             (_, false, true) if from.is_unsigned_int() => Cost::Safe,
             _ => Cost::Unsafe,
         }
-    } else if from.is_int() && to == Scalar::Bool {
+    } else if from.is_int() && to == Number::Bool {
         Cost::Unsafe
     } else if whole(from) && (to.is_float() || to.is_complex()) {
         // The mantissa of the part holds every value of a narrower integer.
-        if to.part().size_bytes() > from.size_bytes() || (to.part() == Scalar::F64 && from.size_bytes() == 8) {
+        if to.part().size_bytes() > from.size_bytes() || (to.part() == Number::F64 && from.size_bytes() == 8) {
             Cost::Safe
         } else {
             Cost::Unsafe
@@ -141,25 +140,25 @@ pub(crate) fn apply(casts: &[Cast], cells: &mut [u64]) {
     }
 }
 
-fn convert(from: Scalar, to: Scalar, low: u64, high: u64) -> (u64, u64) {
+fn convert(from: Number, to: Number, low: u64, high: u64) -> (u64, u64) {
     if !from.is_float() && !from.is_complex() {
         let int = match from {
-            Scalar::U64 => i128::from(low),
+            Number::U64 => i128::from(low),
             _ => i128::from(low as i64),
         };
         return match to.part() {
-            Scalar::F32 => ((int as f32).to_bits().into(), 0),
-            Scalar::F64 => ((int as f64).to_bits(), 0),
-            Scalar::Bool => (u64::from(int != 0), 0),
+            Number::F32 => ((int as f32).to_bits().into(), 0),
+            Number::F64 => ((int as f64).to_bits(), 0),
+            Number::Bool => (u64::from(int != 0), 0),
             _ => (int as u64, 0),
         };
     }
     let part = |bits: u64| match from.part() {
-        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
+        Number::F32 => f64::from(f32::from_bits(bits as u32)),
         _ => f64::from_bits(bits),
     };
     let encode = |value: f64| match to.part() {
-        Scalar::F32 => u64::from((value as f32).to_bits()),
+        Number::F32 => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),
     };
     (encode(part(low)), encode(if from.is_complex() { part(high) } else { 0.0 }))
@@ -171,13 +170,13 @@ mod tests {
 
     use super::*;
 
-    fn scalar(scalar: Scalar) -> ArgType {
-        ArgType::Scalar(scalar)
+    fn scalar(number: Number) -> ArgType {
+        number.into()
     }
 
     #[test]
     fn int_becomes_int32_with_wrap_around() {
-        let found = match_types(&[scalar(Scalar::I64)], &[scalar(Scalar::I32)]).expect("an unsafe conversion");
+        let found = match_types(&[scalar(Number::I64)], &[scalar(Number::I32)]).expect("an unsafe conversion");
         assert_eq!(found.rank, [1, 0, 0]);
         let mut cells = [0x1_0000_0005, 0];
         apply(&found.casts, &mut cells);
@@ -186,15 +185,15 @@ mod tests {
 
     #[test]
     fn int_becomes_bool_by_not_being_zero() {
-        let found = match_types(&[scalar(Scalar::I64)], &[scalar(Scalar::Bool)]).expect("an unsafe conversion");
+        let found = match_types(&[scalar(Number::I64)], &[scalar(Number::Bool)]).expect("an unsafe conversion");
         assert_eq!(found.rank, [1, 0, 0]);
-        assert_eq!([0, 1, 256, u64::MAX].map(|int| convert(Scalar::I64, Scalar::Bool, int, 0).0), [0, 1, 1, 1]);
-        assert!(match_types(&[scalar(Scalar::F64)], &[scalar(Scalar::Bool)]).is_err());
+        assert_eq!([0, 1, 256, u64::MAX].map(|int| convert(Number::I64, Number::Bool, int, 0).0), [0, 1, 1, 1]);
+        assert!(match_types(&[scalar(Number::F64)], &[scalar(Number::Bool)]).is_err());
     }
 
     #[test]
     fn int_becomes_complex_parts() {
-        let found = match_types(&[scalar(Scalar::I64)], &[scalar(Scalar::C64)]).expect("a conversion");
+        let found = match_types(&[scalar(Number::I64)], &[scalar(Number::C64)]).expect("a conversion");
         let mut cells = [(-3_i64) as u64, 7];
         apply(&found.casts, &mut cells);
         assert_eq!((f32::from_bits(cells[0] as u32), cells[1]), (-3.0, 0));
@@ -202,22 +201,23 @@ mod tests {
 
     #[test]
     fn unsigned_to_float_keeps_the_top_bit() {
-        assert_eq!(convert(Scalar::U64, Scalar::F64, u64::MAX, 0).0, 18_446_744_073_709_551_616.0_f64.to_bits());
+        assert_eq!(convert(Number::U64, Number::F64, u64::MAX, 0).0, 18_446_744_073_709_551_616.0_f64.to_bits());
     }
 
     #[test]
     fn float_never_becomes_int() {
         let wrong =
-            match_types(&[scalar(Scalar::I64), scalar(Scalar::F64)], &[scalar(Scalar::I64), scalar(Scalar::I64)]);
+            match_types(&[scalar(Number::I64), scalar(Number::F64)], &[scalar(Number::I64), scalar(Number::I64)]);
         assert_eq!(wrong.map_err(|mismatch| mismatch.param), Err(1));
     }
 
     #[test]
     fn arrays_match_their_dtype_and_layout() {
-        let array = |dtype, layout| ArgType::Array(ArrayType { dtype, ndim: 1, layout, readonly: false });
-        let c = array(Scalar::F32, Layout::C);
-        assert!(match_types(std::slice::from_ref(&c), &[array(Scalar::F32, Layout::Any)]).is_ok());
-        assert!(match_types(&[array(Scalar::F32, Layout::Any)], std::slice::from_ref(&c)).is_err());
-        assert!(match_types(&[c], &[array(Scalar::F64, Layout::C)]).is_err());
+        let array =
+            |dtype: Number, layout| ArgType::Array(ArrayType { dtype: dtype.into(), ndim: 1, layout, readonly: false });
+        let c = array(Number::F32, Layout::C);
+        assert!(match_types(std::slice::from_ref(&c), &[array(Number::F32, Layout::Any)]).is_ok());
+        assert!(match_types(&[array(Number::F32, Layout::Any)], std::slice::from_ref(&c)).is_err());
+        assert!(match_types(&[c], &[array(Number::F64, Layout::C)]).is_err());
     }
 }

@@ -10,7 +10,7 @@ use pyo3::{
     prelude::*,
     types::PyTuple,
 };
-use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     host_array::{self, HostArray},
     key, numpy,
     stream::stream_of,
-    types::{MAX_NDIM, Type},
+    types::Type,
 };
 
 /// Device memory; freed when the last array that uses it is gone.
@@ -65,7 +65,7 @@ impl Memory {
 #[pyclass(subclass, frozen, weakref, module = "weft._weft", name = "DeviceArrayBase")]
 #[derive(Debug)]
 pub(crate) struct DeviceArray {
-    dtype: Scalar,
+    dtype: DType,
     ndim: usize,
     /// The number of the device that the memory is on.
     pub(crate) device: u32,
@@ -94,7 +94,7 @@ impl DeviceArray {
         device: u32,
         readonly: bool,
     ) -> PyResult<Self> {
-        let dtype = numpy::scalar_of(dtype)?;
+        let dtype = numpy::dtype_of(dtype)?;
         if shape.len() != strides.len() {
             return Err(PyValueError::new_err("an array needs one stride for each dimension"));
         }

@@ -11,15 +11,15 @@ use pyo3::{
     intern,
     prelude::*,
 };
-use weft_artifact::{ArrayType, Layout, Scalar};
+use weft_artifact::{ArrayType, DType, Layout, MAX_NDIM, Number};
 
-use crate::{numpy, types::MAX_NDIM};
+use crate::numpy;
 
 /// An array of this process and the export that keeps its memory in place.
 pub(crate) struct HostArray {
     buffer: PyUntypedBuffer,
     /// Element type.
-    pub(crate) dtype: Scalar,
+    pub(crate) dtype: DType,
     /// Dimensions; a 0-dimensional array's buffer has one.
     ndim: usize,
 }
@@ -44,14 +44,14 @@ impl HostArray {
                 if obj.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 {
                     // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
                     (PyUntypedBuffer::get(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0)
-                } else if scalar_of_format(obj).is_none() {
+                } else if dtype_of_array(obj).is_none() {
                     return Err(unsupported(obj));
                 } else {
                     return Err(error);
                 }
             }
         };
-        let dtype = scalar_of(buffer.format().to_bytes(), buffer.item_size()).ok_or_else(|| unsupported(obj))?;
+        let dtype = dtype_of(&buffer).ok_or_else(|| unsupported(obj))?;
         if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
             return Err(PyTypeError::new_err("buffers of pointers to rows are not supported"));
         }
@@ -73,7 +73,7 @@ impl HostArray {
         if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
             return Err(PyValueError::new_err("the host memory is not contiguous"));
         }
-        Ok(Self { buffer, dtype: Scalar::U8, ndim: 1 })
+        Ok(Self { buffer, dtype: DType::U8, ndim: 1 })
     }
 
     /// Extents.
@@ -205,39 +205,23 @@ fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
     offsets.windows(2).any(|pair| matches!(pair, [first, second] if second - first < item))
 }
 
-/// The scalar of a buffer's format: `f`, `l`, `Zd`, `?`; `None` for others and for foreign byte order.
-fn scalar_of(format: &[u8], size: usize) -> Option<Scalar> {
-    let code = match format {
-        [b'@' | b'=' | b'<', rest @ ..] => rest,
-        rest => rest,
-    };
-    Some(match (code, size) {
-        (b"?", 1) => Scalar::Bool,
-        (b"b", 1) => Scalar::I8,
-        (b"B" | b"c", 1) => Scalar::U8,
-        (b"h", 2) => Scalar::I16,
-        (b"H", 2) => Scalar::U16,
-        (b"i" | b"l", 4) => Scalar::I32,
-        (b"I" | b"L", 4) => Scalar::U32,
-        (b"l" | b"q" | b"n", 8) => Scalar::I64,
-        (b"L" | b"Q" | b"N", 8) => Scalar::U64,
-        (b"f", 4) => Scalar::F32,
-        (b"d", 8) => Scalar::F64,
-        (b"Zf", 8) => Scalar::C64,
-        (b"Zd", 16) => Scalar::C128,
-        _ => return None,
-    })
+/// The dtype of a buffer's elements; `None` for those that kernels cannot have.
+fn dtype_of(buffer: &PyUntypedBuffer) -> Option<DType> {
+    let format = buffer.format().to_str().ok()?;
+    Number::from_format(format, buffer.item_size() as u64).map(DType::from)
 }
 
-/// The scalar of an array whose buffer could not be opened.
-fn scalar_of_format(obj: &Bound<'_, PyAny>) -> Option<Scalar> {
-    numpy::scalar_of_dtype(&obj.getattr("dtype").ok()?).ok()?
+/// The dtype of an array whose buffer could not be opened.
+fn dtype_of_array(obj: &Bound<'_, PyAny>) -> Option<DType> {
+    numpy::of_dtype(&obj.getattr("dtype").ok()?).ok()?
 }
 
 /// `TypeError` for elements that kernels cannot have.
 fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
-    let what = obj.getattr("dtype").map_or_else(|_| "this format".to_owned(), |dtype| format!("dtype {dtype}"));
-    PyTypeError::new_err(format!("arrays of {what} are not supported; {}", numpy::SUPPORTED))
+    match obj.getattr("dtype") {
+        Ok(dtype) => numpy::unsupported(&dtype.to_string()),
+        Err(_) => PyTypeError::new_err(format!("arrays of this format are not supported; {}", numpy::SUPPORTED)),
+    }
 }
 
 #[cfg(test)]

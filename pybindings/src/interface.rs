@@ -9,12 +9,9 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyString, PyTuple},
 };
-use weft_artifact::{ArrayType, Scalar};
+use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};
 
-use crate::{
-    host_array, numpy,
-    types::{MAX_NDIM, too_many_dimensions},
-};
+use crate::{host_array, numpy, types::too_many_dimensions};
 
 /// What an interface says besides the cells.
 pub(crate) struct Interface {
@@ -51,7 +48,7 @@ fn read<'py>(interface: &Bound<'py, PyDict>, cells: &mut Vec<u64>) -> PyResult<I
     if optional(intern!(py, "mask"))?.is_some() {
         return Err(PyTypeError::new_err("masked arrays are not supported"));
     }
-    let dtype = scalar(&field(intern!(py, "typestr"))?)?;
+    let dtype = dtype_of(&field(intern!(py, "typestr"))?)?;
     let data = field(intern!(py, "data"))?;
     let (address, readonly): (u64, bool) = data.extract()?;
     let shape = field(intern!(py, "shape"))?;
@@ -85,25 +82,10 @@ fn read<'py>(interface: &Bound<'py, PyDict>, cells: &mut Vec<u64>) -> PyResult<I
     Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream })
 }
 
-/// The scalar of a `typestr`; NumPy is asked only for those that are not written as it writes them.
-fn scalar(typestr: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+/// The dtype of a `typestr`; NumPy is asked only for those that are not written as it writes them.
+fn dtype_of(typestr: &Bound<'_, PyAny>) -> PyResult<DType> {
     let text = typestr.cast::<PyString>()?;
-    Ok(match text.to_str()? {
-        "|b1" => Scalar::Bool,
-        "|i1" => Scalar::I8,
-        "<i2" => Scalar::I16,
-        "<i4" => Scalar::I32,
-        "<i8" => Scalar::I64,
-        "|u1" => Scalar::U8,
-        "<u2" => Scalar::U16,
-        "<u4" => Scalar::U32,
-        "<u8" => Scalar::U64,
-        "<f4" => Scalar::F32,
-        "<f8" => Scalar::F64,
-        "<c8" => Scalar::C64,
-        "<c16" => Scalar::C128,
-        _ => return numpy::scalar_of(typestr),
-    })
+    Number::from_typestr(text.to_str()?).map_or_else(|| numpy::dtype_of(typestr), |number| Ok(number.into()))
 }
 
 /// Adds the strides in bytes of a C-contiguous array to the extents, which lie from `extents` to the end.

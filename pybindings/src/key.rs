@@ -1,17 +1,21 @@
 //! Type keys: the types of a launch's arguments as a short list of words, quick to make and to compare.
 //!
-//! A scalar is one word, an array is one word, a tuple is one word and then its elements. The same walk gives each
-//! argument's *cells*: two for a scalar (value, or real and imaginary parts), one for an array's address, and one
-//! for each extent and each stride. The cells of a type tuple therefore always lie at the same places.
+//! A value is one word, an array is one word, a tuple is one word and then its elements. The same walk gives each
+//! argument's *cells*, as [`weft_artifact::Leaf`] has them: two for a number (value, or real and imaginary parts), one
+//! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
+//! the same places.
 
-use weft_artifact::{ArgType, ArrayType, Layout, Scalar, Slot, SlotField};
+use weft_artifact::{ArgType, ArrayType, DType, Layout, Slot, SlotSource};
 
-const ARRAY: u32 = 1 << 30;
 const TUPLE: u32 = 1 << 31;
+const ARRAY: u32 = 1 << 30;
+const READONLY: u32 = 1 << 29;
+const LAYOUT: u32 = 27;
+const NDIM: u32 = 24;
 
-/// The word of a scalar.
-pub(crate) fn scalar(scalar: Scalar) -> u32 {
-    scalar as u32
+/// The word of a value.
+pub(crate) fn value(dtype: DType) -> u32 {
+    dtype.code()
 }
 
 /// The word of an array.
@@ -21,7 +25,8 @@ pub(crate) fn array(array: ArrayType) -> u32 {
         Layout::F => 1,
         Layout::Any => 2,
     };
-    ARRAY | array.dtype as u32 | u32::from(array.ndim) << 8 | layout << 16 | u32::from(array.readonly) << 20
+    let readonly = if array.readonly { READONLY } else { 0 };
+    ARRAY | readonly | layout << LAYOUT | u32::from(array.ndim) << NDIM | array.dtype.code()
 }
 
 /// The word before a tuple's elements.
@@ -44,81 +49,54 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
     if word & TUPLE != 0 {
         return Some(ArgType::Tuple((0..word & !TUPLE).map_while(|_| next(words)).collect()));
     }
-    let dtype = Scalar::ALL.into_iter().find(|scalar| *scalar as u32 == word & 0xff)?;
+    let dtype = DType::from_code(word & (DType::CODES - 1))?;
     if word & ARRAY == 0 {
-        return Some(ArgType::Scalar(dtype));
+        return Some(ArgType::Value(dtype));
     }
-    let layout = match word >> 16 & 3 {
+    let layout = match word >> LAYOUT & 3 {
         0 => Layout::C,
         1 => Layout::F,
         _ => Layout::Any,
     };
-    Some(ArgType::Array(ArrayType { dtype, ndim: (word >> 8 & 0xff) as u8, layout, readonly: word >> 20 & 1 == 1 }))
+    Some(ArgType::Array(ArrayType { dtype, ndim: (word >> NDIM & 7) as u8, layout, readonly: word & READONLY != 0 }))
 }
 
-/// How many cells a type has.
-pub(crate) fn cells(ty: &ArgType) -> usize {
-    match ty {
-        ArgType::Scalar(_) => 2,
-        ArgType::Array(array) => 1 + 2 * usize::from(array.ndim),
-        ArgType::Tuple(items) => items.iter().map(cells).sum(),
+/// For each cell of a launch of these slots, the argument's cell that it is taken from; `None` if a slot fits no
+/// argument.
+pub(crate) fn cells_of(args: &[ArgType], slots: &[Slot]) -> Option<Box<[u32]>> {
+    let mut cells = Vec::with_capacity(slots.len());
+    for slot in slots {
+        let first = match &slot.source {
+            SlotSource::Argument { param, path, field } => {
+                let param = *param as usize;
+                args.get(..param)?.iter().map(ArgType::cells).sum::<usize>() + args.get(param)?.cell(path, *field)?
+            }
+            SlotSource::Runtime(slot) => match *slot {},
+        };
+        cells.extend((first..first + slot.ty.cells()).map(|cell| cell as u32));
     }
-}
-
-/// The cell that a slot of a kernel with these arguments is taken from; `None` if the slot fits no argument.
-pub(crate) fn cell_of(args: &[ArgType], slot: &Slot) -> Option<usize> {
-    let mut param = slot.param as usize;
-    let mut types = args;
-    let mut offset = 0;
-    let mut path = slot.path.iter();
-    loop {
-        offset += types.get(..param)?.iter().map(cells).sum::<usize>();
-        match (types.get(param)?, path.next()) {
-            (ArgType::Tuple(items), Some(step)) => {
-                types = items;
-                param = *step as usize;
-            }
-            (ArgType::Scalar(_), None) => {
-                return match slot.field {
-                    SlotField::Value | SlotField::Real => Some(offset),
-                    SlotField::Imag => Some(offset + 1),
-                    _ => None,
-                };
-            }
-            (ArgType::Array(array), None) => {
-                let ndim = usize::from(array.ndim);
-                let place = match slot.field {
-                    SlotField::Data => 0,
-                    SlotField::Shape(dim) if usize::from(dim) < ndim => 1 + usize::from(dim),
-                    SlotField::Stride(dim) if usize::from(dim) < ndim => 1 + ndim + usize::from(dim),
-                    _ => return None,
-                };
-                return Some(offset + place);
-            }
-            _ => return None,
-        }
-    }
+    Some(cells.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use weft_artifact::SlotType;
+    use weft_artifact::{Number, SlotField, SlotType};
 
     use super::*;
 
     fn types() -> Vec<ArgType> {
-        let array = ArrayType { dtype: Scalar::C64, ndim: 2, layout: Layout::F, readonly: true };
+        let array = ArrayType { dtype: DType::C64, ndim: 2, layout: Layout::F, readonly: true };
         vec![
-            ArgType::Scalar(Scalar::C128),
-            ArgType::Tuple(vec![ArgType::Scalar(Scalar::I8), ArgType::Tuple(vec![]), ArgType::Array(array)]),
-            ArgType::Scalar(Scalar::Bool),
+            DType::C128.into(),
+            ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![]), ArgType::Array(array)]),
+            DType::BOOL.into(),
         ]
     }
 
     fn key(types: &[ArgType], out: &mut Vec<u32>) {
         for ty in types {
             match ty {
-                ArgType::Scalar(s) => out.push(scalar(*s)),
+                ArgType::Value(dtype) => out.push(value(*dtype)),
                 ArgType::Array(a) => out.push(array(*a)),
                 ArgType::Tuple(items) => {
                     out.push(tuple(items.len()));
@@ -136,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn every_scalar_and_layout_has_its_own_word() {
+    fn every_dtype_and_layout_has_its_own_word() {
         let mut seen = std::collections::BTreeSet::new();
-        for dtype in Scalar::ALL {
-            assert!(seen.insert(scalar(dtype)));
+        for dtype in Number::ALL.map(DType::from) {
+            assert!(seen.insert(value(dtype)));
             for layout in [Layout::C, Layout::F, Layout::Any] {
                 for readonly in [false, true] {
                     for ndim in 0..=4 {
@@ -152,14 +130,20 @@ mod tests {
 
     #[test]
     fn slots_find_their_cells() {
-        let slot = |param, path: &[u32], field| Slot { param, path: path.to_vec(), field, ty: SlotType::Pointer };
         let types = types();
-        assert_eq!(cell_of(&types, &slot(0, &[], SlotField::Imag)), Some(1));
-        assert_eq!(cell_of(&types, &slot(1, &[0], SlotField::Value)), Some(2));
-        assert_eq!(cell_of(&types, &slot(1, &[2], SlotField::Data)), Some(4));
-        assert_eq!(cell_of(&types, &slot(1, &[2], SlotField::Stride(1))), Some(8));
-        assert_eq!(cell_of(&types, &slot(2, &[], SlotField::Value)), Some(9));
-        assert_eq!(cell_of(&types, &slot(1, &[2], SlotField::Shape(2))), None);
-        assert_eq!(cell_of(&types, &slot(2, &[0], SlotField::Value)), None);
+        let cells = |param, path: &[u32], field, ty| {
+            let source = SlotSource::Argument { param, path: path.to_vec(), field };
+            cells_of(&types, &[Slot { source, ty }])
+        };
+        let cell = |param, path, field| cells(param, path, field, SlotType::Pointer).map(|cells| cells[0]);
+        assert_eq!(cell(0, &[], SlotField::Imag), Some(1));
+        assert_eq!(cell(1, &[0], SlotField::Value), Some(2));
+        assert_eq!(cell(1, &[2], SlotField::Data), Some(4));
+        assert_eq!(cell(1, &[2], SlotField::Stride(1)), Some(8));
+        assert_eq!(cell(2, &[], SlotField::Value), Some(9));
+        assert_eq!(cell(1, &[2], SlotField::Shape(2)), None);
+        assert_eq!(cell(2, &[0], SlotField::Value), None);
+        let long = SlotType::Bytes { size: 16, align: 8 };
+        assert_eq!(cells(1, &[2], SlotField::Shape(0), long).as_deref(), Some([5, 6].as_slice()));
     }
 }

@@ -47,7 +47,7 @@ mod _weft {
         overload::CompiledKernel,
         signature::parse_signature,
         stream::{Event, Stream},
-        types::{Signature, Type},
+        types::{Signature, Type, as_dtype, from_dtype},
     };
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

@@ -47,7 +47,7 @@ pub(crate) struct Resolved {
     pub(crate) key: Box<[u32]>,
     /// The kernel.
     pub(crate) overload: Arc<Overload>,
-    /// For each slot the cell that it is taken from.
+    /// For each cell of the launch the argument's cell that it is taken from.
     pub(crate) cells: Box<[u32]>,
     /// Conversions to declared types.
     pub(crate) casts: Box<[Cast]>,
@@ -118,8 +118,7 @@ impl Overload {
     /// How arguments of the types of `key` reach this kernel.
     pub(crate) fn resolve(self: &Arc<Self>, py: Python<'_>, words: &[u32], casts: Vec<Cast>) -> PyResult<Resolved> {
         let given = key::decode(words);
-        let cells: Option<Box<[u32]>> =
-            self.kernel.slots.iter().map(|slot| key::cell_of(&given, slot).map(|cell| cell as u32)).collect();
+        let cells = key::cells_of(&given, &self.kernel.slots);
         let cells = cells.ok_or_else(|| {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;

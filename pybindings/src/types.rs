@@ -10,13 +10,10 @@ use pyo3::{
     prelude::*,
     types::{PySlice, PyTuple},
 };
-use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_NDIM, Number};
 use weft_compiler::request;
 
 use crate::numpy;
-
-/// The most dimensions that a kernel's array has.
-pub(crate) const MAX_NDIM: usize = 4;
 
 /// The error for an array that has more.
 pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
@@ -39,12 +36,17 @@ impl Type {
         Self { arg: Some(arg) }
     }
 
-    /// The scalar that it is, if it is one.
-    pub(crate) fn scalar(&self) -> Option<Scalar> {
+    /// The dtype that it is, if it is one.
+    pub(crate) fn dtype_itself(&self) -> Option<DType> {
         match self.arg {
-            Some(ArgType::Scalar(scalar)) => Some(scalar),
-            _ => None,
+            Some(ArgType::Value(dtype)) => Some(dtype),
+            Some(ArgType::Array(_) | ArgType::Tuple(_)) | None => None,
         }
+    }
+
+    /// The number's type that it is, if it is one.
+    pub(crate) fn number(&self) -> Option<Number> {
+        self.dtype_itself().and_then(DType::number)
     }
 
     fn array(&self) -> PyResult<ArrayType> {
@@ -63,8 +65,8 @@ impl Type {
         if matches!(name, "void" | "none") {
             return Ok(Self { arg: None });
         }
-        match Scalar::from_name(name) {
-            Some(scalar) => Ok(Self::of(ArgType::Scalar(scalar))),
+        match Number::from_name(name) {
+            Some(number) => Ok(Self::of(number.into())),
             None => Err(PyValueError::new_err(format!("there is no type `{name}`"))),
         }
     }
@@ -73,7 +75,7 @@ impl Type {
     #[staticmethod]
     #[pyo3(signature = (dtype, ndim, layout, readonly=false))]
     fn make_array(dtype: &Self, ndim: usize, layout: &str, readonly: bool) -> PyResult<Self> {
-        let Some(dtype) = dtype.scalar() else {
+        let Some(dtype) = dtype.dtype_itself() else {
             return Err(PyTypeError::new_err(format!("an array's elements cannot be {}", dtype.__str__())));
         };
         let layout = match layout {
@@ -97,7 +99,7 @@ impl Type {
     /// The element type of an array type.
     #[getter]
     fn dtype(&self) -> PyResult<Self> {
-        Ok(Self::of(ArgType::Scalar(self.array()?.dtype)))
+        Ok(Self::of(self.array()?.dtype.into()))
     }
 
     /// The number of dimensions of an array type.
@@ -121,8 +123,8 @@ impl Type {
     /// Bits of a scalar type.
     #[getter]
     fn bitwidth(&self) -> PyResult<u64> {
-        let scalar = self.scalar().ok_or_else(|| PyAttributeError::new_err("only a scalar type has a bitwidth"))?;
-        Ok(if scalar == Scalar::Bool { 1 } else { scalar.size_bytes() * 8 })
+        let number = self.number().ok_or_else(|| PyAttributeError::new_err("only a scalar type has a bitwidth"))?;
+        Ok(if number == Number::Bool { 1 } else { number.size_bytes() * 8 })
     }
 
     /// Elements of a tuple type.
@@ -141,7 +143,7 @@ impl Type {
     }
 
     fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Some(dtype) = self.scalar() else {
+        let Some(dtype) = self.dtype_itself() else {
             return Err(PyTypeError::new_err(format!("{} cannot be the element type of an array", self.__str__())));
         };
         let dims: Vec<Bound<'_, PyAny>> =
@@ -170,12 +172,12 @@ impl Type {
                 .collect::<PyResult<_>>()?;
             return Ok(Signature { args, returns: self.arg.clone() }.into_pyobject(py)?.into_any());
         }
-        match (self.scalar(), args.len()) {
-            (Some(scalar), 1) => numpy::dtype(py, scalar)?.getattr("type")?.call1(args),
+        match (self.dtype_itself(), args.len()) {
+            (Some(dtype), 1) => numpy::dtype(py, dtype)?.getattr("type")?.call1(args),
             _ => Err(PyTypeError::new_err(format!(
                 "{} is called with types (a signature){}",
                 self.__str__(),
-                if self.scalar().is_some() { " or with one value (a cast)" } else { "" }
+                if self.dtype_itself().is_some() { " or with one value (a cast)" } else { "" }
             ))),
         }
     }
@@ -202,7 +204,7 @@ impl Type {
         let class = py.get_type::<Self>().into_any();
         Ok(match &self.arg {
             None => (class, ("void",).into_pyobject(py)?),
-            Some(ArgType::Scalar(scalar)) => (class, (scalar.name(),).into_pyobject(py)?),
+            Some(ArgType::Value(dtype)) => (class, (dtype.to_string(),).into_pyobject(py)?),
             Some(ArgType::Array(array)) => (
                 class.getattr("make_array")?,
                 (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
@@ -274,13 +276,31 @@ impl Signature {
     }
 }
 
+/// NumPy's dtype of a weft type; of anything else, what NumPy makes of it.
+#[pyfunction]
+pub(crate) fn as_dtype<'py>(ty: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let Ok(weft) = ty.cast::<Type>() else {
+        return ty.py().import("numpy")?.call_method1("dtype", (ty,));
+    };
+    let dtype = weft.get().dtype_itself();
+    let dtype =
+        dtype.ok_or_else(|| PyTypeError::new_err(format!("{} is no dtype of NumPy's", weft.get().__str__())))?;
+    numpy::dtype(ty.py(), dtype)
+}
+
+/// Weft's type of a NumPy dtype.
+#[pyfunction]
+pub(crate) fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Type> {
+    Ok(Type::of(numpy::dtype_of(dtype)?.into()))
+}
+
 /// A Python tuple of types: the key of `overloads`.
 pub(crate) fn tuple_of_types<'py>(py: Python<'py>, args: &[ArgType]) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, args.iter().cloned().map(Type::of))
 }
 
 /// An array type, if a kernel can have it.
-fn array_type(dtype: Scalar, ndim: usize, layout: Layout, readonly: bool) -> PyResult<Type> {
+fn array_type(dtype: DType, ndim: usize, layout: Layout, readonly: bool) -> PyResult<Type> {
     if ndim > MAX_NDIM {
         return Err(PyTypeError::new_err(format!("arrays have at most {MAX_NDIM} dimensions in a kernel, not {ndim}")));
     }

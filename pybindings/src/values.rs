@@ -7,8 +7,8 @@ use pyo3::{
     prelude::*,
     types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
-use weft_artifact::Scalar;
-use weft_compiler::request::{Captured, MAX_LEAVES};
+use weft_artifact::{DType, MAX_LEAVES, Number};
+use weft_compiler::request::Captured;
 
 use crate::{capture::Capturer, dispatcher::Dispatcher, numpy, types::Type};
 
@@ -28,7 +28,7 @@ impl<'py> Capturer<'py> {
             return Ok(Captured::None);
         }
         if let Ok(ty) = value.cast::<Type>() {
-            return Ok(ty.get().scalar().map_or_else(|| unsupported(value), Captured::DType));
+            return Ok(ty.get().number().map_or_else(|| unsupported(value), Captured::DType));
         }
         if value.cast::<Dispatcher>().is_ok() {
             return self.device_function(value);
@@ -56,7 +56,7 @@ impl<'py> Capturer<'py> {
             if chains.is_empty() {
                 let mut items = Vec::with_capacity(tuple.len());
                 let mut leaves = 0;
-                let too_many = Captured::Unsupported(format!("tuple of more than {MAX_LEAVES} values"));
+                let too_many = Captured::too_large();
                 for item in tuple.iter() {
                     let item = self.value(&item, &[], depth + 1)?;
                     leaves += item.leaves();
@@ -121,16 +121,18 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
         return Ok(Some(Captured::Bool(value.is_truthy()?)));
     }
     if let Some(classes) = numpy::loaded(value.py()) {
-        if let Some(scalar) = classes.scalar_of_type(value) {
-            return Ok(Some(Captured::DType(scalar)));
+        if let Some(ty) = classes.number_of_type(value) {
+            return Ok(Some(Captured::DType(ty)));
         }
         if classes.is_dtype(value) {
-            return Ok(Some(numpy::scalar_of_dtype(value)?.map_or_else(|| unsupported(value), Captured::DType)));
+            return Ok(Some(
+                numpy::of_dtype(value)?.and_then(DType::number).map_or_else(|| unsupported(value), Captured::DType),
+            ));
         }
-        if let Some(scalar) = classes.scalar_of_type(&value.get_type()) {
-            let number = numpy::value(value, scalar)?;
-            return Ok(Some(match scalar {
-                Scalar::Bool => Captured::Bool(number.int != 0),
+        if let Some(ty) = classes.number_of_type(&value.get_type()) {
+            let number = numpy::value(value, ty)?;
+            return Ok(Some(match ty {
+                Number::Bool => Captured::Bool(number.int != 0),
                 int if int.is_int() => Captured::NumpyInt(int, number.int),
                 float => Captured::NumpyFloat(float, number.real, number.imag),
             }));
@@ -202,10 +204,10 @@ fn known_member(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 }
 
 /// The scalar of another library's type object, such as `numba.float32`.
-fn foreign_type(value: &Bound<'_, PyAny>) -> Option<Scalar> {
+fn foreign_type(value: &Bound<'_, PyAny>) -> Option<Number> {
     let module: String = value.get_type().getattr("__module__").ok()?.extract().ok()?;
     if !module.starts_with("numba") {
         return None;
     }
-    Scalar::from_name(value.str().ok()?.to_str().ok()?)
+    Number::from_name(value.str().ok()?.to_str().ok()?)
 }

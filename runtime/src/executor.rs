@@ -102,12 +102,13 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn const_bytes(&self) -> u32;
     /// Threads a block can have with this kernel.
     fn max_threads_per_block(&self) -> u32;
-    /// Queues a launch. `slots` has one 8-byte cell for each slot of the kernel, the value in its low bytes.
+    /// Queues a launch. `cells` has the cells of the kernel's slots, one slot after the other, as
+    /// [`weft_artifact::SlotType`] says: one of 8 bytes for most, the value in its low bytes.
     ///
     /// # Errors
     ///
     /// `Launch` for a configuration that the device cannot run, naming the limit; `Driver` for a failed call.
-    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error>;
+    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, cells: &mut [u64]) -> Result<(), Error>;
 }
 
 /// Grid, block and dynamic shared memory.

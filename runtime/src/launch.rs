@@ -16,14 +16,14 @@ pub(crate) struct KernelLimits {
     pub(crate) max_threads_per_block: u32,
     /// Registers a thread; 0 where that means nothing.
     pub(crate) registers: u32,
-    /// How many slots a launch passes.
-    pub(crate) slots: usize,
+    /// How many cells a launch passes: one a slot, or more where a slot is longer than eight bytes.
+    pub(crate) cells: usize,
 }
 
 /// Checks a launch. The way through for a good one is a dozen comparisons.
 pub(crate) fn check(
     config: &LaunchConfig,
-    n_slots: usize,
+    n_cells: usize,
     device: &DeviceAttributes,
     kernel: &KernelLimits,
 ) -> Result<(), Error> {
@@ -34,11 +34,11 @@ pub(crate) fn check(
         && fits(&config.grid, &device.max_grid_dim)
         && threads(config) <= kernel.max_threads_per_block.min(device.max_threads_per_block) as u64
         && shared(config, kernel) <= device.max_shared_memory_per_block_optin as u64
-        && n_slots == kernel.slots
+        && n_cells == kernel.cells
     {
         return Ok(());
     }
-    Err(explain(config, n_slots, device, kernel))
+    Err(explain(config, n_cells, device, kernel))
 }
 
 /// Threads of a block. Extents are at most 32 bits each, so a product of three that were checked fits.
@@ -53,8 +53,8 @@ fn shared(config: &LaunchConfig, kernel: &KernelLimits) -> u64 {
 
 /// Which limit a launch breaks.
 #[cold]
-fn explain(config: &LaunchConfig, n_slots: usize, device: &DeviceAttributes, kernel: &KernelLimits) -> Error {
-    let KernelLimits { name, shared_bytes, max_threads_per_block, registers, slots } = kernel;
+fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, kernel: &KernelLimits) -> Error {
+    let KernelLimits { name, shared_bytes, max_threads_per_block, registers, cells } = kernel;
     let device_name = &device.name;
     let launch = |message: String| Error::new(ErrorKind::Launch, message);
     let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
@@ -100,5 +100,5 @@ fn explain(config: &LaunchConfig, n_slots: usize, device: &DeviceAttributes, ker
             config.shared_bytes, device.max_shared_memory_per_block_optin
         ));
     }
-    Error::new(ErrorKind::Internal, format!("a launch of `{name}` passes {n_slots} slots; the kernel takes {slots}"))
+    Error::new(ErrorKind::Internal, format!("a launch of `{name}` passes {n_cells} cells; the kernel takes {cells}"))
 }

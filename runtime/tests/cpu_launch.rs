@@ -10,7 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use support::{Entry, config, cpu, cpu_with, expect_error, load, load_with};
+use support::{Entry, artifact, config, cpu, cpu_with, expect_error, load, load_with, probe};
+use weft_artifact::SlotType;
 use weft_runtime::{ErrorKind, LaunchConfig};
 
 /// Cell `i` of the array in slot 0 counts how often block `i` ran.
@@ -38,6 +39,13 @@ unsafe extern "C" fn note(slots: *const u64, config: *const u32, first: u64, las
     }
     for (i, value) in [first, last, scratch as usize as u64].into_iter().enumerate() {
         support::store(slots, 8 + i, value);
+    }
+}
+
+/// Copies the cells behind the first to where slot 0 points.
+unsafe extern "C" fn note_cells(slots: *const u64, _config: *const u32, _: u64, _: u64, _scratch: *mut u8) {
+    for i in 0..4 {
+        support::store(slots, i, support::slot(slots, 1 + i));
     }
 }
 
@@ -251,7 +259,21 @@ fn a_wrong_number_of_slots_is_a_fault_of_the_caller() {
     let kernel = load(&cpu(), count, 2);
     let error = expect_error(kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut [0]));
     assert_eq!(error.kind, ErrorKind::Internal);
-    assert_eq!(error.message, "a launch of `probe` passes 1 slots; the kernel takes 2");
+    assert_eq!(error.message, "a launch of `probe` passes 1 cells; the kernel takes 2");
+}
+
+#[test]
+fn a_long_slot_lies_in_as_many_cells_as_it_takes() {
+    let mut artifact = artifact(note_cells, probe(3, 0, 0));
+    artifact.kernels[0].slots[1].ty = SlotType::Bytes { size: 17, align: 8 };
+    let module = cpu().load(&artifact).expect("the loader takes it");
+    let kernel = module.kernel(&artifact.kernels[0]).expect("the symbol is known");
+    let mut seen = [0_u64; 4];
+    let mut cells = [seen.as_mut_ptr() as u64, 11, 12, 13, 14];
+    kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut cells).expect("launches");
+    assert_eq!(seen, [11, 12, 13, 14]);
+    let error = expect_error(kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut [0; 3]));
+    assert_eq!(error.message, "a launch of `probe` passes 3 cells; the kernel takes 5");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use support::{
     config, expect_error,
     fake::{CHILD, build_driver, device, in_process, kernel, named, ptx, trace_file, traced, with_driver},
 };
-use weft_artifact::{Artifact, CodeFormat};
+use weft_artifact::{Artifact, CodeFormat, SlotType};
 use weft_runtime::{ErrorKind, LaunchConfig, Settings, cuda};
 
 /// A folder that hides a machine's driver behind files which are no libraries.
@@ -201,6 +201,15 @@ fn a_launch_passes_every_slot() {
             kernel.launch(&config([3, 2, 1], [32, 4, 1]), None, &mut slots).expect("launches");
             assert_eq!(sum, (0..n_slots as u64).sum());
         }
+        // A slot of three cells between two of one: each parameter's address is that of its own first cell.
+        let mut long = named("sum3", 3);
+        long.slots[1].ty = SlotType::Bytes { size: 17, align: 8 };
+        let module = device.load(&ptx("// sum3")).expect("it compiles");
+        let mut sum = 0_u64;
+        let mut cells = [&raw mut sum as u64, 10, 2000, 3000, 7];
+        let kernel_of_long = module.kernel(&long).expect("it is there");
+        kernel_of_long.launch(&config([1; 3], [1; 3]), None, &mut cells).expect("launches");
+        assert_eq!(sum, 17);
         let kernel = kernel(&device, "sum1", 1);
         let facts = (kernel.max_threads_per_block(), kernel.shared_bytes(), kernel.const_bytes());
         assert_eq!(facts, (640, 4096, 12));

@@ -11,7 +11,7 @@ def twice(t):
 
 @cuda.jit
 def more(t):
-    return twice(twice(twice(twice((t, t, t, t)))))  # error: [E0202] "4096"
+    return twice(twice(twice(twice((t, t, t, t)))))  # error: [E0202] "10000"
 
 
 @cuda.jit

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod diagnostics;
 #[cfg(test)]
+mod dtypes;
+#[cfg(test)]
 mod generated;
 #[cfg(test)]
 mod header;

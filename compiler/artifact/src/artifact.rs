@@ -1,19 +1,20 @@
 //! A compiled module and the ABI of its kernels.
 //!
-//! A kernel takes a flat list of *slots*, each at most eight bytes. A slot is one live field of one argument: a
-//! scalar's value, an array's data pointer, one extent, one stride. Dead fields have no slot.
+//! A kernel takes a flat list of *slots*. A slot is one live field of one argument: a scalar's value, an array's data
+//! pointer, one extent, one stride; or something that the runtime adds. Dead fields have no slot. A launch passes a
+//! slot in *cells* of eight bytes: one, or as many as its size takes.
 //!
 //! On CUDA the slots are the `.param`s of the entry, in order. On the host the entry has the C signature
 //!
 //! ```c
-//! void entry(const uint64_t *slots,   // one 8-byte cell a slot, the value in its low bytes
+//! void entry(const uint64_t *slots,   // the slots' cells, one slot after the other; a value in its low bytes
 //!            const uint32_t *config,  // gridDim.x, .y, .z, blockDim.x, .y, .z, dynamic shared bytes, 0
 //!            uint64_t first_block,    // linear block numbers: x runs fastest, then y, then z
 //!            uint64_t last_block,     // one past the last; blocks first..last run one after the other
 //!            uint8_t *scratch);       // HostLayout: shared memory and what lives across barriers, 64-byte aligned
 //! ```
 
-use crate::types::{ArgType, Scalar};
+use crate::{number::Scalar, types::ArgType};
 
 /// The form of [`Artifact::code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,18 +86,34 @@ pub struct Access {
     pub writes: bool,
 }
 
-/// One field of one argument.
+/// One value that a kernel's entry takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Which argument.
-    pub param: u32,
-    /// The way into nested tuples; empty for a plain argument.
-    pub path: Vec<Step>,
-    /// Which field.
-    pub field: SlotField,
+    /// Where it comes from.
+    pub source: SlotSource,
     /// How it is passed.
     pub ty: SlotType,
 }
+
+/// Where a slot's value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlotSource {
+    /// A field of an argument.
+    Argument {
+        /// Which argument.
+        param: u32,
+        /// The way into nested tuples; empty for a plain argument.
+        path: Vec<Step>,
+        /// Which field.
+        field: SlotField,
+    },
+    /// Something that the executor adds at the launch.
+    Runtime(RuntimeSlot),
+}
+
+/// What an executor adds to the arguments. There is nothing yet: a fault buffer and a grid's state are to be variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RuntimeSlot {}
 
 /// An index into a tuple argument.
 pub type Step = u32;
@@ -118,6 +135,20 @@ pub enum SlotField {
     Stride(u8),
 }
 
+impl SlotField {
+    /// What the variable of a field is called, after the argument's name: `x.data`, `x.shape0`, `z.real`.
+    pub fn suffix(self) -> String {
+        match self {
+            Self::Value => String::new(),
+            Self::Real => ".real".to_owned(),
+            Self::Imag => ".imag".to_owned(),
+            Self::Data => ".data".to_owned(),
+            Self::Shape(dim) => format!(".shape{dim}"),
+            Self::Stride(dim) => format!(".stride{dim}"),
+        }
+    }
+}
+
 /// How a slot is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotType {
@@ -125,4 +156,46 @@ pub enum SlotType {
     Scalar(Scalar),
     /// A device pointer (CUDA) or an address of this process (host), eight bytes.
     Pointer,
+    /// A value of any size, as it lies in memory.
+    Bytes {
+        /// Its bytes.
+        size: u32,
+        /// Its alignment: cells have eight.
+        align: u32,
+    },
+}
+
+impl SlotType {
+    /// Bytes of the value.
+    pub const fn size_bytes(self) -> u64 {
+        match self {
+            Self::Scalar(scalar) => scalar.size_bytes(),
+            Self::Pointer => 8,
+            Self::Bytes { size, .. } => size as u64,
+        }
+    }
+
+    /// How many cells a launch passes it in: at least one.
+    pub const fn cells(self) -> usize {
+        match self.size_bytes().div_ceil(8) {
+            0 => 1,
+            cells => cells as usize,
+        }
+    }
+}
+
+impl Kernel {
+    /// The first cell of each slot.
+    pub fn first_cells(&self) -> impl Iterator<Item = usize> + '_ {
+        self.slots.iter().scan(0, |next, slot| {
+            let first = *next;
+            *next += slot.ty.cells();
+            Some(first)
+        })
+    }
+
+    /// How many cells a launch passes.
+    pub fn n_cells(&self) -> usize {
+        self.slots.iter().map(|slot| slot.ty.cells()).sum()
+    }
 }

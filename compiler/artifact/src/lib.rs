@@ -3,7 +3,19 @@
 //! This crate has no dependencies, so that the runtime needs no compiler and the compiler no runtime.
 
 mod artifact;
+mod compound;
+mod dtype;
+mod fields;
+mod number;
+mod table;
 mod types;
 
-pub use artifact::{Access, Artifact, CodeFormat, HostLayout, Kernel, Param, Slot, SlotField, SlotType, Step};
-pub use types::{ArgType, ArrayType, Layout, Scalar};
+pub use artifact::{
+    Access, Artifact, CodeFormat, HostLayout, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
+};
+pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
+pub use dtype::{CompoundId, DType};
+pub use fields::{Field, Leaf, Which};
+pub use number::{Number, Scalar};
+pub use table::{NUMBERS, Row};
+pub use types::{ArgType, ArrayType, Layout, MAX_LEAVES, MAX_NDIM};

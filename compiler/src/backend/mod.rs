@@ -11,7 +11,7 @@ mod testing;
 
 use std::fmt::Write;
 
-use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotType};
+use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotSource, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -111,13 +111,8 @@ fn check_local(module: &Module) -> Result<(), Diagnostic> {
 /// The ABI record of the module's kernel.
 fn kernel_record(module: &Module, kernel: &Function, python_name: String, host: Option<HostLayout>) -> Kernel {
     let slots = kernel.slots.iter().zip(&kernel.params).map(|(slot, &local)| Slot {
-        param: slot.param,
-        path: slot.path.clone(),
-        field: slot.field,
-        ty: match kernel.locals[local].ty {
-            Type::Scalar(scalar) => SlotType::Scalar(scalar),
-            Type::Ptr(..) => SlotType::Pointer,
-        },
+        source: SlotSource::Argument { param: slot.param, path: slot.path.clone(), field: slot.field },
+        ty: slot_type(kernel.locals[local].ty),
     });
     Kernel {
         name: python_name,
@@ -127,6 +122,14 @@ fn kernel_record(module: &Module, kernel: &Function, python_name: String, host: 
         shared_bytes: shared_bytes(module),
         dynamic_shared: module.dynamic_shared,
         host,
+    }
+}
+
+/// How a kernel takes a parameter of a type.
+fn slot_type(ty: Type) -> SlotType {
+    match ty {
+        Type::Scalar(scalar) => SlotType::Scalar(scalar),
+        Type::Ptr(..) => SlotType::Pointer,
     }
 }
 

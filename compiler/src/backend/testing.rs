@@ -84,12 +84,12 @@ impl KernelBuilder {
 
     /// A scalar parameter.
     pub(crate) fn scalar(&mut self, name: &str, scalar: Scalar) -> LocalId {
-        self.slot(name, ArgType::Scalar(scalar), Type::Scalar(scalar), SlotField::Value)
+        self.slot(name, ArgType::from(scalar), Type::Scalar(scalar), SlotField::Value)
     }
 
     /// An array parameter, of which only the data pointer is live.
     pub(crate) fn array(&mut self, name: &str, dtype: Scalar) -> LocalId {
-        let ty = ArrayType { dtype, ndim: 1, layout: Layout::C, readonly: false };
+        let ty = ArrayType { dtype: dtype.into(), ndim: 1, layout: Layout::C, readonly: false };
         self.slot(name, ArgType::Array(ty), Type::Ptr(dtype, Space::Global), SlotField::Data)
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_artifact::{Access, ArgType, Param, SlotField};
+use weft_artifact::{Access, ArgType, ArrayType, DType, Field, Leaf, Param, SlotField};
 
 use super::{
     lowerer::{Compiled, FnLowerer, Lowerer, Returns},
@@ -48,6 +48,13 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         );
         return;
     }
+    for (param, arg) in def.ast.params.iter().zip(&request.args) {
+        if let Some(dtype) = compound_in(arg) {
+            let message = format!("`{}` holds {dtype}: structured dtypes are not supported", param.name);
+            lowerer.error(Code::UnsupportedValue, param.span, message);
+            return;
+        }
+    }
     let walk = |lowerer: &mut FnLowerer<'_>| {
         for (index, (param, arg)) in def.ast.params.iter().zip(&request.args).enumerate() {
             lowerer.kernel_param(index as u32, param, arg);
@@ -65,6 +72,16 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     cx.module.params = params.collect();
     let id = cx.module.functions.push(function);
     cx.module.kernel = Some(id);
+}
+
+/// The first dtype in an argument's type that kernels cannot have yet.
+fn compound_in(arg: &ArgType) -> Option<DType> {
+    let mut found = None;
+    arg.for_each_leaf(&mut |_, leaf| {
+        let (Leaf::Value(dtype) | Leaf::Array(ArrayType { dtype, .. })) = leaf;
+        found = found.or((dtype.number().is_none()).then_some(dtype));
+    });
+    found
 }
 
 /// `3 arguments`, `1 argument`.
@@ -113,9 +130,7 @@ impl<'a> FnLowerer<'a> {
     fn kernel_param(&mut self, index: u32, param: &ast::Param, arg: &ArgType) {
         let ty = Ty::of_arg(arg);
         let locals = self.storage(&param.name, &ty);
-        let mut fields = Vec::new();
-        collect_fields(arg, &mut Vec::new(), &mut fields);
-        for (local, (path, field)) in locals.iter().zip(fields) {
+        for (local, (path, Field { field, .. })) in locals.iter().zip(arg.fields()) {
             self.b.function.params.push(*local);
             self.b.function.slots.push(ParamSlot { param: index, path, field });
             self.b.function.locals[*local].nonneg = matches!(field, SlotField::Shape(_));
@@ -272,30 +287,5 @@ impl FnLowerer<'_> {
         }
         self.b.stmt(StmtKind::Return(parts), span);
         self.env = None;
-    }
-}
-
-/// The way to each run-time part of an argument and its field, in the order of [`Ty::parts`].
-fn collect_fields(arg: &ArgType, path: &mut Vec<u32>, out: &mut Vec<(Vec<u32>, SlotField)>) {
-    match arg {
-        ArgType::Scalar(scalar) if scalar.is_complex() => {
-            out.push((path.clone(), SlotField::Real));
-            out.push((path.clone(), SlotField::Imag));
-        }
-        ArgType::Scalar(_) => out.push((path.clone(), SlotField::Value)),
-        ArgType::Array(array) => {
-            out.push((path.clone(), SlotField::Data));
-            out.extend((0..array.ndim).map(|dim| (path.clone(), SlotField::Shape(dim))));
-            if array.layout == weft_artifact::Layout::Any {
-                out.extend((0..array.ndim).map(|dim| (path.clone(), SlotField::Stride(dim))));
-            }
-        }
-        ArgType::Tuple(items) => {
-            for (index, item) in items.iter().enumerate() {
-                path.push(index as u32);
-                collect_fields(item, path, out);
-                path.pop();
-            }
-        }
     }
 }

@@ -97,22 +97,16 @@ impl ArrayTy {
 
     /// The type without its address space, as users see it.
     pub(super) fn arg(self) -> ArrayType {
-        ArrayType { dtype: self.dtype, ndim: self.ndim as u8, layout: self.layout, readonly: self.readonly }
+        ArrayType { dtype: self.dtype.into(), ndim: self.ndim as u8, layout: self.layout, readonly: self.readonly }
     }
 }
 
 impl Ty {
-    /// The type of a kernel argument.
+    /// The type of a kernel argument; one of a dtype that kernels cannot have yet was reported.
     pub(super) fn of_arg(arg: &ArgType) -> Self {
         match arg {
-            ArgType::Scalar(scalar) => Self::Scalar(*scalar),
-            ArgType::Array(array) => Self::Array(ArrayTy {
-                dtype: array.dtype,
-                ndim: array.ndim as usize,
-                layout: array.layout,
-                readonly: array.readonly,
-                space: Space::Global,
-            }),
+            ArgType::Value(dtype) => dtype.number().map_or(Self::Poison, Self::Scalar),
+            ArgType::Array(array) => dtype_or_poison(array),
             ArgType::Tuple(items) => Self::Tuple(items.iter().map(Self::of_arg).collect()),
         }
     }
@@ -179,6 +173,17 @@ impl Ty {
             _ => {}
         }
     }
+}
+
+fn dtype_or_poison(array: &ArrayType) -> Ty {
+    let Some(dtype) = array.dtype.number() else { return Ty::Poison };
+    Ty::Array(ArrayTy {
+        dtype,
+        ndim: array.ndim as usize,
+        layout: array.layout,
+        readonly: array.readonly,
+        space: Space::Global,
+    })
 }
 
 /// The type of a Python int: `int64`, or `uint64` where it does not fit.

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use weft_artifact::{ArgType, Scalar, SlotField};
+use weft_artifact::{Leaf, Scalar, SlotType, Which};
 
 use super::{
     Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, ParamSlot, Space, Stmt, StmtKind,
@@ -180,21 +180,18 @@ impl Checker<'_> {
 
     /// The type that a slot has by the Python parameter; `None` where the parameter has no such field.
     fn slot_type(&self, slot: &ParamSlot) -> Option<Type> {
-        let mut ty = &self.module.params.get(slot.param as usize)?.ty;
-        for step in &slot.path {
-            let ArgType::Tuple(items) = ty else { return None };
-            ty = items.get(*step as usize)?;
-        }
-        match (ty, slot.field) {
-            (ArgType::Scalar(scalar), SlotField::Value) if !scalar.is_complex() => Some(Type::Scalar(*scalar)),
-            (ArgType::Scalar(scalar), SlotField::Real | SlotField::Imag) if scalar.is_complex() => {
-                Some(Type::Scalar(scalar.part()))
-            }
-            (ArgType::Array(array), SlotField::Data) => Some(Type::Ptr(array.dtype.part(), Space::Global)),
-            (ArgType::Array(array), SlotField::Shape(axis) | SlotField::Stride(axis)) if axis < array.ndim => {
-                Some(Type::I64)
-            }
-            _ => None,
+        let leaf = self.module.params.get(slot.param as usize)?.ty.leaf(&slot.path)?;
+        let which = match leaf {
+            Leaf::Value(_) => Which::Kernel,
+            // A kernel may take a stride that its layout gives as well.
+            Leaf::Array(_) => Which::Launch,
+        };
+        let field = leaf.fields(which).into_iter().find(|field| field.field == slot.field)?;
+        match (field.ty, leaf) {
+            (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
+            (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.number()?.part(), Space::Global)),
+            // The IR has no type for a long value yet.
+            (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }
     }
 

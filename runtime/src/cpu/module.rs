@@ -69,7 +69,7 @@ impl Module for CpuModule {
                 shared_bytes: u32::try_from(kernel.shared_bytes).unwrap_or(u32::MAX),
                 max_threads_per_block: self.shared.attributes.max_threads_per_block,
                 registers: 0,
-                slots: kernel.slots.len(),
+                cells: kernel.n_cells(),
             },
             cost: Cost::default(),
             shared: Arc::clone(&self.shared),

@@ -154,8 +154,9 @@ impl Module for CudaModule {
                 shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
                 max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-                slots: kernel.slots.len(),
+                cells: kernel.n_cells(),
             },
+            first_cells: kernel.first_cells().map(|cell| cell as u32).collect(),
             local_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
             const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
             dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
@@ -170,6 +171,8 @@ impl Module for CudaModule {
 #[derive(Debug)]
 struct CudaKernel {
     limits: KernelLimits,
+    /// The first cell of each slot; the last slot's cells end with the launch's.
+    first_cells: Box<[u32]>,
     local_bytes: u32,
     const_bytes: u32,
     /// Dynamic shared memory that the driver lets a launch ask for at present.
@@ -202,21 +205,24 @@ impl LoadedKernel for CudaKernel {
     }
 
     /// Allocates nothing and takes no lock, up to 64 slots: the price is that of `cuLaunchKernel`.
-    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error> {
+    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, cells: &mut [u64]) -> Result<(), Error> {
         let context = &*self.module.context;
-        launch::check(config, slots.len(), &context.attributes, &self.limits)?;
+        launch::check(config, cells.len(), &context.attributes, &self.limits)?;
         let stream = raw_stream(context, stream)?;
         let _entered = context.enter()?;
         if config.shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
             self.raise_dynamic_limit()?;
         }
-        if slots.len() > SLOTS_ON_STACK {
-            let mut params: Vec<_> = slots.iter_mut().map(|slot| (&raw mut *slot).cast::<c_void>()).collect();
+        // That there are as many cells as the slots take was checked.
+        let cells = cells.as_mut_ptr();
+        let address = |first: &u32| cells.wrapping_add(*first as usize).cast::<c_void>();
+        if self.first_cells.len() > SLOTS_ON_STACK {
+            let mut params: Vec<_> = self.first_cells.iter().map(address).collect();
             return self.queue(config, stream, params.as_mut_ptr());
         }
         let mut params = [const { MaybeUninit::<*mut c_void>::uninit() }; SLOTS_ON_STACK];
-        for (param, slot) in params.iter_mut().zip(slots) {
-            param.write((&raw mut *slot).cast::<c_void>());
+        for (param, first) in params.iter_mut().zip(&self.first_cells) {
+            param.write(address(first));
         }
         self.queue(config, stream, params.as_mut_ptr().cast::<*mut c_void>())
     }

@@ -7,7 +7,7 @@ pub(crate) mod fake;
 
 use std::{slice, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, HostLayout, Kernel, Scalar, Slot, SlotField, SlotType};
+use weft_artifact::{Artifact, CodeFormat, HostLayout, Kernel, Scalar, Slot, SlotField, SlotSource, SlotType};
 use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
 
 /// The entry of a host kernel.
@@ -46,7 +46,8 @@ pub(crate) fn cpu_with(threads: usize) -> Arc<dyn Executor> {
 
 /// A kernel `probe` with so many slots.
 pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> Kernel {
-    let slot = Slot { param: 0, path: Vec::new(), field: SlotField::Value, ty: SlotType::Scalar(Scalar::U64) };
+    let source = SlotSource::Argument { param: 0, path: Vec::new(), field: SlotField::Value };
+    let slot = Slot { source, ty: SlotType::Scalar(Scalar::U64) };
     Kernel {
         name: "probe".into(),
         symbol: "probe_symbol".into(),

@@ -83,12 +83,43 @@ def test_parts_of_an_array_type() -> None:
         _ = weft.float64.ndim
 
 
+def test_every_name_of_a_number_is_its_type() -> None:
+    for module in (weft, types, cuda):
+        assert module.byte == module.uchar == module.uint8
+        assert module.char == module.int8
+        assert module.long_ == module.ssize_t == module.int64
+    # NumPy's `byte` has a sign, Numba's has none.
+    assert weft.from_dtype(np.byte) == weft.int8
+    assert weft.typeof(np.byte(1)) == weft.int8
+
+    @cuda.jit("void(byte[:], np.byte)")
+    def kernel(x, y):
+        pass
+
+    assert list(kernel.overloads) == [(weft.uint8[:], weft.int8)]
+
+
+def test_every_scalar_type_of_numpy_is_known() -> None:
+    signed, unsigned = "byte short intc int_ long longlong", "ubyte ushort uintc uint ulong ulonglong"
+    for name in f"bool_ {signed} {unsigned} single double csingle cdouble".split():
+        ty = getattr(np, name, None)
+        if ty is not None:
+            assert weft.as_dtype(weft.typeof(ty(1))) == np.dtype(ty)
+
+
 def test_dtypes_and_types() -> None:
     for name in ("bool", "int8", "uint64", "float32", "complex128"):
         dtype = np.dtype(name)
         assert weft.as_dtype(weft.from_dtype(dtype)) == dtype
     with pytest.raises(TypeError, match="float16"):
         weft.from_dtype(np.float16)
+    with pytest.raises(TypeError, match=r"array.* is no dtype"):
+        weft.as_dtype(weft.int8[:])
+    for wrong in (np.dtype([("a", "f4")]), np.dtype("f4,i4"), np.dtype(("f4", 2)), np.dtype(">f4"), np.dtype("S3")):
+        with pytest.raises(TypeError, match="not supported"):
+            weft.from_dtype(wrong)
+        with pytest.raises(TypeError, match="not supported"):
+            cuda.device_array(3, wrong)
 
 
 @pytest.mark.parametrize(

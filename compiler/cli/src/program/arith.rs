@@ -1,60 +1,58 @@
 //! Arithmetic on captured constants with Python's and NumPy's meaning. `None` is "Python would have to say": an error,
 //! a number beyond 127 bits, or something that is not done here.
 
-use weft_artifact::Scalar;
+use weft_artifact::{MAX_LEAVES, Number};
 use weft_compiler::{
-    request::{Captured, MAX_LEAVES},
+    request::{Captured, number_of_path},
     syntax::ast::{BinOp, CmpOp, UnaryOp},
 };
 
-use super::eval::scalar_of;
-
 /// A number, and its NumPy type if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Number {
+enum Value {
     Int(i128),
     Float(f64),
     Complex(f64, f64),
 }
 
-fn number(value: &Captured) -> Option<(Number, Option<Scalar>)> {
+fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
     Some(match *value {
-        Captured::Bool(value) => (Number::Int(value.into()), None),
-        Captured::Int(value) => (Number::Int(value), None),
-        Captured::Float(value) => (Number::Float(value), None),
-        Captured::Complex(real, imag) => (Number::Complex(real, imag), None),
-        Captured::NumpyInt(ty, value) => (Number::Int(value), Some(ty)),
-        Captured::NumpyFloat(ty, real, imag) if ty.is_complex() => (Number::Complex(real, imag), Some(ty)),
-        Captured::NumpyFloat(ty, real, _) => (Number::Float(real), Some(ty)),
+        Captured::Bool(value) => (Value::Int(value.into()), None),
+        Captured::Int(value) => (Value::Int(value), None),
+        Captured::Float(value) => (Value::Float(value), None),
+        Captured::Complex(real, imag) => (Value::Complex(real, imag), None),
+        Captured::NumpyInt(ty, value) => (Value::Int(value), Some(ty)),
+        Captured::NumpyFloat(ty, real, imag) if ty.is_complex() => (Value::Complex(real, imag), Some(ty)),
+        Captured::NumpyFloat(ty, real, _) => (Value::Float(real), Some(ty)),
         _ => return None,
     })
 }
 
-fn captured(value: Number, ty: Option<Scalar>) -> Option<Captured> {
+fn captured(value: Value, ty: Option<Number>) -> Option<Captured> {
     Some(match (value, ty) {
-        (Number::Int(value), None) => Captured::Int(value),
-        (Number::Float(value), None) => Captured::Float(value),
-        (Number::Complex(real, imag), None) => Captured::Complex(real, imag),
+        (Value::Int(value), None) => Captured::Int(value),
+        (Value::Float(value), None) => Captured::Float(value),
+        (Value::Complex(real, imag), None) => Captured::Complex(real, imag),
         (value, Some(ty)) => return cast(ty, value),
     })
 }
 
 /// A number as a NumPy scalar; integers wrap around.
-fn cast(ty: Scalar, value: Number) -> Option<Captured> {
-    let round = |value: f64| if ty.part() == Scalar::F32 { f64::from(value as f32) } else { value };
+fn cast(ty: Number, value: Value) -> Option<Captured> {
+    let round = |value: f64| if ty.part() == Number::F32 { f64::from(value as f32) } else { value };
     Some(match value {
-        Number::Int(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, value)),
-        Number::Float(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, whole(value.trunc())?)),
-        Number::Int(value) if ty == Scalar::Bool => Captured::NumpyInt(ty, i128::from(value != 0)),
-        Number::Float(value) if ty == Scalar::Bool => Captured::NumpyInt(ty, i128::from(value != 0.0)),
-        Number::Int(value) => Captured::NumpyFloat(ty, round(value as f64), 0.0),
-        Number::Float(value) => Captured::NumpyFloat(ty, round(value), 0.0),
-        Number::Complex(real, imag) if ty.is_complex() => Captured::NumpyFloat(ty, round(real), round(imag)),
-        Number::Complex(..) => return None,
+        Value::Int(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, value)),
+        Value::Float(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, whole(value.trunc())?)),
+        Value::Int(value) if ty == Number::Bool => Captured::NumpyInt(ty, i128::from(value != 0)),
+        Value::Float(value) if ty == Number::Bool => Captured::NumpyInt(ty, i128::from(value != 0.0)),
+        Value::Int(value) => Captured::NumpyFloat(ty, round(value as f64), 0.0),
+        Value::Float(value) => Captured::NumpyFloat(ty, round(value), 0.0),
+        Value::Complex(real, imag) if ty.is_complex() => Captured::NumpyFloat(ty, round(real), round(imag)),
+        Value::Complex(..) => return None,
     })
 }
 
-fn wrap(ty: Scalar, value: i128) -> i128 {
+fn wrap(ty: Number, value: i128) -> i128 {
     let bits = ty.size_bytes() * 8;
     let low = value & ((1 << bits) - 1);
     if ty.is_signed_int() && low >> (bits - 1) == 1 { low - (1 << bits) } else { low }
@@ -69,10 +67,10 @@ pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
     let (value, ty) = number(value)?;
     let value = match (op, value) {
         (UnaryOp::Plus, value) => value,
-        (UnaryOp::Minus, Number::Int(value)) => Number::Int(-value),
-        (UnaryOp::Minus, Number::Float(value)) => Number::Float(-value),
-        (UnaryOp::Minus, Number::Complex(real, imag)) => Number::Complex(-real, -imag),
-        (UnaryOp::Invert, Number::Int(value)) if ty != Some(Scalar::Bool) => Number::Int(!value),
+        (UnaryOp::Minus, Value::Int(value)) => Value::Int(-value),
+        (UnaryOp::Minus, Value::Float(value)) => Value::Float(-value),
+        (UnaryOp::Minus, Value::Complex(real, imag)) => Value::Complex(-real, -imag),
+        (UnaryOp::Invert, Value::Int(value)) if ty != Some(Number::Bool) => Value::Int(!value),
         _ => return None,
     };
     captured(value, ty)
@@ -110,9 +108,9 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
     }
     let ((left, left_ty), (right, right_ty)) = (number(left)?, number(right)?);
     let value = match (left, right) {
-        (Number::Int(a), Number::Int(b)) => ints(op, a, b)?,
-        (Number::Complex(..), _) | (_, Number::Complex(..)) => complexes(op, complex(left), complex(right))?,
-        _ => Number::Float(floats(op, complex(left).0, complex(right).0)?),
+        (Value::Int(a), Value::Int(b)) => ints(op, a, b)?,
+        (Value::Complex(..), _) | (_, Value::Complex(..)) => complexes(op, complex(left), complex(right))?,
+        _ => Value::Float(floats(op, complex(left).0, complex(right).0)?),
     };
     let ty = match (left_ty, right_ty) {
         (None, None) => None,
@@ -121,68 +119,68 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
         (Some(a), Some(b)) => Some(promote(a, b)),
     };
     // True division of integers, and their negative powers, leave the integers.
-    let ty = ty.map(|ty| if matches!(value, Number::Float(_)) && ty.is_int() { Scalar::F64 } else { ty });
+    let ty = ty.map(|ty| if matches!(value, Value::Float(_)) && ty.is_int() { Number::F64 } else { ty });
     captured(value, ty)
 }
 
 /// The type of a NumPy scalar with a Python number: the number does not widen its own kind.
-fn weak(ty: Scalar, other: Number) -> Scalar {
+fn weak(ty: Number, other: Value) -> Number {
     match other {
-        Number::Int(_) => ty,
-        Number::Float(_) if ty.is_int() || ty == Scalar::Bool => Scalar::F64,
-        Number::Float(_) => ty,
-        Number::Complex(..) if ty == Scalar::F32 => Scalar::C64,
-        Number::Complex(..) if ty == Scalar::C64 => Scalar::C64,
-        Number::Complex(..) => Scalar::C128,
+        Value::Int(_) => ty,
+        Value::Float(_) if ty.is_int() || ty == Number::Bool => Number::F64,
+        Value::Float(_) => ty,
+        Value::Complex(..) if ty == Number::F32 => Number::C64,
+        Value::Complex(..) if ty == Number::C64 => Number::C64,
+        Value::Complex(..) => Number::C128,
     }
 }
 
 /// NumPy's promotion of two scalar types.
-fn promote(a: Scalar, b: Scalar) -> Scalar {
+fn promote(a: Number, b: Number) -> Number {
     if a == b {
         return a;
     }
-    let is_wide = |ty: Scalar| ty.part() == Scalar::F64 || (ty.is_int() && ty.size_bytes() >= 4);
+    let is_wide = |ty: Number| ty.part() == Number::F64 || (ty.is_int() && ty.size_bytes() >= 4);
     if a.is_complex() || b.is_complex() {
-        return if is_wide(a) || is_wide(b) { Scalar::C128 } else { Scalar::C64 };
+        return if is_wide(a) || is_wide(b) { Number::C128 } else { Number::C64 };
     }
     if a.is_float() || b.is_float() {
-        return if is_wide(a) || is_wide(b) { Scalar::F64 } else { Scalar::F32 };
+        return if is_wide(a) || is_wide(b) { Number::F64 } else { Number::F32 };
     }
     let (small, large) = if a.size_bytes() <= b.size_bytes() { (a, b) } else { (b, a) };
-    if small == Scalar::Bool || small.is_signed_int() == large.is_signed_int() {
-        return if large == Scalar::Bool { small } else { large };
+    if small == Number::Bool || small.is_signed_int() == large.is_signed_int() {
+        return if large == Number::Bool { small } else { large };
     }
     // One is signed and the other is not.
     if large.is_signed_int() && large.size_bytes() > small.size_bytes() {
         return large;
     }
     match large.size_bytes() {
-        1 => Scalar::I16,
-        2 => Scalar::I32,
-        4 => Scalar::I64,
-        _ => Scalar::F64,
+        1 => Number::I16,
+        2 => Number::I32,
+        4 => Number::I64,
+        _ => Number::F64,
     }
 }
 
-fn complex(value: Number) -> (f64, f64) {
+fn complex(value: Value) -> (f64, f64) {
     match value {
-        Number::Int(value) => (value as f64, 0.0),
-        Number::Float(value) => (value, 0.0),
-        Number::Complex(real, imag) => (real, imag),
+        Value::Int(value) => (value as f64, 0.0),
+        Value::Float(value) => (value, 0.0),
+        Value::Complex(real, imag) => (real, imag),
     }
 }
 
-fn ints(op: BinOp, a: i128, b: i128) -> Option<Number> {
+fn ints(op: BinOp, a: i128, b: i128) -> Option<Value> {
     let shift = || u32::try_from(b).ok().filter(|b| *b < 127);
-    Some(Number::Int(match op {
+    Some(Value::Int(match op {
         BinOp::Add => a.checked_add(b)?,
         BinOp::Sub => a.checked_sub(b)?,
         BinOp::Mul => a.checked_mul(b)?,
-        BinOp::Div => return (b != 0).then(|| Number::Float(a as f64 / b as f64)),
+        BinOp::Div => return (b != 0).then(|| Value::Float(a as f64 / b as f64)),
         BinOp::FloorDiv => floor_div(a, b)?,
         BinOp::Mod => a.checked_sub(floor_div(a, b)?.checked_mul(b)?)?,
-        BinOp::Pow if b < 0 => return (a != 0).then(|| Number::Float((a as f64).powf(b as f64))),
+        BinOp::Pow if b < 0 => return (a != 0).then(|| Value::Float((a as f64).powf(b as f64))),
         BinOp::Pow => a.checked_pow(u32::try_from(b).ok()?)?,
         BinOp::LShift => a.checked_mul(1_i128 << shift()?)?,
         BinOp::RShift if b >= 127 => a >> 127,
@@ -226,7 +224,7 @@ fn float_mod(a: f64, b: f64) -> (f64, f64) {
     (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
 }
 
-fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Number> {
+fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Value> {
     let (real, imag) = match op {
         BinOp::Add => (a + c, b + d),
         BinOp::Sub => (a - c, b - d),
@@ -237,16 +235,16 @@ fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Number
         }
         _ => return None,
     };
-    Some(Number::Complex(real, imag))
+    Some(Value::Complex(real, imag))
 }
 
 /// `left op right` for comparisons.
 pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bool> {
     if let (Some((a, _)), Some((b, _))) = (number(left), number(right)) {
         return match (a, b) {
-            (Number::Int(a), Number::Int(b)) => ordered(op, &a, &b),
+            (Value::Int(a), Value::Int(b)) => ordered(op, &a, &b),
             // Python orders no complex numbers; as pairs they are equal where Python says so.
-            (Number::Complex(..), _) | (_, Number::Complex(..)) => match op {
+            (Value::Complex(..), _) | (_, Value::Complex(..)) => match op {
                 CmpOp::Eq | CmpOp::NotEq => ordered(op, &complex(a), &complex(b)),
                 _ => None,
             },
@@ -280,7 +278,7 @@ fn ordered<T: PartialOrd>(op: CmpOp, a: &T, b: &T) -> Option<bool> {
 
 /// A call of something known with constant arguments.
 pub(super) fn call(path: &str, args: &[Captured]) -> Option<Captured> {
-    if let Some(ty) = scalar_of(path) {
+    if let Some(ty) = number_of_path(path) {
         let [value] = args else { return None };
         return cast(ty, number(value)?.0);
     }
@@ -288,8 +286,8 @@ pub(super) fn call(path: &str, args: &[Captured]) -> Option<Captured> {
         ("builtins", name) => builtin(name, args),
         ("math", name) => math(name, args),
         ("numpy", "dtype") => match args {
-            [Captured::Known(path)] => scalar_of(path).map(Captured::DType),
-            [Captured::Str(name)] => Scalar::from_name(name).filter(|_| name.len() > 2).map(Captured::DType),
+            [Captured::Known(path)] => number_of_path(path).map(Captured::DType),
+            [Captured::Str(name)] => Number::from_numpy_name(name).map(Captured::DType),
             _ => None,
         },
         _ => None,
@@ -297,7 +295,7 @@ pub(super) fn call(path: &str, args: &[Captured]) -> Option<Captured> {
 }
 
 fn builtin(name: &str, args: &[Captured]) -> Option<Captured> {
-    let numbers: Option<Vec<Number>> = args.iter().map(|arg| number(arg).map(|(value, _)| value)).collect();
+    let numbers: Option<Vec<Value>> = args.iter().map(|arg| number(arg).map(|(value, _)| value)).collect();
     match (name, args, numbers.as_deref()) {
         ("len", [Captured::Tuple(items)], _) => Some(Captured::Int(items.len() as i128)),
         ("len", [Captured::Str(text)], _) => Some(Captured::Int(text.chars().count() as i128)),
@@ -307,16 +305,16 @@ fn builtin(name: &str, args: &[Captured]) -> Option<Captured> {
         ("min", [first, rest @ ..], _) => choose(CmpOp::Lt, first, rest),
         ("max", [first, rest @ ..], _) => choose(CmpOp::Gt, first, rest),
         ("abs", [value], _) => match number(value)? {
-            (Number::Int(value), ty) => captured(Number::Int(value.abs()), ty),
-            (Number::Float(value), ty) => captured(Number::Float(value.abs()), ty),
-            (Number::Complex(real, imag), None) => Some(Captured::Float(real.hypot(imag))),
+            (Value::Int(value), ty) => captured(Value::Int(value.abs()), ty),
+            (Value::Float(value), ty) => captured(Value::Float(value.abs()), ty),
+            (Value::Complex(real, imag), None) => Some(Captured::Float(real.hypot(imag))),
             _ => None,
         },
         ("bool", [_], Some([value])) => Some(Captured::Bool(complex(*value) != (0.0, 0.0))),
-        ("int", [_], Some([Number::Int(value)])) => Some(Captured::Int(*value)),
-        ("int", [_], Some([Number::Float(value)])) => whole(value.trunc()).map(Captured::Int),
-        ("float", [_], Some([Number::Int(value)])) => Some(Captured::Float(*value as f64)),
-        ("float", [_], Some([Number::Float(value)])) => Some(Captured::Float(*value)),
+        ("int", [_], Some([Value::Int(value)])) => Some(Captured::Int(*value)),
+        ("int", [_], Some([Value::Float(value)])) => whole(value.trunc()).map(Captured::Int),
+        ("float", [_], Some([Value::Int(value)])) => Some(Captured::Float(*value as f64)),
+        ("float", [_], Some([Value::Float(value)])) => Some(Captured::Float(*value)),
         ("float", [Captured::Str(text)], _) => match text.trim().trim_start_matches('+') {
             "inf" => Some(Captured::Float(f64::INFINITY)),
             "-inf" => Some(Captured::Float(f64::NEG_INFINITY)),
@@ -324,12 +322,12 @@ fn builtin(name: &str, args: &[Captured]) -> Option<Captured> {
             text => text.parse().ok().map(Captured::Float),
         },
         ("complex", [_], Some([value])) => Some(Captured::Complex(complex(*value).0, complex(*value).1)),
-        ("complex", [_, _], Some([Number::Int(_) | Number::Float(_), Number::Int(_) | Number::Float(_)])) => {
+        ("complex", [_, _], Some([Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)])) => {
             let values = numbers?;
             Some(Captured::Complex(complex(*values.first()?).0, complex(*values.last()?).0))
         }
-        ("round", [_], Some([Number::Float(value)])) => whole(value.round_ties_even()).map(Captured::Int),
-        ("round", [_], Some([Number::Int(value)])) => Some(Captured::Int(*value)),
+        ("round", [_], Some([Value::Float(value)])) => whole(value.round_ties_even()).map(Captured::Int),
+        ("round", [_], Some([Value::Int(value)])) => Some(Captured::Int(*value)),
         ("pow", [base, exponent], _) => binary(BinOp::Pow, base, exponent),
         ("divmod", [a, b], _) => Some(Captured::Tuple(vec![binary(BinOp::FloorDiv, a, b)?, binary(BinOp::Mod, a, b)?])),
         _ => None,
@@ -345,12 +343,12 @@ fn math(name: &str, args: &[Captured]) -> Option<Captured> {
     let values: Vec<f64> = args
         .iter()
         .map(|arg| match number(arg)?.0 {
-            Number::Complex(..) => None,
+            Value::Complex(..) => None,
             value => Some(complex(value).0),
         })
         .collect::<Option<_>>()?;
     let result = match (name, values.as_slice()) {
-        ("floor" | "ceil" | "trunc", [_]) if matches!(number(args.first()?)?.0, Number::Int(_)) => {
+        ("floor" | "ceil" | "trunc", [_]) if matches!(number(args.first()?)?.0, Value::Int(_)) => {
             return builtin("int", args);
         }
         ("floor", [x]) => return whole(x.floor()).map(Captured::Int),

@@ -1,9 +1,8 @@
 //! Constant expressions at the top level of a file: literals, names, arithmetic, casts, some functions.
 
-use weft_artifact::Scalar;
 use weft_compiler::{
     intrinsics,
-    request::Captured,
+    request::{Captured, number_of_path},
     syntax::ast::{Constant, Expr, ExprKind, UnaryOp},
 };
 
@@ -167,7 +166,7 @@ pub(super) fn known_member(module: &str, name: &str) -> Option<Value> {
     let path = canonical(&format!("{module}.{name}"));
     let hides = module != "numpy" || !intrinsics::is_builtin(name);
     let value = member_constant(&path);
-    let exists = value.is_some() || intrinsics::is_known(&path) || scalar_of(&path).is_some();
+    let exists = value.is_some() || intrinsics::is_known(&path) || number_of_path(&path).is_some();
     (hides && exists && !name.starts_with('_')).then(|| constant(value.unwrap_or(Captured::Known(path))))
 }
 
@@ -248,15 +247,4 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         Captured::DType(_) | Captured::Known(_) | Captured::Module(..) | Captured::Function(_) => true,
         Captured::Unsupported(_) | Captured::Unknown(..) => return None,
     })
-}
-
-/// The scalar type that a canonical path means: `numpy.float32`, `weft.types.int8`, `builtins.float`.
-pub(super) fn scalar_of(path: &str) -> Option<Scalar> {
-    let (module, name) = path.rsplit_once('.')?;
-    match module {
-        // `numpy.i8` and the like do not exist.
-        "numpy" if name.len() > 2 => Scalar::from_name(name),
-        "weft" | "weft.types" | "weft.cuda" | "weft.cuda.types" => Scalar::from_name(name),
-        _ => None,
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weft_artifact::Scalar;
+use weft_artifact::Number;
 use weft_compiler::diagnostic::Severity;
 
 use super::{capture::Captures, *};
@@ -50,14 +50,14 @@ fn constants_are_evaluated_as_python_would() {
         ("math.ceil(1.5)", Captured::Int(2)),
         ("max(1, 2.5, 2)", Captured::Float(2.5)),
         ("float('inf')", Captured::Float(f64::INFINITY)),
-        ("np.float32(0.1)", Captured::NumpyFloat(Scalar::F32, f64::from(0.1_f32), 0.0)),
-        ("np.float32(0.1) * 3", Captured::NumpyFloat(Scalar::F32, f64::from(0.1_f32 * 3.0), 0.0)),
-        ("np.uint8(300)", Captured::NumpyInt(Scalar::U8, 44)),
-        ("np.int32(2) / 4", Captured::NumpyFloat(Scalar::F64, 0.5, 0.0)),
-        ("np.int8(100) + np.uint8(200)", Captured::NumpyInt(Scalar::I16, 300)),
-        ("float32(1)", Captured::NumpyFloat(Scalar::F32, 1.0, 0.0)),
+        ("np.float32(0.1)", Captured::NumpyFloat(Number::F32, f64::from(0.1_f32), 0.0)),
+        ("np.float32(0.1) * 3", Captured::NumpyFloat(Number::F32, f64::from(0.1_f32 * 3.0), 0.0)),
+        ("np.uint8(300)", Captured::NumpyInt(Number::U8, 44)),
+        ("np.int32(2) / 4", Captured::NumpyFloat(Number::F64, 0.5, 0.0)),
+        ("np.int8(100) + np.uint8(200)", Captured::NumpyInt(Number::I16, 300)),
+        ("float32(1)", Captured::NumpyFloat(Number::F32, 1.0, 0.0)),
         ("np.float32", Captured::Known("numpy.float32".into())),
-        ("np.dtype('float32')", Captured::DType(Scalar::F32)),
+        ("np.dtype('float32')", Captured::DType(Number::F32)),
         ("cuda.int32", Captured::Known("weft.cuda.int32".into())),
         ("[1]", Captured::Unsupported("list".into())),
         ("1 / 0", Captured::Unsupported("value that only Python can compute".into())),

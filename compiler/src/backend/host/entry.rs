@@ -17,7 +17,10 @@ use super::{
     plan::Plan,
 };
 use crate::{
-    backend::llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
+    backend::{
+        llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
+        slot_type,
+    },
     ir::{self, LocalId, Type},
 };
 
@@ -178,9 +181,11 @@ fn receive(emitter: &FunctionEmitter<'_, '_>, function: &ir::Function) -> Result
     let Some(BasicValueEnum::PointerValue(slots)) = emitter.value.get_nth_param(0) else {
         return internal("the entry has other parameters");
     };
-    for (index, &local) in function.params.iter().enumerate() {
+    let mut next = 0;
+    for &local in &function.params {
         let info = &function.locals[local];
-        let cell = super::hooks::known_offset(emitter, slots, 8 * index as u64)?;
+        let cell = super::hooks::known_offset(emitter, slots, 8 * next)?;
+        next += slot_type(info.ty).cells() as u64;
         let value = emitter.builder.build_load(types.memory(info.ty)?, cell, &info.name)?;
         if info.ty == Type::BOOL {
             // A byte from the host: every value but 0 is true.

@@ -10,7 +10,7 @@ use inkwell::{
     values::{BasicValueEnum, FunctionValue},
 };
 
-use weft_artifact::{ArgType, SlotField};
+use weft_artifact::{Leaf, SlotField};
 
 use crate::{
     backend::{
@@ -71,13 +71,10 @@ fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize)
     if !matches!(slot.field, SlotField::Shape(_)) {
         return None;
     }
-    let mut ty = &cx.ir.params.get(slot.param as usize)?.ty;
-    for step in &slot.path {
-        let ArgType::Tuple(items) = ty else { return None };
-        ty = items.get(*step as usize)?;
+    match cx.ir.params.get(slot.param as usize)?.ty.leaf(&slot.path)? {
+        Leaf::Array(array) => Some((1 << 63) / array.dtype.size_bytes().max(1)),
+        Leaf::Value(_) => None,
     }
-    let ArgType::Array(array) = ty else { return None };
-    Some((1 << 63) / array.dtype.size_bytes())
 }
 
 /// `range(iN 0, end)`.

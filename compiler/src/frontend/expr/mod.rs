@@ -15,7 +15,7 @@ pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
 
-use weft_artifact::Scalar;
+use weft_artifact::{MAX_LEAVES, Scalar};
 
 use super::{lowerer::FnLowerer, value::Value};
 use crate::{
@@ -24,9 +24,6 @@ use crate::{
     source::Span,
     syntax::ast::{BinOp, Constant, Expr, ExprKind, UnaryOp},
 };
-
-/// The most values that a tuple can have, with those of the tuples in it.
-const MOST_LEAVES: usize = 4096;
 
 impl FnLowerer<'_> {
     /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation.
@@ -103,8 +100,8 @@ impl FnLowerer<'_> {
         fn leaves(items: &[Value]) -> usize {
             items.iter().map(|item| if let Value::Tuple(items) = item { leaves(items) } else { 1 }).sum()
         }
-        if leaves(&items) > MOST_LEAVES {
-            let message = format!("a tuple of more than {MOST_LEAVES} values, with those in its items");
+        if leaves(&items) > MAX_LEAVES {
+            let message = format!("a tuple of more than {MAX_LEAVES} values, with those in its items");
             let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
             return self.report(diagnostic.help("use an array: each value of a tuple is a variable of its own"));
         }

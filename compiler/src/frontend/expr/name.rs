@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{lowerer::FnLowerer, value::Value},
     intrinsics,
-    request::Captured,
+    request::{Captured, number_of_path},
     source::Span,
     syntax::ast::{Expr, ExprKind},
 };
@@ -154,27 +154,8 @@ pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
         .note("docs/language.md lists the built-in functions that kernels have")
 }
 
-/// A known path as a value: a scalar type where it names one.
+/// A known path as a value: a number's type where it names one.
 pub(in crate::frontend) fn known(path: &str) -> Value {
     let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
-    for prefix in ["weft.types.", "weft.cuda.", "weft.cuda.types.", "weft.", "numpy."] {
-        if let Some(name) = path.strip_prefix(prefix)
-            && !name.contains('.')
-            && (prefix != "numpy." || !matches!(name, "char" | "float_"))
-            && let Some(scalar) = dtype_name(prefix, name)
-        {
-            return Value::DType(scalar);
-        }
-    }
-    Value::Known(path)
-}
-
-/// The scalar type that a member of `weft`, `weft.types`, `weft.cuda` or `numpy` is.
-fn dtype_name(prefix: &str, name: &str) -> Option<Scalar> {
-    if prefix == "numpy." {
-        // NumPy's short names (`i8`) are no attributes, and `uint` and `int_` are 64 bits.
-        let attribute = name.len() > 2 && !matches!(name, "boolean" | "ssize_t" | "size_t" | "long_" | "uchar");
-        return if attribute { Scalar::from_name(name) } else { None };
-    }
-    Scalar::from_name(name)
+    number_of_path(&path).map_or(Value::Known(path), Value::DType)
 }

@@ -29,11 +29,13 @@ const WORDS: LocalId = LocalId::new(5);
 /// atomic and a shared array.
 fn whole() -> Module {
     let mut module = Module::default();
-    let array = |dtype, ndim| ArgType::Array(ArrayType { dtype, ndim, layout: Layout::C, readonly: false });
+    let array = |dtype: Scalar, ndim| {
+        ArgType::Array(ArrayType { dtype: dtype.into(), ndim, layout: Layout::C, readonly: false })
+    };
     for (name, ty) in [
         ("x", array(Scalar::F32, 1)),
-        ("a", ArgType::Scalar(Scalar::F64)),
-        ("flag", ArgType::Scalar(Scalar::Bool)),
+        ("a", Scalar::F64.into()),
+        ("flag", Scalar::Bool.into()),
         ("words", array(Scalar::U8, 1)),
     ] {
         module.params.push(Param { name: name.to_owned(), ty, access: Access::default() });

@@ -31,7 +31,7 @@ impl Kernel {
 
     /// A parameter `float32[:]`: its data and its extent.
     fn array(&mut self, name: &str) -> (LocalId, LocalId) {
-        let ty = ArgType::Array(ArrayType { dtype: Scalar::F32, ndim: 1, layout: Layout::C, readonly: false });
+        let ty = ArgType::Array(ArrayType { dtype: Scalar::F32.into(), ndim: 1, layout: Layout::C, readonly: false });
         let index = self.param(name, ty);
         let data = self.slot(format!("{name}.data"), DATA, index, SlotField::Data);
         let extent = self.slot(format!("{name}.shape0"), Type::I64, index, SlotField::Shape(0));
@@ -39,7 +39,7 @@ impl Kernel {
     }
 
     fn scalar(&mut self, name: &str, scalar: Scalar) -> LocalId {
-        let index = self.param(name, ArgType::Scalar(scalar));
+        let index = self.param(name, scalar.into());
         self.slot(name.to_owned(), Type::Scalar(scalar), index, SlotField::Value)
     }
 

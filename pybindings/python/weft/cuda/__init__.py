@@ -6,6 +6,8 @@ The functions are those of `numba.cuda`. Without a GPU the same kernels run on t
 from __future__ import annotations
 
 from weft import config, errors, types
+from weft._numbers import *  # noqa: F403
+from weft._numbers import __all__ as _numbers
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
@@ -70,24 +72,7 @@ from weft.cuda._streams import (
     stream,
 )
 from weft.errors import CudaAPIError, CudaDriverError, CudaSupportError, KernelRuntimeError, LaunchError
-from weft.types import (
-    boolean,
-    complex64,
-    complex128,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    intp,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    uintp,
-    void,
-)
+from weft.types import void
 
 # Numba's name of what a launch compiles.
 CUDADispatcher = Dispatcher
@@ -116,10 +101,7 @@ __all__ = [
     "atomic",
     "blockDim",
     "blockIdx",
-    "boolean",
     "close",
-    "complex64",
-    "complex128",
     "config",
     "cuda_error",
     "current_context",
@@ -131,19 +113,12 @@ __all__ = [
     "event",
     "event_elapsed_time",
     "external_stream",
-    "float32",
-    "float64",
     "from_cuda_array_interface",
     "get_current_device",
     "gpus",
     "grid",
     "gridDim",
     "gridsize",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "intp",
     "is_available",
     "is_bfloat16_supported",
     "is_cuda_array",
@@ -171,11 +146,7 @@ __all__ = [
     "to_device",
     "typeof",
     "types",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uintp",
     "void",
     "warpsize",
+    *_numbers,
 ]

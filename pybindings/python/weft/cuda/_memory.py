@@ -42,14 +42,12 @@ def device_array(
     """
     import numpy as np
 
-    from weft import as_dtype
-
     extents = _integers(shape, "shape")
     if any(extent < 0 for extent in extents):
         msg = f"the extents of an array cannot be negative, got shape {shape!r}"
         raise ValueError(msg)
     _check_order(order)
-    element = as_dtype(np.float64 if dtype is None else dtype)
+    element = _weft.as_dtype(np.float64 if dtype is None else dtype)
     if strides is None:
         steps = strides_of(extents, element.itemsize, order)
     else:
@@ -194,10 +192,8 @@ def pinned_array(
     """Make a NumPy array. It is not page-locked yet: a copy from it takes as long as from any array."""
     import numpy as np
 
-    from weft import as_dtype
-
     _check_order(order)
-    element = as_dtype(np.float64 if dtype is None else dtype)
+    element = _weft.as_dtype(np.float64 if dtype is None else dtype)
     if strides is None:
         return np.empty(shape, element, "F" if order == "F" else "C")
     return np.ndarray(shape, element, strides=strides)

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
-use weft_artifact::{ArgType, Scalar, SlotField};
+use weft_artifact::{ArgType, Scalar, SlotField, SlotSource};
 
 use crate::{
     backend::host::jit,
@@ -95,7 +95,11 @@ impl Kernel {
         let slots: Vec<u64> = record
             .slots
             .iter()
-            .map(|slot| match (args[slot.param as usize], slot.field) {
+            .map(|slot| match &slot.source {
+                SlotSource::Argument { param, field, .. } => (args[*param as usize], *field),
+                SlotSource::Runtime(slot) => match *slot {},
+            })
+            .map(|(arg, field)| match (arg, field) {
                 (Arg::Int(value), SlotField::Value) => value as u64,
                 (Arg::F32(value), SlotField::Value) => u64::from(value.to_bits()),
                 (Arg::Array(data, ..), SlotField::Data) => data as u64,

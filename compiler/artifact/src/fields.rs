@@ -1,0 +1,222 @@
+//! The fields of an argument: what is passed of it, in which order, under which names.
+//!
+//! This is the one walk over an argument's type. Keys, the cells of a launch, the slots of a kernel and the variables
+//! of its parameters all come from it, so that they cannot disagree; a new kind of argument is an arm of each `match`
+//! here.
+
+use crate::{
+    artifact::{SlotField, SlotType, Step},
+    dtype::DType,
+    number::Scalar,
+    types::{ArgType, ArrayType, Layout},
+};
+
+/// An argument, or an item of a tuple: what has fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// Passed by value.
+    Value(DType),
+    /// An array.
+    Array(ArrayType),
+}
+
+/// A field of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Which one.
+    pub field: SlotField,
+    /// How a kernel takes it.
+    pub ty: SlotType,
+}
+
+/// Whose fields are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that a kernel may take: an array's strides only where the layout does not give them.
+    Kernel,
+    /// Those that a launch has at hand, at the same places for every layout: all strides, and room for an imaginary
+    /// part behind a real number, which a declared signature may convert to a complex one.
+    Launch,
+}
+
+impl Leaf {
+    /// Its fields, in the order in which they are passed.
+    pub fn fields(self, which: Which) -> Vec<Field> {
+        let long = SlotType::Scalar(Scalar::I64);
+        let one = |field, ty| Field { field, ty };
+        match self {
+            Self::Value(DType::Number(number)) => {
+                let part = SlotType::Scalar(number.part());
+                match (number.is_complex(), which) {
+                    (true, _) => vec![one(SlotField::Real, part), one(SlotField::Imag, part)],
+                    (false, Which::Kernel) => vec![one(SlotField::Value, part)],
+                    (false, Which::Launch) => {
+                        vec![one(SlotField::Value, part), one(SlotField::Imag, SlotType::Scalar(Scalar::F64))]
+                    }
+                }
+            }
+            Self::Value(dtype @ DType::Compound(_)) => {
+                let word = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+                let (size, align) = (word(dtype.size_bytes()), word(dtype.align_bytes()));
+                vec![one(SlotField::Value, SlotType::Bytes { size, align })]
+            }
+            Self::Array(array) => {
+                let mut fields = vec![one(SlotField::Data, SlotType::Pointer)];
+                fields.extend((0..array.ndim).map(|dim| one(SlotField::Shape(dim), long)));
+                if array.layout == Layout::Any || which == Which::Launch {
+                    fields.extend((0..array.ndim).map(|dim| one(SlotField::Stride(dim), long)));
+                }
+                fields
+            }
+        }
+    }
+
+    /// How many cells a launch has for it.
+    pub fn cells(self) -> usize {
+        self.fields(Which::Launch).iter().map(|field| field.ty.cells()).sum()
+    }
+
+    /// The first of its cells that hold a field; `None` if it has no such field.
+    pub fn cell(self, field: SlotField) -> Option<usize> {
+        // A number's value becomes a real part where a signature declares it complex.
+        let same = |known: SlotField| known == field || matches!((known, field), (SlotField::Value, SlotField::Real));
+        let mut at = 0;
+        for known in self.fields(Which::Launch) {
+            if same(known.field) {
+                return Some(at);
+            }
+            at += known.ty.cells();
+        }
+        None
+    }
+}
+
+impl ArgType {
+    /// Visits the values and arrays in it, with the way to each through nested tuples.
+    pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], Leaf)) {
+        self.walk(&mut Vec::new(), visit);
+    }
+
+    fn walk(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], Leaf)) {
+        match self {
+            Self::Value(dtype) => visit(path, Leaf::Value(*dtype)),
+            Self::Array(array) => visit(path, Leaf::Array(*array)),
+            Self::Tuple(items) => {
+                for (step, item) in items.iter().enumerate() {
+                    path.push(step as Step);
+                    item.walk(path, visit);
+                    path.pop();
+                }
+            }
+        }
+    }
+
+    /// The value or array at the end of a way through nested tuples.
+    pub fn leaf(&self, path: &[Step]) -> Option<Leaf> {
+        match (self, path) {
+            (Self::Value(dtype), []) => Some(Leaf::Value(*dtype)),
+            (Self::Array(array), []) => Some(Leaf::Array(*array)),
+            (Self::Tuple(items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
+            (Self::Value(_) | Self::Array(_) | Self::Tuple(_), _) => None,
+        }
+    }
+
+    /// The fields that a kernel may take of it, with the way to each, in order.
+    pub fn fields(&self) -> Vec<(Vec<Step>, Field)> {
+        let mut all = Vec::new();
+        self.for_each_leaf(&mut |path, leaf| {
+            all.extend(leaf.fields(Which::Kernel).into_iter().map(|field| (path.to_vec(), field)));
+        });
+        all
+    }
+
+    /// How many cells a launch has for it.
+    pub fn cells(&self) -> usize {
+        let mut cells = 0;
+        self.for_each_leaf(&mut |_, leaf| cells += leaf.cells());
+        cells
+    }
+
+    /// How many values and arrays it holds.
+    pub fn leaves(&self) -> usize {
+        let mut leaves = 0;
+        self.for_each_leaf(&mut |_, _| leaves += 1);
+        leaves
+    }
+
+    /// The first of its cells that hold a field; `None` if it has no such field.
+    pub fn cell(&self, path: &[Step], field: SlotField) -> Option<usize> {
+        let place = self.leaf(path)?.cell(field)?;
+        let mut before = 0;
+        let mut found = false;
+        self.for_each_leaf(&mut |other, leaf| {
+            found |= other == path;
+            before += if found { 0 } else { leaf.cells() };
+        });
+        Some(before + place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compound, Number, Record};
+
+    fn array(layout: Layout) -> ArgType {
+        ArgType::Array(ArrayType { dtype: DType::C64, ndim: 2, layout, readonly: false })
+    }
+
+    fn nested() -> ArgType {
+        ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![]), ArgType::Tuple(vec![array(Layout::Any)])])
+    }
+
+    #[test]
+    fn a_kernel_takes_strides_only_where_it_needs_them() {
+        let names = |ty: &ArgType| -> Vec<String> {
+            ty.fields().into_iter().map(|(path, field)| format!("{path:?}{}", field.field.suffix())).collect()
+        };
+        assert_eq!(names(&array(Layout::F)), ["[].data", "[].shape0", "[].shape1"]);
+        assert_eq!(names(&Number::C64.into()), ["[].real", "[].imag"]);
+        assert_eq!(
+            names(&nested()),
+            ["[0]", "[2, 0].data", "[2, 0].shape0", "[2, 0].shape1", "[2, 0].stride0", "[2, 0].stride1"]
+        );
+    }
+
+    #[test]
+    fn every_field_has_cells_of_its_own() {
+        for ty in [nested(), array(Layout::C), Number::Bool.into(), Number::C128.into()] {
+            let mut used = vec![false; ty.cells()];
+            for (path, field) in ty.fields() {
+                let first = ty.cell(&path, field.field).expect("has the field");
+                for cell in &mut used[first..first + field.ty.cells()] {
+                    assert!(!*cell, "{ty} {path:?}");
+                    *cell = true;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cells_do_not_depend_on_the_layout() {
+        for field in [SlotField::Data, SlotField::Shape(1), SlotField::Stride(0)] {
+            assert_eq!(array(Layout::C).cell(&[], field), array(Layout::Any).cell(&[], field));
+        }
+        assert_eq!(nested().cell(&[0], SlotField::Value), Some(0));
+        assert_eq!(nested().cell(&[0], SlotField::Imag), Some(1));
+        assert_eq!(nested().cell(&[2, 0], SlotField::Stride(1)), Some(6));
+        assert_eq!(nested().cell(&[2, 0], SlotField::Shape(2)), None);
+        assert_eq!(nested().cell(&[2], SlotField::Data), None);
+        assert_eq!(nested().cell(&[0, 0], SlotField::Value), None);
+    }
+
+    #[test]
+    fn a_long_value_has_as_many_cells_as_it_takes() {
+        let record = Record::in_order(&[("a", DType::F64), ("b", DType::F64), ("c", DType::I8)], false);
+        let dtype = DType::intern(Compound::Record(record.expect("is a record"))).expect("there is room");
+        let ty = ArgType::Tuple(vec![dtype.into(), DType::F32.into()]);
+        assert_eq!(ty.cells(), 3 + 2);
+        assert_eq!(ty.cell(&[1], SlotField::Value), Some(3));
+        assert_eq!(ty.fields()[0].1.ty, SlotType::Bytes { size: 17, align: 1 });
+    }
+}

@@ -1,0 +1,52 @@
+//! Dtypes that kernels cannot have yet: whoever asks for one is told, whatever they are in.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, Nested, Record, Scalar, Vector};
+use weft_compiler::{
+    pipeline,
+    request::{FunctionDef, Keep, Options, Request, Target},
+    source::SourceFile,
+    syntax::{ast::ModuleItem, parse_module},
+};
+
+/// The messages of a kernel of one parameter that does nothing with it.
+fn messages(arg: ArgType) -> Vec<String> {
+    let source = Arc::new(SourceFile::new("kernel.py", "def kernel(x):\n    pass\n"));
+    let ast = parse_module(&source, 0).into_iter().find_map(|item| match item {
+        ModuleItem::Function(ast) => Some(ast),
+        _ => None,
+    });
+    let function = Arc::new(FunctionDef {
+        ast: ast.expect("the text has a function"),
+        source,
+        globals: BTreeMap::new(),
+        defaults: BTreeMap::new(),
+        signatures: Vec::new(),
+        inline: false,
+    });
+    let (target, options, keep) = (Target::Sm(90, ""), Options::default(), Keep::default());
+    match pipeline::compile(&Request { function, args: vec![arg], target, options, keep }) {
+        Ok(_) => Vec::new(),
+        Err(failure) => failure.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect(),
+    }
+}
+
+fn array(dtype: DType) -> ArgType {
+    ArgType::Array(ArrayType { dtype, ndim: 1, layout: Layout::C, readonly: false })
+}
+
+#[test]
+fn compound_dtypes_are_refused_by_name() {
+    let intern = |compound| DType::intern(compound).expect("there is room");
+    let vector = intern(Compound::Vector(Vector::new(Scalar::F32, 2).expect("is a vector")));
+    let nested = intern(Compound::Nested(Nested::new(vector, vec![2, 3]).expect("is an array")));
+    let record = intern(Compound::Record(Record::in_order(&[("a", nested)], true).expect("is a record")));
+    for dtype in [vector, nested, record] {
+        let expected = vec![format!("`x` holds {dtype}: structured dtypes are not supported")];
+        assert_eq!(messages(dtype.into()), expected);
+        assert_eq!(messages(array(dtype)), expected);
+        assert_eq!(messages(ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![array(dtype)])])), expected);
+    }
+    assert_eq!(messages(array(DType::C64)), [""; 0]);
+}
