@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weft_artifact::{ArgType, MAX_LEAVES, Number};
+use weft_artifact::{ArgType, MAX_LEAVES, Number, Scalar};
 
 use crate::{
     source::{SourceFile, Span},
@@ -44,7 +44,7 @@ pub enum Captured {
     /// A Python complex: real, imaginary.
     Complex(f64, f64),
     /// A NumPy scalar: its type, and its value as (real, imaginary) for floats and complex, or an integer.
-    NumpyInt(Number, i128),
+    NumpyInt(Scalar, i128),
     /// See `NumpyInt`; for `F32`, `F64`, `C64`, `C128`.
     NumpyFloat(Number, f64, f64),
     /// A string.

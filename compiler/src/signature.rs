@@ -209,7 +209,7 @@ impl Reader<'_> {
         let number = match path.as_deref() {
             Some("builtins.int") => Some(Number::I64),
             Some("builtins.float") => Some(Number::F64),
-            Some("builtins.bool") => Some(Number::Bool),
+            Some("builtins.bool") => Some(Number::BOOL),
             Some("builtins.complex") => Some(Number::C128),
             Some(path) => number_of_path(path),
             None => None,
@@ -223,7 +223,7 @@ impl Reader<'_> {
                 "float" => error.help("write `float32` or `float64`"),
                 "int" => error.help("write `int32` or `int64`"),
                 "void" | "none" => error.help("`void` is the return type of a kernel: `void(float32[:])`"),
-                name => match closest(name, Number::ALL.iter().map(|number| number.name())) {
+                name => match closest(name, Number::all().map(Number::name)) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => error,
                 },
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn what_a_type_prints_is_read_back() {
         let array = |dtype, ndim, layout, readonly| ArgType::Array(ArrayType { dtype, ndim, layout, readonly });
-        let mut types: Vec<ArgType> = Number::ALL.into_iter().map(ArgType::from).collect();
+        let mut types: Vec<ArgType> = Number::all().map(ArgType::from).collect();
         for ndim in 0..=4 {
             for layout in [Layout::C, Layout::F, Layout::Any] {
                 types.extend([array(DType::F32, ndim, layout, false), array(DType::C128, ndim, layout, true)]);

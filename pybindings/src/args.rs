@@ -11,7 +11,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
-use weft_artifact::Number;
+use weft_artifact::{Complex, Number, Scalar};
 use weft_runtime::Buffer;
 
 use crate::{
@@ -108,7 +108,7 @@ impl Arguments {
             return self.push_int(arg);
         }
         if numpy::is_bool(arg) {
-            self.push_number(Number::Bool, arg.is_truthy()?.into(), 0);
+            self.push_number(Number::BOOL, arg.is_truthy()?.into(), 0);
             return Ok(());
         }
         if let Some(classes) = numpy::loaded(arg.py()) {
@@ -226,12 +226,23 @@ impl Arguments {
 
 /// The cells of a number: two's complement, or the bits of one or two floats.
 pub(crate) fn bits(number: Number, value: numpy::Value) -> (u64, u64) {
+    let single = |real: f64| u64::from((real as f32).to_bits());
     match number {
-        Number::F32 => (u64::from((value.real as f32).to_bits()), 0),
-        Number::F64 => (value.real.to_bits(), 0),
-        Number::C64 => (u64::from((value.real as f32).to_bits()), u64::from((value.imag as f32).to_bits())),
-        Number::C128 => (value.real.to_bits(), value.imag.to_bits()),
-        _ => (value.int as u64, 0),
+        Number::Real(Scalar::F32) => (single(value.real), 0),
+        Number::Real(Scalar::F64) => (value.real.to_bits(), 0),
+        Number::Complex(Complex::C64) => (single(value.real), single(value.imag)),
+        Number::Complex(Complex::C128) => (value.real.to_bits(), value.imag.to_bits()),
+        Number::Real(
+            Scalar::Bool
+            | Scalar::I8
+            | Scalar::I16
+            | Scalar::I32
+            | Scalar::I64
+            | Scalar::U8
+            | Scalar::U16
+            | Scalar::U32
+            | Scalar::U64,
+        ) => (value.int as u64, 0),
     }
 }
 

@@ -4,7 +4,7 @@
 //! conversion (no value is lost) before an unsafe one (a Python `int` as `int32` wraps around, as `boolean` it is whether
 //! it is not 0). Nothing becomes an integer that was not one. Arrays never convert; a C or F array may be passed where any layout is declared.
 
-use weft_artifact::{ArgType, DType, Layout, Number};
+use weft_artifact::{ArgType, DType, Layout, Number, Scalar};
 
 /// A number to convert before the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,31 +105,46 @@ fn cost(from: Number, to: Number) -> Option<Cost> {
         return Some(Cost::Exact);
     }
     let wider = to.size_bytes() > from.size_bytes();
-    let whole = |scalar: Number| scalar.is_int() || scalar == Number::Bool;
+    match (from, to) {
+        (Number::Real(from), Number::Real(to)) => real_cost(from, to),
+        (Number::Complex(_), Number::Complex(_)) => Some(if wider { Cost::Promote } else { Cost::Unsafe }),
+        (Number::Real(from), Number::Complex(to)) if from.is_float() => {
+            Some(if to.part().size_bytes() >= from.size_bytes() { Cost::Safe } else { Cost::Unsafe })
+        }
+        (Number::Real(from), Number::Complex(to)) => Some(whole_to_float(from, to.part())),
+        (Number::Complex(_), Number::Real(_)) => None,
+    }
+}
+
+fn real_cost(from: Scalar, to: Scalar) -> Option<Cost> {
+    let wider = to.size_bytes() > from.size_bytes();
+    let whole = |scalar: Scalar| scalar.is_int() || scalar == Scalar::Bool;
     Some(if whole(from) && to.is_int() {
         let same_kind = from.is_signed_int() == to.is_signed_int();
-        match (from == Number::Bool, same_kind, wider) {
+        match (from == Scalar::Bool, same_kind, wider) {
             (true, _, _) => Cost::Safe,
             (_, true, true) => Cost::Promote,
             (_, false, true) if from.is_unsigned_int() => Cost::Safe,
             _ => Cost::Unsafe,
         }
-    } else if from.is_int() && to == Number::Bool {
+    } else if from.is_int() && to == Scalar::Bool {
         Cost::Unsafe
-    } else if whole(from) && (to.is_float() || to.is_complex()) {
-        // The mantissa of the part holds every value of a narrower integer.
-        if to.part().size_bytes() > from.size_bytes() || (to.part() == Number::F64 && from.size_bytes() == 8) {
-            Cost::Safe
-        } else {
-            Cost::Unsafe
-        }
-    } else if (from.is_float() && to.is_float()) || (from.is_complex() && to.is_complex()) {
+    } else if whole(from) && to.is_float() {
+        whole_to_float(from, to)
+    } else if from.is_float() && to.is_float() {
         if wider { Cost::Promote } else { Cost::Unsafe }
-    } else if from.is_float() && to.is_complex() {
-        if to.part().size_bytes() >= from.size_bytes() { Cost::Safe } else { Cost::Unsafe }
     } else {
         return None;
     })
+}
+
+/// The mantissa of a float holds every value of a narrower integer.
+fn whole_to_float(from: Scalar, to: Scalar) -> Cost {
+    if to.size_bytes() > from.size_bytes() || (to == Scalar::F64 && from.size_bytes() == 8) {
+        Cost::Safe
+    } else {
+        Cost::Unsafe
+    }
 }
 
 /// Converts numbers in their cells.
@@ -141,27 +156,31 @@ pub(crate) fn apply(casts: &[Cast], cells: &mut [u64]) {
 }
 
 fn convert(from: Number, to: Number, low: u64, high: u64) -> (u64, u64) {
-    if !from.is_float() && !from.is_complex() {
-        let int = match from {
-            Number::U64 => i128::from(low),
-            _ => i128::from(low as i64),
-        };
-        return match to.part() {
-            Number::F32 => ((int as f32).to_bits().into(), 0),
-            Number::F64 => ((int as f64).to_bits(), 0),
-            Number::Bool => (u64::from(int != 0), 0),
-            _ => (int as u64, 0),
-        };
-    }
     let part = |bits: u64| match from.part() {
-        Number::F32 => f64::from(f32::from_bits(bits as u32)),
+        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
         _ => f64::from_bits(bits),
     };
     let encode = |value: f64| match to.part() {
-        Number::F32 => u64::from((value as f32).to_bits()),
+        Scalar::F32 => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),
     };
-    (encode(part(low)), encode(if from.is_complex() { part(high) } else { 0.0 }))
+    match from {
+        Number::Complex(_) => (encode(part(low)), encode(part(high))),
+        Number::Real(Scalar::F32 | Scalar::F64) => (encode(part(low)), encode(0.0)),
+        Number::Real(whole) => {
+            let int = match whole {
+                Scalar::U64 => i128::from(low),
+                _ => i128::from(low as i64),
+            };
+            let bits = match to.part() {
+                Scalar::F32 => (int as f32).to_bits().into(),
+                Scalar::F64 => (int as f64).to_bits(),
+                Scalar::Bool => u64::from(int != 0),
+                _ => int as u64,
+            };
+            (bits, 0)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -185,10 +204,10 @@ mod tests {
 
     #[test]
     fn int_becomes_bool_by_not_being_zero() {
-        let found = match_types(&[scalar(Number::I64)], &[scalar(Number::Bool)]).expect("an unsafe conversion");
+        let found = match_types(&[scalar(Number::I64)], &[scalar(Number::BOOL)]).expect("an unsafe conversion");
         assert_eq!(found.rank, [1, 0, 0]);
-        assert_eq!([0, 1, 256, u64::MAX].map(|int| convert(Number::I64, Number::Bool, int, 0).0), [0, 1, 1, 1]);
-        assert!(match_types(&[scalar(Number::F64)], &[scalar(Number::Bool)]).is_err());
+        assert_eq!([0, 1, 256, u64::MAX].map(|int| convert(Number::I64, Number::BOOL, int, 0).0), [0, 1, 1, 1]);
+        assert!(match_types(&[scalar(Number::F64)], &[scalar(Number::BOOL)]).is_err());
     }
 
     #[test]

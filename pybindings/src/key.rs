@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn every_dtype_and_layout_has_its_own_word() {
         let mut seen = std::collections::BTreeSet::new();
-        for dtype in Number::ALL.map(DType::from) {
+        for dtype in Number::all().map(DType::from) {
             assert!(seen.insert(value(dtype)));
             for layout in [Layout::C, Layout::F, Layout::Any] {
                 for readonly in [false, true] {

@@ -10,7 +10,7 @@ use pyo3::{
     sync::PyOnceLock,
     types::{PyBool, PyComplex, PyComplexMethods, PyDict, PyType},
 };
-use weft_artifact::{DType, NUMBERS, Number};
+use weft_artifact::{DType, NUMBERS, Number, Scalar};
 
 use crate::types::Type;
 
@@ -154,13 +154,13 @@ pub(crate) struct Value {
 pub(crate) fn value(obj: &Bound<'_, PyAny>, number: Number) -> PyResult<Value> {
     let mut value = Value::default();
     match number {
-        Number::Bool => {
-            value.int = obj.is_truthy()?.into();
+        Number::Real(Scalar::Bool) => value.int = obj.is_truthy()?.into(),
+        Number::Real(Scalar::U64) => value.int = obj.extract::<u64>()?.into(),
+        Number::Real(Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 | Scalar::U8 | Scalar::U16 | Scalar::U32) => {
+            value.int = obj.extract::<i64>()?.into();
         }
-        Number::U64 => value.int = obj.extract::<u64>()?.into(),
-        int if int.is_int() => value.int = obj.extract::<i64>()?.into(),
-        Number::F32 | Number::F64 => value.real = obj.extract::<f64>()?,
-        _ => {
+        Number::Real(Scalar::F32 | Scalar::F64) => value.real = obj.extract::<f64>()?,
+        Number::Complex(_) => {
             let number = if obj.is_instance_of::<PyComplex>() {
                 obj.clone()
             } else {

@@ -124,7 +124,7 @@ impl Type {
     #[getter]
     fn bitwidth(&self) -> PyResult<u64> {
         let number = self.number().ok_or_else(|| PyAttributeError::new_err("only a scalar type has a bitwidth"))?;
-        Ok(if number == Number::Bool { 1 } else { number.size_bytes() * 8 })
+        Ok(if number == Number::BOOL { 1 } else { number.size_bytes() * 8 })
     }
 
     /// Elements of a tuple type.

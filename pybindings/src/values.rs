@@ -7,7 +7,7 @@ use pyo3::{
     prelude::*,
     types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
-use weft_artifact::{DType, MAX_LEAVES, Number};
+use weft_artifact::{DType, MAX_LEAVES, Number, Scalar};
 use weft_compiler::request::Captured;
 
 use crate::{capture::Capturer, dispatcher::Dispatcher, numpy, types::Type};
@@ -132,8 +132,8 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
         if let Some(ty) = classes.number_of_type(&value.get_type()) {
             let number = numpy::value(value, ty)?;
             return Ok(Some(match ty {
-                Number::Bool => Captured::Bool(number.int != 0),
-                int if int.is_int() => Captured::NumpyInt(int, number.int),
+                Number::Real(Scalar::Bool) => Captured::Bool(number.int != 0),
+                Number::Real(int) if int.is_int() => Captured::NumpyInt(int, number.int),
                 float => Captured::NumpyFloat(float, number.real, number.imag),
             }));
         }

@@ -79,6 +79,7 @@ fn signatures(row: &Intrinsic) -> String {
             let returns = match signature.returns {
                 Returns::Nothing => String::new(),
                 Returns::Scalar(scalar) => format!(" → {}", scalar.name()),
+                Returns::Complex(complex) => format!(" → {complex}"),
                 Returns::Tuple(items) => {
                     format!(" → ({})", items.iter().map(|item| item.name()).collect::<Vec<_>>().join(", "))
                 }
@@ -93,6 +94,7 @@ fn signatures(row: &Intrinsic) -> String {
 fn argument(arg: &Arg) -> String {
     match arg {
         Arg::Scalar(scalar) => scalar.name().to_owned(),
+        Arg::Complex(complex) => complex.to_string(),
         Arg::Array(scalar) => format!("{}[:]", scalar.name()),
         Arg::Index => "index".to_owned(),
         Arg::Const(_) => "constant".to_owned(),

@@ -6,7 +6,7 @@
 
 use std::{env, fs, process};
 
-use weft_artifact::Scalar;
+use weft_artifact::Number;
 use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, ROWS, Returns, Signature};
 
 use crate::support::emit;
@@ -20,6 +20,7 @@ fn kernel_for(row: &Intrinsic, signature: &Signature) -> (String, String) {
     for (index, arg) in signature.args.iter().enumerate() {
         let ty = match arg {
             Arg::Scalar(scalar) => scalar.name().to_owned(),
+            Arg::Complex(complex) => complex.to_string(),
             Arg::Array(scalar) => format!("{}[::1]", scalar.name()),
             Arg::Index => "int64".to_owned(),
             Arg::Const(value) => {
@@ -38,29 +39,33 @@ fn kernel_for(row: &Intrinsic, signature: &Signature) -> (String, String) {
     let attribute = matches!(row.lowering, Lowering::Register(_));
     let call = if attribute { name.to_owned() } else { format!("{name}({})", args.join(", ")) };
     let mut body = Vec::new();
-    let mut results: Vec<Scalar> = Vec::new();
+    let mut results: Vec<Number> = Vec::new();
     match signature.returns {
         Returns::Nothing => body.push(call),
         Returns::Scalar(scalar) => {
-            results.push(scalar);
+            results.push(scalar.into());
+            body.push(format!("r0[0] = {call}"));
+        }
+        Returns::Complex(complex) => {
+            results.push(complex.into());
             body.push(format!("r0[0] = {call}"));
         }
         Returns::Tuple(scalars) => {
-            results.extend(scalars);
+            results.extend(scalars.iter().map(|scalar| Number::from(*scalar)));
             let targets: Vec<_> = (0..scalars.len()).map(|index| format!("r{index}[0]")).collect();
             body.push(format!("{} = {call}", targets.join(", ")));
         }
         // What is stored depends on the thread, so that the array stays.
-        Returns::Array(scalar) => {
-            results.push(scalar);
+        Returns::Array(number) => {
+            results.push(number);
             body.push(format!("array = {call}"));
             body.push("array[cuda.threadIdx.x] = r0[cuda.threadIdx.x]".to_owned());
             body.push("cuda.syncthreads()".to_owned());
             body.push("r0[1] = array[cuda.threadIdx.x + 1]".to_owned());
         }
     }
-    for (index, scalar) in results.iter().enumerate() {
-        types.push(format!("{}[::1]", scalar.name()));
+    for (index, number) in results.iter().enumerate() {
+        types.push(format!("{}[::1]", number.name()));
         params.push(format!("r{index}"));
     }
     let text = format!(

@@ -152,7 +152,7 @@ impl SlotField {
 /// How a slot is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotType {
-    /// A scalar of at most eight bytes, never complex; `Bool` is one byte.
+    /// A scalar of at most eight bytes; `Bool` is one byte.
     Scalar(Scalar),
     /// A device pointer (CUDA) or an address of this process (host), eight bytes.
     Pointer,

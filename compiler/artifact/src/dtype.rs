@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     compound::{Compound, Member},
-    number::Number,
+    number::{Number, Scalar},
 };
 
 /// The type of an element.
@@ -49,7 +49,7 @@ impl CompoundId {
 
 impl DType {
     /// `Bool`.
-    pub const BOOL: Self = Self::Number(Number::Bool);
+    pub const BOOL: Self = Self::Number(Number::BOOL);
     /// `I8`.
     pub const I8: Self = Self::Number(Number::I8);
     /// `I16`.
@@ -156,6 +156,12 @@ impl From<Number> for DType {
     }
 }
 
+impl From<Scalar> for DType {
+    fn from(scalar: Scalar) -> Self {
+        Self::Number(scalar.into())
+    }
+}
+
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,8 +191,8 @@ mod tests {
 
     #[test]
     fn codes_are_read_back() {
-        let vector = Vector::new(crate::Scalar::F32, 4).expect("is a vector");
-        let mut dtypes: Vec<DType> = Number::ALL.into_iter().map(DType::from).collect();
+        let vector = Vector::new(Scalar::F32, 4).expect("is a vector");
+        let mut dtypes: Vec<DType> = Number::all().map(DType::from).collect();
         dtypes.push(DType::intern(Compound::Vector(vector)).expect("there is room"));
         let mut codes: Vec<u32> = dtypes.iter().map(|dtype| dtype.code()).collect();
         for (dtype, code) in dtypes.iter().zip(&codes) {
@@ -202,12 +208,12 @@ mod tests {
 
     #[test]
     fn equal_descriptions_are_one_dtype_in_all_threads() {
-        let vector = || Compound::Vector(Vector::new(crate::Scalar::I16, 3).expect("is a vector"));
+        let vector = || Compound::Vector(Vector::new(Scalar::I16, 3).expect("is a vector"));
         let ids: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| DType::intern(vector()))).collect();
             threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
         });
         assert!(ids.iter().all(|id| id.is_some() && *id == ids[0]));
-        assert_ne!(ids[0], DType::intern(Compound::Vector(Vector::new(crate::Scalar::U16, 3).expect("is a vector"))));
+        assert_ne!(ids[0], DType::intern(Compound::Vector(Vector::new(Scalar::U16, 3).expect("is a vector"))));
     }
 }

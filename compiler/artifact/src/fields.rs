@@ -7,7 +7,7 @@
 use crate::{
     artifact::{SlotField, SlotType, Step},
     dtype::DType,
-    number::Scalar,
+    number::{Number, Scalar},
     types::{ArgType, ArrayType, Layout},
 };
 
@@ -45,15 +45,16 @@ impl Leaf {
         let long = SlotType::Scalar(Scalar::I64);
         let one = |field, ty| Field { field, ty };
         match self {
-            Self::Value(DType::Number(number)) => {
-                let part = SlotType::Scalar(number.part());
-                match (number.is_complex(), which) {
-                    (true, _) => vec![one(SlotField::Real, part), one(SlotField::Imag, part)],
-                    (false, Which::Kernel) => vec![one(SlotField::Value, part)],
-                    (false, Which::Launch) => {
-                        vec![one(SlotField::Value, part), one(SlotField::Imag, SlotType::Scalar(Scalar::F64))]
-                    }
+            Self::Value(DType::Number(Number::Complex(complex))) => {
+                let part = SlotType::Scalar(complex.part());
+                vec![one(SlotField::Real, part), one(SlotField::Imag, part)]
+            }
+            Self::Value(DType::Number(Number::Real(scalar))) => {
+                let mut fields = vec![one(SlotField::Value, SlotType::Scalar(scalar))];
+                if which == Which::Launch {
+                    fields.push(one(SlotField::Imag, SlotType::Scalar(Scalar::F64)));
                 }
+                fields
             }
             Self::Value(dtype @ DType::Compound(_)) => {
                 let word = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -160,7 +161,7 @@ impl ArgType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Compound, Number, Record};
+    use crate::{Compound, Record};
 
     fn array(layout: Layout) -> ArgType {
         ArgType::Array(ArrayType { dtype: DType::C64, ndim: 2, layout, readonly: false })
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_field_has_cells_of_its_own() {
-        for ty in [nested(), array(Layout::C), Number::Bool.into(), Number::C128.into()] {
+        for ty in [nested(), array(Layout::C), Number::BOOL.into(), Number::C128.into()] {
             let mut used = vec![false; ty.cells()];
             for (path, field) in ty.fields() {
                 let first = ty.cell(&path, field.field).expect("has the field");

@@ -16,6 +16,6 @@ pub use artifact::{
 pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
 pub use dtype::{CompoundId, DType};
 pub use fields::{Field, Leaf, Which};
-pub use number::{Number, Scalar};
+pub use number::{Complex, Number, Scalar};
 pub use table::{NUMBERS, Row};
 pub use types::{ArgType, ArrayType, Layout, MAX_LEAVES, MAX_NDIM};

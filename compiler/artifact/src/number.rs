@@ -6,10 +6,7 @@ use std::fmt;
 
 use crate::table::{NUMBERS, Row};
 
-/// A number's type: real or complex.
-pub type Number = Scalar;
-
-/// A number's type. `Bool` takes one byte in memory; complex types are (real, imaginary) pairs.
+/// What the IR computes with: a real number's type. `Bool` takes one byte in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scalar {
     /// `boolean`, one byte: 0 or 1.
@@ -34,15 +31,29 @@ pub enum Scalar {
     F32,
     /// IEEE 754 binary64.
     F64,
-    /// Two `F32`: real, imaginary.
+}
+
+/// A complex number's type: (real, imaginary) in memory, two scalars in a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Complex {
+    /// Two `F32`.
     C64,
-    /// Two `F64`: real, imaginary.
+    /// Two `F64`.
     C128,
+}
+
+/// A number's type: what a variable of a kernel or an element of an array of numbers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Number {
+    /// A real number.
+    Real(Scalar),
+    /// A complex number.
+    Complex(Complex),
 }
 
 impl Scalar {
     /// Every scalar, in promotion-table order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 11] = [
         Self::Bool,
         Self::I8,
         Self::U8,
@@ -54,23 +65,11 @@ impl Scalar {
         Self::U64,
         Self::F32,
         Self::F64,
-        Self::C64,
-        Self::C128,
     ];
 
     /// Its row of [`NUMBERS`].
     pub const fn row(self) -> &'static Row {
-        &NUMBERS[self as usize]
-    }
-
-    /// A small number that stands for it.
-    pub const fn code(self) -> u32 {
-        self as u32
-    }
-
-    /// The number of a code.
-    pub fn from_code(code: u32) -> Option<Self> {
-        NUMBERS.get(code as usize).map(|row| row.number)
+        Number::Real(self).row()
     }
 
     /// Bytes of one element in memory.
@@ -78,7 +77,7 @@ impl Scalar {
         self.row().size
     }
 
-    /// Alignment in memory: that of the real part for complex types.
+    /// Alignment in memory.
     pub const fn align_bytes(self) -> u64 {
         self.row().align
     }
@@ -103,19 +102,110 @@ impl Scalar {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// `true` for `C64` and `C128`.
-    pub const fn is_complex(self) -> bool {
-        matches!(self, Self::C64 | Self::C128)
+    /// Numba's name: `boolean`, `int8` … `float64`.
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+}
+
+impl Complex {
+    /// The type of the real and of the imaginary part.
+    pub const fn part(self) -> Scalar {
+        match self {
+            Self::C64 => Scalar::F32,
+            Self::C128 => Scalar::F64,
+        }
+    }
+}
+
+impl Number {
+    /// `Bool`.
+    pub const BOOL: Self = Self::Real(Scalar::Bool);
+    /// `I8`.
+    pub const I8: Self = Self::Real(Scalar::I8);
+    /// `I16`.
+    pub const I16: Self = Self::Real(Scalar::I16);
+    /// `I32`.
+    pub const I32: Self = Self::Real(Scalar::I32);
+    /// `I64`.
+    pub const I64: Self = Self::Real(Scalar::I64);
+    /// `U8`.
+    pub const U8: Self = Self::Real(Scalar::U8);
+    /// `U16`.
+    pub const U16: Self = Self::Real(Scalar::U16);
+    /// `U32`.
+    pub const U32: Self = Self::Real(Scalar::U32);
+    /// `U64`.
+    pub const U64: Self = Self::Real(Scalar::U64);
+    /// `F32`.
+    pub const F32: Self = Self::Real(Scalar::F32);
+    /// `F64`.
+    pub const F64: Self = Self::Real(Scalar::F64);
+    /// `C64`.
+    pub const C64: Self = Self::Complex(Complex::C64);
+    /// `C128`.
+    pub const C128: Self = Self::Complex(Complex::C128);
+
+    /// Every number, in the table's order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NUMBERS.iter().map(|row| row.number)
     }
 
-    /// The type of a complex number's parts; a real type is its own part.
-    #[must_use]
-    pub const fn part(self) -> Self {
+    /// A small number that stands for it: its place in [`NUMBERS`].
+    pub const fn code(self) -> u32 {
         match self {
-            Self::C64 => Self::F32,
-            Self::C128 => Self::F64,
-            other => other,
+            Self::Real(scalar) => scalar as u32,
+            Self::Complex(complex) => Scalar::ALL.len() as u32 + complex as u32,
         }
+    }
+
+    /// The number of a code.
+    pub fn from_code(code: u32) -> Option<Self> {
+        NUMBERS.get(code as usize).map(|row| row.number)
+    }
+
+    /// Its row of [`NUMBERS`].
+    pub const fn row(self) -> &'static Row {
+        &NUMBERS[self.code() as usize]
+    }
+
+    /// Bytes of one element in memory.
+    pub const fn size_bytes(self) -> u64 {
+        self.row().size
+    }
+
+    /// Alignment in memory: that of the real part for complex numbers.
+    pub const fn align_bytes(self) -> u64 {
+        self.row().align
+    }
+
+    /// The scalar, if it is real.
+    pub const fn real(self) -> Option<Scalar> {
+        match self {
+            Self::Real(scalar) => Some(scalar),
+            Self::Complex(_) => None,
+        }
+    }
+
+    /// The type of a complex number's parts; a real number is its own part.
+    pub const fn part(self) -> Scalar {
+        match self {
+            Self::Real(scalar) => scalar,
+            Self::Complex(complex) => complex.part(),
+        }
+    }
+
+    /// How many parts it has: 1, or 2 for complex numbers.
+    pub const fn parts(self) -> u64 {
+        match self {
+            Self::Real(_) => 1,
+            Self::Complex(_) => 2,
+        }
+    }
+
+    /// `true` for complex numbers.
+    pub const fn is_complex(self) -> bool {
+        matches!(self, Self::Complex(_))
     }
 
     /// Numba's name: `boolean`, `int8` … `complex128`.
@@ -124,7 +214,31 @@ impl Scalar {
     }
 }
 
+impl From<Scalar> for Number {
+    fn from(scalar: Scalar) -> Self {
+        Self::Real(scalar)
+    }
+}
+
+impl From<Complex> for Number {
+    fn from(complex: Complex) -> Self {
+        Self::Complex(complex)
+    }
+}
+
 impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Complex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Number::Complex(*self).name())
+    }
+}
+
+impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

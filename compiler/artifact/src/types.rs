@@ -4,7 +4,10 @@
 
 use std::fmt;
 
-use crate::{dtype::DType, number::Number};
+use crate::{
+    dtype::DType,
+    number::{Number, Scalar},
+};
 
 /// The most dimensions that a kernel's array has.
 pub const MAX_NDIM: usize = 4;
@@ -86,6 +89,12 @@ impl fmt::Display for ArgType {
                 f.write_str(")")
             }
         }
+    }
+}
+
+impl From<Scalar> for ArgType {
+    fn from(scalar: Scalar) -> Self {
+        Self::Value(scalar.into())
     }
 }
 

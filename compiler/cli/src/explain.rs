@@ -85,6 +85,7 @@ fn shown(row: &Intrinsic, signature: &Signature) -> String {
         .iter()
         .map(|arg| match arg {
             Arg::Scalar(scalar) => scalar.to_string(),
+            Arg::Complex(complex) => complex.to_string(),
             Arg::Array(scalar) => format!("array of {scalar}"),
             Arg::Index => "index".to_owned(),
             Arg::Const(value) => value.to_string(),
@@ -96,6 +97,7 @@ fn shown(row: &Intrinsic, signature: &Signature) -> String {
     match signature.returns {
         Returns::Nothing => call,
         Returns::Scalar(scalar) => format!("{call} -> {scalar}"),
+        Returns::Complex(complex) => format!("{call} -> {complex}"),
         Returns::Tuple(items) => {
             let items: Vec<&str> = items.iter().map(|item| item.name()).collect();
             format!("{call} -> ({})", items.join(", "))

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
     env::Env,
@@ -175,14 +175,8 @@ impl FnLowerer<'_> {
             Value::Scalar(expr, _) => out.push(expr),
             Value::Complex(real, imag, _) => out.extend([real, imag]),
             Value::Array(array) => {
-                out.push(self.use_atom(array.data, span));
-                for atom in array.shape {
+                for atom in array.ty.fields().filter_map(|field| array.field(field)) {
                     out.push(self.use_atom(atom, span));
-                }
-                if array.ty.layout == Layout::Any {
-                    for atom in array.strides {
-                        out.push(self.use_atom(atom, span));
-                    }
                 }
             }
             Value::Tuple(items) => {
@@ -205,29 +199,23 @@ impl FnLowerer<'_> {
     /// The value of a type whose run-time parts are in locals, taken in order.
     pub(super) fn rebuild(&mut self, ty: &Ty, locals: &mut dyn Iterator<Item = LocalId>, span: Span) -> Value {
         match ty {
-            Ty::Scalar(scalar) if scalar.is_complex() => match (locals.next(), locals.next()) {
-                (Some(real), Some(imag)) => Value::Complex(self.b.read(real, span), self.b.read(imag, span), *scalar),
+            Ty::Complex(complex) => match (locals.next(), locals.next()) {
+                (Some(real), Some(imag)) => Value::Complex(self.b.read(real, span), self.b.read(imag, span), *complex),
                 _ => Value::Poison,
             },
             Ty::Scalar(scalar) => {
                 locals.next().map_or(Value::Poison, |local| Value::Scalar(self.b.read(local, span), *scalar))
             }
             Ty::Array(array) => {
-                let Some(data) = locals.next() else { return Value::Poison };
-                let shape: Vec<Atom> = locals.take(array.ndim).map(Atom::Local).collect();
-                let strides = if array.layout == Layout::Any {
-                    locals.take(array.ndim).map(Atom::Local).collect()
-                } else {
-                    Vec::new()
-                };
-                Value::Array(ArrayValue { ty: *array, data: Atom::Local(data), shape, strides })
+                let value = ArrayValue::of_fields(*array, || locals.next().map(Atom::Local));
+                value.map_or(Value::Poison, Value::Array)
             }
             Ty::Tuple(items) => Value::Tuple(items.iter().map(|item| self.rebuild(item, locals, span)).collect()),
             Ty::Int(value) => Value::Int(*value),
             Ty::Bool(value) => Value::Bool(*value),
             Ty::None => Value::None,
             Ty::Str(text) => Value::Str(text.clone()),
-            Ty::DType(scalar) => Value::DType(*scalar),
+            Ty::DType(number) => Value::DType(*number),
             Ty::Known(path) => Value::Known(path.clone()),
             Ty::Module(name, captured) => Value::Module(name.clone(), Arc::clone(captured)),
             Ty::Function(def) => Value::Function(Arc::clone(def)),
@@ -323,7 +311,7 @@ impl FnLowerer<'_> {
     }
 
     /// A number as real and imaginary part of a complex type.
-    pub(super) fn complex(&mut self, value: &Value, to: Scalar, span: Span) -> Option<(ExprId, ExprId)> {
+    pub(super) fn complex(&mut self, value: &Value, to: Complex, span: Span) -> Option<(ExprId, ExprId)> {
         let part = Type::Scalar(to.part());
         if let Value::Complex(real, imag, _) = value {
             return Some((self.b.convert(*real, part, span), self.b.convert(*imag, part, span)));
@@ -340,7 +328,7 @@ impl FnLowerer<'_> {
             return Some(value);
         }
         match (value, to) {
-            (value, Ty::Scalar(to)) if to.is_complex() => {
+            (value, Ty::Complex(to)) => {
                 let (real, imag) = self.complex(&value, *to, span)?;
                 Some(Value::Complex(real, imag, *to))
             }
@@ -445,9 +433,9 @@ impl FnLowerer<'_> {
         self.b.stmt(kind, span);
     }
 
-    /// The unified type of numbers, for `min`, conditional expressions and the like.
+    /// The unified type of real numbers, for `min`, conditional expressions and the like.
     pub(super) fn unified(types: &[Scalar]) -> Option<Scalar> {
-        types.iter().copied().reduce(promote::unify)
+        types.iter().copied().reduce(promote::unify_real)
     }
 }
 

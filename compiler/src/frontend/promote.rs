@@ -1,7 +1,7 @@
 //! Numba's two ways to merge number types: *promotion* for operators, *unification* for variables, `min`/`max` and
 //! conditional expressions. Source: numba-cuda 0.30.4, measured; the tables are in `docs/language.md`.
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Complex, Layout, Number, Scalar};
 
 use super::ty::{ArrayTy, Conflict, Ty};
 use crate::{ir::Space, source::Span, syntax::ast::BinOp};
@@ -9,21 +9,25 @@ use crate::{ir::Space, source::Span, syntax::ast::BinOp};
 /// The result type of a binary operator on two numbers; `None` where the operator does not take them.
 ///
 /// The exponent of `**` may be known: a literal int keeps a float base's type, as any int does.
-pub(super) fn binary(op: BinOp, left: Scalar, right: Scalar) -> Option<Scalar> {
+pub(super) fn binary(op: BinOp, left: Number, right: Number) -> Option<Number> {
+    let (Number::Real(a), Number::Real(b)) = (left, right) else {
+        let takes_complex = matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Pow);
+        return takes_complex.then(|| arith(left, right));
+    };
+    binary_real(op, a, b).map(Number::Real)
+}
+
+fn binary_real(op: BinOp, left: Scalar, right: Scalar) -> Option<Scalar> {
     match op {
-        BinOp::Add | BinOp::Sub | BinOp::Mul => Some(arith(left, right)),
+        BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::FloorDiv | BinOp::Mod => Some(arith_real(left, right)),
         BinOp::Div => {
-            let ty = arith(left, right);
+            let ty = arith_real(left, right);
             Some(if ty.is_int() { Scalar::F64 } else { ty })
-        }
-        BinOp::FloorDiv | BinOp::Mod => {
-            let ty = arith(left, right);
-            (!ty.is_complex()).then_some(ty)
         }
         BinOp::Pow => Some(match (left, right) {
             (Scalar::Bool, Scalar::I32) => Scalar::F32,
-            (Scalar::F32, exponent) if exponent.is_int() || exponent == Scalar::Bool => Scalar::F32,
-            _ => arith(left, right),
+            (Scalar::F32, exponent) if is_integral(exponent) => Scalar::F32,
+            _ => arith_real(left, right),
         }),
         BinOp::LShift | BinOp::RShift => {
             if !is_integral(left) || !is_integral(right) {
@@ -33,7 +37,7 @@ pub(super) fn binary(op: BinOp, left: Scalar, right: Scalar) -> Option<Scalar> {
         }
         BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor => match (left, right) {
             (Scalar::Bool, Scalar::Bool) => Some(Scalar::Bool),
-            _ if is_integral(left) && is_integral(right) => Some(arith(left, right)),
+            _ if is_integral(left) && is_integral(right) => Some(arith_real(left, right)),
             _ => None,
         },
         BinOp::MatMul => None,
@@ -45,12 +49,26 @@ pub(super) fn is_integral(scalar: Scalar) -> bool {
     scalar.is_int() || scalar == Scalar::Bool
 }
 
-/// The result type of `+`: integers are at least 64 bits wide; any signed one (or a bool) makes the result signed.
-pub(super) fn arith(left: Scalar, right: Scalar) -> Scalar {
-    if left.is_complex() || right.is_complex() {
-        let small = |s: Scalar| matches!(s, Scalar::C64) || keeps_f32(s);
-        return if small(left) && small(right) { Scalar::C64 } else { Scalar::C128 };
+/// The result type of `+`.
+pub(super) fn arith(left: Number, right: Number) -> Number {
+    match (left, right) {
+        (Number::Real(a), Number::Real(b)) => Number::Real(arith_real(a, b)),
+        (Number::Complex(_), _) | (_, Number::Complex(_)) => Number::Complex(arith_complex(left, right)),
     }
+}
+
+/// The result type of `+` where one of the numbers is complex.
+pub(super) fn arith_complex(left: Number, right: Number) -> Complex {
+    let small = |number: Number| match number {
+        Number::Real(scalar) => keeps_f32(scalar),
+        Number::Complex(complex) => complex == Complex::C64,
+    };
+    if small(left) && small(right) { Complex::C64 } else { Complex::C128 }
+}
+
+/// The result type of `+` on real numbers: integers are at least 64 bits wide; any signed one (or a bool) makes the
+/// result signed.
+pub(super) fn arith_real(left: Scalar, right: Scalar) -> Scalar {
     if left.is_float() || right.is_float() {
         return if keeps_f32(left) && keeps_f32(right) { Scalar::F32 } else { Scalar::F64 };
     }
@@ -63,18 +81,34 @@ fn keeps_f32(scalar: Scalar) -> bool {
 }
 
 /// The safest common type of two numbers.
-pub(super) fn unify(left: Scalar, right: Scalar) -> Scalar {
-    use Scalar::{Bool, C64, C128, F32, F64, I8, I16, I32, I64, U8, U16};
+pub(super) fn unify(left: Number, right: Number) -> Number {
+    match (left, right) {
+        (Number::Real(a), Number::Real(b)) => Number::Real(unify_real(a, b)),
+        (Number::Real(Scalar::Bool), other) | (other, Number::Real(Scalar::Bool)) => other,
+        (Number::Complex(_), _) | (_, Number::Complex(_)) => {
+            let small = |number: Number| match number {
+                Number::Real(scalar) => fits_f32(scalar),
+                Number::Complex(complex) => complex == Complex::C64,
+            };
+            if small(left) && small(right) { Number::C64 } else { Number::C128 }
+        }
+    }
+}
+
+/// Types whose values are all `float32` values.
+fn fits_f32(scalar: Scalar) -> bool {
+    matches!(scalar, Scalar::F32 | Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16)
+}
+
+/// The safest common type of two real numbers.
+pub(super) fn unify_real(left: Scalar, right: Scalar) -> Scalar {
+    use Scalar::{Bool, F32, F64, I16, I32, I64};
     if left == right {
         return left;
     }
     match (left, right) {
         (Bool, other) | (other, Bool) => return other,
         _ => {}
-    }
-    let fits_f32 = |s: Scalar| matches!(s, F32 | C64 | I8 | U8 | I16 | U16);
-    if left.is_complex() || right.is_complex() {
-        return if fits_f32(left) && fits_f32(right) { C64 } else { C128 };
     }
     if left.is_float() || right.is_float() {
         return if fits_f32(left) && fits_f32(right) { F32 } else { F64 };
@@ -99,8 +133,8 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
     if first == second {
         return first.clone();
     }
-    if let (Some(a), Some(b)) = (first.scalar(), second.scalar()) {
-        return Ty::Scalar(unify(a, b));
+    if let (Some(a), Some(b)) = (first.number(), second.number()) {
+        return Ty::of(unify(a, b));
     }
     match (first, second) {
         (Ty::Poison, _) | (_, Ty::Poison) => Ty::Poison,
@@ -139,42 +173,41 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Scalar::*;
 
     #[test]
     fn promotion_follows_the_table() {
         for (left, right, want) in [
-            (I8, I8, I64),
-            (U8, U8, U64),
-            (U64, I64, I64),
-            (Bool, Bool, I64),
-            (Bool, F32, F32),
-            (U8, F32, F32),
-            (I16, F32, F32),
-            (U16, F32, F64),
-            (I32, F32, F64),
-            (I64, F32, F64),
-            (C64, I16, C64),
-            (C64, U16, C128),
-            (C64, F64, C128),
+            (Number::I8, Number::I8, Number::I64),
+            (Number::U8, Number::U8, Number::U64),
+            (Number::U64, Number::I64, Number::I64),
+            (Number::BOOL, Number::BOOL, Number::I64),
+            (Number::BOOL, Number::F32, Number::F32),
+            (Number::U8, Number::F32, Number::F32),
+            (Number::I16, Number::F32, Number::F32),
+            (Number::U16, Number::F32, Number::F64),
+            (Number::I32, Number::F32, Number::F64),
+            (Number::I64, Number::F32, Number::F64),
+            (Number::C64, Number::I16, Number::C64),
+            (Number::C64, Number::U16, Number::C128),
+            (Number::C64, Number::F64, Number::C128),
         ] {
             assert_eq!(arith(left, right), want, "{left} + {right}");
             assert_eq!(arith(right, left), want, "{right} + {left}");
         }
-        assert_eq!(binary(BinOp::Div, I32, I32), Some(F64));
-        assert_eq!(binary(BinOp::Pow, F32, I64), Some(F32));
-        assert_eq!(binary(BinOp::Pow, I32, F32), Some(F64));
-        assert_eq!(binary(BinOp::LShift, U8, I64), Some(U64));
-        assert_eq!(binary(BinOp::BitAnd, F32, I64), None);
-        assert_eq!(binary(BinOp::Mod, C64, C64), None);
+        assert_eq!(binary(BinOp::Div, Number::I32, Number::I32), Some(Number::F64));
+        assert_eq!(binary(BinOp::Pow, Number::F32, Number::I64), Some(Number::F32));
+        assert_eq!(binary(BinOp::Pow, Number::I32, Number::F32), Some(Number::F64));
+        assert_eq!(binary(BinOp::LShift, Number::U8, Number::I64), Some(Number::U64));
+        assert_eq!(binary(BinOp::BitAnd, Number::F32, Number::I64), None);
+        assert_eq!(binary(BinOp::Mod, Number::C64, Number::C64), None);
     }
 
     #[test]
     fn joins_have_a_least_and_a_greatest_type() {
         let here = Span::default();
         let join = |a: &Ty, b: &Ty| join(a, here, b, here);
-        let number = Ty::Scalar(F32);
-        let tuple = Ty::Tuple(vec![Ty::Scalar(I64), number.clone()]);
+        let number = Ty::Scalar(Scalar::F32);
+        let tuple = Ty::Tuple(vec![Ty::Scalar(Scalar::I64), number.clone()]);
         let conflict = join(&number, &Ty::None);
         assert!(matches!(conflict, Ty::Conflict(_)));
         for ty in [&number, &tuple, &conflict, &Ty::None, &Ty::Poison] {
@@ -189,8 +222,8 @@ mod tests {
     /// What a loop's types grow by: a join is no less than either side, or they would not settle.
     #[test]
     fn a_join_holds_both_sides() {
-        for left in Scalar::ALL {
-            for right in Scalar::ALL {
+        for left in Number::all() {
+            for right in Number::all() {
                 let both = unify(left, right);
                 assert_eq!(unify(both, left), both, "{left} and {right}");
                 assert_eq!(unify(both, right), both, "{left} and {right}");
@@ -201,17 +234,17 @@ mod tests {
     #[test]
     fn unification_follows_the_table() {
         for (left, right, want) in [
-            (I8, U8, I16),
-            (I8, U16, I32),
-            (I32, U32, I64),
-            (I64, U64, F64),
-            (I16, U8, I16),
-            (U16, F32, F32),
-            (I32, F32, F64),
-            (Bool, I32, I32),
-            (U16, C64, C64),
-            (I32, C64, C128),
-            (F64, C64, C128),
+            (Number::I8, Number::U8, Number::I16),
+            (Number::I8, Number::U16, Number::I32),
+            (Number::I32, Number::U32, Number::I64),
+            (Number::I64, Number::U64, Number::F64),
+            (Number::I16, Number::U8, Number::I16),
+            (Number::U16, Number::F32, Number::F32),
+            (Number::I32, Number::F32, Number::F64),
+            (Number::BOOL, Number::I32, Number::I32),
+            (Number::U16, Number::C64, Number::C64),
+            (Number::I32, Number::C64, Number::C128),
+            (Number::F64, Number::C64, Number::C128),
         ] {
             assert_eq!(unify(left, right), want, "{left} with {right}");
             assert_eq!(unify(right, left), want, "{right} with {left}");

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use weft_artifact::{ArgType, ArrayType, Layout, Scalar};
+use weft_artifact::{ArgType, ArrayType, Complex, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which};
 
 use crate::{
     ir::{Space, Type},
@@ -16,8 +16,10 @@ use crate::{
 /// A front-end type.
 #[derive(Clone, Debug)]
 pub(super) enum Ty {
-    /// A number of which only the type is known.
+    /// A real number of which only the type is known.
     Scalar(Scalar),
+    /// A complex number.
+    Complex(Complex),
     /// A Python int whose value is known; computes as `int64` (`uint64` from 2^63 on).
     Int(i128),
     /// A Python bool whose value is known.
@@ -30,8 +32,8 @@ pub(super) enum Ty {
     Array(ArrayTy),
     /// A tuple.
     Tuple(Vec<Ty>),
-    /// A scalar type used as a dtype or a cast.
-    DType(Scalar),
+    /// A number's type used as a dtype or a cast.
+    DType(Number),
     /// A module or function that weft knows by its path.
     Known(String),
     /// A user's module or object.
@@ -59,7 +61,7 @@ pub(super) struct Conflict {
 /// The type of an array value in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArrayTy {
-    pub(super) dtype: Scalar,
+    pub(super) dtype: Number,
     pub(super) ndim: usize,
     pub(super) layout: Layout,
     pub(super) readonly: bool,
@@ -69,7 +71,9 @@ pub(super) struct ArrayTy {
 impl PartialEq for Ty {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Scalar(a), Self::Scalar(b)) | (Self::DType(a), Self::DType(b)) => a == b,
+            (Self::Scalar(a), Self::Scalar(b)) => a == b,
+            (Self::Complex(a), Self::Complex(b)) => a == b,
+            (Self::DType(a), Self::DType(b)) => a == b,
             (Self::Int(a), Self::Int(b)) => a == b,
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::None, Self::None) | (Self::Bottom, Self::Bottom) | (Self::Poison, Self::Poison) => true,
@@ -85,9 +89,9 @@ impl PartialEq for Ty {
 }
 
 impl ArrayTy {
-    /// The element's parts: 1, or 2 for complex dtypes.
-    pub(super) fn parts(self) -> u32 {
-        if self.dtype.is_complex() { 2 } else { 1 }
+    /// Its fields that exist at run time.
+    pub(super) fn fields(self) -> impl Iterator<Item = SlotField> {
+        Leaf::Array(self.arg()).fields(Which::Kernel).into_iter().map(|field| field.field)
     }
 
     /// The type of its data pointer.
@@ -105,13 +109,29 @@ impl Ty {
     /// The type of a kernel argument; one of a dtype that kernels cannot have yet was reported.
     pub(super) fn of_arg(arg: &ArgType) -> Self {
         match arg {
-            ArgType::Value(dtype) => dtype.number().map_or(Self::Poison, Self::Scalar),
+            ArgType::Value(dtype) => dtype.number().map_or(Self::Poison, Self::of),
             ArgType::Array(array) => dtype_or_poison(array),
             ArgType::Tuple(items) => Self::Tuple(items.iter().map(Self::of_arg).collect()),
         }
     }
 
-    /// The scalar that the value computes as; `None` for what is no number.
+    /// The type of a number.
+    pub(super) fn of(number: Number) -> Self {
+        match number {
+            Number::Real(scalar) => Self::Scalar(scalar),
+            Number::Complex(complex) => Self::Complex(complex),
+        }
+    }
+
+    /// The number that the value computes as; `None` for what is no number.
+    pub(super) fn number(&self) -> Option<Number> {
+        match self {
+            Self::Complex(complex) => Some(Number::Complex(*complex)),
+            other => other.scalar().map(Number::Real),
+        }
+    }
+
+    /// The scalar that the value computes as; `None` for what is no real number.
     pub(super) fn scalar(&self) -> Option<Scalar> {
         match self {
             Self::Scalar(scalar) => Some(*scalar),
@@ -148,23 +168,21 @@ impl Ty {
     }
 
     fn collect_parts(&self, prefix: &str, out: &mut Vec<(String, Type)>) {
+        let mut push = |leaf: Leaf, pointer: Option<Type>| {
+            for field in leaf.fields(Which::Kernel) {
+                let ty = match field.ty {
+                    SlotType::Scalar(scalar) => Some(Type::Scalar(scalar)),
+                    SlotType::Pointer => pointer,
+                    // No value of the front end has such a part yet.
+                    SlotType::Bytes { .. } => None,
+                };
+                out.extend(ty.map(|ty| (format!("{prefix}{}", field.field.suffix()), ty)));
+            }
+        };
         match self {
-            Self::Scalar(scalar) if scalar.is_complex() => {
-                out.push((format!("{prefix}.real"), Type::Scalar(scalar.part())));
-                out.push((format!("{prefix}.imag"), Type::Scalar(scalar.part())));
-            }
-            Self::Scalar(scalar) => out.push((prefix.to_owned(), Type::Scalar(*scalar))),
-            Self::Array(array) => {
-                out.push((format!("{prefix}.data"), array.pointer()));
-                for dim in 0..array.ndim {
-                    out.push((format!("{prefix}.shape{dim}"), Type::I64));
-                }
-                if array.layout == Layout::Any {
-                    for dim in 0..array.ndim {
-                        out.push((format!("{prefix}.stride{dim}"), Type::I64));
-                    }
-                }
-            }
+            Self::Scalar(scalar) => push(Leaf::Value((*scalar).into()), None),
+            Self::Complex(complex) => push(Leaf::Value(Number::Complex(*complex).into()), None),
+            Self::Array(array) => push(Leaf::Array(array.arg()), Some(array.pointer())),
             Self::Tuple(items) => {
                 for (i, item) in items.iter().enumerate() {
                     item.collect_parts(&format!("{prefix}.{i}"), out);
@@ -195,6 +213,7 @@ impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scalar(scalar) => scalar.fmt(f),
+            Self::Complex(complex) => complex.fmt(f),
             Self::Int(value) => int_scalar(*value).fmt(f),
             Self::Bool(_) => Scalar::Bool.fmt(f),
             Self::None => f.write_str("none"),
@@ -210,7 +229,7 @@ impl fmt::Display for Ty {
                 }
                 f.write_str(")")
             }
-            Self::DType(scalar) => write!(f, "type {scalar}"),
+            Self::DType(number) => write!(f, "type {number}"),
             Self::Known(path) => f.write_str(shown_path(path)),
             Self::Module(name, _) => write!(f, "module {name}"),
             Self::Function(def) => write!(f, "function {}", def.ast.name),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Complex, Number, Scalar, SlotField};
 
 use super::ty::{ArrayTy, Ty};
 use crate::{
@@ -31,13 +31,40 @@ pub(super) struct ArrayValue {
     pub(super) strides: Vec<Atom>,
 }
 
+impl ArrayValue {
+    /// The array of a type whose fields `part` gives, in their order; `None` if one is missing.
+    pub(super) fn of_fields(ty: ArrayTy, mut part: impl FnMut() -> Option<Atom>) -> Option<Self> {
+        let mut array = Self { ty, data: Atom::Int(0), shape: Vec::new(), strides: Vec::new() };
+        for field in ty.fields() {
+            let part = part()?;
+            match field {
+                SlotField::Data => array.data = part,
+                SlotField::Shape(_) => array.shape.push(part),
+                SlotField::Stride(_) => array.strides.push(part),
+                SlotField::Value | SlotField::Real | SlotField::Imag => return None,
+            }
+        }
+        Some(array)
+    }
+
+    /// What holds a field of [`ArrayTy::fields`].
+    pub(super) fn field(&self, field: SlotField) -> Option<Atom> {
+        match field {
+            SlotField::Data => Some(self.data),
+            SlotField::Shape(dim) => self.shape.get(usize::from(dim)).copied(),
+            SlotField::Stride(dim) => self.strides.get(usize::from(dim)).copied(),
+            SlotField::Value | SlotField::Real | SlotField::Imag => None,
+        }
+    }
+}
+
 /// A value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     /// A real number, for one use.
     Scalar(ExprId, Scalar),
-    /// Real and imaginary part, for one use; `C64` or `C128`.
-    Complex(ExprId, ExprId, Scalar),
+    /// Real and imaginary part, for one use.
+    Complex(ExprId, ExprId, Complex),
     /// A Python int whose value is known.
     Int(i128),
     /// A Python bool whose value is known.
@@ -50,8 +77,8 @@ pub(super) enum Value {
     Array(ArrayValue),
     /// A tuple.
     Tuple(Vec<Value>),
-    /// A scalar type.
-    DType(Scalar),
+    /// A number's type.
+    DType(Number),
     /// Something of weft's, `math`'s, `numpy`'s or Python's own.
     Known(String),
     /// A user's module.
@@ -66,14 +93,15 @@ impl Value {
     /// Its type.
     pub(super) fn ty(&self) -> Ty {
         match self {
-            Self::Scalar(_, scalar) | Self::Complex(_, _, scalar) => Ty::Scalar(*scalar),
+            Self::Scalar(_, scalar) => Ty::Scalar(*scalar),
+            Self::Complex(_, _, complex) => Ty::Complex(*complex),
             Self::Int(value) => Ty::Int(*value),
             Self::Bool(value) => Ty::Bool(*value),
             Self::None => Ty::None,
             Self::Str(text) => Ty::Str(text.clone()),
             Self::Array(array) => Ty::Array(array.ty),
             Self::Tuple(items) => Ty::Tuple(items.iter().map(Self::ty).collect()),
-            Self::DType(scalar) => Ty::DType(*scalar),
+            Self::DType(number) => Ty::DType(*number),
             Self::Known(path) => Ty::Known(path.clone()),
             Self::Module(name, captured) => Ty::Module(name.clone(), Arc::clone(captured)),
             Self::Function(def) => Ty::Function(Arc::clone(def)),

@@ -8,7 +8,7 @@ mod rows;
 
 pub use rows::ROWS;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Complex, Number, Scalar};
 
 use crate::ir::{MathFn, Op, SpecialRegister};
 
@@ -41,16 +41,18 @@ pub struct Signature {
 /// An argument of an overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg {
-    /// A number of a type.
+    /// A real number of a type.
     Scalar(Scalar),
+    /// A complex number of a type.
+    Complex(Complex),
     /// A one-dimensional array; more dimensions take a tuple of indices.
     Array(Scalar),
     /// An index into the array before it: an integer, or a tuple of them.
     Index,
     /// An integer that is known when the kernel is compiled; the value is for the test of the row.
     Const(i64),
-    /// A scalar type.
-    DType(Scalar),
+    /// A number's type.
+    DType(Number),
 }
 
 /// What an overload gives.
@@ -58,12 +60,14 @@ pub enum Arg {
 pub enum Returns {
     /// Nothing.
     Nothing,
-    /// A number.
+    /// A real number.
     Scalar(Scalar),
+    /// A complex number.
+    Complex(Complex),
     /// A tuple of numbers.
     Tuple(&'static [Scalar]),
     /// A one-dimensional array.
-    Array(Scalar),
+    Array(Number),
 }
 
 /// How a row becomes IR: a small closed set.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use weft_artifact::Scalar;
 
-/// The type of an expression or a local. `Scalar` is never complex here.
+/// The type of an expression or a local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// A real scalar; `Bool` is one bit in registers and one byte in memory.

@@ -62,9 +62,6 @@ fn check_module(module: &Module, errors: &mut Vec<String>) {
 
 /// A shared or thread-local array.
 fn check_array(name: &str, elem: Scalar, align: u64, errors: &mut Vec<String>) {
-    if elem.is_complex() {
-        errors.push(format!("array {name}: elements are complex"));
-    }
     if !align.is_power_of_two() || align < elem.align_bytes() {
         errors.push(format!("array {name}: alignment {align} does not fit {elem}"));
     }
@@ -119,10 +116,6 @@ impl Checker<'_> {
         let function = self.function;
         self.span(function.span, || "the function".to_owned());
         for (id, local) in function.locals.iter() {
-            let scalar = match local.ty {
-                Type::Scalar(scalar) | Type::Ptr(scalar, _) => scalar,
-            };
-            self.check(!scalar.is_complex(), || format!("${}.{} is complex", local.name, id.index()));
             let int = local.ty.scalar().is_some_and(Scalar::is_int);
             self.check(int || !local.nonneg, || format!("${}.{} is nonneg but no integer", local.name, id.index()));
         }
@@ -137,9 +130,6 @@ impl Checker<'_> {
         for id in &function.params {
             self.check(function.locals.get(*id).is_some(), || format!("parameter ${id:?} is no local"));
             self.check(params.insert(*id), || format!("parameter ${id:?} stands twice"));
-        }
-        for ty in &function.results {
-            self.check(!ty.scalar().is_some_and(Scalar::is_complex), || "a result is complex".to_owned());
         }
         match function.kind {
             FunctionKind::Kernel => {

@@ -1,7 +1,7 @@
 //! Arithmetic on captured constants with Python's and NumPy's meaning. `None` is "Python would have to say": an error,
 //! a number beyond 127 bits, or something that is not done here.
 
-use weft_artifact::{MAX_LEAVES, Number};
+use weft_artifact::{MAX_LEAVES, Number, Scalar};
 use weft_compiler::{
     request::{Captured, number_of_path},
     syntax::ast::{BinOp, CmpOp, UnaryOp},
@@ -21,8 +21,8 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         Captured::Int(value) => (Value::Int(value), None),
         Captured::Float(value) => (Value::Float(value), None),
         Captured::Complex(real, imag) => (Value::Complex(real, imag), None),
-        Captured::NumpyInt(ty, value) => (Value::Int(value), Some(ty)),
-        Captured::NumpyFloat(ty, real, imag) if ty.is_complex() => (Value::Complex(real, imag), Some(ty)),
+        Captured::NumpyInt(ty, value) => (Value::Int(value), Some(ty.into())),
+        Captured::NumpyFloat(ty @ Number::Complex(_), real, imag) => (Value::Complex(real, imag), Some(ty)),
         Captured::NumpyFloat(ty, real, _) => (Value::Float(real), Some(ty)),
         _ => return None,
     })
@@ -39,20 +39,22 @@ fn captured(value: Value, ty: Option<Number>) -> Option<Captured> {
 
 /// A number as a NumPy scalar; integers wrap around.
 fn cast(ty: Number, value: Value) -> Option<Captured> {
-    let round = |value: f64| if ty.part() == Number::F32 { f64::from(value as f32) } else { value };
-    Some(match value {
-        Value::Int(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, value)),
-        Value::Float(value) if ty.is_int() => Captured::NumpyInt(ty, wrap(ty, whole(value.trunc())?)),
-        Value::Int(value) if ty == Number::Bool => Captured::NumpyInt(ty, i128::from(value != 0)),
-        Value::Float(value) if ty == Number::Bool => Captured::NumpyInt(ty, i128::from(value != 0.0)),
-        Value::Int(value) => Captured::NumpyFloat(ty, round(value as f64), 0.0),
-        Value::Float(value) => Captured::NumpyFloat(ty, round(value), 0.0),
-        Value::Complex(real, imag) if ty.is_complex() => Captured::NumpyFloat(ty, round(real), round(imag)),
-        Value::Complex(..) => return None,
+    let round = |value: f64| if ty.part() == Scalar::F32 { f64::from(value as f32) } else { value };
+    Some(match (ty, value) {
+        (Number::Real(Scalar::Bool), Value::Int(value)) => Captured::NumpyInt(Scalar::Bool, i128::from(value != 0)),
+        (Number::Real(Scalar::Bool), Value::Float(value)) => Captured::NumpyInt(Scalar::Bool, i128::from(value != 0.0)),
+        (Number::Real(int), Value::Int(value)) if int.is_int() => Captured::NumpyInt(int, wrap(int, value)),
+        (Number::Real(int), Value::Float(value)) if int.is_int() => {
+            Captured::NumpyInt(int, wrap(int, whole(value.trunc())?))
+        }
+        (_, Value::Int(value)) => Captured::NumpyFloat(ty, round(value as f64), 0.0),
+        (_, Value::Float(value)) => Captured::NumpyFloat(ty, round(value), 0.0),
+        (Number::Complex(_), Value::Complex(real, imag)) => Captured::NumpyFloat(ty, round(real), round(imag)),
+        (Number::Real(_), Value::Complex(..)) => return None,
     })
 }
 
-fn wrap(ty: Number, value: i128) -> i128 {
+fn wrap(ty: Scalar, value: i128) -> i128 {
     let bits = ty.size_bytes() * 8;
     let low = value & ((1 << bits) - 1);
     if ty.is_signed_int() && low >> (bits - 1) == 1 { low - (1 << bits) } else { low }
@@ -70,7 +72,7 @@ pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
         (UnaryOp::Minus, Value::Int(value)) => Value::Int(-value),
         (UnaryOp::Minus, Value::Float(value)) => Value::Float(-value),
         (UnaryOp::Minus, Value::Complex(real, imag)) => Value::Complex(-real, -imag),
-        (UnaryOp::Invert, Value::Int(value)) if ty != Some(Number::Bool) => Value::Int(!value),
+        (UnaryOp::Invert, Value::Int(value)) if ty != Some(Number::BOOL) => Value::Int(!value),
         _ => return None,
     };
     captured(value, ty)
@@ -119,19 +121,21 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
         (Some(a), Some(b)) => Some(promote(a, b)),
     };
     // True division of integers, and their negative powers, leave the integers.
-    let ty = ty.map(|ty| if matches!(value, Value::Float(_)) && ty.is_int() { Number::F64 } else { ty });
+    let ty = ty.map(|ty| match (ty, value) {
+        (Number::Real(int), Value::Float(_)) if int.is_int() => Number::F64,
+        _ => ty,
+    });
     captured(value, ty)
 }
 
 /// The type of a NumPy scalar with a Python number: the number does not widen its own kind.
 fn weak(ty: Number, other: Value) -> Number {
-    match other {
-        Value::Int(_) => ty,
-        Value::Float(_) if ty.is_int() || ty == Number::Bool => Number::F64,
-        Value::Float(_) => ty,
-        Value::Complex(..) if ty == Number::F32 => Number::C64,
-        Value::Complex(..) if ty == Number::C64 => Number::C64,
-        Value::Complex(..) => Number::C128,
+    match (other, ty) {
+        (Value::Int(_), _) => ty,
+        (Value::Float(_), Number::Real(scalar)) if !scalar.is_float() => Number::F64,
+        (Value::Float(_), _) => ty,
+        (Value::Complex(..), Number::F32 | Number::C64) => Number::C64,
+        (Value::Complex(..), _) => Number::C128,
     }
 }
 
@@ -140,26 +144,43 @@ fn promote(a: Number, b: Number) -> Number {
     if a == b {
         return a;
     }
-    let is_wide = |ty: Number| ty.part() == Number::F64 || (ty.is_int() && ty.size_bytes() >= 4);
-    if a.is_complex() || b.is_complex() {
-        return if is_wide(a) || is_wide(b) { Number::C128 } else { Number::C64 };
+    // Types that need the 53 bits of a float64.
+    let is_wide = |ty: Scalar| ty == Scalar::F64 || (ty.is_int() && ty.size_bytes() >= 4);
+    let wide = is_wide(a.part()) || is_wide(b.part());
+    match (a, b) {
+        (Number::Complex(_), _) | (_, Number::Complex(_)) => {
+            if wide {
+                Number::C128
+            } else {
+                Number::C64
+            }
+        }
+        (Number::Real(a), Number::Real(b)) if a.is_float() || b.is_float() => {
+            if wide {
+                Number::F64
+            } else {
+                Number::F32
+            }
+        }
+        (Number::Real(a), Number::Real(b)) => Number::Real(promote_ints(a, b)),
     }
-    if a.is_float() || b.is_float() {
-        return if is_wide(a) || is_wide(b) { Number::F64 } else { Number::F32 };
-    }
+}
+
+/// NumPy's promotion of integers and bools.
+fn promote_ints(a: Scalar, b: Scalar) -> Scalar {
     let (small, large) = if a.size_bytes() <= b.size_bytes() { (a, b) } else { (b, a) };
-    if small == Number::Bool || small.is_signed_int() == large.is_signed_int() {
-        return if large == Number::Bool { small } else { large };
+    if small == Scalar::Bool || small.is_signed_int() == large.is_signed_int() {
+        return if large == Scalar::Bool { small } else { large };
     }
     // One is signed and the other is not.
     if large.is_signed_int() && large.size_bytes() > small.size_bytes() {
         return large;
     }
     match large.size_bytes() {
-        1 => Number::I16,
-        2 => Number::I32,
-        4 => Number::I64,
-        _ => Number::F64,
+        1 => Scalar::I16,
+        2 => Scalar::I32,
+        4 => Scalar::I64,
+        _ => Scalar::F64,
     }
 }
 

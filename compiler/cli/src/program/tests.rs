@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weft_artifact::Number;
+use weft_artifact::{Number, Scalar};
 use weft_compiler::diagnostic::Severity;
 
 use super::{capture::Captures, *};
@@ -52,9 +52,9 @@ fn constants_are_evaluated_as_python_would() {
         ("float('inf')", Captured::Float(f64::INFINITY)),
         ("np.float32(0.1)", Captured::NumpyFloat(Number::F32, f64::from(0.1_f32), 0.0)),
         ("np.float32(0.1) * 3", Captured::NumpyFloat(Number::F32, f64::from(0.1_f32 * 3.0), 0.0)),
-        ("np.uint8(300)", Captured::NumpyInt(Number::U8, 44)),
+        ("np.uint8(300)", Captured::NumpyInt(Scalar::U8, 44)),
         ("np.int32(2) / 4", Captured::NumpyFloat(Number::F64, 0.5, 0.0)),
-        ("np.int8(100) + np.uint8(200)", Captured::NumpyInt(Number::I16, 300)),
+        ("np.int8(100) + np.uint8(200)", Captured::NumpyInt(Scalar::I16, 300)),
         ("float32(1)", Captured::NumpyFloat(Number::F32, 1.0, 0.0)),
         ("np.float32", Captured::Known("numpy.float32".into())),
         ("np.dtype('float32')", Captured::DType(Number::F32)),

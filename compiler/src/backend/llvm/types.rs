@@ -54,7 +54,7 @@ impl<'ctx> Types<'ctx> {
             Scalar::I16 | Scalar::U16 => self.context.i16_type(),
             Scalar::I32 | Scalar::U32 => self.context.i32_type(),
             Scalar::I64 | Scalar::U64 => self.context.i64_type(),
-            Scalar::F32 | Scalar::F64 | Scalar::C64 | Scalar::C128 => {
+            Scalar::F32 | Scalar::F64 => {
                 return internal(format!("{scalar} where an integer must stand"));
             }
         })

@@ -1,6 +1,6 @@
 //! `cuda.grid`, `cuda.gridsize`, and the arrays that a kernel makes: `cuda.shared.array`, `cuda.local.array`.
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Layout, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
@@ -75,13 +75,11 @@ impl FnLowerer<'_> {
             return self.error(Code::ArgumentCount, span, message);
         };
         let dtype = match dtype {
-            Some(Value::DType(scalar)) => scalar,
-            Some(Value::Str(name)) if Scalar::from_name(&name).is_some() => {
-                Scalar::from_name(&name).unwrap_or(Scalar::F32)
-            }
+            Some(Value::DType(number)) => number,
             Some(Value::Poison) => return Value::Poison,
+            Some(Value::Str(name)) if let Some(number) = Number::from_name(&name) => number,
             Some(Value::Str(name)) => {
-                let names = || Scalar::ALL.iter().map(|scalar| scalar.name());
+                let names = || Number::all().map(Number::name);
                 let diagnostic =
                     Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"));
                 return self.report(match closest(&name, names()) {
@@ -123,9 +121,8 @@ impl FnLowerer<'_> {
             let message = format!("an extent of {bad} is no size of an array{what}");
             return self.error(Code::NoMatchingOverload, span, message);
         }
-        let parts = if dtype.is_complex() { 2 } else { 1 };
         let elem = dtype.part();
-        let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(*extent as u64));
+        let len = shape.iter().try_fold(dtype.parts(), |len: u64, extent| len.checked_mul(*extent as u64));
         let Some(len) = len.filter(|len| *len <= LARGEST_ARRAY / elem.size_bytes()) else {
             let (code, whose) = if shared {
                 (Code::SharedTooLarge, "shared memory")
@@ -196,7 +193,7 @@ impl FnLowerer<'_> {
             };
             match known {
                 Some(known) => out.push(known),
-                None if item.ty().scalar().is_some_and(|scalar| !scalar.is_int()) => {
+                None if item.ty().number().is_some_and(|number| !number.real().is_some_and(Scalar::is_int)) => {
                     let path = shown_path(row.path);
                     let message = format!("the extents in the shape of `{path}` are ints, not {}", item.ty());
                     let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
@@ -236,7 +233,7 @@ impl FnLowerer<'_> {
     }
 
     /// The launch's dynamic shared memory as a one-dimensional array; all such arrays start at the same address.
-    fn dynamic_shared(&mut self, dtype: Scalar, align: u64, span: Span) -> Value {
+    fn dynamic_shared(&mut self, dtype: Number, align: u64, span: Span) -> Value {
         if !self.is_dry() {
             self.cx.module.dynamic_shared = true;
             self.cx.module.dynamic_shared_align = self.cx.module.dynamic_shared_align.max(align);

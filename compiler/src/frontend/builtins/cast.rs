@@ -1,6 +1,6 @@
 //! Casts: `float32(x)`, `int(x)`, `float(x)`, `bool(x)`, `complex(x, y)`.
 
-use weft_artifact::Scalar;
+use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -16,38 +16,33 @@ use crate::{
 
 impl FnLowerer<'_> {
     /// A type called on a number.
-    pub(in crate::frontend) fn cast(&mut self, to: Scalar, args: Args, span: Span) -> Value {
+    pub(in crate::frontend) fn cast(&mut self, to: Number, args: Args, span: Span) -> Value {
         let given = args.positional.len() + args.keywords.len();
         let mut values = args.positional.into_iter().map(|(value, _)| value);
         let (Some(value), true) = (values.next(), given == 1) else {
             let message = format!("`{to}` takes {}, not {given}", count(1, "argument"));
             return self.error(Code::ArgumentCount, span, message);
         };
-        if to == Scalar::Bool {
-            return self.truth_value(value, span);
-        }
         let ty = value.ty();
-        if to.is_complex() {
-            return match self.complex(&value, to, span) {
-                Some((real, imag)) => Value::Complex(real, imag, to),
-                None => self.cannot_cast(to, &ty, span),
-            };
-        }
-        match self.number(&value, to, span) {
-            // A cast of a literal to its own type keeps its value known: it can be a shape.
-            Some(_) if to == Scalar::I64 && matches!(value, Value::Int(_)) => value,
-            Some(expr) => Value::Scalar(expr, to),
-            None => self.cannot_cast(to, &ty, span),
-        }
+        let cast = match to {
+            Number::Real(Scalar::Bool) => return self.truth_value(value, span),
+            Number::Complex(to) => self.complex(&value, to, span).map(|(real, imag)| Value::Complex(real, imag, to)),
+            Number::Real(to) => self.number(&value, to, span).map(|expr| match value {
+                // A cast of a literal to its own type keeps its value known: it can be a shape.
+                Value::Int(_) if to == Scalar::I64 => value,
+                _ => Value::Scalar(expr, to),
+            }),
+        };
+        cast.unwrap_or_else(|| self.cannot_cast(to, &ty, span))
     }
 
-    fn cannot_cast(&mut self, to: Scalar, from: &crate::frontend::ty::Ty, span: Span) -> Value {
+    fn cannot_cast(&mut self, to: Number, from: &crate::frontend::ty::Ty, span: Span) -> Value {
         if from.is_poison() {
             return Value::Poison;
         }
         let mut diagnostic =
             Diagnostic::error(Code::NoMatchingOverload, span, format!("{from} cannot be converted to {to}"));
-        if from.scalar().is_some_and(Scalar::is_complex) {
+        if from.number().is_some_and(Number::is_complex) {
             diagnostic = diagnostic.help("take `.real`, `.imag` or `abs(…)`");
         }
         self.report(diagnostic)
@@ -81,7 +76,7 @@ impl FnLowerer<'_> {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match value.ty().scalar() {
             Some(scalar) if scalar.is_float() => value,
-            Some(scalar) if !scalar.is_complex() => {
+            Some(_) => {
                 self.number(&value, Scalar::F64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::F64))
             }
             // `float("inf")` and the like are constants.
@@ -99,7 +94,6 @@ impl FnLowerer<'_> {
                     self.no_overload(row, &[ty], span)
                 }
             },
-            Some(_) => self.no_overload(row, &[value.ty()], span),
         }
     }
 
@@ -109,11 +103,11 @@ impl FnLowerer<'_> {
         }
         let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
         let types: Vec<_> = values.iter().map(Value::ty).collect();
-        let Some(scalars) = types.iter().map(super::super::ty::Ty::scalar).collect::<Option<Vec<Scalar>>>() else {
+        let Some(numbers) = types.iter().map(super::super::ty::Ty::number).collect::<Option<Vec<Number>>>() else {
             return self.no_overload(row, &types, span);
         };
-        let single = scalars.iter().all(|scalar| matches!(scalar, Scalar::F32 | Scalar::C64));
-        let ty = if single && !scalars.is_empty() { Scalar::C64 } else { Scalar::C128 };
+        let single = numbers.iter().all(|number| matches!(*number, Number::F32 | Number::C64));
+        let ty = if single && !numbers.is_empty() { Complex::C64 } else { Complex::C128 };
         match values.as_slice() {
             [value] => match self.complex(value, ty, span) {
                 Some((real, imag)) => Value::Complex(real, imag, ty),

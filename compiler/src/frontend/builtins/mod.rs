@@ -107,7 +107,7 @@ impl FnLowerer<'_> {
             Returns::Nothing => &[],
             Returns::Scalar(scalar) => std::slice::from_ref(scalar),
             Returns::Tuple(scalars) => scalars,
-            Returns::Array(_) => return Value::Poison,
+            Returns::Complex(_) | Returns::Array(_) => return Value::Poison,
         };
         let locals: Vec<_> = given.iter().map(|scalar| self.b.local("t", Type::Scalar(*scalar))).collect();
         self.stmt(Ir::Op { op, results: locals.clone(), args: operands }, span);
@@ -117,7 +117,7 @@ impl FnLowerer<'_> {
             (Returns::Tuple(scalars), locals) => {
                 Value::Tuple(locals.iter().zip(scalars).map(|(local, scalar)| read(*local, *scalar)).collect())
             }
-            (Returns::Nothing | Returns::Scalar(_) | Returns::Array(_), _) => Value::None,
+            (Returns::Nothing | Returns::Scalar(_) | Returns::Complex(_) | Returns::Array(_), _) => Value::None,
         }
     }
 
@@ -154,7 +154,7 @@ impl FnLowerer<'_> {
         let Some((exprs, returns)) = self.overload(row, &values, span) else { return Value::Poison };
         let scalar = match returns {
             Returns::Scalar(scalar) => scalar,
-            Returns::Nothing | Returns::Tuple(_) | Returns::Array(_) => return Value::Poison,
+            Returns::Nothing | Returns::Complex(_) | Returns::Tuple(_) | Returns::Array(_) => return Value::Poison,
         };
         let mut exprs = exprs;
         // `pow` of a float32 and an int: the exponent becomes a float32.
@@ -219,9 +219,7 @@ impl FnLowerer<'_> {
         }
         if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && matches!(row.lowering, Lowering::Math(_)) {
             diagnostic = diagnostic.help("kernels compute on elements: index the array");
-        } else if matches!(row.lowering, Lowering::Math(_))
-            && types.iter().any(|ty| ty.scalar().is_some_and(Scalar::is_complex))
-        {
+        } else if matches!(row.lowering, Lowering::Math(_)) && types.iter().any(|ty| matches!(ty, Ty::Complex(_))) {
             diagnostic = diagnostic.note("functions of `math` take real numbers");
         }
         self.report(diagnostic)
@@ -246,9 +244,9 @@ impl FnLowerer<'_> {
             self.no_overload(row, &types, span);
             return None;
         };
-        let known = row.signatures.iter().find(|sig| sig.args.first() == Some(&Arg::Array(array.ty.dtype)));
-        let real = |ty: &Ty| ty.scalar().is_some_and(|scalar| !scalar.is_complex());
-        let Some(sig) = known.filter(|_| types.iter().skip(2).all(real)) else {
+        let elements = array.ty.dtype.real().map(Arg::Array);
+        let known = elements.and_then(|of| row.signatures.iter().find(|sig| sig.args.first() == Some(&of)));
+        let Some(sig) = known.filter(|_| types.iter().skip(2).all(|ty| ty.scalar().is_some())) else {
             self.no_overload(row, &types, span);
             return None;
         };
@@ -299,8 +297,9 @@ fn cost(sig: &Signature, types: &[Ty]) -> Option<u32> {
 fn arg_cost(arg: Arg, ty: &Ty) -> Option<u32> {
     let to = match (arg, ty) {
         (Arg::Scalar(to), _) => to,
-        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype => return Some(0),
-        (Arg::Index, ty) if ty.scalar().is_some() || matches!(ty, Ty::Tuple(_)) => return Some(0),
+        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => return Some(0),
+        (Arg::Complex(to), Ty::Complex(from)) if to == *from => return Some(0),
+        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Tuple(_)) => return Some(0),
         _ => return None,
     };
     let from = ty.scalar()?;
@@ -308,7 +307,6 @@ fn arg_cost(arg: Arg, ty: &Ty) -> Option<u32> {
         return Some(0);
     }
     Some(match (from, to) {
-        (from, _) if from.is_complex() => return None,
         (Scalar::F32, Scalar::F64) => 2,
         (Scalar::F64, Scalar::F32) => return None,
         (from, to) if from.is_float() && to.is_int() => return None,
@@ -326,6 +324,7 @@ fn shown_args(sig: &Signature) -> String {
         .iter()
         .map(|arg| match arg {
             Arg::Scalar(scalar) => scalar.to_string(),
+            Arg::Complex(complex) => complex.to_string(),
             Arg::Array(scalar) => format!("array({scalar})"),
             Arg::Index => "index".to_owned(),
             Arg::Const(_) => "constant".to_owned(),

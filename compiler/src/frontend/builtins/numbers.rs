@@ -60,8 +60,7 @@ impl FnLowerer<'_> {
             return self.error(Code::ArgumentCount, span, message);
         }
         let types: Vec<_> = values.iter().map(Value::ty).collect();
-        let scalars: Option<Vec<Scalar>> =
-            types.iter().map(|ty| ty.scalar().filter(|scalar| !scalar.is_complex())).collect();
+        let scalars: Option<Vec<Scalar>> = types.iter().map(super::super::ty::Ty::scalar).collect();
         let Some(scalars) = scalars else { return self.no_overload(row, &types, span) };
         if let Some(known) = values
             .iter()
@@ -112,7 +111,7 @@ impl FnLowerer<'_> {
             [value, digits] if digits.ty().scalar().is_some_and(promote::is_integral) => (value, Some(digits)),
             _ => return self.no_overload(row, &types, span),
         };
-        let Some(ty) = value.ty().scalar().filter(|scalar| !scalar.is_complex()) else {
+        let Some(ty) = value.ty().scalar() else {
             return self.no_overload(row, &types, span);
         };
         let ty = if ty.is_float() { ty } else { Scalar::F64 };

@@ -41,11 +41,11 @@ impl FnLowerer<'_> {
             Value::Complex(real, imag, ty) => match attr {
                 "real" => Value::Scalar(real, ty.part()),
                 "imag" => Value::Scalar(imag, ty.part()),
-                _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
+                _ => self.no_attribute(&Ty::Complex(ty), attr, &["real", "imag"], span),
             },
-            Value::DType(scalar) => match attr {
+            Value::DType(number) => match attr {
                 "type" => value,
-                "itemsize" => Value::Int(i128::from(scalar.size_bytes())),
+                "itemsize" => Value::Int(i128::from(number.size_bytes())),
                 _ => self.no_attribute(&value.ty(), attr, &["type", "itemsize"], span),
             },
             number if number.ty().scalar().is_some() => {

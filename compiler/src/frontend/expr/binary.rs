@@ -1,6 +1,6 @@
 //! Binary operators: the result type by promotion, then both operands converted to it.
 
-use weft_artifact::Scalar;
+use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -24,14 +24,15 @@ impl FnLowerer<'_> {
             let items = a.iter().chain(b).cloned().collect();
             return self.tuple(items, span);
         }
-        let types = left.ty().scalar().zip(right.ty().scalar());
+        let types = left.ty().number().zip(right.ty().number());
         let ty = types.and_then(|(a, b)| promote::binary(op, a, b));
         let (Some(ty), Some((from, _))) = (ty, types) else {
             return self.bad_operands(op, &left, &right, span);
         };
-        if ty.is_complex() {
-            return self.complex_binary(op, &left, &right, ty, span);
-        }
+        let ty = match ty {
+            Number::Complex(ty) => return self.complex_binary(op, &left, &right, ty, span),
+            Number::Real(ty) => ty,
+        };
         if op == BinOp::Pow {
             return self.power(&left, &right, ty, span);
         }
@@ -39,7 +40,7 @@ impl FnLowerer<'_> {
             // `int / int` divides as float64.
             BinOp::Div => ty,
             // Shifts work on the left operand widened by its own signedness.
-            BinOp::LShift | BinOp::RShift if from == Scalar::Bool => Scalar::I64,
+            BinOp::LShift | BinOp::RShift if from == Number::BOOL => Scalar::I64,
             _ => ty,
         };
         let (Some(a), Some(b)) = (self.number(&left, work, span), self.number(&right, work, span)) else {
@@ -122,7 +123,7 @@ impl FnLowerer<'_> {
         result.map_or(Value::Poison, |expr| Value::Scalar(expr, ty))
     }
 
-    fn complex_binary(&mut self, op: BinOp, left: &Value, right: &Value, ty: Scalar, span: Span) -> Value {
+    fn complex_binary(&mut self, op: BinOp, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
         if op == BinOp::Pow {
             return self.complex_power(left, right, ty, span);
         }
@@ -167,7 +168,7 @@ impl FnLowerer<'_> {
         &mut self,
         [ar, ai]: [crate::ir::LocalId; 2],
         [br, bi]: [crate::ir::LocalId; 2],
-        ty: Scalar,
+        ty: Complex,
         span: Span,
     ) -> Value {
         let abs = |this: &mut Self, local| {
@@ -211,7 +212,7 @@ impl FnLowerer<'_> {
     }
 
     /// Small known integer exponents by multiplication; else `exp(right * log(left))`.
-    fn complex_power(&mut self, left: &Value, right: &Value, ty: Scalar, span: Span) -> Value {
+    fn complex_power(&mut self, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
         if let Value::Int(exponent) = right
             && (1..=8).contains(exponent)
         {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -304,9 +304,8 @@ impl FnLowerer<'_> {
 /// Whether a declared parameter type takes a value: numbers convert, arrays may be more special than declared.
 fn accepts(to: &Ty, from: &Ty, exact: bool) -> bool {
     match (to, from) {
-        (Ty::Scalar(to), from) => {
-            from.scalar().is_some_and(|from| if exact { from == *to } else { to.is_complex() || !from.is_complex() })
-        }
+        (Ty::Scalar(to), from) => from.scalar().is_some_and(|from| !exact || from == *to),
+        (Ty::Complex(to), from) => from.number().is_some_and(|from| !exact || from == Number::Complex(*to)),
         (Ty::Array(to), Ty::Array(from)) => {
             to.dtype == from.dtype
                 && to.ndim == from.ndim

@@ -1,6 +1,6 @@
 //! Comparisons, chained or not: `a < b <= c` evaluates `b` once and stops at the first false one.
 
-use weft_artifact::Scalar;
+use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -48,7 +48,7 @@ impl FnLowerer<'_> {
         if let (Value::Tuple(a), Value::Tuple(b), CmpOp::Eq | CmpOp::NotEq) = (&left, &right, op) {
             return self.compare_tuples(op, a.clone(), b.clone(), span);
         }
-        let types = left.ty().scalar().zip(right.ty().scalar());
+        let types = left.ty().number().zip(right.ty().number());
         let Some((a, b)) = types else {
             let message = format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty());
             return self.error(Code::BadOperand, span, message);
@@ -61,13 +61,13 @@ impl FnLowerer<'_> {
             CmpOp::Gt => CompareOp::Gt,
             CmpOp::GtE | CmpOp::In | CmpOp::NotIn => CompareOp::Ge,
         };
-        if a.is_complex() || b.is_complex() {
-            return self.compare_complex(op, ir, &left, &right, promote::arith(a, b), span);
-        }
+        let (Number::Real(a), Number::Real(b)) = (a, b) else {
+            return self.compare_complex(op, ir, &left, &right, promote::arith_complex(a, b), span);
+        };
         if let Some(expr) = self.compare_mixed(ir, &left, a, &right, b, span) {
             return Value::Scalar(expr, Scalar::Bool);
         }
-        let ty = promote::arith(a, b);
+        let ty = promote::arith_real(a, b);
         let (Some(x), Some(y)) = (self.number(&left, ty, span), self.number(&right, ty, span)) else {
             return Value::Poison;
         };
@@ -124,7 +124,7 @@ impl FnLowerer<'_> {
         ir: CompareOp,
         left: &Value,
         right: &Value,
-        ty: Scalar,
+        ty: Complex,
         span: Span,
     ) -> Value {
         if !matches!(ir, CompareOp::Eq | CompareOp::Ne) {

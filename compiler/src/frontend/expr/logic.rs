@@ -201,7 +201,6 @@ impl FnLowerer<'_> {
         if then.is_empty()
             && otherwise.is_empty()
             && let Ty::Scalar(scalar) = ty
-            && !scalar.is_complex()
         {
             let (Some(a), Some(b)) = (self.number(&a, scalar, span), self.number(&b, scalar, span)) else {
                 return Value::Poison;

@@ -15,7 +15,7 @@ pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
 
-use weft_artifact::{MAX_LEAVES, Scalar};
+use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 
 use super::{lowerer::FnLowerer, value::Value};
 use crate::{
@@ -134,7 +134,7 @@ impl FnLowerer<'_> {
             Constant::Imaginary(value) => {
                 let real = self.b.float(Scalar::F64, 0.0, span);
                 let imag = self.b.float(Scalar::F64, *value, span);
-                Value::Complex(real, imag, Scalar::C128)
+                Value::Complex(real, imag, Complex::C128)
             }
             Constant::Str(text) => Value::Str(text.clone()),
             Constant::Bytes(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot use bytes"),
@@ -165,17 +165,17 @@ impl FnLowerer<'_> {
                 let imag = self.b.unary(IrUnary::Neg, *imag, span);
                 Value::Complex(real, imag, *ty)
             }
-            (UnaryOp::Plus | UnaryOp::Minus, _) if value.ty().scalar().is_some_and(|ty| !ty.is_complex()) => {
+            (UnaryOp::Plus | UnaryOp::Minus, _) if value.ty().scalar().is_some() => {
                 let from = value.ty().scalar().unwrap_or(Scalar::I64);
                 // Integers widen to 64 bits, a bool to int64.
-                let ty = if from.is_float() { from } else { super::promote::arith(from, from) };
+                let ty = if from.is_float() { from } else { super::promote::arith_real(from, from) };
                 let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
                 let expr = if op == UnaryOp::Minus { self.b.unary(IrUnary::Neg, expr, span) } else { expr };
                 Value::Scalar(expr, ty)
             }
             (UnaryOp::Invert, _) if value.ty().scalar().is_some_and(super::promote::is_integral) => {
                 let from = value.ty().scalar().unwrap_or(Scalar::I64);
-                let ty = if from == Scalar::Bool { from } else { super::promote::arith(from, from) };
+                let ty = if from == Scalar::Bool { from } else { super::promote::arith_real(from, from) };
                 let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
                 Value::Scalar(self.b.unary(IrUnary::Not, expr, span), ty)
             }

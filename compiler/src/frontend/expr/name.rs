@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic},
@@ -77,16 +77,18 @@ impl FnLowerer<'_> {
             Captured::Bool(value) => Value::Bool(*value),
             Captured::Int(value) => Value::Int(*value),
             Captured::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
-            Captured::Complex(real, imag) => self.complex_constant(Scalar::C128, *real, *imag, span),
+            Captured::Complex(real, imag) => self.complex_constant(Complex::C128, *real, *imag, span),
             Captured::NumpyInt(Scalar::Bool, value) => Value::Bool(*value != 0),
             Captured::NumpyInt(scalar, value) => Value::Scalar(self.b.int(*scalar, *value, span), *scalar),
-            Captured::NumpyFloat(scalar, real, imag) if scalar.is_complex() => {
-                self.complex_constant(*scalar, *real, *imag, span)
+            Captured::NumpyFloat(Number::Complex(complex), real, imag) => {
+                self.complex_constant(*complex, *real, *imag, span)
             }
-            Captured::NumpyFloat(scalar, value, _) => Value::Scalar(self.b.float(*scalar, *value, span), *scalar),
+            Captured::NumpyFloat(Number::Real(scalar), value, _) => {
+                Value::Scalar(self.b.float(*scalar, *value, span), *scalar)
+            }
             Captured::Str(text) => Value::Str(text.clone()),
             Captured::Tuple(items) => Value::Tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
-            Captured::DType(scalar) => Value::DType(*scalar),
+            Captured::DType(number) => Value::DType(*number),
             Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
             Captured::Module(module, _) => Value::Module(module.clone(), Arc::new(captured.clone())),
             Captured::Function(def) => Value::Function(Arc::clone(def)),
@@ -121,7 +123,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn complex_constant(&mut self, ty: Scalar, real: f64, imag: f64, span: Span) -> Value {
+    fn complex_constant(&mut self, ty: Complex, real: f64, imag: f64, span: Span) -> Value {
         let real = self.b.float(ty.part(), real, span);
         let imag = self.b.float(ty.part(), imag, span);
         Value::Complex(real, imag, ty)

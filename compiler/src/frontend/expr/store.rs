@@ -1,6 +1,6 @@
 //! Stores through subscripts: into elements, and into views from numbers, arrays and tuples.
 
-use weft_artifact::Scalar;
+use weft_artifact::Number;
 
 use super::{index::Index, subscript::Place};
 use crate::{
@@ -124,32 +124,35 @@ impl FnLowerer<'_> {
         self.stmt(Ir::Loop { body, step }, span);
     }
 
-    fn store(&mut self, pointer: ExprId, dtype: Scalar, value: &Value, span: Span) {
+    fn store(&mut self, pointer: ExprId, dtype: Number, value: &Value, span: Span) {
         if value.ty().is_poison() {
             return;
         }
-        if dtype.is_complex() {
-            let Some((real, imag)) = self.complex(value, dtype, span) else {
-                self.cannot_store(value, dtype, span);
+        let scalar = match dtype {
+            Number::Real(scalar) => scalar,
+            Number::Complex(complex) => {
+                let Some((real, imag)) = self.complex(value, complex, span) else {
+                    self.cannot_store(value, dtype, span);
+                    return;
+                };
+                let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
+                let pointer = self.b.temp(pointer, span);
+                for (index, part) in [real, imag].into_iter().enumerate() {
+                    let base = self.b.read(pointer, span);
+                    let at = self.part_pointer(base, index as i64, span);
+                    let value = self.b.read(part, span);
+                    self.stmt(Ir::Store { pointer: at, value }, span);
+                }
                 return;
-            };
-            let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
-            let pointer = self.b.temp(pointer, span);
-            for (index, part) in [real, imag].into_iter().enumerate() {
-                let base = self.b.read(pointer, span);
-                let at = self.part_pointer(base, index as i64, span);
-                let value = self.b.read(part, span);
-                self.stmt(Ir::Store { pointer: at, value }, span);
             }
-            return;
-        }
-        match self.number(value, dtype, span) {
+        };
+        match self.number(value, scalar, span) {
             Some(value) => self.stmt(Ir::Store { pointer, value }, span),
             None => self.cannot_store(value, dtype, span),
         }
     }
 
-    fn cannot_store(&mut self, value: &Value, dtype: Scalar, span: Span) {
+    fn cannot_store(&mut self, value: &Value, dtype: Number, span: Span) {
         let mut diagnostic = Diagnostic::error(
             Code::BadAssignment,
             span,

@@ -1,6 +1,6 @@
 //! Subscripts: elements, views, tuple items.
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Layout, Number};
 
 use super::index::{Bound, Index};
 use crate::{
@@ -51,14 +51,17 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn load(&mut self, pointer: ExprId, dtype: Scalar, span: Span) -> Value {
+    fn load(&mut self, pointer: ExprId, dtype: Number, span: Span) -> Value {
         let part = Type::Scalar(dtype.part());
-        if !dtype.is_complex() {
-            let value = self.b.expr(ExprKind::Load(pointer), part, span);
-            // Loaded now: a later store must not change it.
-            let local = self.b.temp(value, span);
-            return Value::Scalar(self.b.read(local, span), dtype);
-        }
+        let complex = match dtype {
+            Number::Complex(complex) => complex,
+            Number::Real(scalar) => {
+                let value = self.b.expr(ExprKind::Load(pointer), part, span);
+                // Loaded now: a later store must not change it.
+                let local = self.b.temp(value, span);
+                return Value::Scalar(self.b.read(local, span), scalar);
+            }
+        };
         let pointer = self.b.temp(pointer, span);
         let [real, imag] = [0, 1].map(|index| {
             let base = self.b.read(pointer, span);
@@ -66,7 +69,7 @@ impl FnLowerer<'_> {
             let value = self.b.expr(ExprKind::Load(at), part, span);
             self.b.temp(value, span)
         });
-        Value::Complex(self.b.read(real, span), self.b.read(imag, span), dtype)
+        Value::Complex(self.b.read(real, span), self.b.read(imag, span), complex)
     }
 
     /// The pointer to the real (0) or imaginary (1) part at `base`.
@@ -187,7 +190,7 @@ impl FnLowerer<'_> {
         match linear {
             None => base,
             Some(index) => {
-                let kind = ExprKind::Offset { base, index, scale: array.ty.parts() };
+                let kind = ExprKind::Offset { base, index, scale: array.ty.dtype.parts() as u32 };
                 self.b.expr(kind, array.ty.pointer(), span)
             }
         }

@@ -106,7 +106,7 @@ impl FnLowerer<'_> {
             let value = self.expr(arg);
             let value = self.settle(value, arg.span);
             match value.ty().scalar() {
-                Some(scalar) if !scalar.is_complex() => values.push((value, scalar, arg.span)),
+                Some(scalar) => values.push((value, scalar, arg.span)),
                 _ => {
                     if !value.ty().is_poison() {
                         let message = format!("range takes integers, not {}", value.ty());

@@ -39,12 +39,6 @@ impl Checker<'_> {
     fn complaint(&self, expr: &Expr, operands: &[Type]) -> Option<String> {
         let ty = expr.ty;
         let holds = |holds: bool, rule: &str| if holds { None } else { Some(format!("{rule} (type {ty})")) };
-        let scalar = match ty {
-            Type::Scalar(scalar) | Type::Ptr(scalar, _) => scalar,
-        };
-        if scalar.is_complex() {
-            return Some("is complex".to_owned());
-        }
         match (&expr.kind, operands) {
             (ExprKind::Const(value), _) => holds(fits(*value, ty), "the constant does not fit its type"),
             (ExprKind::Local(local), _) => match self.function.locals.get(*local) {

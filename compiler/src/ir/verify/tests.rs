@@ -4,9 +4,8 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 
 use crate::{
     ir::{
-        AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, Local,
-        LocalArray, LocalId, MathFn, Module, Op, ParamSlot, SharedArray, SharedId, Space, SpecialRegister, StmtKind,
-        Type, UnaryOp, verify,
+        AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId,
+        MathFn, Module, Op, ParamSlot, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type, UnaryOp, verify,
     },
     source::Span,
 };
@@ -233,17 +232,13 @@ fn each_broken_module_is_caught() {
         ("is a device function", changed(|m| m.kernel = Some(CALLEE))),
         ("is a second kernel", changed(|m| m.functions[CALLEE].kind = FunctionKind::Kernel)),
         ("two functions have the name", changed(|m| m.functions[CALLEE].name = "kernel".to_owned())),
-        ("elements are complex", changed(|m| m.shared[SharedId::new(0)].elem = Scalar::C64)),
         ("alignment 3 does not fit", changed(|m| m.shared[SharedId::new(0)].align = 3)),
         ("alignment 2 does not fit", changed(|m| m.shared[SharedId::new(0)].align = 2)),
         ("alignment 0 is no power of two", changed(|m| m.dynamic_shared = true)),
         // Declarations.
-        ("$z.7 is complex", with_kernel(|f| { f.locals.push(Local { name: "z".to_owned(), ty: Type::Scalar(Scalar::C128), nonneg: false, counts: false }); })),
         ("is nonneg but no integer", with_kernel(|f| f.locals[FACTOR].nonneg = true)),
-        ("array buffer: elements are complex", with_kernel(|f| { f.local_arrays.push(LocalArray { name: "buffer".to_owned(), elem: Scalar::C64, len: 1, align: 8, span: HERE }); })),
         ("parameter $#99 is no local", with_kernel(|f| f.params[0] = LocalId::new(99))),
         ("stands twice", with_kernel(|f| f.params[1] = f.params[0])),
-        ("a result is complex", changed(|m| m.functions[CALLEE].results[0] = Type::Scalar(Scalar::C64))),
         ("a kernel has results", with_kernel(|f| f.results.push(F64))),
         ("a device function has slots", changed(|m| m.functions[CALLEE].slots.push(ParamSlot { param: 0, path: vec![], field: SlotField::Value }))),
         // A kernel's slots.
@@ -290,7 +285,6 @@ fn each_broken_module_is_caught() {
         ("select of boolean, int64 and float64", with_expr(Type::I64, |b| ExprKind::Select(read(b, FLAG), read(b, I), read(b, FACTOR)))),
         ("int64 does not convert", with_expr(GLOBAL, |b| ExprKind::Convert(read(b, I)))),
         ("does not convert", with_expr(Type::Ptr(Scalar::F32, Space::Shared), |b| ExprKind::Convert(read(b, DATA)))),
-        ("is complex", with_expr(Type::Scalar(Scalar::C64), |b| ExprKind::Convert(read(b, FACTOR)))),
         ("math.sin of", with_expr(Type::I64, |b| ExprKind::Math(MathFn::Sin, vec![read(b, I)]))),
         ("math.pow of", with_expr(F64, |b| ExprKind::Math(MathFn::Pow, vec![read(b, FACTOR)]))),
         ("math.ldexp of", with_expr(F64, |b| ExprKind::Math(MathFn::Ldexp, vec![read(b, FACTOR), read(b, FACTOR)]))),

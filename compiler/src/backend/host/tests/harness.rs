@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
-use weft_artifact::{ArgType, Scalar, SlotField, SlotSource};
+use weft_artifact::{ArgType, Number, SlotField, SlotSource};
 
 use crate::{
     backend::host::jit,
@@ -52,8 +52,8 @@ pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
     for (name, path) in [("cuda", "weft.cuda"), ("math", "math"), ("range", "builtins.range")] {
         globals.insert(name.to_owned(), Captured::Known(path.to_owned()));
     }
-    for scalar in Scalar::ALL {
-        globals.insert(scalar.name().to_owned(), Captured::DType(scalar));
+    for number in Number::all() {
+        globals.insert(number.name().to_owned(), Captured::DType(number));
     }
     let mut last = None;
     for item in parse_module(&source, 0) {
