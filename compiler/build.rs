@@ -1,5 +1,5 @@
-//! What cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the C shim around LLVM's
-//! fatal errors, and the math library cut out of libclc.
+//! What cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the shims around LLVM's
+//! fatal errors and its passes, and the math library cut out of libclc.
 
 #![expect(
     clippy::disallowed_methods,
@@ -33,6 +33,17 @@ fn main() {
     access_group(&out);
     cc::Build::new().file("src/backend/llvm/guard.c").warnings(true).compile("weft_guard");
     println!("cargo:rerun-if-changed=src/backend/llvm/guard.c");
+    // The gate is a class of LLVM's, so it is C++, in the form in which LLVM itself is built.
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .cpp_link_stdlib(None)
+        .flag("-isystem")
+        .flag(PathBuf::from(variable("LLVM_SYS_221_PREFIX")).join("include"))
+        .flag("-fno-exceptions")
+        .file("src/backend/llvm/gate.cpp")
+        .compile("weft_gate");
+    println!("cargo:rerun-if-changed=src/backend/llvm/gate.cpp");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");

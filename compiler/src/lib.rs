@@ -1,7 +1,7 @@
 //! weft's compiler: the text of a Python function in, PTX or a host object out.
 //!
 //! Read [`pipeline::compile`] first: it holds every stage in order. The crate is pure: it reads no file, no
-//! environment and no clock, and prints nothing.
+//! environment and no clock, and prints nothing; [`host_cpu`], for whoever makes requests, is no part of a compilation.
 
 pub mod backend;
 pub mod diagnostic;
@@ -16,3 +16,5 @@ pub mod source;
 mod stack;
 pub mod syntax;
 pub mod target;
+
+pub use backend::host_cpu;

@@ -116,7 +116,18 @@ pub enum Target {
     /// An NVIDIA SM: `sm_90` is `90`; the suffix is `""`, `"a"` or `"f"`.
     Sm(u32, &'static str),
     /// This machine's CPU.
-    Host,
+    Host(Arc<HostCpu>),
+}
+
+/// A CPU as LLVM describes it. Whoever makes a request asks [`crate::host_cpu`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostCpu {
+    /// The system: `x86_64-pc-linux-gnu`.
+    pub triple: String,
+    /// The processor: `znver5`.
+    pub name: String,
+    /// What it has and has not: `+avx512f,-amx-tile`.
+    pub features: String,
 }
 
 /// Options that change code.

@@ -24,7 +24,7 @@ impl Dispatcher {
                 options::target(&format!("sm_{major}{minor}"))?
             }
         };
-        let host = target == Target::Host;
+        let host = matches!(target, Target::Host(_));
         let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
         let function = match this.compiled(args) {
             Some(overload) => Arc::clone(&overload.function),

@@ -48,7 +48,7 @@ pub(crate) fn target(text: &str) -> PyResult<Target> {
     let unknown =
         || PyValueError::new_err(format!("there is no target `{text}`; targets are `host` and `sm_90` and its like"));
     if text == "host" {
-        return Ok(Target::Host);
+        return Ok(Target::Host(weft_compiler::host_cpu()));
     }
     let sm = text.strip_prefix("sm_").ok_or_else(unknown)?;
     let digits = sm.trim_end_matches(['a', 'f']);

@@ -66,7 +66,7 @@ pub(crate) fn compile(
     keep: Keep,
 ) -> PyResult<Output> {
     let mut options = jit.compiler();
-    if target != Target::Host {
+    if !matches!(target, Target::Host(_)) {
         options.libdevice = devices::libdevice(py)?;
     }
     let request = Request { function: Arc::clone(function), args: args.to_vec(), target, options, keep };

@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    pipeline,
+    host_cpu, pipeline,
     request::{Keep, Options, Request, Target},
     source::Span,
     target,
@@ -94,7 +94,7 @@ pub(crate) fn emit(
 fn targets(names: &[String], report: &mut Report) -> Vec<Target> {
     let mut targets = Vec::new();
     for name in names {
-        match target::parse(name) {
+        match target::parse(name, host_cpu) {
             Ok(target) if targets.contains(&target) => {}
             Ok(target) => targets.push(target),
             Err(unknown) => {
@@ -114,7 +114,7 @@ fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     forms.dedup();
     let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin));
     if let Some(form) = gpu_only
-        && targets.contains(&Target::Host)
+        && targets.iter().any(|target| matches!(target, Target::Host(_)))
     {
         let name = output::extension(*form);
         return Err(Stop::Usage(format!("the target `host` has no {name}: `--emit asm` shows its code")));

@@ -21,6 +21,8 @@ use crate::{
     target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
 };
 
+pub use host::cpu as host_cpu;
+
 /// Code, and the texts that were asked for.
 #[derive(Clone, Debug)]
 pub struct Emitted {
@@ -41,7 +43,7 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
     check(module)?;
     let emitted = match &request.target {
         Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
-        Target::Host => host::emit(module, request),
+        Target::Host(cpu) => host::emit(module, request, cpu),
     };
     emitted.map_err(|error| match error {
         llvm::Error::Rejected(diagnostic) => *diagnostic,

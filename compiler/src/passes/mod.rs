@@ -98,7 +98,7 @@ impl Targets {
         match self {
             Self::All => true,
             Self::Nvptx => matches!(target, Target::Sm(..)),
-            Self::Host => *target == Target::Host,
+            Self::Host => matches!(target, Target::Host(_)),
         }
     }
 }

@@ -4,9 +4,9 @@
 //! are those of the CUDA programming guide's table of compute capabilities. `sm_90a` and the like have features that
 //! only this very SM has, `sm_100f` those of its family.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use crate::request::Target;
+use crate::request::{HostCpu, Target};
 
 /// Shared memory that a block may declare statically, on every SM. More must be dynamic and asked for.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
@@ -111,7 +111,7 @@ impl Sm {
     pub fn of_target(target: &Target) -> Option<&'static Self> {
         match target {
             Target::Sm(number, suffix) => SMS.iter().find(|row| row.number == *number && row.suffix == *suffix),
-            Target::Host => None,
+            Target::Host(_) => None,
         }
     }
 
@@ -126,20 +126,20 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SMS.iter().map(|row| row.name).chain([HOST])
 }
 
-/// The target that `sm_90` or `host` names.
+/// The target that `sm_90` or `host` names; `host` says what the latter is.
 ///
 /// # Errors
 ///
 /// [`UnknownTarget`] with the nearest names.
-pub fn parse(name: &str) -> Result<Target, UnknownTarget> {
-    if name == HOST { Ok(Target::Host) } else { Sm::parse(name).map(Sm::target) }
+pub fn parse(name: &str, host: fn() -> Arc<HostCpu>) -> Result<Target, UnknownTarget> {
+    if name == HOST { Ok(Target::Host(host())) } else { Sm::parse(name).map(Sm::target) }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sm(number, suffix) => write!(f, "sm_{number}{suffix}"),
-            Self::Host => f.write_str(HOST),
+            Self::Host(_) => f.write_str(HOST),
         }
     }
 }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_name_is_read_and_written_alike() {
         for name in names() {
-            assert_eq!(parse(name).map(|target| target.to_string()).as_deref(), Ok(name));
+            assert_eq!(parse(name, Arc::default).map(|target| target.to_string()).as_deref(), Ok(name));
         }
     }
 
@@ -192,10 +192,10 @@ mod tests {
 
     #[test]
     fn an_unknown_name_says_what_is_near() {
-        let error = parse("sm90").expect_err("there is no such name");
+        let error = parse("sm90", Arc::default).expect_err("there is no such name");
         assert_eq!(error.nearest.first(), Some(&"sm_90"));
-        assert_eq!(parse("Host").expect_err("names are lower case").nearest.first(), Some(&"host"));
-        assert!(parse("sm_70").is_err());
+        assert_eq!(parse("Host", Arc::default).expect_err("names are lower case").nearest.first(), Some(&"host"));
+        assert!(parse("sm_70", Arc::default).is_err());
     }
 
     #[test]

@@ -24,6 +24,9 @@ use crate::{
     ir::{self, LocalId, Type},
 };
 
+/// With more segments than this, each is a function of its own.
+const MOST_SEGMENTS: u64 = 24;
+
 /// Emits one kernel.
 pub(super) struct Entry<'a, 'ctx> {
     /// Emits statements at the position.
@@ -48,6 +51,8 @@ pub(super) struct Entry<'a, 'ctx> {
     pub threads: IntValue<'ctx>,
     /// Where the next block begins.
     pub block_end: BasicBlock<'ctx>,
+    /// Segments become functions of their own ([`super::outline`]).
+    pub outlines: bool,
     /// After, and the step of, each lifted loop around the position.
     pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
 }
@@ -127,6 +132,7 @@ pub(super) fn emit<'ctx>(
         row_place,
         threads,
         block_end,
+        outlines: cx.options.opt && plan.segments > MOST_SEGMENTS,
         loops: Vec::new(),
     };
     entry.declare_own()?;
@@ -210,7 +216,7 @@ fn receive(emitter: &FunctionEmitter<'_, '_>, function: &ir::Function) -> Result
 
 impl<'ctx> Entry<'_, 'ctx> {
     /// Makes places for the threads' own locals and arrays.
-    fn declare_own(&mut self) -> Result<()> {
+    pub(super) fn declare_own(&mut self) -> Result<()> {
         let (cx, function) = (self.emitter.cx, self.emitter.function);
         for (id, local) in function.locals.iter() {
             if self.is_own(id) {

@@ -46,7 +46,7 @@ impl<'ctx> Frame<'ctx> {
     }
 
     /// The frame as a device function's first arguments.
-    fn values(&self) -> Vec<BasicMetadataValueEnum<'ctx>> {
+    pub(super) fn values(&self) -> Vec<BasicMetadataValueEnum<'ctx>> {
         let ints = [self.thread, self.block, self.block_dim, self.grid_dim];
         let mut all: Vec<_> = ints.iter().flatten().map(|&int| int.into()).collect();
         all.push(self.dynamic_bytes.into());

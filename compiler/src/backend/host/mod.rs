@@ -8,11 +8,14 @@ mod hooks;
 pub mod jit;
 mod layout;
 mod nodes;
+mod outline;
 mod parallel;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod threads;
+
+use std::sync::{Arc, OnceLock};
 
 use inkwell::{
     OptimizationLevel,
@@ -28,13 +31,13 @@ use super::{
         AddressSpaces, FunctionEmitter, Library, ModuleContext, Result, Types,
         driver::{self, Finished, Job},
         guard::{self, LeakyModule, Machine, MachineSpec},
-        internal,
+        internal, size,
     },
     symbol,
 };
 use crate::{
     ir::{Effects, FuncId, FunctionKind, LocalArray, Module, Type},
-    request::{Keep, Options, Request},
+    request::{HostCpu, Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
 use layout::Layout;
@@ -44,10 +47,23 @@ use plan::Plan;
 /// One address space for everything.
 const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, local: 0, generic: 0 };
 
-/// Emits a module as an object for this machine.
-pub(super) fn emit(module: &Module, request: &Request) -> Result<Emitted> {
+/// This machine's CPU.
+pub fn cpu() -> Arc<HostCpu> {
+    static CPU: OnceLock<Arc<HostCpu>> = OnceLock::new();
+    let cpu = CPU.get_or_init(|| {
+        Arc::new(HostCpu {
+            triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
+            name: TargetMachine::get_host_cpu_name().to_string(),
+            features: TargetMachine::get_host_cpu_features().to_string(),
+        })
+    });
+    Arc::clone(cpu)
+}
+
+/// Emits a module as an object for a CPU.
+pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<Emitted> {
     let (_, kernel) = kernel_of(module)?;
-    let compiled = compile(module, &request.options, request.keep)?;
+    let compiled = compile(module, &request.options, request.keep, cpu)?;
     let host = HostLayout { dynamic_offset: compiled.dynamic_offset };
     let name = request.function.ast.name.clone();
     let artifact = Artifact {
@@ -68,20 +84,15 @@ struct Compiled {
     dynamic_offset: u64,
 }
 
-fn compile(module: &Module, options: &Options, keep: Keep) -> Result<Compiled> {
+fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
     let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
     let layout = Layout::of(&plan);
     let finished = guard::with_context(|context| {
-        let (triple, cpu, features) = (
-            TargetMachine::get_default_triple(),
-            TargetMachine::get_host_cpu_name(),
-            TargetMachine::get_host_cpu_features(),
-        );
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
         let machine = Machine::new(&MachineSpec {
-            triple: &triple.as_str().to_string_lossy(),
-            cpu: &cpu.to_string(),
-            features: &features.to_string(),
+            triple: &cpu.triple,
+            cpu: &cpu.name,
+            features: &cpu.features,
             level,
             reloc: RelocMode::PIC,
             model: CodeModel::Small,
@@ -97,6 +108,7 @@ fn compile(module: &Module, options: &Options, keep: Keep) -> Result<Compiled> {
             legalize: |_| Ok(()),
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             emit,
+            large: size::is_large(module, plan.segments),
             keep_llvm: keep.llvm,
             attributes: &[],
         };

@@ -30,6 +30,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     fn node(&mut self, node: &Node) -> Result<()> {
         match node {
             Node::Once(block) => self.emitter.emit_block(block),
+            Node::Segment(segment) if self.outlines => self.outlined(segment),
             Node::Segment(segment) => self.segment(segment),
             Node::If { cond, then, otherwise } => {
                 let cond = self.emitter.emit_int(*cond)?;

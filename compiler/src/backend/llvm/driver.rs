@@ -31,6 +31,8 @@ struct Aligned<T>(T);
 pub(crate) struct Job<'a> {
     /// The pipeline: `default<O3>`.
     pub passes: &'a str,
+    /// The kernel is large ([`super::size`]).
+    pub large: bool,
     /// What the target changes after the passes.
     pub legalize: fn(&ModuleContext<'_, '_>) -> Result<()>,
     /// What to emit after the passes, in order.
@@ -57,8 +59,18 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     }
     link_library(cx, machine, job.attributes)?;
     verify(cx.module)?;
-    machine.run_passes(cx.module, job.passes, &PassBuilderOptions::create())?;
+    let options = PassBuilderOptions::create();
+    if job.large {
+        guard::skip_slow_passes(cx.types.context);
+        // Four turns of each vector loop side by side are four times the code.
+        options.set_loop_interleaving(false);
+        options.set_loop_slp_vectorization(false);
+    }
+    machine.run_passes(cx.module, job.passes, &options)?;
     (job.legalize)(cx)?;
+    if job.large {
+        guard::split_blocks(cx.module);
+    }
     let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
     Ok(Finished { code, llvm })

@@ -35,6 +35,8 @@ use crate::diagnostic::Diagnostic;
 unsafe extern "C" {
     fn weft_guard_install();
     fn weft_guard_watch(context: *mut c_void);
+    fn weft_gate_large(context: *mut c_void);
+    fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_guard_message() -> *const c_char;
     fn weft_guard_emit(
         machine: LLVMTargetMachineRef,
@@ -131,6 +133,18 @@ pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Resul
         unsafe { ManuallyDrop::drop(&mut context) };
     }
     result
+}
+
+/// Leaves out LLVM's passes that take too long for large functions.
+pub(crate) fn skip_slow_passes(context: &Context) {
+    // SAFETY: the context is alive; what it refers to from now on is a constant of the shim.
+    unsafe { weft_gate_large(AsContextRef::as_ctx_ref(&context).cast()) };
+}
+
+/// Splits basic blocks that are too long for LLVM's code generator.
+pub(crate) fn split_blocks(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it.
+    unsafe { weft_split_blocks(module.as_mut_ptr()) };
 }
 
 /// The text of the last guarded call's error, if it met one.

@@ -17,6 +17,7 @@ mod loops;
 mod math;
 mod power;
 mod saturate;
+pub(crate) mod size;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -24,7 +24,7 @@ use super::{
         AddressSpaces, DebugInfo, FunctionEmitter, Library, ModuleContext, Result, Types,
         driver::{self, Job},
         guard::{self, LeakyModule, Machine, MachineSpec},
-        internal,
+        internal, size,
     },
 };
 use crate::{
@@ -69,6 +69,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         build(&cx, kernel_id)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
+            large: size::is_large(module, 0),
             legalize: |cx| {
                 if cx.options.opt {
                     loads::hoist(cx.types.context, cx.module);

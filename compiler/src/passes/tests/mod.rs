@@ -247,7 +247,8 @@ fn an_invalid_module_is_a_fault_of_wefts_own() {
     kernel.store(x.0, index);
     let function = kernel.b.finish();
     kernel.module.functions.push(function);
-    let error = crate::passes::run(&mut kernel.module, &Target::Host).expect_err("the index is int32");
+    let error = crate::passes::run(&mut kernel.module, &Target::Host(std::sync::Arc::default()))
+        .expect_err("the index is int32");
     assert_eq!(error.code, crate::diagnostic::Code::Internal);
     assert!(error.message.contains("the front end made an invalid IR: @kernel: %"), "{}", error.message);
     assert!(error.notes.iter().any(|note| note.contains("kernel @kernel(")), "{:?}", error.notes);
@@ -257,6 +258,11 @@ fn an_invalid_module_is_a_fault_of_wefts_own() {
 fn every_row_says_why_it_stands_there() {
     for pass in crate::passes::PASSES {
         assert!(!pass.why_here.is_empty(), "{}", pass.name);
-        assert!(pass.targets.contains(&Target::Host) || pass.targets.contains(&Target::Sm(90, "")), "{}", pass.name);
+        assert!(
+            pass.targets.contains(&Target::Host(std::sync::Arc::default()))
+                || pass.targets.contains(&Target::Sm(90, "")),
+            "{}",
+            pass.name
+        );
     }
 }

@@ -17,6 +17,7 @@ pub(crate) use crossing::Crossing;
 pub(crate) use guards::Guard;
 pub(crate) use segments::{Cut, MaskId, Node, Segment};
 pub(crate) use uniform::Fixed;
+pub(crate) use walk::{for_each_mention, for_each_read};
 
 use crate::ir::{Effects, Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt};
 use regions::Regions;
@@ -33,6 +34,8 @@ pub(crate) struct Plan {
     pub kernel: FuncId,
     /// The body, cut.
     pub cut: Cut,
+    /// How many segments it has.
+    pub segments: u64,
     /// What lives in scratch memory.
     pub crossing: Crossing,
     /// By the local's index: it belongs to a thread, not to the block.
@@ -71,11 +74,15 @@ impl Plan {
             fixed: &fixed,
             crossing: &crossing.locals,
         };
-        segments::for_each_segment(&mut cut.nodes, &mut |segment| peeler.peel(segment));
+        let mut segments = 0;
+        segments::for_each_segment(&mut cut.nodes, &mut |segment| {
+            segments += 1;
+            peeler.peel(segment);
+        });
         segments::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         module.functions[kernel] = function;
-        Some(Self { module, effects, kernel, cut, crossing, own, fixed })
+        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed })
     }
 }
 

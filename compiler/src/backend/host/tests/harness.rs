@@ -47,6 +47,13 @@ type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
 
 /// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
 pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
+    let output = output(source, signature, Target::Host(crate::host_cpu()));
+    let module = jit::load(&output.artifact.code).expect("the object loads");
+    Kernel { output, module }
+}
+
+/// As [`kernel`], for any target.
+pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
     let source = Arc::new(SourceFile::new("kernel.py", source));
     let mut globals = BTreeMap::new();
     for (name, path) in [("cuda", "weft.cuda"), ("math", "math"), ("range", "builtins.range")] {
@@ -76,16 +83,14 @@ pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
     let request = Request {
         function: last.expect("a function"),
         args,
-        target: Target::Host,
+        target,
         options: Options::default(),
         keep: Keep { ir: true, llvm: true, asm: true },
     };
-    let output = pipeline::compile(&request).unwrap_or_else(|failure| {
+    pipeline::compile(&request).unwrap_or_else(|failure| {
         let texts: Vec<_> = failure.diagnostics.iter().map(|d| format!("{}: {:?}", d.message, d.notes)).collect();
         panic!("{}", texts.join("\n"))
-    });
-    let module = jit::load(&output.artifact.code).expect("the object loads");
-    Kernel { output, module }
+    })
 }
 
 impl Kernel {

@@ -2,5 +2,6 @@
 
 mod barriers;
 mod harness;
+mod large;
 mod lockstep;
 mod vector;

@@ -72,7 +72,7 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
         k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
     }
     let module = k.finish();
-    let emitted = emit(&module, &request("kernel", Target::Host, Options::default()));
+    let emitted = emit(&module, &request("kernel", Target::Host(crate::host_cpu()), Options::default()));
     let emitted = emitted.unwrap_or_else(|error| panic!("{}\n{}", error.message, error.notes.join("\n")));
     let code = jit::load(&emitted.artifact.code).expect("the object loads");
 

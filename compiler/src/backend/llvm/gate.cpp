@@ -1,0 +1,59 @@
+/* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large.
+ *
+ * LLVM's C interface can leave a pass out for the whole process only. A context's gate is asked before each pass
+ * that may be skipped, by the pipeline and by the code generator, and the gate here has no state. */
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
+
+namespace {
+
+struct Large final : llvm::OptPassGate {
+  bool isEnabled() const override { return true; }
+
+  bool shouldRunPass(llvm::StringRef name, llvm::StringRef) const override {
+    /* Each walks, for each loop or address, the sums of all loops and addresses before it. */
+    static constexpr llvm::StringLiteral names[] = {
+        "loop-unroll",   /* when the count is known at run time only; loops of few turns are still unrolled */
+        "codegenprepare", "Loop Strength Reduction",
+        "slsr", "nary-reassociate", "load-store-vectorizer", /* NVPTX */
+    };
+    for (llvm::StringRef slow : names)
+      if (name == slow) return false;
+    return true;
+  }
+};
+
+const Large large;
+
+/* Instructions that the code generator selects at a time: each of a basic block meets all the others. */
+constexpr size_t block_size = 256;
+
+} // namespace
+
+/* From now on the context's passes are those for large functions. */
+extern "C" void weft_gate_large(LLVMContextRef context) {
+  llvm::unwrap(context)->setOptPassGate(const_cast<Large &>(large));
+}
+
+/* Splits long basic blocks, which the code generator joins again after selecting instructions. */
+extern "C" void weft_split_blocks(LLVMModuleRef module) {
+  for (llvm::Function &function : *llvm::unwrap(module)) {
+    for (auto block = function.begin(); block != function.end(); ++block) {
+      size_t count = 0;
+      llvm::Instruction *at = nullptr;
+      for (llvm::Instruction &instruction : *block) {
+        if (llvm::isa<llvm::AllocaInst>(instruction)) {
+          /* Outside of the entry block it would be made anew each time. */
+          at = nullptr;
+          count = 0;
+        } else if (++count > block_size && !at && !llvm::isa<llvm::PHINode>(instruction)) {
+          at = &instruction;
+        }
+      }
+      /* The rest is the next block. */
+      if (at && !at->isTerminator()) block->splitBasicBlock(at->getIterator());
+    }
+  }
+}

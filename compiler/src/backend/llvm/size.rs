@@ -1,0 +1,62 @@
+//! How large a kernel is for LLVM, which inlines what it calls.
+//!
+//! Some of LLVM's passes take time in the square or cube of a function's loops or addresses. A kernel beyond
+//! [`LOOPS`] or [`EXPRS`] does without them (`gate.cpp`), so that compiling takes time in proportion. Kernels of
+//! ordinary size are far below both.
+
+use crate::ir::{Function, Module, Stmt, StmtKind};
+
+/// Loops of a kernel from which on it is large. 20 take LLVM's loop strength reduction a second, 80 half a minute.
+const LOOPS: u64 = 16;
+/// Expressions of a kernel from which on it is large: about 400 lines of Python.
+const EXPRS: u64 = 4000;
+
+/// What a function holds, with all that it calls in place of the calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    loops: u64,
+    exprs: u64,
+}
+
+impl Size {
+    fn add(&mut self, other: Self) {
+        self.loops = self.loops.saturating_add(other.loops);
+        self.exprs = self.exprs.saturating_add(other.exprs);
+    }
+
+    fn of(function: &Function, callees: &[Self]) -> Self {
+        let mut size = Self { loops: 0, exprs: function.exprs.len() as u64 };
+        size.block(&function.body, callees);
+        size
+    }
+
+    fn block(&mut self, block: &[Stmt], callees: &[Self]) {
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::If { then, otherwise, .. } => {
+                    self.block(then, callees);
+                    self.block(otherwise, callees);
+                }
+                StmtKind::Loop { body, step } => {
+                    self.loops = self.loops.saturating_add(1);
+                    self.block(body, callees);
+                    self.block(step, callees);
+                }
+                StmtKind::Call { func, .. } => self.add(callees.get(func.index()).copied().unwrap_or_default()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `true` if a module's kernel is large; `more_loops` are those that the back end adds.
+pub(crate) fn is_large(module: &Module, more_loops: u64) -> bool {
+    // A callee stands before its callers.
+    let mut sizes = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        let size = Size::of(function, &sizes);
+        sizes.push(size);
+    }
+    let kernel = module.kernel.and_then(|kernel| sizes.get(kernel.index()).copied()).unwrap_or_default();
+    kernel.loops.saturating_add(more_loops) > LOOPS || kernel.exprs > EXPRS
+}
