@@ -70,7 +70,7 @@ fn shared_bytes(module: &Module) -> u64 {
 /// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit.
 pub fn check(module: &Module) -> Result<(), Diagnostic> {
     check_shared(module)?;
-    check_local(module)
+    check_local(module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter().map(|(_, array)| array)))
 }
 
 /// Static shared memory has the same limit on every SM, and on the host, which stands for one.
@@ -96,12 +96,11 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
 }
 
 /// The local arrays of all functions together: most are inlined, and the CPU's threads have stacks of their own.
-fn check_local(module: &Module) -> Result<(), Diagnostic> {
-    let arrays =
-        || module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter().map(|(_, array)| array));
+fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), Diagnostic> {
+    let arrays: Vec<_> = arrays.collect();
     let size = |array: &LocalArray| array.len.saturating_mul(array.elem.size_bytes());
-    let bytes = arrays().map(size).fold(0, u64::saturating_add);
-    let Some(largest) = arrays().max_by_key(|array| size(array)).filter(|_| bytes > LOCAL_BYTES) else {
+    let bytes = arrays.iter().map(|&array| size(array)).fold(0, u64::saturating_add);
+    let Some(largest) = arrays.into_iter().max_by_key(|array| size(array)).filter(|_| bytes > LOCAL_BYTES) else {
         return Ok(());
     };
     let message = format!("the kernel's local arrays take {bytes} bytes, but a thread can have {LOCAL_BYTES}");

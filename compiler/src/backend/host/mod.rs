@@ -86,6 +86,9 @@ struct Compiled {
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
     let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
+    // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
+    let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
+    super::check_local(arrays)?;
     let layout = Layout::of(&plan);
     let finished = guard::with_context(|context| {
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };

@@ -29,7 +29,17 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         match node {
-            Node::Once(block) => self.emitter.emit_block(block),
+            Node::Once { active: None, block, .. } => self.emitter.emit_block(block),
+            Node::Once { active: Some(active), guard, block } => {
+                let someone = self.any(*active, guard.as_ref())?;
+                let (run, end) = (self.emitter.block("once"), self.emitter.block("once_end"));
+                self.emitter.builder.build_conditional_branch(someone, run, end)?;
+                self.emitter.builder.position_at_end(run);
+                self.emitter.emit_block(block)?;
+                self.emitter.go(end)?;
+                self.emitter.builder.position_at_end(end);
+                Ok(())
+            }
             Node::Segment(segment) if self.outlines => self.outlined(segment),
             Node::Segment(segment) => self.segment(segment),
             Node::If { cond, then, otherwise } => {

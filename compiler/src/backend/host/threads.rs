@@ -12,12 +12,27 @@ use inkwell::{
 use super::{
     entry::Entry,
     hooks::{Frame, byte_offset, count, index, known_offset},
-    plan::{Guard, MaskId, Segment},
+    plan::{Guard, MaskId, Range, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
     ir::{CompareOp, LocalId},
 };
+
+/// A guard's values for one row.
+struct GuardValues<'ctx> {
+    ranges: Vec<RangeValues<'ctx>>,
+    /// Conditions on the row, and whether each must be false instead of true.
+    rows: Vec<(IntValue<'ctx>, bool)>,
+}
+
+/// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
+struct RangeValues<'ctx> {
+    value: IntValue<'ctx>,
+    op: CompareOp,
+    bound: IntValue<'ctx>,
+    wraps: bool,
+}
 
 impl<'ctx> Entry<'_, 'ctx> {
     /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
@@ -80,19 +95,16 @@ impl<'ctx> Entry<'_, 'ctx> {
         body: impl FnOnce(&mut Self, [IntValue<'ctx>; 3], IntValue<'ctx>) -> Result<()>,
     ) -> Result<()> {
         self.each_row(|this, [y, z], first_thread| {
-            let zero = this.emitter.cx.types.context.i32_type().const_zero();
-            let bounds = match guard {
-                Some(guard) => this.bounds(guard)?,
-                None => (zero, this.hooks.frame.get().block_dim[0]),
-            };
-            let (head, back) = this.counted("x", bounds, |this, x| {
-                let thread = count(&this.emitter, first_thread, x)?;
-                body(this, [x, y, z], thread)
-            })?;
-            if parallel {
-                this.parallel.promise(head, back);
-            }
-            Ok(())
+            this.spans(guard, |this, bounds| {
+                let (head, back) = this.counted("x", bounds, |this, x| {
+                    let thread = count(&this.emitter, first_thread, x)?;
+                    body(this, [x, y, z], thread)
+                })?;
+                if parallel {
+                    this.parallel.promise(head, back);
+                }
+                Ok(())
+            })
         })
     }
 
@@ -133,12 +145,13 @@ impl<'ctx> Entry<'_, 'ctx> {
         let seen = self.allocas.build_alloca(bit, "someone")?;
         self.emitter.builder.build_store(seen, bit.const_zero())?;
         self.each_row(|this, _, _| {
-            let (low, high) = this.bounds(guard)?;
-            let builder = &this.emitter.builder;
-            let some = builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
-            let before = builder.build_load(bit, seen, "")?.into_int_value();
-            builder.build_store(seen, builder.build_or(before, some, "")?)?;
-            Ok(())
+            this.spans(Some(guard), |this, (low, high)| {
+                let builder = &this.emitter.builder;
+                let some = builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
+                let before = builder.build_load(bit, seen, "")?.into_int_value();
+                builder.build_store(seen, builder.build_or(before, some, "")?)?;
+                Ok(())
+            })
         })?;
         Ok(self.emitter.builder.build_load(bit, seen, "")?.into_int_value())
     }
@@ -147,8 +160,55 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.hooks.frame.set(Frame { thread, ..self.hooks.frame.get() });
     }
 
-    /// The part of the row that a guard lets through; `threadIdx.x` is 0 meanwhile.
-    fn bounds(&mut self, guard: &Guard) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+    /// Runs `body` for what a guard lets through of the present row: once, or for each part of the row in which no
+    /// value of the guard wraps. `threadIdx.x` is 0 in the guard's values.
+    fn spans(
+        &mut self,
+        guard: Option<&Guard>,
+        body: impl FnOnce(&mut Self, (IntValue<'ctx>, IntValue<'ctx>)) -> Result<()>,
+    ) -> Result<()> {
+        let extent = self.hooks.frame.get().block_dim[0];
+        let Some(guard) = guard else {
+            let zero = extent.get_type().const_zero();
+            return body(self, (zero, extent));
+        };
+        let bounds = self.guard_values(guard)?;
+        let long = self.emitter.cx.types.context.i64_type();
+        let (zero, extent) = (long.const_zero(), index(&self.emitter, extent)?);
+        if !guard.ranges.iter().any(|range| range.wraps) {
+            let span = self.span(&bounds, zero, extent)?;
+            return body(self, span);
+        }
+        let (head, end) = (self.emitter.block("part"), self.emitter.block("part_end"));
+        let before = self.emitter.current()?;
+        self.emitter.builder.build_unconditional_branch(head)?;
+        self.emitter.builder.position_at_end(head);
+        let phi = self.emitter.builder.build_phi(long, "part")?;
+        phi.add_incoming(&[(&zero, before)]);
+        let from = phi.as_basic_value().into_int_value();
+        let mut to = extent;
+        for bound in bounds.ranges.iter().filter(|bound| bound.wraps) {
+            // One past the thread that has the largest integer, if there is one: it is no other part's last.
+            let builder = &self.emitter.builder;
+            let value = builder.build_int_add(bound.value, from, "")?;
+            let largest = long.const_int(i64::MAX as u64, false);
+            let left = self.emitter.call_intrinsic("llvm.ssub.sat", &[largest.into(), value.into()])?;
+            let last = self.emitter.call_intrinsic("llvm.sadd.sat", &[left, from.into()])?;
+            let after = self.emitter.call_intrinsic("llvm.sadd.sat", &[last, long.const_int(1, false).into()])?;
+            to = self.choose("llvm.smin", to, after)?;
+        }
+        let span = self.span(&bounds, from, to)?;
+        body(self, span)?;
+        let last = self.emitter.current()?;
+        phi.add_incoming(&[(&to, last)]);
+        let more = self.emitter.builder.build_int_compare(IntPredicate::SLT, to, extent, "")?;
+        self.emitter.builder.build_conditional_branch(more, head, end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// What a guard compares, for the present row.
+    fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
         for &local in &guard.recompute {
             let place = match self.row_places[local.index()] {
                 Some(place) => place,
@@ -160,14 +220,30 @@ impl<'ctx> Entry<'_, 'ctx> {
         for &local in &guard.recompute {
             self.compute(local)?;
         }
-        let long = self.emitter.cx.types.context.i64_type();
-        let one = long.const_int(1, false);
-        let all = index(&self.emitter, self.hooks.frame.get().block_dim[0])?;
-        let (mut low, mut high) = (long.const_zero(), all);
+        let mut values = GuardValues { ranges: Vec::new(), rows: Vec::new() };
+        for &Range { value, op, bound, wraps } in &guard.ranges {
+            values.ranges.push(RangeValues { value: self.wide(value)?, op, bound: self.wide(bound)?, wraps });
+        }
+        for &(cond, negated) in &guard.rows {
+            values.rows.push((self.emitter.emit_int(cond)?, negated));
+        }
+        Ok(values)
+    }
+
+    /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them.
+    fn span(
+        &self,
+        guard: &GuardValues<'ctx>,
+        from: IntValue<'ctx>,
+        to: IntValue<'ctx>,
+    ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let one = to.get_type().const_int(1, false);
+        let (mut low, mut high) = (from, to);
         for range in &guard.ranges {
-            let (value, bound) = (self.wide(range.value)?, self.wide(range.bound)?);
+            let first = self.emitter.builder.build_int_add(range.value, from, "")?;
             // The thread that meets the bound exactly, if it were of this row.
-            let at = self.emitter.call_intrinsic("llvm.ssub.sat", &[bound.into(), value.into()])?;
+            let ahead = self.emitter.call_intrinsic("llvm.ssub.sat", &[range.bound.into(), first.into()])?;
+            let at = self.emitter.call_intrinsic("llvm.sadd.sat", &[ahead, from.into()])?;
             let after = self.emitter.call_intrinsic("llvm.sadd.sat", &[at, one.into()])?;
             let below = |this: &Self, limit: BasicValueEnum<'ctx>| this.choose("llvm.smin", high, limit);
             let above = |this: &Self, limit: BasicValueEnum<'ctx>| this.choose("llvm.smax", low, limit);
@@ -181,10 +257,9 @@ impl<'ctx> Entry<'_, 'ctx> {
             }
         }
         // Both fit the row now, however far away the bound is.
-        let low = self.choose("llvm.smin", low, all.into())?;
-        let mut high = self.choose("llvm.smax", high, long.const_zero().into())?;
+        let low = self.choose("llvm.smin", low, to.into())?;
+        let mut high = self.choose("llvm.smax", high, from.into())?;
         for &(cond, negated) in &guard.rows {
-            let cond = self.emitter.emit_int(cond)?;
             let (yes, no) = if negated { (low, high) } else { (high, low) };
             // An empty row is one that ends where it begins, which must be in the row.
             high = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();

@@ -4,7 +4,7 @@
 //! [`LOOPS`] or [`EXPRS`] does without them (`gate.cpp`), so that compiling takes time in proportion. Kernels of
 //! ordinary size are far below both.
 
-use crate::ir::{Function, Module, Stmt, StmtKind};
+use crate::ir::{Function, Module, StmtKind, for_each_stmt};
 
 /// Loops of a kernel from which on it is large. 20 take LLVM's loop strength reduction a second, 80 half a minute.
 const LOOPS: u64 = 16;
@@ -26,26 +26,14 @@ impl Size {
 
     fn of(function: &Function, callees: &[Self]) -> Self {
         let mut size = Self { loops: 0, exprs: function.exprs.len() as u64 };
-        size.block(&function.body, callees);
-        size
-    }
-
-    fn block(&mut self, block: &[Stmt], callees: &[Self]) {
-        for stmt in block {
-            match &stmt.kind {
-                StmtKind::If { then, otherwise, .. } => {
-                    self.block(then, callees);
-                    self.block(otherwise, callees);
-                }
-                StmtKind::Loop { body, step } => {
-                    self.loops = self.loops.saturating_add(1);
-                    self.block(body, callees);
-                    self.block(step, callees);
-                }
-                StmtKind::Call { func, .. } => self.add(callees.get(func.index()).copied().unwrap_or_default()),
-                _ => {}
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Loop { .. } = stmt.kind {
+                size.add(Self { loops: 1, exprs: 0 });
+            } else if let StmtKind::Call { func, .. } = stmt.kind {
+                size.add(callees.get(func.index()).copied().unwrap_or_default());
             }
-        }
+        });
+        size
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    segments::{Node, Segment, for_each_segment, for_each_split},
+    shape::{Node, Segment, for_each_segment, for_each_split},
     uniform::{Fixed, Uniformity},
     walk::{escapes, for_each_mention, for_each_read},
 };

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use weft_artifact::Scalar;
 
 use super::{
-    guards::{Guard, Range},
+    shape::{Parts, Range},
     uniform::Fixed,
 };
 use crate::ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, Function, LocalId, SpecialRegister, Type, UnaryOp};
@@ -24,14 +24,8 @@ pub(crate) enum Form {
 /// How many expressions are looked at for one answer; locals are looked through, and their values can be large.
 const EFFORT: u32 = 512;
 
-/// The parts of a condition.
-#[derive(Debug, Default)]
-pub(crate) struct Parts {
-    /// Those that a row can be asked about before it starts.
-    pub guard: Guard,
-    /// The others, and whether each must be false instead of true.
-    pub residual: Vec<(ExprId, bool)>,
-}
+/// Bits of a value to which a thread's number can be added without passing the largest integer.
+const NO_WRAP: u32 = u64::BITS - 2;
 
 /// Finds forms.
 pub(crate) struct Forms<'a> {
@@ -95,7 +89,32 @@ impl Forms<'_> {
             (Form::Same, Form::Step) => (b, mirrored(op), a),
             _ => return None,
         };
-        (op != CompareOp::Ne).then_some(Range { value, op, bound })
+        let wraps = self.bits(value, &Cell::new(EFFORT)) > NO_WRAP;
+        (op != CompareOp::Ne).then_some(Range { value, op, bound, wraps })
+    }
+
+    /// An integer's absolute value is below two to the power of this.
+    fn bits(&self, root: ExprId, effort: &Cell<u32>) -> u32 {
+        let expr = &self.function.exprs[root];
+        let unknown = match expr.ty {
+            Type::Scalar(scalar) => 8 * scalar.size_bytes() as u32,
+            Type::Ptr(..) => u64::BITS,
+        };
+        let Some(left) = effort.get().checked_sub(1) else { return unknown };
+        effort.set(left);
+        let known = match &expr.kind {
+            ExprKind::Const(Const::Int(value)) => u128::BITS - value.unsigned_abs().leading_zeros(),
+            ExprKind::Convert(a) if matches!(self.function.exprs[*a].ty, Type::Scalar(from) if from.is_int()) => {
+                self.bits(*a, effort)
+            }
+            ExprKind::Local(local) => self.fixed.value(*local).map_or(unknown, |value| self.bits(value, effort)),
+            ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => {
+                self.bits(*a, effort).max(self.bits(*b, effort)) + 1
+            }
+            ExprKind::Binary(BinaryOp::Mul, a, b) => self.bits(*a, effort) + self.bits(*b, effort),
+            _ => unknown,
+        };
+        known.min(unknown)
     }
 
     /// How an expression changes along a row.

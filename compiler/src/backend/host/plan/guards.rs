@@ -5,54 +5,17 @@
 //! value bounds the innermost loop; a part that is the same for the whole row is tested before the row; what remains
 //! is tested for each thread. LLVM then sees a plain counted loop.
 //!
-//! A bound is computed in 64 bits from the value for `threadIdx.x = 0`. That supposes that adding a thread's number to
-//! an index does not pass 2^63.
+//! A bound is computed in 64 bits from the value for the row's first thread. Where adding a thread's number passes 2^63
+//! the value wraps, and the row is run in parts in which it does not ([`Range::wraps`]).
 
 use super::{
     crossing,
-    forms::{Forms, Parts},
-    segments::Segment,
+    forms::Forms,
+    shape::{Guard, Parts, Segment},
     uniform::{Fixed, Uniformity},
     walk::for_each_read,
 };
-use crate::ir::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
-};
-
-/// Which threads of a row run.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Guard {
-    /// Fixed locals that the other fields read, in the order in which they are to be computed.
-    pub recompute: Vec<LocalId>,
-    /// Conditions on the row, and whether each must be false instead of true.
-    pub rows: Vec<(ExprId, bool)>,
-    /// Bounds of the row.
-    pub ranges: Vec<Range>,
-}
-
-impl Guard {
-    /// `true` if it lets all threads through.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.ranges.is_empty()
-    }
-
-    /// Lets only those through that another one lets through too.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.rows.extend(&other.rows);
-        self.ranges.extend(&other.ranges);
-    }
-}
-
-/// `value op bound`, where `value` grows by one from thread to thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    /// The left side; `I32` or `I64`.
-    pub value: ExprId,
-    /// Any but `Ne`.
-    pub op: CompareOp,
-    /// The right side, of the same type; the same for the whole row.
-    pub bound: ExprId,
-}
+use crate::ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp};
 
 /// What the peeling needs to know.
 pub(crate) struct Peeler<'a> {

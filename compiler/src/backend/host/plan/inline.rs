@@ -8,60 +8,106 @@ use super::walk::escapes;
 use crate::{
     ir::Const,
     ir::{
-        Block, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalId, Module, Stmt, StmtKind, Type,
-        UnaryOp, for_each_stmt_mut,
+        Block, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId, Module, Stmt,
+        StmtKind, Type, UnaryOp, for_each_stmt_mut,
     },
     source::Span,
 };
+
+/// The array that one in a caller stands for; `None` if it stands for one call's alone.
+type Origin = Option<(FuncId, LocalArrayId)>;
 
 /// Inlines every call of a function with a barrier, everywhere in the module.
 pub(crate) fn barrier_functions(module: &mut Module, effects: &[Effects]) {
     let reaches = |func: FuncId| Effects::of_function(effects, func).synchronizes();
     let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
+    let of = |(id, function): (FuncId, &Function)| -> Vec<Origin> {
+        function.local_arrays.iter().map(|(array, _)| Some((id, array))).collect()
+    };
+    let mut origins: Vec<Vec<Origin>> = module.functions.iter().map(of).collect();
     for id in ids {
         if reaches(id) {
             // Callees stand before their callers, so those of this function hold no such call any more.
             let mut function = module.functions[id].clone();
             let body = std::mem::take(&mut function.body);
-            function.body = inline_calls(&mut function, module, &reaches, body);
+            let own = std::mem::take(&mut origins[id.index()]);
+            let mut inliner = Inliner { module, reaches: &reaches, origins: &origins, own };
+            function.body = inliner.block(&mut function, body);
+            origins[id.index()] = inliner.own;
             module.functions[id] = function;
         }
     }
 }
 
-fn inline_calls(function: &mut Function, module: &Module, reaches: &dyn Fn(FuncId) -> bool, block: Block) -> Block {
-    let mut out = Block::new();
-    for stmt in block {
-        let span = stmt.span;
-        match stmt.kind {
-            StmtKind::Call { results, func, args } if reaches(func) => {
-                out.extend(expand(function, &module.functions[func], results, &args, span));
+struct Inliner<'a> {
+    module: &'a Module,
+    reaches: &'a dyn Fn(FuncId) -> bool,
+    /// Of every function's arrays, those of the callees complete.
+    origins: &'a [Vec<Origin>],
+    /// Of the caller's arrays.
+    own: Vec<Origin>,
+}
+
+impl Inliner<'_> {
+    fn block(&mut self, function: &mut Function, block: Block) -> Block {
+        let mut out = Block::new();
+        for stmt in block {
+            let span = stmt.span;
+            match stmt.kind {
+                StmtKind::Call { results, func, args } if (self.reaches)(func) => {
+                    let arrays = self.arrays(function, func);
+                    out.extend(expand(function, &self.module.functions[func], arrays, results, &args, span));
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let then = self.block(function, then);
+                    let otherwise = self.block(function, otherwise);
+                    out.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
+                }
+                StmtKind::Loop { body, step } => {
+                    let body = self.block(function, body);
+                    let step = self.block(function, step);
+                    out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
+                }
+                kind => out.push(Stmt { kind, span }),
             }
-            StmtKind::If { cond, then, otherwise } => {
-                let then = inline_calls(function, module, reaches, then);
-                let otherwise = inline_calls(function, module, reaches, otherwise);
-                out.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
-            }
-            StmtKind::Loop { body, step } => {
-                let body = inline_calls(function, module, reaches, body);
-                let step = inline_calls(function, module, reaches, step);
-                out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
-            }
-            kind => out.push(Stmt { kind, span }),
         }
+        out
     }
-    out
+
+    /// The caller's arrays that stand for a callee's. A thread is in one call of a function at a time, so all calls
+    /// share them, unless the callee may give one of them to its caller.
+    fn arrays(&mut self, function: &mut Function, func: FuncId) -> Vec<LocalArrayId> {
+        let callee = &self.module.functions[func];
+        let given = callee.results.iter().any(|ty| matches!(ty, Type::Ptr(..)));
+        let mut arrays = Vec::with_capacity(callee.local_arrays.len());
+        for ((_, array), origin) in callee.local_arrays.iter().zip(&self.origins[func.index()]) {
+            let origin = origin.filter(|_| !given);
+            let known = origin.and_then(|origin| self.own.iter().position(|&own| own == Some(origin)));
+            arrays.push(match known {
+                Some(index) => Handle::new(index as u32),
+                None => {
+                    self.own.push(origin);
+                    function.local_arrays.push(array.clone())
+                }
+            });
+        }
+        arrays
+    }
 }
 
 /// The callee's statements in place of its call.
-fn expand(function: &mut Function, callee: &Function, results: Vec<LocalId>, args: &[ExprId], span: Span) -> Block {
-    let copy = Copy { locals: function.locals.len(), arrays: function.local_arrays.len(), exprs: function.exprs.len() };
+fn expand(
+    function: &mut Function,
+    callee: &Function,
+    arrays: Vec<LocalArrayId>,
+    results: Vec<LocalId>,
+    args: &[ExprId],
+    span: Span,
+) -> Block {
+    let copy = Copy { locals: function.locals.len(), arrays, exprs: function.exprs.len() };
     for (_, local) in callee.locals.iter() {
         let name = format!("{}.{}", callee.name, local.name);
         function.locals.push(Local { name, ..local.clone() });
-    }
-    for (_, array) in callee.local_arrays.iter() {
-        function.local_arrays.push(array.clone());
     }
     for (_, expr) in callee.exprs.iter() {
         function.exprs.push(copy.expr(expr));
@@ -87,7 +133,7 @@ fn expand(function: &mut Function, callee: &Function, results: Vec<LocalId>, arg
 /// Maps handles of a callee to those of its copy.
 struct Copy {
     locals: usize,
-    arrays: usize,
+    arrays: Vec<LocalArrayId>,
     exprs: usize,
 }
 
@@ -108,7 +154,7 @@ impl Copy {
         use ExprKind as Kind;
         let kind = match expr.kind.clone() {
             Kind::Local(local) => Kind::Local(self.local(local)),
-            Kind::LocalBase(array) => Kind::LocalBase(Self::shift(array, self.arrays)),
+            Kind::LocalBase(array) => Kind::LocalBase(self.arrays[array.index()]),
             other => other.map_children(&mut |child| self.id(child)),
         };
         Expr { kind, ty: expr.ty, span: expr.span }

@@ -9,13 +9,13 @@ mod inline;
 mod lockstep;
 mod regions;
 mod segments;
+mod shape;
 mod strided;
 mod uniform;
 mod walk;
 
 pub(crate) use crossing::Crossing;
-pub(crate) use guards::Guard;
-pub(crate) use segments::{Cut, MaskId, Node, Segment};
+pub(crate) use shape::{Cut, Guard, MaskId, Node, Range, Segment};
 pub(crate) use uniform::Fixed;
 pub(crate) use walk::{for_each_mention, for_each_read};
 
@@ -75,11 +75,11 @@ impl Plan {
             crossing: &crossing.locals,
         };
         let mut segments = 0;
-        segments::for_each_segment(&mut cut.nodes, &mut |segment| {
+        shape::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
             peeler.peel(segment);
         });
-        segments::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
+        shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         module.functions[kernel] = function;
         Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed })

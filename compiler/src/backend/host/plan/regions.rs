@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
-    forms::{Forms, Parts},
-    guards::Guard,
+    forms::Forms,
     segments::holds_barrier,
+    shape::{Guard, Parts},
     uniform::Fixed,
     walk::for_each_mention,
 };

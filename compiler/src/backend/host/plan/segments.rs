@@ -4,123 +4,13 @@
 //! plain control flow, executed once; elsewhere masks say which threads are in it. A branch without a barrier is
 //! lifted too if it leaves a lifted level and all threads go the same way, because then no mask is needed.
 
-use super::guards::Guard;
 use super::{
     regions::Regions,
+    shape::{Cut, Guard, MaskId, Node, Segment},
     uniform::Uniformity,
     walk::{escapes, for_each_mention},
 };
-use crate::ir::{Block, ExprId, Function, Local, LocalId, Stmt, StmtKind, Together, Type, for_each_stmt};
-
-/// A byte for each thread that says whether it takes part; by number.
-pub(crate) type MaskId = u32;
-
-/// What a block does, in order.
-#[derive(Clone, Debug)]
-pub(crate) enum Node {
-    /// Statements on values that all threads share, executed once.
-    Once(Block),
-    /// Statements that every thread executes before any goes on.
-    Segment(Box<Segment>),
-    /// All threads go the same way.
-    If {
-        /// A uniform `Bool`.
-        cond: ExprId,
-        /// If true.
-        then: Vec<Node>,
-        /// If false.
-        otherwise: Vec<Node>,
-    },
-    /// Only the threads of a guard are here; skipped if the block has none.
-    Guarded {
-        /// Who is here.
-        guard: Guard,
-        /// What they do; each segment inside has the guard too.
-        inside: Vec<Node>,
-    },
-    /// Threads go different ways: first those of the one arm, then those of the other.
-    Split {
-        /// Takes part now, of those that the guard lets through.
-        active: Option<MaskId>,
-        /// The guard of the part around it.
-        guard: Option<Guard>,
-        /// The condition of each thread; it crosses from the segment before.
-        cond: LocalId,
-        /// Which threads run `then`.
-        then_mask: MaskId,
-        /// Which threads run `otherwise`.
-        else_mask: MaskId,
-        /// If true.
-        then: Vec<Node>,
-        /// If false.
-        otherwise: Vec<Node>,
-    },
-    /// A loop with a barrier in it.
-    Loop {
-        /// Takes part when it begins, of those that the guard lets through.
-        active: Option<MaskId>,
-        /// The guard of the part around it.
-        guard: Option<Guard>,
-        /// Which threads have not left it yet, if they leave in different turns.
-        mask: Option<MaskId>,
-        /// Which threads still run this turn's body, if some skip the rest of it.
-        turn_mask: Option<MaskId>,
-        /// The body.
-        body: Vec<Node>,
-        /// Between two turns.
-        step: Vec<Node>,
-    },
-    /// All threads leave the innermost [`Node::Loop`].
-    Break,
-    /// All threads go to the step of the innermost [`Node::Loop`].
-    Continue,
-    /// All threads leave the kernel.
-    Return,
-}
-
-/// Statements without a barrier, run for one thread after the other.
-///
-/// [`cut`] fills the first part; [`super::crossing`] and [`super::guards`] the second.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Segment {
-    /// The statements.
-    pub body: Block,
-    /// Only these threads run it; all if `None`.
-    pub active: Option<MaskId>,
-    /// Masks that a thread leaves by `Return`.
-    pub on_return: Vec<MaskId>,
-    /// Masks that a thread leaves by `Break`.
-    pub on_break: Vec<MaskId>,
-    /// Masks that a thread leaves by `Continue`.
-    pub on_continue: Vec<MaskId>,
-    /// It stands in a lifted loop, so that it may run again for the same thread.
-    pub repeats: bool,
-
-    /// Every local of a thread's own that the segment mentions: each has a place while it runs.
-    pub locals: Vec<LocalId>,
-    /// Fixed locals to compute again first, in this order.
-    pub recompute: Vec<LocalId>,
-    /// Crossing locals to fetch first.
-    pub load: Vec<LocalId>,
-    /// Crossing locals to put back last.
-    pub store: Vec<LocalId>,
-    /// Which threads have anything to do, where that can be said before they start. [`cut`] gives it the guards around
-    /// the segment.
-    pub guard: Option<Guard>,
-    /// Its threads may be run side by side: nothing orders them, and they share no memory but the program's own.
-    pub parallel: bool,
-}
-
-/// The cut body.
-#[derive(Debug)]
-pub(crate) struct Cut {
-    /// What to do.
-    pub nodes: Vec<Node>,
-    /// How many masks there are.
-    pub masks: u32,
-    /// The mask of threads that have not returned, set when the block begins.
-    pub alive: Option<MaskId>,
-}
+use crate::ir::{Block, Function, Local, LocalId, Stmt, StmtKind, Together, Type, for_each_stmt};
 
 /// A kernel without a barrier: one segment.
 pub(crate) fn whole(body: Block) -> Cut {
@@ -364,10 +254,16 @@ impl Cutter<'_> {
         if seen {
             self.flush(pending, nodes, false);
         }
-        if let Some(Node::Once(block)) = nodes.last_mut() {
-            block.push(stmt.clone());
-        } else {
-            nodes.push(Node::Once(vec![stmt.clone()]));
+        let mut loops = false;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| loops |= matches!(inner.kind, StmtKind::Loop { .. }));
+        // Without a mask every thread of the part is here: who leaves others behind leaves a mask.
+        let active = if loops { self.active() } else { None };
+        match nodes.last_mut() {
+            Some(Node::Once { active: None, block, .. }) if active.is_none() => block.push(stmt.clone()),
+            _ => {
+                let guard = if active.is_some() { self.guard() } else { None };
+                nodes.push(Node::Once { active, guard, block: vec![stmt.clone()] });
+            }
         }
     }
 
@@ -428,68 +324,6 @@ impl Cutter<'_> {
                 nodes.push(Node::Loop { active, guard, mask, turn_mask, body, step });
             }
             _ => pending.push(stmt.clone()),
-        }
-    }
-}
-
-impl Node {
-    /// The nodes inside, if there are some.
-    fn parts(&self) -> [&[Self]; 2] {
-        match self {
-            Self::If { then: first, otherwise: second, .. }
-            | Self::Split { then: first, otherwise: second, .. }
-            | Self::Loop { body: first, step: second, .. } => [first, second],
-            Self::Guarded { inside, .. } => [inside, &[]],
-            Self::Segment(_) | Self::Once(_) | Self::Break | Self::Continue | Self::Return => [&[], &[]],
-        }
-    }
-
-    fn parts_mut(&mut self) -> [&mut [Self]; 2] {
-        match self {
-            Self::If { then: first, otherwise: second, .. }
-            | Self::Split { then: first, otherwise: second, .. }
-            | Self::Loop { body: first, step: second, .. } => [first, second],
-            Self::Guarded { inside, .. } => [inside, &mut []],
-            Self::Segment(_) | Self::Once(_) | Self::Break | Self::Continue | Self::Return => [&mut [], &mut []],
-        }
-    }
-}
-
-/// Calls `visit` on every segment.
-pub(crate) fn for_each_segment(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Segment)) {
-    for node in nodes {
-        if let Node::Segment(segment) = node {
-            visit(segment);
-        }
-        for part in node.parts_mut() {
-            for_each_segment(part, visit);
-        }
-    }
-}
-
-/// Calls `visit` on every guard but those of segments.
-pub(crate) fn for_each_guard(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Guard)) {
-    for node in nodes {
-        if let Node::Split { guard: Some(guard), .. }
-        | Node::Loop { guard: Some(guard), .. }
-        | Node::Guarded { guard, .. } = node
-        {
-            visit(guard);
-        }
-        for part in node.parts_mut() {
-            for_each_guard(part, visit);
-        }
-    }
-}
-
-/// Calls `visit` on the condition of every [`Node::Split`].
-pub(crate) fn for_each_split(nodes: &[Node], visit: &mut dyn FnMut(LocalId)) {
-    for node in nodes {
-        if let Node::Split { cond, .. } = node {
-            visit(*cond);
-        }
-        for part in node.parts() {
-            for_each_split(part, visit);
         }
     }
 }

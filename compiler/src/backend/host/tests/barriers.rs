@@ -402,3 +402,33 @@ def k(out, n):
     kernel.launch([3, 1, 1], [32, 1, 1], 0, &[array(&mut out), Arg::Int(11)]);
     assert_eq!(out, [22; 96]);
 }
+
+#[test]
+fn local_arrays_of_a_function_with_a_barrier_are_one_for_all_its_calls() {
+    let mut source = "
+def g(x):
+    a = cuda.local.array(64, int64)
+    a[x % 64] = x
+    cuda.syncthreads()
+    return a[x % 64] + 1
+
+def f(x):
+    a = cuda.local.array(64, int64)
+    a[x % 64] = g(x)
+    cuda.syncthreads()
+    return a[x % 64]
+
+def k(o):
+    i = cuda.threadIdx.x
+    v = g(i)
+"
+    .to_owned();
+    source.push_str(&"    v = f(v)\n".repeat(20));
+    source.push_str("    o[i] = v\n");
+    let kernel = kernel(&source, "void(int64[::1])");
+    let bytes = kernel.output.artifact.kernels[0].host.expect("a host kernel").dynamic_offset;
+    assert!(bytes < 5 * 64 * 8 * 1024, "{bytes}");
+    let mut out = vec![0_i64; 100];
+    kernel.launch([1, 1, 1], [100, 1, 1], 0, &[array(&mut out)]);
+    assert_eq!(out, (21..121).collect::<Vec<i64>>());
+}

@@ -1,0 +1,230 @@
+//! What the plan's steps hand to each other: nodes, segments and guards. Data, and the walks over it.
+
+use crate::ir::{Block, CompareOp, ExprId, LocalId};
+
+/// A byte for each thread that says whether it takes part; by number.
+pub(crate) type MaskId = u32;
+
+/// What a block does, in order.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// Statements on values that all threads share, executed once.
+    Once {
+        /// They hold a loop, which may never end for values that no thread gets here with: executed if a thread is in
+        /// this mask, of those that the guard lets through. Else the statements see to nothing but locals.
+        active: Option<MaskId>,
+        /// The guard of the part around it.
+        guard: Option<Guard>,
+        /// The statements.
+        block: Block,
+    },
+    /// Statements that every thread executes before any goes on.
+    Segment(Box<Segment>),
+    /// All threads go the same way.
+    If {
+        /// A uniform `Bool`.
+        cond: ExprId,
+        /// If true.
+        then: Vec<Node>,
+        /// If false.
+        otherwise: Vec<Node>,
+    },
+    /// Only the threads of a guard are here; skipped if the block has none.
+    Guarded {
+        /// Who is here.
+        guard: Guard,
+        /// What they do; each segment inside has the guard too.
+        inside: Vec<Node>,
+    },
+    /// Threads go different ways: first those of the one arm, then those of the other.
+    Split {
+        /// Takes part now, of those that the guard lets through.
+        active: Option<MaskId>,
+        /// The guard of the part around it.
+        guard: Option<Guard>,
+        /// The condition of each thread; it crosses from the segment before.
+        cond: LocalId,
+        /// Which threads run `then`.
+        then_mask: MaskId,
+        /// Which threads run `otherwise`.
+        else_mask: MaskId,
+        /// If true.
+        then: Vec<Node>,
+        /// If false.
+        otherwise: Vec<Node>,
+    },
+    /// A loop with a barrier in it.
+    Loop {
+        /// Takes part when it begins, of those that the guard lets through.
+        active: Option<MaskId>,
+        /// The guard of the part around it.
+        guard: Option<Guard>,
+        /// Which threads have not left it yet, if they leave in different turns.
+        mask: Option<MaskId>,
+        /// Which threads still run this turn's body, if some skip the rest of it.
+        turn_mask: Option<MaskId>,
+        /// The body.
+        body: Vec<Node>,
+        /// Between two turns.
+        step: Vec<Node>,
+    },
+    /// All threads leave the innermost [`Node::Loop`].
+    Break,
+    /// All threads go to the step of the innermost [`Node::Loop`].
+    Continue,
+    /// All threads leave the kernel.
+    Return,
+}
+
+/// Statements without a barrier, run for one thread after the other.
+///
+/// [`super::segments`] fills the first part; [`super::crossing`] and [`super::guards`] the second.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Segment {
+    /// The statements.
+    pub body: Block,
+    /// Only these threads run it; all if `None`.
+    pub active: Option<MaskId>,
+    /// Masks that a thread leaves by `Return`.
+    pub on_return: Vec<MaskId>,
+    /// Masks that a thread leaves by `Break`.
+    pub on_break: Vec<MaskId>,
+    /// Masks that a thread leaves by `Continue`.
+    pub on_continue: Vec<MaskId>,
+    /// It stands in a lifted loop, so that it may run again for the same thread.
+    pub repeats: bool,
+
+    /// Every local of a thread's own that the segment mentions: each has a place while it runs.
+    pub locals: Vec<LocalId>,
+    /// Fixed locals to compute again first, in this order.
+    pub recompute: Vec<LocalId>,
+    /// Crossing locals to fetch first.
+    pub load: Vec<LocalId>,
+    /// Crossing locals to put back last.
+    pub store: Vec<LocalId>,
+    /// Which threads have anything to do, where that can be said before they start. [`super::segments`] gives it the
+    /// guards around the segment.
+    pub guard: Option<Guard>,
+    /// Its threads may be run side by side: nothing orders them, and they share no memory but the program's own.
+    pub parallel: bool,
+}
+
+/// The cut body.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// What to do.
+    pub nodes: Vec<Node>,
+    /// How many masks there are.
+    pub masks: u32,
+    /// The mask of threads that have not returned, set when the block begins.
+    pub alive: Option<MaskId>,
+}
+
+/// Which threads of a row run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guard {
+    /// Fixed locals that the other fields read, in the order in which they are to be computed.
+    pub recompute: Vec<LocalId>,
+    /// Conditions on the row, and whether each must be false instead of true.
+    pub rows: Vec<(ExprId, bool)>,
+    /// Bounds of the row.
+    pub ranges: Vec<Range>,
+}
+
+impl Guard {
+    /// `true` if it lets all threads through.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.ranges.is_empty()
+    }
+
+    /// Lets only those through that another one lets through too.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rows.extend(&other.rows);
+        self.ranges.extend(&other.ranges);
+    }
+}
+
+/// `value op bound`, where `value` grows by one from thread to thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// The left side; `I32` or `I64`.
+    pub value: ExprId,
+    /// Any but `Ne`.
+    pub op: CompareOp,
+    /// The right side, of the same type; the same for the whole row.
+    pub bound: ExprId,
+    /// The value may pass the largest integer within a row, and go on from the smallest.
+    pub wraps: bool,
+}
+
+/// The parts of a condition.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// Those that a row can be asked about before it starts.
+    pub guard: Guard,
+    /// The others, and whether each must be false instead of true.
+    pub residual: Vec<(ExprId, bool)>,
+}
+
+impl Node {
+    /// The nodes inside, if there are some.
+    fn parts(&self) -> [&[Self]; 2] {
+        match self {
+            Self::If { then: first, otherwise: second, .. }
+            | Self::Split { then: first, otherwise: second, .. }
+            | Self::Loop { body: first, step: second, .. } => [first, second],
+            Self::Guarded { inside, .. } => [inside, &[]],
+            Self::Segment(_) | Self::Once { .. } | Self::Break | Self::Continue | Self::Return => [&[], &[]],
+        }
+    }
+
+    fn parts_mut(&mut self) -> [&mut [Self]; 2] {
+        match self {
+            Self::If { then: first, otherwise: second, .. }
+            | Self::Split { then: first, otherwise: second, .. }
+            | Self::Loop { body: first, step: second, .. } => [first, second],
+            Self::Guarded { inside, .. } => [inside, &mut []],
+            Self::Segment(_) | Self::Once { .. } | Self::Break | Self::Continue | Self::Return => [&mut [], &mut []],
+        }
+    }
+}
+
+/// Calls `visit` on every segment.
+pub(crate) fn for_each_segment(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Segment)) {
+    for node in nodes {
+        if let Node::Segment(segment) = node {
+            visit(segment);
+        }
+        for part in node.parts_mut() {
+            for_each_segment(part, visit);
+        }
+    }
+}
+
+/// Calls `visit` on every guard but those of segments.
+pub(crate) fn for_each_guard(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Guard)) {
+    for node in nodes {
+        if let Node::Split { guard: Some(guard), .. }
+        | Node::Once { guard: Some(guard), .. }
+        | Node::Loop { guard: Some(guard), .. }
+        | Node::Guarded { guard, .. } = node
+        {
+            visit(guard);
+        }
+        for part in node.parts_mut() {
+            for_each_guard(part, visit);
+        }
+    }
+}
+
+/// Calls `visit` on the condition of every [`Node::Split`].
+pub(crate) fn for_each_split(nodes: &[Node], visit: &mut dyn FnMut(LocalId)) {
+    for node in nodes {
+        if let Node::Split { cond, .. } = node {
+            visit(*cond);
+        }
+        for part in node.parts() {
+            for_each_split(part, visit);
+        }
+    }
+}
