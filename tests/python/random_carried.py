@@ -124,11 +124,13 @@ class CarriedWriter(StatementWriter):
 
     def chain_statement(self, scope: Scope, depth: int) -> list[str]:
         """A loop in which each of many variables takes its neighbor's value, and so, in time, its type."""
-        length = self.pick(2, 3, 4, 6, 9, 12, 14, 17)
+        length = self.pick(2, 3, 5, 9, 12, 14, 17)
         names = [self.fresh("a") for _ in range(length)]
         start = self.pick("{}", "{}", "np.int8({})", "np.int32({})", "np.uint8({})")
         lines = [f"{name} = {start.format(self.random.randint(0, 9))}" for name in names]
-        last = self.pick("0.5", f"np.{self.pick(*TYPES)}({self.expr(scope, 0)})", self.expr(scope, 1), "-3")
+        last = self.pick(
+            "0.5", "0.5", "np.float32(1.5)", f"np.{self.pick(*TYPES)}({self.expr(scope, 0)})", self.expr(scope, 1), "-3"
+        )
         turns = [f"{one} = {two}" for one, two in itertools.pairwise([*names, last])]
         for _ in range(self.random.randint(0, 2)):
             place = self.random.randrange(length)
@@ -140,7 +142,7 @@ class CarriedWriter(StatementWriter):
         if self.maybe(0.2):
             place = self.random.randrange(length)
             turns[place : place + 1] = [f"if {self.condition(scope, 0)}:", f"    {turns[place]}"]
-        count, n = self.random.randint(1, length + 3), self.fresh("n")
+        count, n = max(1, length + self.random.randint(-2, 3)), self.fresh("n")
         head = [f"for {n} in range({count}):"]
         if self.maybe(0.5):
             head = [f"{n} = 0", f"while {n} < {count}:", f"    {n} += 1"]

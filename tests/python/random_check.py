@@ -71,6 +71,17 @@ def expected(program: Program) -> tuple[str, list[object]] | None:
         return None
 
 
+def is_sound(program: Program) -> bool:
+    """Whether a program's results depend on no race and on no memory that was never written."""
+    one, two = (
+        oracle.launch(kernel_of(text), program.grid, program.block, *program.args, otherwise=otherwise)
+        for otherwise in (False, True)
+        for text in [elaborate(program.source, program.types, program.kept)]
+    )
+    arrays = [pair for pair in zip(one, two, strict=True) if isinstance(pair[0], np.ndarray)]
+    return all(np.array_equal(mine, theirs, equal_nan=mine.dtype.kind in "fc") for mine, theirs in arrays)
+
+
 def compare(program: Program, source: str, wanted: list[object]) -> None:
     """Runs a source on weft; AssertionError where its arguments differ from those that are wanted."""
     got = launch(kernel_of(source), program.grid, program.block, *program.args)

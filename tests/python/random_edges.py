@@ -139,22 +139,26 @@ class EdgeWriter(CarriedWriter):
         if self.maybe(0.2):  # all unsigned
             a, b, step = (f"np.uint64({part})" for part in (a, b, self.far(scope)))
         text = self.pick(f"range({a}, {b})", f"range({a}, {b}, {step})", f"range({a}, {b}, {step})", f"range({a})")
-        target = self.target(scope)
-        uses = [f"{target} = {k} // {self.pick('2', '3', '-2')}", f"{target} = {k} % {self.pick('10', '3', '-3')}"]
-        uses += [f"{target} = {target} + {k}", f"{target} = {k} >> 1", f"{target} = {k} < {self.expr(scope, 0)}"]
+        if self.maybe(0.4):  # int64 by its other arguments, in which a constant beyond it is negative
+            above, small = self.pick(HALF, HALF + 3, 3 * HALF // 2), self.random.randint(0, 5)
+            above = self.pick(str(above), hex(above))
+            up, down = f"range({above}, {small}, {self.pick('1', '2', '5')})", f"range({small}, {above}, -1)"
+            text = self.pick(up, down, down, f"range({above}, {small})")
+        total = self.fresh("v")
+        values = [f"{k} // {self.pick('2', '3', '-2')}", f"{k} % {self.pick('10', '3', '-3')}", k, f"({k} >> 1)"]
+        values += [f"min({k}, {self.expr(scope, 0)})", f"abs({k})", f"(1 if {k} < {self.expr(scope, 0)} else 0)"]
+        uses = [f"{total} = {total} * 3 + {value}" for value in self.random.sample(values, 2)]
         if scope.rows or scope.planes:
             index = self.pick(k, k, f"{k} + 0", f"{k} * 1")
-            inside = f"if -{WIDTH} <= {k} < {WIDTH}:"
-            uses += [f"{inside}\n    {target} = {self.row(scope)}[{index}]"] * 2
-            uses += [
-                f"{inside}\n    {self.row(scope)}[{index}] = {count}",
-                f"{target} = {self.row(scope)}[{k} % {WIDTH}]",
-            ]
+            take = f"{total} = {total} * 3 + int({self.row(scope)}[{index}])"
+            inside = self.pick(take, take, f"{self.row(scope)}[{index}] = {count}")
+            uses.append(f"if -{WIDTH} <= {k} < {WIDTH}:\n    {inside}")
+            uses.append(f"{total} = {total} + int({self.row(scope)}[{k} % {WIDTH}])")
         body = [line for use in self.random.sample(uses, 2) for line in use.split("\n")]
-        leave = [f"if {count} >= {self.random.randint(1, 4)}:", "    break"]
+        leave = [f"if {count} >= {self.random.randint(2, 8)}:", "    break"]
         turn = [*leave, f"{count} += 1", *body] if self.maybe(0.5) else [*body, f"{count} += 1", *leave]
         scope.fixed.add(k)
-        return [f"{count} = 0", f"for {k} in {text}:", *(f"    {line}" for line in turn)]
+        return [f"{count} = {total} = 0", f"for {k} in {text}:", *(f"    {line}" for line in turn)]
 
     # Indices and guards.
 

@@ -15,6 +15,7 @@ import numpy as np
 from oracle import numeric
 
 WARP = 32
+GARBAGE = [0xCD]  # what memory holds that nothing was written to
 
 
 class Dim3:
@@ -28,7 +29,7 @@ class Block:
     """The memory that a block's threads share."""
 
     def __init__(self, dynamic_bytes: int) -> None:
-        self.dynamic = np.full(dynamic_bytes, 0xCD, np.uint8)
+        self.dynamic = np.full(dynamic_bytes, GARBAGE[0], np.uint8)
         self.arrays: dict[object, np.ndarray] = {}
 
 
@@ -73,7 +74,7 @@ class BarrierCall:
 def _garbage(shape, dtype) -> np.ndarray:
     dtype = np.dtype(substitute(dtype))
     count = int(np.prod([int(n) for n in shape])) if shape else 1
-    pattern = 1 if dtype.kind == "b" else 0xCD
+    pattern = GARBAGE[0] & 1 if dtype.kind == "b" else GARBAGE[0]
     return np.full(count * dtype.itemsize, pattern, np.uint8).view(dtype).reshape([int(n) for n in shape])
 
 

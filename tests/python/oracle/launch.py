@@ -8,12 +8,20 @@ import itertools
 import numpy as np
 
 from oracle import numeric
-from oracle.emulate import CURRENT, WARP, Block, Left, Thread
+from oracle.emulate import CURRENT, GARBAGE, WARP, Block, Left, Thread
 from oracle.rewrite import Function, as_function
 
 
-def launch(kernel: object, grid: object, block: object, *args: object, shared_bytes: int = 0) -> list[object]:
-    """The arguments after `kernel[grid, block, 0, shared_bytes](*args)`; those given are not changed."""
+def launch(
+    kernel: object, grid: object, block: object, *args: object, shared_bytes: int = 0, otherwise: bool = False
+) -> list[object]:
+    """The arguments after `kernel[grid, block, 0, shared_bytes](*args)`; those given are not changed.
+
+    With `otherwise` blocks and threads run in another order and unwritten memory holds other bytes: a kernel whose
+    results differ then has a race, or reads what it never wrote.
+    """
+    GARBAGE[0] = 0x32 if otherwise else 0xCD
+    order = -1 if otherwise else 1
     function = as_function(kernel)
     if not isinstance(function, Function):
         raise TypeError(f"{kernel!r} is no kernel")
@@ -21,9 +29,10 @@ def launch(kernel: object, grid: object, block: object, *args: object, shared_by
     values = [_copied(arg, memo) for arg in args]
     grid_dim, block_dim = _dim3(grid), _dim3(block)
     with np.errstate(all="ignore"):
-        for block_idx in _positions(grid_dim):
+        for block_idx in list(_positions(grid_dim))[::order]:
             memory = Block(shared_bytes)
             threads = [Thread(memory, position, block_idx, block_dim, grid_dim) for position in _positions(block_dim)]
+            threads = threads[::order]
             if function.waits:
                 _run_with_barriers(function, threads, values)
                 continue
