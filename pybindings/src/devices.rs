@@ -93,6 +93,7 @@ pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
 /// Called in the child after a fork.
 #[pyfunction]
 pub(crate) fn after_fork() {
+    cpu::after_fork();
     if let Some(Ok(devices)) = DEVICES.get()
         && devices.cuda
     {

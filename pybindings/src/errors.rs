@@ -9,11 +9,16 @@
 //! | `ErrorKind::Launch` | `LaunchError` |
 //! | `ErrorKind::Memory` | `DeviceMemoryError` |
 //! | `ErrorKind::Value` | `ValueError` |
+//! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
 //! | `ErrorKind::Internal` | `InternalError` |
 
 use std::ffi::CString;
 
-use pyo3::{call::PyCallArgs, exceptions::PyValueError, prelude::*};
+use pyo3::{
+    call::PyCallArgs,
+    exceptions::{PyKeyboardInterrupt, PyValueError},
+    prelude::*,
+};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure, render_json, render_text},
     source::SourceMap,
@@ -50,6 +55,7 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Launch => exception(py, "LaunchError", (message, error.driver_code)),
         ErrorKind::Memory => exception(py, "DeviceMemoryError", (message, error.driver_code)),
         ErrorKind::Value => PyValueError::new_err(message.to_owned()),
+        ErrorKind::Interrupted => PyKeyboardInterrupt::new_err(message.to_owned()),
         ErrorKind::Internal => exception(py, "InternalError", (message,)),
     }
 }

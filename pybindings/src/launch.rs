@@ -1,6 +1,9 @@
 //! One launch: arguments to cells, cells to slots, host arrays to the device and back.
 
-use std::{cell::Cell, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+};
 
 use pyo3::{
     exceptions::PyValueError,
@@ -70,18 +73,34 @@ fn run(
     let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(dispatcher, &resolved, stream, arguments)? };
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
-    py.detach(|| {
-        resolved.overload.loaded.launch(config, stream, slots)?;
-        if !arguments.lent.is_empty() {
+    let (launched, stopped) = py.detach(|| {
+        let stopped = RefCell::new(None);
+        let poll = || handle_signals(&stopped);
+        let launched = resolved.overload.loaded.launch_polled(config, stream, slots, Some(&poll));
+        if launched.is_ok() && !arguments.lent.is_empty() {
             executor.note_use(&arguments.lent, stream);
         }
-        Ok(())
-    })
-    .map_err(|error| errors::runtime(py, &error))?;
+        (launched, stopped.into_inner())
+    });
+    // What a handler raised is raised, even if the launch was over before it could be stopped.
+    if let Some(raised) = stopped {
+        return Err(raised);
+    }
+    launched.map_err(|error| errors::runtime(py, &error))?;
     for item in staged {
         item.finish(py, stream, &mut arguments.hosts, &**executor)?;
     }
     Ok(())
+}
+
+/// Runs the handlers of signals that came during a launch: `true` if one has raised an exception, which is kept.
+fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
+    // An interpreter that is ending answers nothing.
+    let handled = Python::try_attach(|py| py.check_signals().err());
+    if let Some(Some(error)) = handled {
+        raised.borrow_mut().get_or_insert(error);
+    }
+    raised.borrow().is_some()
 }
 
 /// A host array on its way: where its elements are during the launch.

@@ -15,6 +15,8 @@ pub enum ErrorKind {
     Memory,
     /// An argument or a setting that makes no sense.
     Value,
+    /// The caller gave up.
+    Interrupted,
     /// A fault of weft's own.
     Internal,
 }

@@ -108,8 +108,27 @@ pub trait LoadedKernel: Debug + Send + Sync {
     /// # Errors
     ///
     /// `Launch` for a configuration that the device cannot run, naming the limit; `Driver` for a failed call.
-    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, cells: &mut [u64]) -> Result<(), Error>;
+    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, cells: &mut [u64]) -> Result<(), Error> {
+        self.launch_polled(config, stream, cells, None)
+    }
+    /// The same, and where the launch runs before the call returns, it asks from time to time whether to go on.
+    ///
+    /// # Errors
+    ///
+    /// As `launch`; `Interrupted` if the answer was to give up. No thread is in the kernel then, which has done a part of
+    /// its work.
+    fn launch_polled(
+        &self,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+        cells: &mut [u64],
+        poll: Option<Poll<'_>>,
+    ) -> Result<(), Error>;
 }
+
+/// Answers `true` to give up what is going on. Called on the thread that called, which may be deep in a kernel: it must not
+/// unwind.
+pub type Poll<'a> = &'a dyn Fn() -> bool;
 
 /// Grid, block and dynamic shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

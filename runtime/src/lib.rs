@@ -12,7 +12,8 @@ mod size;
 
 pub use error::{Error, ErrorKind};
 pub use executor::{
-    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Rows, Stream,
+    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Rows,
+    Stream,
 };
 pub use libdevice::Libdevice;
 pub use settings::{DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};

@@ -8,11 +8,20 @@
 //!
 //! ```c
 //! void entry(const uint64_t *slots,   // the slots' cells, one slot after the other; a value in its low bytes
-//!            const uint32_t *config,  // gridDim.x, .y, .z, blockDim.x, .y, .z, dynamic shared bytes, 0
+//!            const uint32_t *config,  // gridDim.x, .y, .z, blockDim.x, .y, .z, dynamic shared bytes, 0; then the
+//!                                     // address of a watch, below
 //!            uint64_t first_block,    // linear block numbers: x runs fastest, then y, then z
 //!            uint64_t last_block,     // one past the last; blocks first..last run one after the other
 //!            uint8_t *scratch);       // HostLayout: shared memory and what lives across barriers, 64-byte aligned
+//!
+//! struct watch {
+//!     const volatile uint32_t *flag;            // while it is 0 the kernel goes on
+//!     uint32_t (*look)(const struct watch *);   // otherwise this says whether it does: 0 for yes
+//! };
 //! ```
+//!
+//! The flag is for code that may run for long: a loop that may not end looks at it, and leaves the kernel when `look` says
+//! so. `look` may run Python, so it is called on the stack of the thread that called the entry.
 
 use crate::{number::Scalar, types::ArgType};
 

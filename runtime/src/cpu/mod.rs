@@ -2,6 +2,7 @@
 
 mod copy;
 mod executor;
+mod interrupt;
 mod kept;
 mod machine;
 mod memory;
@@ -17,6 +18,11 @@ use crate::{
     executor::{Executor, HostLoader},
     settings::Settings,
 };
+
+/// To be called in a process that was forked off one that has launched: the threads of that one are not there.
+pub fn after_fork() {
+    interrupt::after_fork();
+}
 
 /// Opens the CPU as a device. Starts no thread: the first launch of several blocks or large copy does.
 ///

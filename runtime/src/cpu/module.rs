@@ -6,13 +6,14 @@ use std::{ops::Range, sync::Arc};
 use weft_artifact::{Artifact, CodeFormat, Kernel};
 
 use super::{
+    interrupt::Watch,
     pool::{Cost, Pool, Work},
     scratch::with_scratch,
     stream::check_stream,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Stream},
+    executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
 };
 
@@ -113,20 +114,38 @@ impl LoadedKernel for CpuKernel {
     }
 
     /// Runs the whole launch before it returns.
-    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, slots: &mut [u64]) -> Result<(), Error> {
-        launch::check(config, slots.len(), &self.shared.attributes, &self.limits)?;
+    fn launch_polled(
+        &self,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+        cells: &mut [u64],
+        poll: Option<Poll<'_>>,
+    ) -> Result<(), Error> {
+        launch::check(config, cells.len(), &self.shared.attributes, &self.limits)?;
         check_stream(stream)?;
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
         let launch = Launch {
             entry: self.entry,
-            slots,
+            slots: cells,
             config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
         };
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
-        self.shared.pool.run(&launch, n_blocks, &self.cost)
+        self.shared.pool.run(&launch, n_blocks, &self.cost, poll).map_err(|mut error| {
+            if error.kind == ErrorKind::Interrupted {
+                error.message = format!("the launch of `{}` was interrupted", self.limits.name);
+            }
+            error
+        })
     }
+}
+
+/// What an entry is told of its launch and its thread; see `weft_artifact`.
+#[repr(C)]
+struct Config {
+    words: [u32; 8],
+    watch: *const Watch,
 }
 
 /// One launch, shared by the threads that run it.
@@ -138,13 +157,14 @@ struct Launch<'a> {
 }
 
 impl Work for Launch<'_> {
-    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>) -> bool {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
+        let config = Config { words: self.config, watch };
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.
-                unsafe { (self.entry)(self.slots.as_ptr(), self.config.as_ptr(), start, end, scratch) };
+                unsafe { (self.entry)(self.slots.as_ptr(), (&raw const config).cast::<u32>(), start, end, scratch) };
             }
         });
         ran.is_some()

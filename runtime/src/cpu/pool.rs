@@ -4,10 +4,12 @@
 //! - Threads start at the first launch that needs them and sleep between launches.
 //! - One launch at a time has the threads; others wait for their turn, but a copy does without them.
 //! - Blocks are handed out in chunks that get smaller towards the end: few hand-outs, and all threads end together.
+//! - While a launch waits or runs, its caller is asked from time to time whether to go on; see `interrupt.rs`.
 //! - A forked process starts with no threads, whatever its parent was doing.
 #![expect(unsafe_code, reason = "shares a launch on the caller's stack with other threads")]
 
 use std::{
+    cell::Cell,
     fmt,
     mem::transmute,
     ops::Range,
@@ -15,14 +17,18 @@ use std::{
     process,
     ptr::{self, NonNull},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
-use crate::error::{Error, ErrorKind};
+use super::interrupt::{Caller, Helper, TICK, Watch};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::Poll,
+};
 
 /// A launch that should be over within this time runs on the calling thread.
 const ALONE: Duration = Duration::from_micros(20);
@@ -30,6 +36,8 @@ const ALONE: Duration = Duration::from_micros(20);
 const LOOK: Duration = Duration::from_micros(10);
 /// A calling thread that has worked alone for so long wakes others for the rest.
 const ENOUGH: Duration = Duration::from_micros(40);
+/// About so long a thread works without looking whether the launch goes on.
+const GLANCE: Duration = Duration::from_millis(10);
 /// Each chunk is this fraction of what is left for a thread.
 const CHUNKS_PER_SHARE: u64 = 4;
 /// Stack of a thread, as large as a main thread's. Memory is only taken as it is used.
@@ -38,8 +46,8 @@ const STACK_BYTES: usize = 8 << 20;
 /// The blocks of one launch.
 pub(super) trait Work: Sync {
     /// Runs the ranges of blocks that `next` gives until it gives none, on this thread. `false` if this thread has
-    /// not the memory for it; it has then taken no range.
-    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>) -> bool;
+    /// not the memory for it; it has then taken no range. `watch` is for code inside of a range that may run for long.
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool;
 }
 
 /// What a block of a kernel has cost so far, in picoseconds; 0 before the first launch.
@@ -78,20 +86,46 @@ impl Blocks {
         self.end - self.next.load(Ordering::Relaxed)
     }
 
-    /// The next chunk. What the blocks wrote is passed on by the pool's lock, not by this counter.
-    fn take(&self) -> Option<Range<u64>> {
+    /// The next chunk, of at most so many blocks. What the blocks wrote is passed on by the pool's lock, not by this
+    /// counter.
+    fn take(&self, most: u64) -> Option<Range<u64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         loop {
             let left = self.end - first;
             if left == 0 {
                 return None;
             }
-            let last = first + (left / self.divisor).max(1);
+            let last = first + (left / self.divisor).clamp(1, most);
             match self.next.compare_exchange_weak(first, last, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(first..last),
                 Err(now) => first = now,
             }
         }
+    }
+}
+
+/// How many blocks a thread may take at once, so that it looks up in time. What a launch of the kernel has cost before says
+/// nothing about this one, so each thread begins with one block.
+struct Pace {
+    most: u64,
+    last: Instant,
+}
+
+impl Pace {
+    fn start() -> Self {
+        Self { most: 1, last: Instant::now() }
+    }
+
+    fn next(&mut self) -> u64 {
+        let now = Instant::now();
+        let took = now.duration_since(self.last);
+        self.last = now;
+        if took < GLANCE / 2 {
+            self.most = self.most.saturating_mul(2);
+        } else if took > GLANCE {
+            self.most = (self.most / 2).max(1);
+        }
+        self.most
     }
 }
 
@@ -101,6 +135,7 @@ struct Job {
     work: NonNull<dyn Work>,
     blocks: NonNull<Blocks>,
     failed: NonNull<AtomicBool>,
+    stop: NonNull<AtomicU32>,
 }
 
 // SAFETY: what it points to is `Sync`.
@@ -117,7 +152,11 @@ impl Job {
         let work = unsafe { self.work.as_ref() };
         // SAFETY: as above.
         let blocks = unsafe { self.blocks.as_ref() };
-        let run = AssertUnwindSafe(|| work.run(&mut || blocks.take()));
+        // SAFETY: as above.
+        let helper = Helper::new(unsafe { self.stop.as_ref() });
+        let mut pace = Pace::start();
+        let mut next = || if helper.stops() { None } else { blocks.take(pace.next()) };
+        let run = AssertUnwindSafe(|| work.run(&mut next, helper.watch()));
         if catch_unwind(run).is_err() {
             // SAFETY: as above.
             unsafe { self.failed.as_ref() }.store(true, Ordering::Relaxed);
@@ -141,8 +180,9 @@ struct State {
 #[derive(Default)]
 struct Crew {
     process: u32,
-    /// Held by the launch that has the threads.
-    turn: Mutex<()>,
+    /// A launch has the threads.
+    taken: Mutex<bool>,
+    free: Condvar,
     state: Mutex<State>,
     wake: Condvar,
     done: Condvar,
@@ -179,13 +219,55 @@ impl Crew {
     }
 
     /// Takes the job back and waits for the threads that are still at work on it.
-    fn retract(&self) {
+    fn retract(&self, caller: &Caller<'_>) {
         let mut state = self.lock();
         state.job = None;
         state.wanted = 0;
         while state.at_work > 0 {
-            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if !caller.polls() {
+                state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (held, waited) = self.done.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner);
+            state = held;
+            if waited.timed_out() && state.at_work > 0 {
+                drop(state);
+                // Whatever the answer, the threads are waited for: they leave when they see that it is to stop.
+                caller.asks();
+                state = self.lock();
+            }
         }
+    }
+
+    /// Waits until no other launch has the threads; `None` if the caller gives up.
+    fn turn(&self, caller: &Caller<'_>) -> Option<Turn<'_>> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken {
+            if !caller.polls() {
+                taken = self.free.wait(taken).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (held, waited) = self.free.wait_timeout(taken, TICK).unwrap_or_else(PoisonError::into_inner);
+            taken = held;
+            if waited.timed_out() && *taken {
+                drop(taken);
+                if caller.asks() {
+                    return None;
+                }
+                taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        *taken = true;
+        HAS_TURN.set(true);
+        Some(Turn(self))
+    }
+
+    /// The same without waiting: `None` if another launch has them.
+    fn try_turn(&self) -> Option<Turn<'_>> {
+        let mut taken = self.taken.try_lock().ok().filter(|taken| !**taken)?;
+        *taken = true;
+        HAS_TURN.set(true);
+        Some(Turn(self))
     }
 
     /// The life of a thread.
@@ -215,6 +297,22 @@ impl Crew {
     }
 }
 
+thread_local! {
+    /// This thread's launch has the threads: one inside of it, in the handler of a signal, does without.
+    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The threads are this launch's until it goes.
+struct Turn<'a>(&'a Crew);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        HAS_TURN.set(false);
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.free.notify_one();
+    }
+}
+
 /// The threads of a CPU executor.
 pub(super) struct Pool {
     n_threads: usize,
@@ -239,32 +337,41 @@ impl Pool {
         self.n_threads
     }
 
-    /// Runs all blocks of a launch and returns when they are done.
-    pub(super) fn run(&self, work: &dyn Work, n_blocks: u64, cost: &Cost) -> Result<(), Error> {
-        let alone = n_blocks == 1 || self.n_threads == 1;
+    /// Runs all blocks of a launch and returns when they are done, or when `poll` has said to give up and no thread is in
+    /// them any more.
+    pub(super) fn run(&self, work: &dyn Work, n_blocks: u64, cost: &Cost, poll: Option<Poll<'_>>) -> Result<(), Error> {
+        let stop = AtomicU32::new(0);
+        let caller = Caller::enter(poll, &stop);
+        let alone = n_blocks == 1 || self.n_threads == 1 || HAS_TURN.get();
         let mut first = 0;
         if alone || cost.blocks_in(ALONE).is_some_and(|few| n_blocks <= few) {
-            let chunk = if alone { n_blocks } else { cost.blocks_in(LOOK).unwrap_or(1).max(1) };
-            let start = Instant::now();
-            let ran = work.run(&mut || {
-                if first == n_blocks || (first > 0 && start.elapsed() > ENOUGH) {
+            let look = if alone { 1 } else { cost.blocks_in(LOOK).unwrap_or(1).max(1) };
+            let mut pace = Pace::start();
+            let start = pace.last;
+            let mut next = || {
+                if first == n_blocks || caller.stops() || (!alone && first > 0 && start.elapsed() > ENOUGH) {
                     return None;
                 }
-                let chunk = first..n_blocks.min(first.saturating_add(chunk));
+                let most = if alone && first > 0 { pace.next() } else { look };
+                let chunk = first..n_blocks.min(first.saturating_add(most));
                 first = chunk.end;
                 Some(chunk)
-            });
+            };
+            let ran = work.run(&mut next, caller.watch());
             cost.note(start.elapsed(), first);
             if !ran {
                 return Err(no_memory());
             }
         }
+        if stop.load(Ordering::Relaxed) != 0 {
+            return Err(interrupted());
+        }
         if first == n_blocks {
             return Ok(());
         }
         let crew = self.crew();
-        let turn = crew.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.run_together(&crew, turn, work, first..n_blocks, cost)
+        let Some(turn) = crew.turn(&caller) else { return Err(interrupted()) };
+        self.run_together(&crew, turn, work, first..n_blocks, cost, &caller, &stop)
     }
 
     /// Runs blocks on all threads now. `false` if there is only this one, or if others have them; nothing has then run.
@@ -273,44 +380,57 @@ impl Pool {
             return Ok(false);
         }
         let crew = self.crew();
-        let turn = match crew.turn.try_lock() {
-            Ok(turn) => turn,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-        };
-        self.run_together(&crew, turn, work, 0..n_blocks, &Cost::default())?;
+        let Some(turn) = crew.try_turn() else { return Ok(false) };
+        let stop = AtomicU32::new(0);
+        self.run_together(&crew, turn, work, 0..n_blocks, &Cost::default(), &Caller::enter(None, &stop), &stop)?;
         Ok(true)
     }
 
     /// Runs blocks on all threads, whose turn the caller has.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of one launch")]
     fn run_together(
         &self,
         crew: &Arc<Crew>,
-        turn: MutexGuard<'_, ()>,
+        turn: Turn<'_>,
         work: &dyn Work,
         range: Range<u64>,
         cost: &Cost,
+        caller: &Caller<'_>,
+        stop: &AtomicU32,
     ) -> Result<(), Error> {
         let n_threads = self.n_threads.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
         let blocks = Blocks::new(range, n_threads);
         let failed = AtomicBool::new(false);
+        let mut pace = Pace::start();
         // SAFETY: only the lifetime changes. The job is taken back below before `work` goes.
         let work_ptr = unsafe { transmute::<NonNull<dyn Work + '_>, NonNull<dyn Work>>(NonNull::from(work)) };
-        let job = Job { work: work_ptr, blocks: NonNull::from(&blocks), failed: NonNull::from(&failed) };
+        let job = Job {
+            work: work_ptr,
+            blocks: NonNull::from(&blocks),
+            failed: NonNull::from(&failed),
+            stop: NonNull::from(stop),
+        };
         crew.publish(job, n_threads - 1);
 
         let start = Instant::now();
         let mut mine = 0;
-        let run = AssertUnwindSafe(|| {
-            work.run(&mut || blocks.take().inspect(|chunk| mine += chunk.end - chunk.start));
-        });
+        let mut next = || {
+            if caller.stops() {
+                return None;
+            }
+            blocks.take(pace.next()).inspect(|chunk| mine += chunk.end - chunk.start)
+        };
+        let run = AssertUnwindSafe(|| work.run(&mut next, caller.watch()));
         let sound = catch_unwind(run).is_ok();
         cost.note(start.elapsed(), mine);
-        crew.retract();
+        crew.retract(caller);
         drop(turn);
 
         if !sound || failed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Internal, "a thread that ran blocks of a kernel panicked"));
+        }
+        if stop.load(Ordering::Relaxed) != 0 {
+            return Err(interrupted());
         }
         // A thread without memory takes no block; what is left is left if none had it.
         if blocks.left() > 0 { Err(no_memory()) } else { Ok(()) }
@@ -354,6 +474,11 @@ impl Drop for Pool {
         crew.lock().stop = true;
         crew.wake.notify_all();
     }
+}
+
+#[cold]
+fn interrupted() -> Error {
+    Error::new(ErrorKind::Interrupted, "a launch was interrupted")
 }
 
 #[cold]

@@ -10,15 +10,19 @@ thread_local! {
 }
 
 /// Calls `run` with this thread's scratch of at least `bytes` bytes, 64-byte aligned, contents undefined; `None` if
-/// there is not so much memory, or if this thread is ending and its scratch is gone. A kernel cannot launch a kernel,
-/// so `run` never comes here again.
+/// there is not so much memory, or if this thread is ending and its scratch is gone. A kernel cannot launch a kernel, but
+/// the handler of a signal can while one runs: its launch has memory of its own.
 pub(super) fn with_scratch<R>(bytes: usize, run: impl FnOnce(*mut u8) -> R) -> Option<R> {
     let ran = SCRATCH.try_with(|scratch| {
-        let scratch = &mut *scratch.try_borrow_mut().ok()?;
+        let size = bytes.checked_next_multiple_of(4096)?;
+        let Ok(mut scratch) = scratch.try_borrow_mut() else {
+            let own = Allocation::new(size)?;
+            return Some(run(own.start()));
+        };
         if scratch.as_ref().is_none_or(|held| held.len() < bytes) {
             // The old one goes first: nothing in it is needed.
             *scratch = None;
-            *scratch = Some(Allocation::new(bytes.checked_next_multiple_of(4096)?)?);
+            *scratch = Some(Allocation::new(size)?);
         }
         scratch.as_ref().map(|held| run(held.start()))
     });

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{DeviceAttributes, LaunchConfig, LoadedKernel, Module, Stream},
+    executor::{DeviceAttributes, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
 };
 
@@ -205,7 +205,13 @@ impl LoadedKernel for CudaKernel {
     }
 
     /// Allocates nothing and takes no lock, up to 64 slots: the price is that of `cuLaunchKernel`.
-    fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, cells: &mut [u64]) -> Result<(), Error> {
+    fn launch_polled(
+        &self,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+        cells: &mut [u64],
+        _poll: Option<Poll<'_>>,
+    ) -> Result<(), Error> {
         let context = &*self.module.context;
         launch::check(config, cells.len(), &context.attributes, &self.limits)?;
         let stream = raw_stream(context, stream)?;

@@ -105,6 +105,27 @@ pub(crate) fn config_word(config: *const u32, i: usize) -> u32 {
     unsafe { *config.wrapping_add(i) }
 }
 
+/// What a kernel looks at: see `weft_artifact`.
+#[repr(C)]
+struct Watch {
+    flag: *const std::sync::atomic::AtomicU32,
+    look: unsafe extern "C" fn(*const Watch) -> u32,
+}
+
+/// Whether a kernel should leave, as compiled code finds out.
+pub(crate) fn leaves(config: *const u32) -> bool {
+    // SAFETY: behind the eight words there is the address of a watch, as the ABI says.
+    let watch = unsafe { *(config.wrapping_add(8) as usize as *const *const Watch) };
+    // SAFETY: it lives as long as the kernel runs.
+    let flag = unsafe { (*watch).flag };
+    // SAFETY: as above.
+    let flag = unsafe { &*flag };
+    // SAFETY: as above.
+    let look = unsafe { (*watch).look };
+    // SAFETY: it is called on the thread's own stack.
+    flag.load(std::sync::atomic::Ordering::Relaxed) != 0 && unsafe { look(watch) } != 0
+}
+
 /// What a slot with the address of something points to.
 pub(crate) fn reference<'a, T>(slots: *const u64, i: usize) -> &'a T {
     // SAFETY: the test passed a reference to a `T` that outlives the launch.

@@ -1,0 +1,259 @@
+//! How a launch that goes on for long is given up.
+//!
+//! The calling thread takes part in a launch, and it alone may be asked whether to go on: on Python's main thread it runs
+//! the handlers of signals. While it is inside of compiled code it cannot look by itself, so a thread that does nothing
+//! else raises a flag of each thread whose launch has been running for a while, and the code that sees it calls back.
+//!
+//! - A launch sets two words and looks at a third; no thread is woken, and none started but for the first of many.
+//! - A flag is raised to ask, not to stop: raised too often or for the next launch it costs a question.
+//! - The memory of a launch is given back when all threads have left it, stopped or not.
+#![expect(unsafe_code, reason = "compiled code gets pointers to what it looks at")]
+
+use std::{
+    cell::{Cell, OnceCell},
+    ptr,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use crate::executor::Poll;
+
+/// How long a launch runs before its caller is asked, and then between questions.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+/// The thread that raises flags ends after so many ticks without a launch.
+const IDLE_TICKS: u32 = 20;
+
+/// What compiled code looks at: while `*flag` is 0 it goes on; otherwise it calls `look` with a pointer to this, on the
+/// thread's own stack, and leaves the kernel unless that answers 0.
+#[repr(C)]
+pub(super) struct Watch {
+    flag: *const AtomicU32,
+    look: unsafe extern "C" fn(*const Watch) -> u32,
+}
+
+/// A thread that helps: its flag is the one that stops the launch.
+#[repr(C)]
+pub(super) struct Helper<'a> {
+    watch: Watch,
+    stop: &'a AtomicU32,
+}
+
+impl<'a> Helper<'a> {
+    pub(super) fn new(stop: &'a AtomicU32) -> Self {
+        /// The flag is the answer.
+        unsafe extern "C" fn look(_watch: *const Watch) -> u32 {
+            1
+        }
+        Self { watch: Watch { flag: ptr::from_ref(stop), look }, stop }
+    }
+
+    pub(super) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Whether to stop.
+    pub(super) fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// The calling thread's part in a launch.
+#[repr(C)]
+pub(super) struct Caller<'a> {
+    watch: Watch,
+    poll: Option<Poll<'a>>,
+    stop: &'a AtomicU32,
+    slot: Option<Running>,
+}
+
+impl<'a> Caller<'a> {
+    /// Enters a launch that others leave when `stop` is not 0.
+    pub(super) fn enter(poll: Option<Poll<'a>>, stop: &'a AtomicU32) -> Self {
+        /// Asks.
+        unsafe extern "C" fn look(watch: *const Watch) -> u32 {
+            // SAFETY: it is the first field of a `Caller`, whose address the code got as a whole, and which lives.
+            let caller = unsafe { &*watch.cast::<Caller<'_>>() };
+            u32::from(caller.asks())
+        }
+        let slot = poll.and_then(|_| Running::start());
+        let flag = slot.as_ref().map_or(ptr::from_ref(stop), |slot| ptr::from_ref(&slot.0.flag));
+        Self { watch: Watch { flag, look }, poll, stop, slot }
+    }
+
+    /// What compiled code gets: the whole of it, since `look` reads behind the first field.
+    pub(super) fn watch(&self) -> *const Watch {
+        ptr::from_ref(self).cast::<Watch>()
+    }
+
+    /// Whether there is someone to ask.
+    pub(super) fn polls(&self) -> bool {
+        self.poll.is_some()
+    }
+
+    /// Whether to stop, asked if it is time.
+    pub(super) fn stops(&self) -> bool {
+        match &self.slot {
+            Some(slot) if slot.0.flag.load(Ordering::Relaxed) != 0 => self.asks(),
+            _ => self.stop.load(Ordering::Relaxed) != 0,
+        }
+    }
+
+    /// Whether to stop, asked now.
+    pub(super) fn asks(&self) -> bool {
+        if let Some(slot) = &self.slot {
+            slot.0.flag.store(0, Ordering::Relaxed);
+        }
+        if self.poll.is_some_and(|poll| poll()) {
+            self.stop.store(1, Ordering::Relaxed);
+        }
+        let stops = self.stop.load(Ordering::Relaxed) != 0;
+        if let (true, Some(slot)) = (stops, &self.slot) {
+            // Raised for good: the code that this thread is in looks again and again until it has left.
+            slot.0.flag.store(1, Ordering::Relaxed);
+        }
+        stops
+    }
+}
+
+/// A thread that launches. Never freed: another thread has it after its end.
+struct Slot {
+    flag: AtomicU32,
+    /// Odd while a launch runs.
+    serial: AtomicU64,
+    taken: AtomicBool,
+    next: AtomicPtr<Slot>,
+}
+
+/// All slots, the newest first. They are added and never removed.
+static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
+/// There is a thread that raises flags.
+static AWAKE: AtomicBool = AtomicBool::new(false);
+
+fn slots() -> impl Iterator<Item = &'static Slot> {
+    let get = |slot: &AtomicPtr<Slot>| {
+        // SAFETY: it is null or from a leaked box.
+        unsafe { slot.load(Ordering::Acquire).as_ref() }
+    };
+    std::iter::successors(get(&SLOTS), move |slot| get(&slot.next))
+}
+
+impl Slot {
+    fn take() -> &'static Self {
+        let free = |slot: &&Self| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if let Some(slot) = slots().find(free) {
+            return slot;
+        }
+        let slot: &'static Self = Box::leak(Box::new(Self {
+            flag: AtomicU32::new(0),
+            serial: AtomicU64::new(0),
+            taken: AtomicBool::new(true),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }));
+        let new = ptr::from_ref(slot).cast_mut();
+        let mut first = SLOTS.load(Ordering::Acquire);
+        loop {
+            slot.next.store(first, Ordering::Relaxed);
+            match SLOTS.compare_exchange_weak(first, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return slot,
+                Err(now) => first = now,
+            }
+        }
+    }
+}
+
+/// A thread's slot, given back at its end.
+struct Taken(&'static Slot);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.taken.store(false, Ordering::Release);
+    }
+}
+
+thread_local! {
+    static MINE: OnceCell<Taken> = const { OnceCell::new() };
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A launch that runs on this thread. A handler of a signal may launch inside of one: then the outer one's flag is shared.
+struct Running(&'static Slot, bool);
+
+impl Running {
+    /// `None` if the thread is ending.
+    fn start() -> Option<Self> {
+        let slot = MINE.try_with(|mine| mine.get_or_init(|| Taken(Slot::take())).0).ok()?;
+        let outermost = !RUNS.replace(true);
+        if outermost {
+            slot.flag.store(0, Ordering::Relaxed);
+            // In one order with what `raise_flags` does before it ends: it sees this, or this sees that it ends.
+            slot.serial.fetch_add(1, Ordering::SeqCst);
+            if !AWAKE.load(Ordering::SeqCst) {
+                wake();
+            }
+        }
+        Some(Self(slot, outermost))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.1 {
+            // No one else writes it.
+            let serial = self.0.serial.load(Ordering::Relaxed);
+            self.0.serial.store(serial + 1, Ordering::Release);
+            RUNS.set(false);
+        }
+    }
+}
+
+#[cold]
+fn wake() {
+    if AWAKE.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    // Without a thread launches cannot be interrupted inside of a block; the next launch tries again.
+    if thread::Builder::new().name("weft-cpu-ask".to_owned()).spawn(raise_flags).is_err() {
+        AWAKE.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The life of the thread that raises flags.
+fn raise_flags() {
+    let mut idle = 0;
+    let mut seen: Vec<(&Slot, u64)> = Vec::new();
+    loop {
+        thread::sleep(TICK);
+        let now: Vec<(&Slot, u64)> = slots().map(|slot| (slot, slot.serial.load(Ordering::SeqCst))).collect();
+        for (slot, serial) in &now {
+            let before = seen.iter().find(|(other, _)| ptr::eq(*other, *slot));
+            if serial % 2 == 1 && before.is_some_and(|(_, before)| before == serial) {
+                slot.flag.store(1, Ordering::Relaxed);
+            }
+        }
+        let runs = now.iter().any(|(_, serial)| serial % 2 == 1);
+        idle = if runs || now != seen { 0 } else { idle + 1 };
+        seen = now;
+        if idle < IDLE_TICKS {
+            continue;
+        }
+        AWAKE.store(false, Ordering::SeqCst);
+        let late = slots().any(|slot| slot.serial.load(Ordering::SeqCst) % 2 == 1);
+        // A launch that began just now has started another such thread, or has not seen that this one would end.
+        if !late || AWAKE.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        idle = 0;
+    }
+}
+
+impl PartialEq for Slot {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self, other)
+    }
+}
+
+/// To be called in a process that was forked off: the thread that raises flags is not there.
+pub(crate) fn after_fork() {
+    AWAKE.store(false, Ordering::SeqCst);
+}
