@@ -11,7 +11,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
-use weft_artifact::{Complex, Number, Scalar};
+use weft_artifact::{Complex, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
 use crate::{
@@ -217,7 +217,7 @@ impl Arguments {
             let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
             return Err(errors::launch(arg.py(), &message));
         }
-        let foreign = Interface::read(interface, &mut self.cells)?;
+        let foreign = Interface::read(interface, MAX_NDIM, &mut self.cells)?;
         self.key.push(key::array(foreign.array));
         self.producers.extend(foreign.stream);
         Ok(())

@@ -15,9 +15,10 @@ use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
 use crate::{
     devices, errors,
-    host_array::{self, HostArray},
+    host_array::HostArray,
     key, numpy,
     stream::stream_of,
+    strides::{contiguous, layout, span},
     types::Type,
 };
 
@@ -110,7 +111,7 @@ impl DeviceArray {
             let buffer = &memory.get().buffer;
             buffer.order().map(|order| (order, Arc::clone(buffer)))
         });
-        let layout = host_array::layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
+        let layout = layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
         let cells = std::iter::once(address).chain(shape).chain(strides.into_iter().map(|stride| stride as u64));
         Ok(Self {
@@ -134,7 +135,7 @@ impl DeviceArray {
     /// Strides in bytes.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.cells.iter().skip(1 + self.ndim).map(|stride| *stride as i64).collect::<Vec<_>>())
+        PyTuple::new(py, self.steps().collect::<Vec<_>>())
     }
 
     /// NumPy's dtype.
@@ -191,6 +192,22 @@ impl DeviceArray {
         self.array.layout.letter()
     }
 
+    /// Whether the elements are one piece of memory, the last index running fastest.
+    fn is_c_contiguous(&self) -> bool {
+        contiguous(self.extents(), self.steps(), self.itemsize()).0
+    }
+
+    /// Whether the elements are one piece of memory, the first index running fastest.
+    fn is_f_contiguous(&self) -> bool {
+        contiguous(self.extents(), self.steps(), self.itemsize()).1
+    }
+
+    /// The bytes that the elements lie in, counted from the first element: the lowest, and behind the highest.
+    #[getter]
+    fn span(&self) -> (i64, i64) {
+        span(self.extents(), self.steps(), self.itemsize())
+    }
+
     /// What keeps the memory alive.
     #[getter]
     fn owner<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
@@ -205,8 +222,13 @@ impl DeviceArray {
 }
 
 impl DeviceArray {
-    fn extents(&self) -> impl Iterator<Item = u64> + '_ {
-        self.cells.iter().skip(1).take(self.ndim).copied()
+    fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {
+        self.cells.get(1..=self.ndim).unwrap_or_default().iter().copied()
+    }
+
+    /// Strides in bytes.
+    fn steps(&self) -> impl DoubleEndedIterator<Item = i64> + Clone + '_ {
+        self.cells.get(1 + self.ndim..).unwrap_or_default().iter().map(|stride| *stride as i64)
     }
 
     /// Notes that work in a stream, which is queued, uses the memory.

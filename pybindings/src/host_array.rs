@@ -11,9 +11,9 @@ use pyo3::{
     intern,
     prelude::*,
 };
-use weft_artifact::{ArrayType, DType, Layout, MAX_NDIM, Number};
+use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};
 
-use crate::numpy;
+use crate::{numpy, strides, types::too_many_dimensions};
 
 /// An array of this process and the export that keeps its memory in place.
 pub(crate) struct HostArray {
@@ -56,9 +56,7 @@ impl HostArray {
             return Err(PyTypeError::new_err("buffers of pointers to rows are not supported"));
         }
         if ndim > MAX_NDIM {
-            return Err(PyTypeError::new_err(format!(
-                "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
-            )));
+            return Err(too_many_dimensions(ndim));
         }
         Ok(Some(Self { buffer, dtype, ndim }))
     }
@@ -99,11 +97,11 @@ impl HostArray {
     /// Its type as a kernel's argument.
     pub(crate) fn array_type(&self) -> ArrayType {
         let shape = self.shape().iter().map(|extent| *extent as u64);
-        let strides = self.strides().iter().map(|stride| *stride as i64);
+        let steps = self.strides().iter().map(|stride| *stride as i64);
         ArrayType {
             dtype: self.dtype,
             ndim: self.ndim as u8,
-            layout: layout(shape, strides, self.dtype.size_bytes()),
+            layout: strides::layout(shape, steps, self.dtype.size_bytes()),
             readonly: self.buffer.readonly(),
         }
     }
@@ -115,7 +113,7 @@ impl HostArray {
 
     /// Whether two elements share memory, as in a view that repeats elements with a stride of 0.
     pub(crate) fn overlaps(&self) -> bool {
-        !self.is_contiguous() && overlap(self.shape(), self.strides(), self.buffer.item_size() as u64)
+        !self.is_contiguous() && strides::overlap(self.shape(), self.strides(), self.buffer.item_size() as u64)
     }
 
     /// The memory of a contiguous array.
@@ -144,67 +142,6 @@ impl HostArray {
     }
 }
 
-/// The layout that extents and strides have: C before F before any. A dimension of one element may have any stride;
-/// an empty array is C.
-pub(crate) fn layout(
-    shape: impl DoubleEndedIterator<Item = u64> + Clone,
-    strides: impl DoubleEndedIterator<Item = i64> + Clone,
-    item: u64,
-) -> Layout {
-    fn follows(dims: impl Iterator<Item = (u64, i64)>, item: u64) -> bool {
-        let mut expected = item as i64;
-        for (extent, stride) in dims {
-            if extent != 1 && stride != expected {
-                return false;
-            }
-            expected = expected.wrapping_mul(extent as i64);
-        }
-        true
-    }
-    if shape.clone().any(|extent| extent == 0) || follows(shape.clone().rev().zip(strides.clone().rev()), item) {
-        Layout::C
-    } else if follows(shape.zip(strides), item) {
-        Layout::F
-    } else {
-        Layout::Any
-    }
-}
-
-/// Whether elements at these strides overlap.
-fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
-    if shape.contains(&0) {
-        return false;
-    }
-    let dims = shape.iter().zip(strides).map(|(extent, stride)| (stride.unsigned_abs() as u64, *extent as u64));
-    let mut dims: Vec<(u64, u64)> = dims.filter(|(_, extent)| *extent > 1).collect();
-    dims.sort_unstable();
-    // The usual case: each dimension steps over all that the smaller steps reach.
-    let mut reach = item;
-    let mut nested = true;
-    for (stride, extent) in &dims {
-        nested &= *stride >= reach;
-        reach = reach.saturating_add(stride.saturating_mul(extent - 1));
-    }
-    if nested {
-        return false;
-    }
-    // More bytes of elements than there are between the ends: as windows that slide have, of which there may be billions.
-    let bytes = dims.iter().fold(item, |bytes, (_, extent)| bytes.saturating_mul(*extent));
-    if bytes > reach {
-        return true;
-    }
-    // Dimensions may still interlock without a collision: look at all elements, no more than their memory holds.
-    let mut offsets = vec![0_u64];
-    for (stride, extent) in dims {
-        if stride < item {
-            return true;
-        }
-        offsets = (0..extent).flat_map(|index| offsets.iter().map(move |offset| offset + index * stride)).collect();
-    }
-    offsets.sort_unstable();
-    offsets.windows(2).any(|pair| matches!(pair, [first, second] if second - first < item))
-}
-
 /// The dtype of a buffer's elements; `None` for those that kernels cannot have.
 fn dtype_of(buffer: &PyUntypedBuffer) -> Option<DType> {
     let format = buffer.format().to_str().ok()?;
@@ -221,31 +158,5 @@ fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
     match obj.getattr("dtype") {
         Ok(dtype) => numpy::unsupported(&dtype.to_string()),
         Err(_) => PyTypeError::new_err(format!("arrays of this format are not supported; {}", numpy::SUPPORTED)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::overlap;
-
-    #[test]
-    fn elements_that_overlap() {
-        assert!(overlap(&[8, 8], &[8, 8], 8));
-        assert!(overlap(&[4, 8], &[0, 8], 8));
-        assert!(overlap(&[3], &[4], 8));
-        assert!(overlap(&[4, 3], &[16, 24], 8));
-        assert!(overlap(&[2, 2], &[-8, 8], 8));
-        assert!(overlap(&[1 << 40, 1 << 40], &[8, 8], 8));
-    }
-
-    #[test]
-    fn elements_that_do_not() {
-        assert!(!overlap(&[8, 8], &[8, 64], 8));
-        assert!(!overlap(&[4, 4], &[-128, 16], 8));
-        assert!(!overlap(&[1, 4], &[0, 16], 8));
-        assert!(!overlap(&[0, 4], &[0, 0], 8));
-        assert!(!overlap(&[2, 3], &[24, 16], 8));
-        assert!(!overlap(&[3, 3], &[16, 24], 8));
-        assert!(!overlap(&[], &[], 8));
     }
 }

@@ -4,14 +4,20 @@
 //! <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>
 
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::{PyNotImplementedError, PyTypeError, PyValueError},
     intern,
     prelude::*,
-    types::{PyDict, PyString, PyTuple},
+    types::{PyDict, PySequence, PyString, PyTuple},
 };
-use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};
+use weft_artifact::{ArrayType, DType, Number};
 
-use crate::{host_array, numpy, types::too_many_dimensions};
+use crate::{numpy, strides, types::too_many_dimensions};
+
+/// The most dimensions that an array of NumPy's has.
+const NUMPY_NDIM: usize = 64;
+
+/// What [`read_array_interface`] gives.
+type Parts<'py> = (u64, Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyAny>, bool, Option<u64>);
 
 /// What an interface says besides the cells.
 pub(crate) struct Interface {
@@ -21,14 +27,15 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Reads an interface and adds its address, extents and strides to `cells`, which are as before on an error.
+    /// Reads an interface of at most so many dimensions and adds its address, extents and strides to `cells`, which are
+    /// as before on an error.
     ///
     /// # Errors
     ///
     /// `TypeError` and `ValueError` for what a kernel cannot take.
-    pub(crate) fn read(interface: &Bound<'_, PyAny>, cells: &mut Vec<u64>) -> PyResult<Self> {
+    pub(crate) fn read(interface: &Bound<'_, PyAny>, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Self> {
         let first = cells.len();
-        let read = read(interface.cast::<PyDict>()?, cells);
+        let read = read(interface.cast::<PyDict>()?, max_ndim, cells);
         if read.is_err() {
             cells.truncate(first);
         }
@@ -36,7 +43,7 @@ impl Interface {
     }
 }
 
-fn read<'py>(interface: &Bound<'py, PyDict>, cells: &mut Vec<u64>) -> PyResult<Interface> {
+fn read<'py>(interface: &Bound<'py, PyDict>, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Interface> {
     let py = interface.py();
     let field = |name: &Bound<'py, PyString>| -> PyResult<Bound<'py, PyAny>> {
         let missing = || PyTypeError::new_err(format!("its __cuda_array_interface__ has no `{name}`"));
@@ -46,15 +53,15 @@ fn read<'py>(interface: &Bound<'py, PyDict>, cells: &mut Vec<u64>) -> PyResult<I
         Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
     };
     if optional(intern!(py, "mask"))?.is_some() {
-        return Err(PyTypeError::new_err("masked arrays are not supported"));
+        return Err(PyNotImplementedError::new_err("masked arrays are not supported"));
     }
     let dtype = dtype_of(&field(intern!(py, "typestr"))?)?;
     let data = field(intern!(py, "data"))?;
     let (address, readonly): (u64, bool) = data.extract()?;
     let shape = field(intern!(py, "shape"))?;
-    let shape = shape.cast::<PyTuple>()?;
+    let shape = tuple(&shape)?;
     let ndim = shape.len();
-    if ndim > MAX_NDIM {
+    if ndim > max_ndim {
         return Err(too_many_dimensions(ndim));
     }
     cells.push(address);
@@ -64,22 +71,30 @@ fn read<'py>(interface: &Bound<'py, PyDict>, cells: &mut Vec<u64>) -> PyResult<I
     }
     let item = dtype.size_bytes();
     match optional(intern!(py, "strides"))? {
-        Some(strides) => {
-            let strides = strides.cast::<PyTuple>()?;
-            if strides.len() != ndim {
+        Some(given) => {
+            let given = tuple(&given)?;
+            if given.len() != ndim {
                 let message = "its __cuda_array_interface__ has not one stride for each dimension";
                 return Err(PyValueError::new_err(message));
             }
-            for stride in strides.iter_borrowed() {
+            for stride in given.iter_borrowed() {
                 cells.push(stride.extract::<i64>()? as u64);
             }
         }
-        None => push_c_strides(cells, extents, item),
+        None => strides::push_c(cells, extents, item),
     }
-    let (shape, strides) = cells.get(extents..).unwrap_or_default().split_at(ndim);
-    let layout = host_array::layout(shape.iter().copied(), strides.iter().map(|stride| *stride as i64), item);
+    let (shape, steps) = cells.get(extents..).unwrap_or_default().split_at(ndim);
+    let layout = strides::layout(shape.iter().copied(), steps.iter().map(|stride| *stride as i64), item);
     let stream = optional(intern!(py, "stream"))?.map(|stream| stream.extract()).transpose()?;
     Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream })
+}
+
+/// A tuple, or a list as one.
+fn tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    match value.cast::<PyTuple>() {
+        Ok(tuple) => Ok(tuple.clone()),
+        Err(_) => value.cast::<PySequence>()?.to_tuple(),
+    }
 }
 
 /// The dtype of a `typestr`; NumPy is asked only for those that are not written as it writes them.
@@ -88,14 +103,16 @@ fn dtype_of(typestr: &Bound<'_, PyAny>) -> PyResult<DType> {
     Number::from_typestr(text.to_str()?).map_or_else(|| numpy::dtype_of(typestr), |number| Ok(number.into()))
 }
 
-/// Adds the strides in bytes of a C-contiguous array to the extents, which lie from `extents` to the end.
-fn push_c_strides(cells: &mut Vec<u64>, extents: usize, item: u64) {
-    let ndim = cells.len() - extents;
-    cells.resize(extents + 2 * ndim, 0);
-    let (shape, strides) = cells.get_mut(extents..).unwrap_or_default().split_at_mut(ndim);
-    let mut step = item;
-    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
-        *stride = step;
-        step = step.wrapping_mul(*extent);
-    }
+/// A `__cuda_array_interface__` dictionary as its parts: address, shape, strides in bytes, dtype, whether it is
+/// read-only, and the stream to wait for.
+#[pyfunction]
+pub(crate) fn read_array_interface<'py>(desc: &Bound<'py, PyAny>) -> PyResult<Parts<'py>> {
+    let py = desc.py();
+    let mut cells = Vec::new();
+    let Interface { array, stream } = Interface::read(desc, NUMPY_NDIM, &mut cells)?;
+    let (address, rest) = cells.split_first().map_or((0, [].as_slice()), |(address, rest)| (*address, rest));
+    let (shape, strides) = rest.split_at(rest.len() / 2);
+    let strides = strides.iter().map(|stride| *stride as i64);
+    let (shape, strides) = (PyTuple::new(py, shape)?, PyTuple::new(py, strides.collect::<Vec<_>>())?);
+    Ok((address, shape, strides, numpy::dtype(py, array.dtype)?, array.readonly, stream))
 }

@@ -23,6 +23,7 @@ mod options;
 mod overload;
 mod signature;
 mod stream;
+mod strides;
 mod types;
 mod values;
 
@@ -43,10 +44,12 @@ mod _weft {
         },
         dispatcher::Dispatcher,
         forall::ForAll,
+        interface::read_array_interface,
         launcher::Launcher,
         overload::CompiledKernel,
         signature::parse_signature,
         stream::{Event, Stream},
+        strides::{contiguous_strides, dense_strides},
         types::{Signature, Type, as_dtype, from_dtype},
     };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -368,3 +369,61 @@ def test_host_arrays_of_any_layout_go_through_a_launch_once() -> None:
         expected[view] *= -1
         negate[(1, 1), (8, 8)](host[view])
         np.testing.assert_array_equal(host, expected)
+
+
+def assign(array, key, value):
+    """What an assignment makes of an array: its elements, or the error or warning."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            array[key] = value
+    except Exception as error:
+        return type(error), str(error)
+    return np.asarray(array).tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "key", "value"),
+    [
+        ("f8", 0, 1j),
+        ("f4", slice(None), 1 + 0j),
+        ("i4", slice(0, 2), [1, 2j]),
+        ("f8", slice(None), np.array([1j, 2, 3])),
+        ("f8", 1, np.complex64(2 + 1j)),
+        ("c8", 1, 2 + 1j),
+        ("u1", 0, 300),
+        ("u1", 0, -1),
+        ("u1", slice(None), np.array([256, 257, 258])),
+        ("i2", 0, 1.9),
+        ("?", slice(None), [0, 5, 0.0]),
+        ("f8", 0, "no number"),
+        ("f8", 0, None),
+        ("f8", 2, np.float32(0.1)),
+    ],
+)
+def test_an_assignment_takes_what_numpy_takes(dtype, key, value) -> None:
+    host = np.zeros(3, dtype)
+    device = cuda.to_device(host)
+    expected = assign(host, key, value)
+    np.testing.assert_equal(assign(device, key, value), expected)
+    # Nothing is assigned beside an error (NumPy stops in the middle).
+    np.testing.assert_equal(device.copy_to_host().tolist(), expected if isinstance(expected, list) else [0, 0, 0])
+
+
+def test_a_complex_number_is_no_real_one() -> None:
+    device = cuda.to_device(np.zeros(3))
+    with pytest.raises(TypeError, match="complex"):
+        device[0] = 1j
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_an_array_like_another_has_its_order(axes) -> None:
+    host = np.zeros((2, 3, 4), "i2").transpose(axes)
+    for like in (cuda.to_device(host), host):
+        pinned = cuda.pinned_array_like(like)
+        assert (pinned.shape, pinned.dtype, pinned.strides) == (host.shape, host.dtype, host.strides)
+        device = cuda.device_array_like(like)
+        assert (device.shape, device.dtype, device.strides) == (host.shape, host.dtype, host.strides)
+    gaps = cuda.pinned_array_like(cuda.to_device(np.zeros((4, 6), order="F"))[::2, ::3])
+    assert (gaps.shape, gaps.strides) == ((2, 2), (8, 16))
+    assert cuda.pinned_array_like([1.0, 2.0]).shape == (2,)

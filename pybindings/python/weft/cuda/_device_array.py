@@ -36,7 +36,7 @@ class DeviceNDArray(DeviceArrayBase):
     @property
     def alloc_size(self) -> int:
         """Bytes from the first to the end of the last element."""
-        low, high = _span(self)
+        low, high = self.span
         return high - low
 
     @property
@@ -60,14 +60,6 @@ class DeviceNDArray(DeviceArrayBase):
     def flags(self) -> dict[str, bool]:
         """``C_CONTIGUOUS`` and ``F_CONTIGUOUS``."""
         return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
-
-    def is_c_contiguous(self) -> bool:
-        """Whether the elements are one piece of memory, the last index running fastest."""
-        return follows(self.shape[::-1], self.strides[::-1], self.itemsize)
-
-    def is_f_contiguous(self) -> bool:
-        """Whether the elements are one piece of memory, the first index running fastest."""
-        return follows(self.shape, self.strides, self.itemsize)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -185,7 +177,10 @@ class DeviceNDArray(DeviceArrayBase):
                     f"with dimension {view.shape[offset + axis]}"
                 )
                 raise ValueError(msg)
-        write(view, np.broadcast_to(host, view.shape).astype(view.dtype), stream)
+        # NumPy says what can be assigned, and how: no complex number to a real one, no number beyond the type's range.
+        elements: np.ndarray[Any, Any] = np.empty(view.shape, view.dtype)
+        elements[...] = host if isinstance(value, (np.ndarray, DeviceNDArray)) else value
+        write(view, elements, stream)
 
     def _index(self, key: Any) -> DeviceNDArray:
         items = list(key) if isinstance(key, tuple) else [key]
@@ -258,7 +253,7 @@ class DeviceNDArray(DeviceArrayBase):
         if not contiguous and tuple(shape) != self.shape:
             msg = "reshape would require copy"
             raise NotImplementedError(msg)
-        strides = self.strides if tuple(shape) == self.shape else strides_of(shape, self.itemsize, order)
+        strides = self.strides if tuple(shape) == self.shape else _weft.contiguous_strides(shape, self.itemsize, order)
         return self._view(self.address, shape, strides)
 
     def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray:
@@ -307,7 +302,7 @@ class DeviceNDArray(DeviceArrayBase):
                 )
                 raise ValueError(msg)
             shape[-1] = shape[-1] * self.itemsize // dtype.itemsize
-            strides = strides_of(shape, dtype.itemsize, "C")
+            strides = _weft.contiguous_strides(shape, dtype.itemsize, "C")
         return self._view(self.address, shape, strides, dtype)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray:
@@ -339,35 +334,6 @@ def _has_slice(item: Any) -> bool:
     return any(part is Ellipsis or isinstance(part, slice) for part in items)
 
 
-def follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    """Whether strides are those of one piece of memory; the fastest dimension comes first."""
-    if 0 in shape:
-        return True
-    expected = itemsize
-    for extent, stride in zip(shape, strides, strict=True):
-        if extent != 1 and stride != expected:
-            return False
-        expected *= extent
-    return True
-
-
-def strides_of(shape: Sequence[int], itemsize: int, order: str) -> list[int]:
-    strides = [0] * len(shape)
-    axes = range(len(shape)) if order == "F" else reversed(range(len(shape)))
-    for axis in axes:
-        strides[axis] = itemsize
-        itemsize *= shape[axis]
-    return strides
-
-
-def _span(array: DeviceNDArray) -> tuple[int, int]:
-    """Give the bytes of memory that an array's elements lie in, counted from its first element."""
-    if not array.size:
-        return 0, 0
-    ends = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
-    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + array.itemsize
-
-
 def _bytes_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """One dimension of bytes of a contiguous array, without a copy."""
     return host.reshape(-1, order="A").view("u1")
@@ -376,7 +342,7 @@ def _bytes_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    low, high = _span(array)
+    low, high = array.span
     memory = np.empty(high - low, np.uint8)
     _weft.copy_to_host(array.device, array.address + low, memory, stream or array.stream)
     host = np.ndarray(array.shape, array.dtype, memory.data, -low, array.strides)

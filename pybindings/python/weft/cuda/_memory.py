@@ -6,7 +6,7 @@ import math
 
 from weft import _weft
 from weft._weft import Memory
-from weft.cuda._device_array import DeviceNDArray, follows, strides_of, write
+from weft.cuda._device_array import DeviceNDArray, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,12 @@ def device_array(
         raise ValueError(msg)
     _check_order(order)
     element = _weft.as_dtype(np.float64 if dtype is None else dtype)
+    # NumPy too counts empty dimensions as one here.
+    nbytes = math.prod(extent for extent in extents if extent) * element.itemsize
+    if nbytes >= 1 << 63:
+        raise _too_big(shape, element, nbytes)
     if strides is None:
-        steps = strides_of(extents, element.itemsize, order)
+        steps = _weft.contiguous_strides(extents, element.itemsize, order)
     else:
         steps = _integers(strides, "strides")
         if len(steps) != len(extents):
@@ -58,17 +62,18 @@ def device_array(
         if any(step < 0 for step in steps):
             msg = "negative strides are not supported in a new array"
             raise NotImplementedError(msg)
-    # NumPy too counts empty dimensions as one here.
-    nbytes = math.prod(extent for extent in extents if extent) * element.itemsize
     last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True) if extent)
-    if nbytes >= 1 << 63 or last + element.itemsize >= 1 << 63 or any(step >= 1 << 63 for step in steps):
-        msg = f"a device array of shape {shape!r} and dtype {element} is too big: {max(nbytes, last)} bytes"
-        raise ValueError(msg)
+    if last + element.itemsize >= 1 << 63 or any(step >= 1 << 63 for step in steps):
+        raise _too_big(shape, element, last)
     memory = Memory(0 if 0 in extents else last + element.itemsize, stream)
     array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
     if stream:
         array.stream = stream
     return array
+
+
+def _too_big(shape: Any, dtype: Any, nbytes: int) -> ValueError:
+    return ValueError(f"a device array of shape {shape!r} and dtype {dtype} is too big: {nbytes} bytes")
 
 
 def _integers(value: Any, name: str) -> list[int]:
@@ -91,19 +96,8 @@ def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
 
     if not hasattr(ary, "strides"):
         ary = np.asarray(ary)
-    # Dimensions are laid out in the order of the other array's strides, without its gaps.
-    axes = sorted(range(ary.ndim), key=lambda axis: (abs(ary.strides[axis]), -axis))
-    steps, step = [0] * ary.ndim, ary.dtype.itemsize
-    if _is_c(ary):
-        axes = list(reversed(range(ary.ndim)))
-    for axis in axes:
-        steps[axis] = step
-        step *= ary.shape[axis]
+    steps = _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
     return device_array(ary.shape, ary.dtype, steps if ary.ndim else None, stream=stream or getattr(ary, "stream", 0))
-
-
-def _is_c(ary: Any) -> bool:
-    return follows(ary.shape[::-1], ary.strides[::-1], ary.dtype.itemsize)
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
@@ -161,8 +155,6 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
 
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
     """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
-    import numpy as np
-
     from weft import config
     from weft.cuda._streams import external_stream
     from weft.errors import LaunchError
@@ -170,15 +162,8 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     if _weft.device_kind() == "cpu":
         msg = "the array is in GPU memory, but kernels run on the CPU"
         raise LaunchError(msg)
-    if desc.get("mask") is not None:
-        msg = "masked arrays are not supported"
-        raise NotImplementedError(msg)
-    dtype = np.dtype(desc["typestr"])
-    shape = desc["shape"]
-    strides = desc.get("strides") or strides_of(shape, dtype.itemsize, "C")
-    address, readonly = desc["data"]
+    address, shape, strides, dtype, readonly, producer = _weft.read_array_interface(desc)
     array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.current_device_id(), readonly)
-    producer = desc.get("stream")
     if producer is not None:
         array.stream = external_stream(producer)
         if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
@@ -199,8 +184,11 @@ def pinned_array(
     return np.ndarray(shape, element, strides=strides)
 
 
-def pinned_array_like(ary: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def pinned_array_like(ary: Any) -> np.ndarray[Any, Any]:
     """Make a NumPy array with the shape, dtype and order of another."""
     import numpy as np
 
-    return np.empty_like(ary)
+    if isinstance(ary, np.ndarray) or not hasattr(ary, "strides"):
+        return np.empty_like(ary)
+    steps = _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
+    return np.ndarray(ary.shape, ary.dtype, strides=steps)

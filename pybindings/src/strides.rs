@@ -1,0 +1,219 @@
+//! Strides: what they say of an array's memory, and those that a new array has. All stride arithmetic of the host side
+//! is here; Python's part asks for it.
+
+use pyo3::{exceptions::PyValueError, prelude::*};
+use weft_artifact::Layout;
+
+/// Whether strides are those of one piece of memory; the fastest dimension comes first. A dimension of one element may
+/// have any stride.
+fn follow(dims: impl Iterator<Item = (u64, i64)>, item: u64) -> bool {
+    let mut expected = item as i64;
+    for (extent, stride) in dims {
+        if extent != 1 && stride != expected {
+            return false;
+        }
+        expected = expected.wrapping_mul(extent as i64);
+    }
+    true
+}
+
+/// Whether the elements are one piece of memory: the last index running fastest, and the first.
+pub(crate) fn contiguous(
+    shape: impl DoubleEndedIterator<Item = u64> + Clone,
+    strides: impl DoubleEndedIterator<Item = i64> + Clone,
+    item: u64,
+) -> (bool, bool) {
+    if shape.clone().any(|extent| extent == 0) {
+        return (true, true);
+    }
+    (follow(shape.clone().rev().zip(strides.clone().rev()), item), follow(shape.zip(strides), item))
+}
+
+/// The layout that extents and strides have: C before F before any; an empty array is C.
+pub(crate) fn layout(
+    shape: impl DoubleEndedIterator<Item = u64> + Clone,
+    strides: impl DoubleEndedIterator<Item = i64> + Clone,
+    item: u64,
+) -> Layout {
+    match contiguous(shape, strides, item) {
+        (true, _) => Layout::C,
+        (false, true) => Layout::F,
+        (false, false) => Layout::Any,
+    }
+}
+
+/// Sets the strides of an array without gaps, its dimensions from the fastest to the slowest.
+fn fill<'a, T: 'a>(dims: impl Iterator<Item = (&'a u64, &'a mut T)>, item: u64, stride_of: impl Fn(u64) -> T) {
+    let mut step = item;
+    for (extent, stride) in dims {
+        *stride = stride_of(step);
+        step = step.wrapping_mul(*extent);
+    }
+}
+
+/// Adds the strides in bytes of a C-contiguous array to its extents, which lie in `cells` from `first` to the end.
+pub(crate) fn push_c(cells: &mut Vec<u64>, first: usize, item: u64) {
+    let ndim = cells.len() - first;
+    cells.resize(first + 2 * ndim, 0);
+    let (shape, strides) = cells.get_mut(first..).unwrap_or_default().split_at_mut(ndim);
+    fill(shape.iter().zip(strides).rev(), item, |step| step);
+}
+
+/// The strides in bytes of a C-contiguous array.
+fn of_c(shape: &[u64], item: u64) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
+    fill(shape.iter().zip(&mut strides).rev(), item, |step| step as i64);
+    strides
+}
+
+/// The strides in bytes of a Fortran-contiguous array.
+fn of_f(shape: &[u64], item: u64) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
+    fill(shape.iter().zip(&mut strides), item, |step| step as i64);
+    strides
+}
+
+/// The strides in bytes of an array without gaps in order "C" or "F".
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "what a Python sequence becomes")]
+pub(crate) fn contiguous_strides(shape: Vec<u64>, itemsize: u64, order: &str) -> PyResult<Vec<i64>> {
+    match order {
+        "C" => Ok(of_c(&shape, itemsize)),
+        "F" => Ok(of_f(&shape, itemsize)),
+        other => Err(PyValueError::new_err(format!("order must be 'C' or 'F', not '{other}'"))),
+    }
+}
+
+/// The strides in bytes of an array without gaps whose dimensions lie in the order of another array's.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "what a Python sequence becomes")]
+pub(crate) fn dense_strides(shape: Vec<u64>, strides: Vec<i64>, itemsize: u64) -> PyResult<Vec<i64>> {
+    if shape.len() != strides.len() {
+        return Err(PyValueError::new_err("an array needs one stride for each dimension"));
+    }
+    Ok(match layout(shape.iter().copied(), strides.iter().copied(), itemsize) {
+        Layout::C => of_c(&shape, itemsize),
+        Layout::F => of_f(&shape, itemsize),
+        Layout::Any => {
+            let mut dense = vec![0; shape.len()];
+            let mut axes: Vec<_> = shape.iter().zip(&mut dense).zip(&strides).rev().collect();
+            // Of equal steps, the last axis is the fastest.
+            axes.sort_by_key(|(_, stride)| stride.unsigned_abs());
+            fill(axes.into_iter().map(|(axis, _)| axis), itemsize, |step| step as i64);
+            dense
+        }
+    })
+}
+
+/// The bytes that the elements lie in, counted from the first element: from the lowest to behind the highest.
+pub(crate) fn span(
+    shape: impl Iterator<Item = u64> + Clone,
+    strides: impl Iterator<Item = i64>,
+    item: u64,
+) -> (i64, i64) {
+    if shape.clone().any(|extent| extent == 0) {
+        return (0, 0);
+    }
+    shape.zip(strides).fold((0, item as i64), |(low, high), (extent, stride)| {
+        let end = stride.wrapping_mul(extent as i64 - 1);
+        (low.wrapping_add(end.min(0)), high.wrapping_add(end.max(0)))
+    })
+}
+
+/// Whether elements at these strides overlap.
+pub(crate) fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
+    if shape.contains(&0) {
+        return false;
+    }
+    let dims = shape.iter().zip(strides).map(|(extent, stride)| (stride.unsigned_abs() as u64, *extent as u64));
+    let mut dims: Vec<(u64, u64)> = dims.filter(|(_, extent)| *extent > 1).collect();
+    dims.sort_unstable();
+    // The usual case: each dimension steps over all that the smaller steps reach.
+    let mut reach = item;
+    let mut nested = true;
+    for (stride, extent) in &dims {
+        nested &= *stride >= reach;
+        reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+    }
+    if nested {
+        return false;
+    }
+    // More bytes of elements than there are between the ends: as windows that slide have, of which there may be billions.
+    let bytes = dims.iter().fold(item, |bytes, (_, extent)| bytes.saturating_mul(*extent));
+    if bytes > reach {
+        return true;
+    }
+    // Dimensions may still interlock without a collision: look at all elements, no more than their memory holds.
+    let mut offsets = vec![0_u64];
+    for (stride, extent) in dims {
+        if stride < item {
+            return true;
+        }
+        offsets = (0..extent).flat_map(|index| offsets.iter().map(move |offset| offset + index * stride)).collect();
+    }
+    offsets.sort_unstable();
+    offsets.windows(2).any(|pair| matches!(pair, [first, second] if second - first < item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_overlap() {
+        assert!(overlap(&[8, 8], &[8, 8], 8));
+        assert!(overlap(&[4, 8], &[0, 8], 8));
+        assert!(overlap(&[3], &[4], 8));
+        assert!(overlap(&[4, 3], &[16, 24], 8));
+        assert!(overlap(&[2, 2], &[-8, 8], 8));
+        assert!(overlap(&[1 << 40, 1 << 40], &[8, 8], 8));
+    }
+
+    #[test]
+    fn elements_that_do_not() {
+        assert!(!overlap(&[8, 8], &[8, 64], 8));
+        assert!(!overlap(&[4, 4], &[-128, 16], 8));
+        assert!(!overlap(&[1, 4], &[0, 16], 8));
+        assert!(!overlap(&[0, 4], &[0, 0], 8));
+        assert!(!overlap(&[2, 3], &[24, 16], 8));
+        assert!(!overlap(&[3, 3], &[16, 24], 8));
+        assert!(!overlap(&[], &[], 8));
+    }
+
+    #[test]
+    fn new_arrays_have_no_gaps() {
+        assert_eq!(of_c(&[2, 3, 4], 8), [96, 32, 8]);
+        assert_eq!(of_f(&[2, 3, 4], 8), [8, 16, 48]);
+        assert_eq!(of_c(&[], 8), [0_i64; 0]);
+        let dense = |shape: &[u64], strides: &[i64]| {
+            dense_strides(shape.to_vec(), strides.to_vec(), 8).unwrap_or_else(|_| panic!("as many strides as extents"))
+        };
+        assert_eq!(dense(&[2, 3], &[48, 16]), [24, 8]);
+        assert_eq!(dense(&[2, 3], &[8, 16]), [8, 16]);
+        assert_eq!(dense(&[2, 3], &[-16, 32]), [8, 16]);
+        assert_eq!(dense(&[2, 3, 4], &[32, 1000, -8]), [32, 64, 8]);
+        assert_eq!(dense(&[2, 3], &[0, 0]), [24, 8]);
+        assert_eq!(dense(&[0, 3], &[5, 7]), [24, 8]);
+    }
+
+    #[test]
+    fn layouts_are_those_of_one_piece_of_memory() {
+        let layout = |shape: &[u64], strides: &[i64]| layout(shape.iter().copied(), strides.iter().copied(), 8);
+        assert_eq!(layout(&[2, 3], &[24, 8]), Layout::C);
+        assert_eq!(layout(&[2, 3], &[8, 16]), Layout::F);
+        assert_eq!(layout(&[2, 3], &[8, 24]), Layout::Any);
+        assert_eq!(layout(&[1, 3], &[-5, 8]), Layout::C);
+        assert_eq!(layout(&[0, 3], &[1, 1]), Layout::C);
+        assert_eq!(layout(&[3], &[-8]), Layout::Any);
+        assert_eq!(layout(&[], &[]), Layout::C);
+    }
+
+    #[test]
+    fn a_span_holds_all_elements() {
+        let span = |shape: &[u64], strides: &[i64]| span(shape.iter().copied(), strides.iter().copied(), 8);
+        assert_eq!(span(&[2, 3], &[24, 8]), (0, 48));
+        assert_eq!(span(&[2, 3], &[-24, 8]), (-24, 24));
+        assert_eq!(span(&[2, 0], &[-24, 8]), (0, 0));
+        assert_eq!(span(&[], &[]), (0, 8));
+    }
+}
