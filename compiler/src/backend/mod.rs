@@ -11,7 +11,7 @@ mod testing;
 
 use std::fmt::Write;
 
-use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotSource, SlotType};
+use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -111,10 +111,11 @@ fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), D
 
 /// The ABI record of the module's kernel.
 fn kernel_record(module: &Module, kernel: &Function, python_name: String, host: Option<HostLayout>) -> Kernel {
-    let slots = kernel.slots.iter().zip(&kernel.params).map(|(slot, &local)| Slot {
-        source: SlotSource::Argument { param: slot.param, path: slot.path.clone(), field: slot.field },
-        ty: slot_type(kernel.locals[local].ty),
-    });
+    let slots = kernel
+        .slots
+        .iter()
+        .zip(&kernel.params)
+        .map(|(slot, &local)| Slot { source: slot.clone(), ty: slot_type(kernel.locals[local].ty) });
     Kernel {
         name: python_name,
         symbol: symbol(&kernel.name),

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField};
+use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField, SlotSource};
 
 use crate::{
-    ir::{BinaryOp, Builder, Function, FunctionKind, LocalId, Module, ParamSlot, Space, Type, verify},
+    ir::{BinaryOp, Builder, Function, FunctionKind, LocalId, Module, Space, Type, verify},
     request::{FunctionDef, Keep, Options, Request, Target},
     source::{SourceFile, Span},
     syntax::ast,
@@ -78,7 +78,7 @@ impl KernelBuilder {
         let param = self.module.params.len() as u32 - 1;
         let id = self.b.local(name, local);
         self.b.function.params.push(id);
-        self.b.function.slots.push(ParamSlot { param, path: Vec::new(), field });
+        self.b.function.slots.push(SlotSource::Argument { param, path: Vec::new(), field });
         id
     }
 

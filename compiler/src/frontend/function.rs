@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_artifact::{Access, ArgType, ArrayType, DType, Field, Leaf, Param, SlotField};
+use weft_artifact::{Access, ArgType, ArrayType, DType, Field, Leaf, Param, SlotField, SlotSource};
 
 use super::{
     lowerer::{Compiled, FnLowerer, Lowerer, Returns},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Builder, Function, FunctionKind, ParamSlot, StmtKind, Type, for_each_stmt_mut},
+    ir::{Builder, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
     syntax::{ast, bound_names},
@@ -132,7 +132,7 @@ impl<'a> FnLowerer<'a> {
         let locals = self.storage(&param.name, &ty);
         for (local, (path, Field { field, .. })) in locals.iter().zip(arg.fields()) {
             self.b.function.params.push(*local);
-            self.b.function.slots.push(ParamSlot { param: index, path, field });
+            self.b.function.slots.push(SlotSource::Argument { param: index, path, field });
             self.b.function.locals[*local].nonneg = matches!(field, SlotField::Shape(_));
         }
         self.declare_param(param, ty, locals);
@@ -224,8 +224,8 @@ pub(super) fn walk_device(lowerer: &mut FnLowerer<'_>, args: &[Ty], expected: Op
         let locals = lowerer.storage(&param.name, ty);
         lowerer.b.function.params.extend(locals.iter().copied());
         if let Ty::Array(array) = ty {
-            for local in locals.iter().skip(1).take(array.ndim) {
-                lowerer.b.function.locals[*local].nonneg = true;
+            for (local, field) in locals.iter().zip(array.fields()) {
+                lowerer.b.function.locals[*local].nonneg = matches!(field, SlotField::Shape(_));
             }
         }
         lowerer.declare_param(param, ty.clone(), locals);

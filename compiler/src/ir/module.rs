@@ -1,6 +1,6 @@
 //! Modules, functions, and what they declare.
 
-use weft_artifact::{Param, Scalar, SlotField, Step};
+use weft_artifact::{Param, Scalar, SlotSource};
 
 use super::{Arena, FuncId, expr::Expr, stmt::Block, types::Type};
 use crate::source::{SourceMap, Span};
@@ -34,7 +34,7 @@ pub struct Function {
     /// The locals that take the arguments, in order. For a kernel: one a slot, and `slots` says which.
     pub params: Vec<super::LocalId>,
     /// What each parameter of a kernel is; as long as `params`, and empty for device functions.
-    pub slots: Vec<ParamSlot>,
+    pub slots: Vec<SlotSource>,
     /// Result types; a kernel has none.
     pub results: Vec<Type>,
     /// Every variable.
@@ -58,17 +58,6 @@ pub enum FunctionKind {
     Kernel,
     /// Called by kernels.
     Device,
-}
-
-/// Which field of which argument a kernel parameter is; see [`weft_artifact::Slot`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParamSlot {
-    /// The Python parameter.
-    pub param: u32,
-    /// The way into nested tuples.
-    pub path: Vec<Step>,
-    /// The field.
-    pub field: SlotField,
 }
 
 /// A variable. Its value is undefined until it is assigned.

@@ -10,11 +10,11 @@ use std::{
     fmt::{self, Write},
 };
 
-use weft_artifact::{Scalar, SlotField};
+use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{
-    BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, ParamSlot,
-    Stmt, StmtKind, Type, UnaryOp,
+    BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt,
+    StmtKind, Type, UnaryOp,
 };
 
 /// Deeper trees are cut off with `…`, as are cycles, which only a broken module has.
@@ -71,20 +71,23 @@ impl fmt::Display for Function {
     }
 }
 
-impl fmt::Display for ParamSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}", self.param)?;
-        self.rest(f)
-    }
-}
+/// A slot as it is printed: `x[1].shape[0]`, with the parameter's number where it has no name.
+pub(super) struct ShownSlot<'a>(pub(super) &'a SlotSource, pub(super) Option<&'a str>);
 
-impl ParamSlot {
-    /// What follows the parameter's name: `[1].shape0`.
-    fn rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in &self.path {
+impl fmt::Display for ShownSlot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (param, path, field) = match self.0 {
+            SlotSource::Argument { param, path, field } => (param, path, field),
+            SlotSource::Runtime(slot) => match *slot {},
+        };
+        match self.1 {
+            Some(name) => f.write_str(name)?,
+            None => write!(f, "#{param}")?,
+        }
+        for step in path {
             write!(f, "[{step}]")?;
         }
-        match self.field {
+        match field {
             SlotField::Value => Ok(()),
             SlotField::Real => f.write_str(".real"),
             SlotField::Imag => f.write_str(".imag"),
@@ -168,12 +171,11 @@ impl<'a> Printer<'a> {
             f.write_str(if index > 0 { ",\n    " } else { "\n    " })?;
             write!(f, "{}: {}", self.local(*id), self.local_type(*id))?;
             if let Some(slot) = function.slots.get(index) {
-                f.write_str(" = ")?;
-                match self.module.and_then(|module| module.params.get(slot.param as usize)) {
-                    Some(param) => f.write_str(&param.name)?,
-                    None => write!(f, "#{}", slot.param)?,
-                }
-                slot.rest(f)?;
+                let param = match slot {
+                    SlotSource::Argument { param, .. } => self.module.and_then(|it| it.params.get(*param as usize)),
+                    SlotSource::Runtime(slot) => match *slot {},
+                };
+                write!(f, " = {}", ShownSlot(slot, param.map(|param| param.name.as_str())))?;
             }
         }
         f.write_str(if function.params.is_empty() { ")" } else { "\n)" })?;

@@ -10,11 +10,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use weft_artifact::{Leaf, Scalar, SlotType, Which};
+use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which};
 
 use super::{
-    Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, ParamSlot, Space, Stmt, StmtKind,
-    Type, falls_through,
+    Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, Space, Stmt, StmtKind, Type,
+    falls_through, print::ShownSlot,
 };
 use crate::source::Span;
 
@@ -155,28 +155,33 @@ impl Checker<'_> {
         }
         for (index, (slot, param)) in function.slots.iter().zip(&function.params).enumerate() {
             self.check(!function.slots.iter().take(index).any(|other| other == slot), || {
-                format!("slot {slot} stands twice")
+                format!("slot {} stands twice", ShownSlot(slot, None))
             });
             let Some(local) = function.locals.get(*param) else { continue };
+            let shown = ShownSlot(slot, None);
             match self.slot_type(slot) {
-                None => self.error(format!("slot {slot} is no field of the parameter")),
+                None => self.error(format!("slot {shown} is no field of the parameter")),
                 Some(ty) => {
                     let name = self.local_name(*param);
-                    self.check(local.ty == ty, || format!("slot {slot} is {ty}, but {name} is {}", local.ty));
+                    self.check(local.ty == ty, || format!("slot {shown} is {ty}, but {name} is {}", local.ty));
                 }
             }
         }
     }
 
     /// The type that a slot has by the Python parameter; `None` where the parameter has no such field.
-    fn slot_type(&self, slot: &ParamSlot) -> Option<Type> {
-        let leaf = self.module.params.get(slot.param as usize)?.ty.leaf(&slot.path)?;
+    fn slot_type(&self, slot: &SlotSource) -> Option<Type> {
+        let (param, path, slot_field) = match slot {
+            SlotSource::Argument { param, path, field } => (*param, path, *field),
+            SlotSource::Runtime(slot) => match *slot {},
+        };
+        let leaf = self.module.params.get(param as usize)?.ty.leaf(path)?;
         let which = match leaf {
             Leaf::Value(_) => Which::Kernel,
             // A kernel may take a stride that its layout gives as well.
             Leaf::Array(_) => Which::Launch,
         };
-        let field = leaf.fields(which).into_iter().find(|field| field.field == slot.field)?;
+        let field = leaf.fields(which).into_iter().find(|field| field.field == slot_field)?;
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
             (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.number()?.part(), Space::Global)),

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_artifact::Access;
+use weft_artifact::{Access, SlotSource};
 
 use crate::ir::{ExprId, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt};
 
@@ -37,7 +37,8 @@ pub(super) fn run(module: &mut Module) {
     let slots = &module.functions[kernel].slots;
     let summary = &summaries[kernel.index()];
     for (index, slot) in slots.iter().enumerate() {
-        if let Some(param) = module.params.get_mut(slot.param as usize) {
+        let SlotSource::Argument { param, .. } = slot else { continue };
+        if let Some(param) = module.params.get_mut(*param as usize) {
             param.access.reads |= summary.reads.contains(&index);
             param.access.writes |= summary.writes.contains(&index);
         }

@@ -13,7 +13,7 @@
 //! The counter of a `for` does not overflow: it saturates. So `$c = $c + e` in a loop's `step` is non-negative
 //! where both operands are.
 
-use weft_artifact::{Scalar, SlotField};
+use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::fact::Fact;
 use crate::ir::{
@@ -155,7 +155,7 @@ fn start(function: &Function) -> Facts {
     if function.kind == FunctionKind::Kernel {
         for (param, slot) in function.params.iter().zip(&function.slots) {
             let declared = &function.locals[*param];
-            let nonneg = declared.nonneg || matches!(slot.field, SlotField::Shape(_));
+            let nonneg = declared.nonneg || matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. });
             locals[param.index()] = if nonneg { Fact::nonneg_of_type(declared.ty) } else { Fact::of_type(declared.ty) };
         }
     }

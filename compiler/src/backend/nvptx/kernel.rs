@@ -10,7 +10,7 @@ use inkwell::{
     values::{BasicValueEnum, FunctionValue},
 };
 
-use weft_artifact::{Leaf, SlotField};
+use weft_artifact::{Leaf, SlotField, SlotSource};
 
 use crate::{
     backend::{
@@ -67,11 +67,10 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
 /// One more than the largest extent that an array can have, if the parameter is one: NumPy keeps the bytes of an array,
 /// also of a broadcast one, below 2^63.
 fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize) -> Option<u64> {
-    let slot = function.slots.get(index)?;
-    if !matches!(slot.field, SlotField::Shape(_)) {
+    let SlotSource::Argument { param, path, field: SlotField::Shape(_) } = function.slots.get(index)? else {
         return None;
-    }
-    match cx.ir.params.get(slot.param as usize)?.ty.leaf(&slot.path)? {
+    };
+    match cx.ir.params.get(*param as usize)?.ty.leaf(path)? {
         Leaf::Array(array) => Some((1 << 63) / array.dtype.size_bytes().max(1)),
         Leaf::Value(_) => None,
     }

@@ -1,11 +1,11 @@
 //! One broken module for each rule, and a whole one that has a bit of everything.
 
-use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField};
+use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField, SlotSource};
 
 use crate::{
     ir::{
         AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId,
-        MathFn, Module, Op, ParamSlot, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type, UnaryOp, verify,
+        MathFn, Module, Op, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type, UnaryOp, verify,
     },
     source::Span,
 };
@@ -23,6 +23,11 @@ const FACTOR: LocalId = LocalId::new(2);
 const I: LocalId = LocalId::new(3);
 const FLAG: LocalId = LocalId::new(4);
 const WORDS: LocalId = LocalId::new(5);
+
+/// A field of an argument.
+fn argument(param: u32, path: &[u32], field: SlotField) -> SlotSource {
+    SlotSource::Argument { param, path: path.to_vec(), field }
+}
 
 /// `kernel(x: float32[:], a: float64, flag: bool, words: uint8[:])` that calls `@twice`, with a loop, a store, an
 /// atomic and a shared array.
@@ -57,7 +62,7 @@ fn whole() -> Module {
     ] {
         let local = b.local(name, ty);
         b.function.params.push(local);
-        b.function.slots.push(ParamSlot { param, path: vec![], field });
+        b.function.slots.push(argument(param, &[], field));
     }
     b.local("i", Type::I64);
     b.local("flag", Type::BOOL);
@@ -240,15 +245,15 @@ fn each_broken_module_is_caught() {
         ("parameter $#99 is no local", with_kernel(|f| f.params[0] = LocalId::new(99))),
         ("stands twice", with_kernel(|f| f.params[1] = f.params[0])),
         ("a kernel has results", with_kernel(|f| f.results.push(F64))),
-        ("a device function has slots", changed(|m| m.functions[CALLEE].slots.push(ParamSlot { param: 0, path: vec![], field: SlotField::Value }))),
+        ("a device function has slots", changed(|m| m.functions[CALLEE].slots.push(argument(0, &[], SlotField::Value)))),
         // A kernel's slots.
         ("3 parameters but 2 slots", with_kernel(|f| drop(f.slots.pop()))),
         ("slot #0.data stands twice", with_kernel(|f| f.slots[1] = f.slots[0].clone())),
-        ("slot #9.data is no field", with_kernel(|f| f.slots[0].param = 9)),
-        ("slot #0.shape[1] is no field", with_kernel(|f| f.slots[1].field = SlotField::Shape(1))),
-        ("slot #0[0].data is no field", with_kernel(|f| f.slots[0].path = vec![0])),
-        ("slot #1.real is no field", with_kernel(|f| f.slots[2].field = SlotField::Real)),
-        ("slot #2 is boolean, but", with_kernel(|f| f.slots[2].param = 2)),
+        ("slot #9.data is no field", with_kernel(|f| f.slots[0] = argument(9, &[], SlotField::Data))),
+        ("slot #0.shape[1] is no field", with_kernel(|f| f.slots[1] = argument(0, &[], SlotField::Shape(1)))),
+        ("slot #0[0].data is no field", with_kernel(|f| f.slots[0] = argument(0, &[0], SlotField::Data))),
+        ("slot #1.real is no field", with_kernel(|f| f.slots[2] = argument(1, &[], SlotField::Real))),
+        ("slot #2 is boolean, but", with_kernel(|f| f.slots[2] = argument(2, &[], SlotField::Value))),
         // Trees.
         ("%? is no expression", with_stmt(|_| StmtKind::Return(vec![ExprId::new(9999)]))),
         ("is used twice", with(|b| { let x = read(b, I); b.assign(I, x, HERE); b.assign(I, x, HERE); })),

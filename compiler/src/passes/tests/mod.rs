@@ -3,13 +3,13 @@
 mod fold_temps;
 mod prove_nonneg;
 
-use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField};
+use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField, SlotSource};
 
 use super::{access, drop_dead, drop_dead_params};
 use crate::{
     ir::{
         AtomicOp, BinaryOp, Builder, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Op,
-        ParamSlot, Space, SpecialRegister, Stmt, StmtKind, Type, verify,
+        Space, SpecialRegister, Stmt, StmtKind, Type, verify,
     },
     request::Target,
     source::Span,
@@ -51,7 +51,7 @@ impl Kernel {
     fn slot(&mut self, name: String, ty: Type, param: u32, field: SlotField) -> LocalId {
         let local = self.b.local(name, ty);
         self.b.function.params.push(local);
-        self.b.function.slots.push(ParamSlot { param, path: vec![], field });
+        self.b.function.slots.push(SlotSource::Argument { param, path: vec![], field });
         local
     }
 
