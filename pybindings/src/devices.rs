@@ -90,8 +90,7 @@ pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Called in the child after a fork.
-#[pyfunction]
+/// What is left of the devices in the child of a fork.
 pub(crate) fn after_fork() {
     cpu::after_fork();
     if let Some(Ok(devices)) = DEVICES.get()

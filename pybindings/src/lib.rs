@@ -9,6 +9,7 @@ mod convert;
 mod device_array;
 mod devices;
 mod dispatcher;
+mod engine;
 mod errors;
 mod forall;
 mod host_array;
@@ -38,10 +39,10 @@ mod _weft {
         command::run_command,
         device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
         devices::{
-            after_fork, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
-            synchronize,
+            current_device_id, device_attributes, device_count, device_kind, memory_info, select_device, synchronize,
         },
         dispatcher::Dispatcher,
+        engine::{after_fork_in_child, after_fork_in_parent, before_fork},
         forall::ForAll,
         launcher::Launcher,
         overload::CompiledKernel,
