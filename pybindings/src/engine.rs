@@ -32,7 +32,7 @@ pub(crate) fn compile(
     jit: &JitOptions,
     keep: Keep,
 ) -> PyResult<Arc<Output>> {
-    let mut options = jit.compiler();
+    let mut options = jit.code.clone();
     if !matches!(target, Target::Host(_)) {
         options.libdevice = devices::libdevice(py)?;
     }

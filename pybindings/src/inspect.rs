@@ -21,7 +21,7 @@ impl Dispatcher {
             Some(target) => options::target(target)?,
             None => {
                 let (major, minor) = devices::current(py)?.attributes().compute_capability;
-                options::target(&format!("sm_{major}{minor}"))?
+                options::of_capability(major, minor)
             }
         };
         let host = matches!(target, Target::Host(_));

@@ -39,7 +39,8 @@ mod _weft {
         command::run_command,
         device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
         devices::{
-            current_device_id, device_attributes, device_count, device_kind, memory_info, select_device, synchronize,
+            config, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
+            synchronize,
         },
         dispatcher::Dispatcher,
         engine::{after_fork_in_child, after_fork_in_parent, before_fork},

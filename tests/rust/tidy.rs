@@ -11,7 +11,7 @@ const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples
 const UNITS: &[(&str, &[&str])] = &[
     ("source", &[]),
     ("stack", &[]),
-    ("target", &["request"]),
+    ("target", &["diagnostic", "request"]),
     ("diagnostic", &["source"]),
     ("syntax", &["source", "diagnostic"]),
     ("request", &["source", "syntax"]),

@@ -138,12 +138,10 @@ struct Compile<'a> {
 impl Compile<'_> {
     fn options(&self, jit: &Jit) -> Options {
         Options {
-            fastmath: self.args.fastmath || jit.fastmath,
-            lineinfo: self.args.lineinfo || jit.lineinfo,
-            opt: !jit.unoptimized,
-            launch_bounds: jit.launch_bounds,
-            max_registers: jit.max_registers,
+            fastmath: self.args.fastmath || jit.code.fastmath,
+            lineinfo: self.args.lineinfo || jit.code.lineinfo,
             libdevice: self.libdevice.clone(),
+            ..jit.code.clone()
         }
     }
 
