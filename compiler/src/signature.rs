@@ -442,7 +442,6 @@ mod tests {
             ("void(f4[:]", "the signature ends too early at 10..10"),
             ("  ", "there is nothing in the signature at 0..0"),
             ("void(int32); void(float32)", "there is more behind the signature at 11..12"),
-            ("void(int32) float32", "there is more behind the signature at 12..19"),
             ("void(float16[:])", "`float16` is not supported yet at 5..12"),
             ("void(f4[:,:,:,:,:])", "an array has 0 to 4 dimensions, not 5 at 8..17"),
             ("void(f4[()])", "a dimension is written `:` or `::1` at 8..10"),

@@ -14,7 +14,7 @@ use weft_compiler::{
 };
 use weft_engine::{Engine, HeldEngine};
 
-use crate::{devices, errors, options::JitOptions};
+use crate::{devices, dispatcher::options::JitOptions, errors};
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::new);
 

@@ -11,17 +11,12 @@ mod devices;
 mod dispatcher;
 mod engine;
 mod errors;
-mod forall;
 mod host_array;
 mod host_code;
-mod inspect;
 mod interface;
 mod key;
 mod launch;
-mod launcher;
 mod numpy;
-mod options;
-mod overload;
 mod signature;
 mod stream;
 mod types;
@@ -42,11 +37,8 @@ mod _weft {
             config, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
             synchronize,
         },
-        dispatcher::Dispatcher,
+        dispatcher::{Dispatcher, forall::ForAll, launcher::Launcher, overload::CompiledKernel},
         engine::{after_fork_in_child, after_fork_in_parent, before_fork},
-        forall::ForAll,
-        launcher::Launcher,
-        overload::CompiledKernel,
         signature::parse_signature,
         stream::{Event, Stream},
         types::{Signature, Type, as_dtype, from_dtype},

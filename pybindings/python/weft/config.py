@@ -1,7 +1,7 @@
 """What weft's Python side can be told while a program runs.
 
-The environment says how it starts: each name's setting is in the table of settings (runtime/src/settings.rs). It is read with
-the others, once, when the first of them is needed.
+The environment says how it starts: each name has a row in the table of settings (runtime/src/settings.rs). It is read
+with the others, once, when the first of them is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> int:
     if name not in __annotations__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    for setting, value in _weft.config().items():
-        globals().setdefault(setting, value)
+    for setting, default in _weft.config().items():
+        globals().setdefault(setting, default)
     value: int = globals()[name]
     return value

@@ -185,7 +185,7 @@ def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None]
         raise NotImplementedError(msg)
     threads = _whole(values[0])
     blocks = None if len(values) == 1 or values[1] is None else _whole(values[1])
-    wrong = threads is None or len(values) == 2 and values[1] is not None and blocks is None
+    wrong = threads is None or (len(values) == 2 and values[1] is not None and blocks is None)
     if wrong or threads is None or not 1 <= threads < 2**31 or (blocks is not None and not 1 <= blocks < 2**31):
         msg = (
             "launch_bounds must be the most threads of a block, from 1, or a tuple of that and the fewest blocks on a "

@@ -11,12 +11,8 @@ use weft_compiler::{
 };
 use weft_runtime::{Executor, LoadedKernel, Module};
 
-use crate::{
-    convert::Cast,
-    devices, engine, errors, key,
-    options::{self, JitOptions},
-    types::tuple_of_types,
-};
+use super::options::{self, JitOptions};
+use crate::{convert::Cast, devices, engine, errors, key, types::tuple_of_types};
 
 /// One kernel, compiled for one tuple of argument types and loaded on one device.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What a dispatcher tells of its kernels: texts of the code, and what the code needs of a device.
 //!
-//! Texts are made when they are first asked for, by compiling once more: a launch makes none. They are those of the GPU that
-//! the device is or stands in for, so that a machine without one shows PTX too.
+//! Texts are made when they are first asked for, by compiling once more: a launch makes none. They are those of the
+//! GPU that the device is or stands in for, so that a machine without one shows PTX too.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use weft_artifact::ArgType;
 use weft_compiler::request::{Keep, Target};
 use weft_runtime::LoadedKernel;
 
-use crate::{capture::Capturer, devices, dispatcher::Dispatcher, engine, errors, options, types::tuple_of_types};
+use super::{Dispatcher, options};
+use crate::{capture::Capturer, devices, engine, errors, types::tuple_of_types};
 
 impl Dispatcher {
     /// A text of one specialization: `what` is `asm`, `llvm` or `ir`; the target is the device's compute capability
