@@ -18,3 +18,6 @@ pub mod syntax;
 pub mod target;
 
 pub use backend::host_cpu;
+
+/// The version of the compiler: what it makes of a request may differ from one to the next.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

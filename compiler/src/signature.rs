@@ -92,9 +92,13 @@ fn parse_text(text: &str) -> Result<Expr> {
     let readable = SourceFile::new("<signature>", without_dimension_letters(text));
     parse_expression(&readable, 0)
         .map_err(|error| {
+            // What could be read ends where a statement may, and something other than its end follows.
+            let several = ["expected `\n`", "expected `\\n`"].iter().any(|start| error.message.starts_with(start));
             let early = error.message.contains("in the middle of a statement");
             match text.trim() {
                 "" => bad(error.span, "there is nothing in the signature").help("write `void()` for no arguments"),
+                _ if several => Diagnostic { message: "there is more behind the signature".to_owned(), ..error }
+                    .help("several signatures are a list of texts: `[\"void(int32)\", \"void(float32)\"]`"),
                 _ if early => Diagnostic { message: "the signature ends too early".to_owned(), ..error },
                 _ => error,
             }
@@ -437,6 +441,7 @@ mod tests {
             ("float32[:]", "array(float32, 1d, A) is a type, not a signature at 0..10"),
             ("void(f4[:]", "the signature ends too early at 10..10"),
             ("  ", "there is nothing in the signature at 0..0"),
+            ("void(int32); void(float32)", "there is more behind the signature at 11..12"),
             ("void(float16[:])", "`float16` is not supported yet at 5..12"),
             ("void(f4[:,:,:,:,:])", "an array has 0 to 4 dimensions, not 5 at 8..17"),
             ("void(f4[()])", "a dimension is written `:` or `::1` at 8..10"),

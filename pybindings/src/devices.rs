@@ -24,13 +24,14 @@ use crate::{errors, host_code::Loader};
 
 /// What this process computes on.
 struct Devices {
-    settings: Settings,
+    settings: &'static Settings,
     /// The GPUs, or the CPU as the only device.
     cuda: bool,
     /// One for each device, opened at its first use.
     executors: Vec<Mutex<Option<Arc<dyn Executor>>>>,
 }
 
+static SETTINGS: OnceLock<Result<Settings, Error>> = OnceLock::new();
 static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
 static LIBDEVICE: OnceLock<Libdevice> = OnceLock::new();
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
@@ -66,9 +67,9 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
             return Ok(Some(Arc::clone(executor)));
         }
         let executor = if devices.cuda {
-            cuda::open(&devices.settings, id)?
+            cuda::open(devices.settings, id)?
         } else {
-            cpu::open(&devices.settings, Arc::new(Loader))?
+            cpu::open(devices.settings, Arc::new(Loader))?
         };
         *slot = Some(Arc::clone(&executor));
         Ok(Some(executor))
@@ -90,8 +91,7 @@ pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Called in the child after a fork.
-#[pyfunction]
+/// What is left of the devices in the child of a fork.
 pub(crate) fn after_fork() {
     cpu::after_fork();
     if let Some(Ok(devices)) = DEVICES.get()
@@ -106,19 +106,39 @@ fn devices() -> Result<&'static Devices, Error> {
 }
 
 fn choose() -> Result<Devices, Error> {
-    let settings = Settings::from_env(|name| std::env::var(name).ok())?;
+    let settings = read_settings()?;
     let count = if settings.device == DeviceChoice::Cpu { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
         // Opening says what is missing: the driver or a device.
-        cuda::open(&settings, 0)?;
+        cuda::open(settings, 0)?;
     }
     let executors = (0..count.max(1)).map(|_| Mutex::new(None)).collect();
     Ok(Devices { settings, cuda: count > 0, executors })
 }
 
-/// The settings of this process.
+fn read_settings() -> Result<&'static Settings, Error> {
+    SETTINGS.get_or_init(|| Settings::from_env(|name| std::env::var(name).ok())).as_ref().map_err(Clone::clone)
+}
+
+/// The settings of this process, as its environment has them at their first use.
 pub(crate) fn settings(py: Python<'_>) -> PyResult<&'static Settings> {
-    py.detach(devices).map(|devices| &devices.settings).map_err(|error| errors::runtime(py, &error))
+    read_settings().map_err(|error| errors::runtime(py, &error))
+}
+
+/// The settings that Python's side reads: those of `weft.config`, and `WEFT_DEBUG`.
+#[pyfunction]
+pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let settings = settings(py)?;
+    let dict = PyDict::new(py);
+    for (name, value) in [
+        ("CUDA_WARN_ON_IMPLICIT_COPY", settings.warn_on_implicit_copy),
+        ("CUDA_LOW_OCCUPANCY_WARNINGS", settings.low_occupancy_warnings),
+        ("CUDA_ARRAY_INTERFACE_SYNC", settings.array_interface_sync),
+        ("DEBUG", settings.debug),
+    ] {
+        dict.set_item(name, u8::from(value))?;
+    }
+    Ok(dict)
 }
 
 /// NVIDIA's math library, if this machine has it and the settings want it.

@@ -16,10 +16,9 @@ use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
 use crate::{
     args::{Arguments, HostArgument},
     convert,
-    dispatcher::Dispatcher,
+    dispatcher::{Dispatcher, overload::Resolved},
     errors,
     host_array::HostArray,
-    overload::Resolved,
 };
 
 /// Memory that launches use again and again.

@@ -9,18 +9,14 @@ mod convert;
 mod device_array;
 mod devices;
 mod dispatcher;
+mod engine;
 mod errors;
-mod forall;
 mod host_array;
 mod host_code;
-mod inspect;
 mod interface;
 mod key;
 mod launch;
-mod launcher;
 mod numpy;
-mod options;
-mod overload;
 mod signature;
 mod stream;
 mod strides;
@@ -39,14 +35,12 @@ mod _weft {
         command::run_command,
         device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
         devices::{
-            after_fork, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
+            config, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
             synchronize,
         },
-        dispatcher::Dispatcher,
-        forall::ForAll,
+        dispatcher::{Dispatcher, forall::ForAll, launcher::Launcher, overload::CompiledKernel},
+        engine::{after_fork_in_child, after_fork_in_parent, before_fork},
         interface::read_array_interface,
-        launcher::Launcher,
-        overload::CompiledKernel,
         signature::parse_signature,
         stream::{Event, Stream},
         strides::{contiguous_strides, dense_strides},

@@ -31,6 +31,7 @@ pub enum LibdeviceChoice {
 
 /// All settings. [`Settings::default`] is what an empty environment means.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Settings {
     /// `WEFT_DEVICE`: where kernels run.
     pub device: DeviceChoice,
@@ -40,6 +41,14 @@ pub struct Settings {
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
     pub libdevice: LibdeviceChoice,
+    /// `WEFT_WARN_ON_IMPLICIT_COPY`: warn where a launch copies host arrays.
+    pub warn_on_implicit_copy: bool,
+    /// `WEFT_LOW_OCCUPANCY_WARNINGS`: warn where a grid has too few blocks for a GPU.
+    pub low_occupancy_warnings: bool,
+    /// `WEFT_CUDA_ARRAY_INTERFACE_SYNC`: wait for the stream that an object of another library names.
+    pub array_interface_sync: bool,
+    /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
+    pub debug: bool,
 }
 
 /// One setting.
@@ -115,7 +124,47 @@ pub const SETTINGS: &[Setting] = &[
             Some(())
         },
     },
+    Setting {
+        name: "WEFT_WARN_ON_IMPLICIT_COPY",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Warn where a launch on a GPU copies host arrays. A program may change it: `weft.config.CUDA_WARN_ON_IMPLICIT_COPY`.",
+        parse: |settings, value| switch(&mut settings.warn_on_implicit_copy, value),
+    },
+    Setting {
+        name: "WEFT_LOW_OCCUPANCY_WARNINGS",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Warn where a grid has too few blocks for a GPU. A program may change it: `weft.config.CUDA_LOW_OCCUPANCY_WARNINGS`.",
+        parse: |settings, value| switch(&mut settings.low_occupancy_warnings, value),
+    },
+    Setting {
+        name: "WEFT_CUDA_ARRAY_INTERFACE_SYNC",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Wait for the stream that an object with `__cuda_array_interface__` names. A program may change it: `weft.config.CUDA_ARRAY_INTERFACE_SYNC`.",
+        parse: |settings, value| switch(&mut settings.array_interface_sync, value),
+    },
+    Setting {
+        name: "WEFT_DEBUG",
+        default: "0",
+        allowed: SWITCH,
+        doc: "What `debug` is where `cuda.jit` is not told.",
+        parse: |settings, value| switch(&mut settings.debug, value),
+    },
 ];
+
+/// What a switch can be.
+const SWITCH: &str = "0 or 1";
+
+fn switch(setting: &mut bool, value: &str) -> Option<()> {
+    *setting = match value {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    Some(())
+}
 
 /// A decimal number without sign or blanks.
 fn small_number(text: &str) -> Option<u32> {
@@ -132,6 +181,10 @@ impl Default for Settings {
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
             libdevice: LibdeviceChoice::Auto,
+            warn_on_implicit_copy: true,
+            low_occupancy_warnings: true,
+            array_interface_sync: true,
+            debug: false,
         }
     }
 }
@@ -184,6 +237,10 @@ mod tests {
         assert_eq!(with("WEFT_CPU_THREADS", "3").map(|s| s.cpu_threads), Ok(NonZeroUsize::new(3)));
         let path = LibdeviceChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
         assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
+        assert_eq!(with("WEFT_DEBUG", "1").map(|s| s.debug), Ok(true));
+        assert_eq!(with("WEFT_WARN_ON_IMPLICIT_COPY", "0").map(|s| s.warn_on_implicit_copy), Ok(false));
+        assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
+        assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(LibdeviceChoice::None));
     }
 
@@ -199,6 +256,8 @@ mod tests {
             ("WEFT_CPU_THREADS", "-1"),
             ("WEFT_CPU_THREADS", "5000"),
             ("WEFT_LIBDEVICE", "yes"),
+            ("WEFT_DEBUG", "on"),
+            ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),
         ] {
             let error = with(name, value).expect_err("not a value of this setting");
             let allowed = SETTINGS.iter().find(|s| s.name == name).map_or("", |s| s.allowed);

@@ -60,6 +60,8 @@ pub struct Kernel {
     pub slots: Vec<Slot>,
     /// Static shared memory of a block, in bytes.
     pub shared_bytes: u64,
+    /// Threads that a block can have at most, where the user set a bound.
+    pub max_threads: Option<u32>,
     /// The kernel has an array in dynamic shared memory.
     pub dynamic_shared: bool,
     /// What the host executor lays out for each worker; `None` for PTX.

@@ -4,11 +4,12 @@ use std::{io::Write, path::PathBuf};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    host_cpu, pipeline,
+    host_cpu,
     request::{Keep, Options, Request, Target},
     source::Span,
     target,
 };
+use weft_engine::Engine;
 
 use crate::{
     Stdout, Surroundings,
@@ -62,7 +63,7 @@ pub(crate) fn emit(
         let needed = targets.iter().any(is_gpu);
         let libdevice = if needed { tools::libdevice(args.libdevice.as_deref(), surroundings)? } else { None };
         let ptxas = forms.contains(&Form::Cubin).then(|| tools::find_ptxas(surroundings)).transpose()?;
-        let compile = Compile { args, forms: &forms, libdevice, ptxas };
+        let compile = Compile { engine: Engine::new(), args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {
             for target in &targets {
                 compile.run(job, target, &mut report, &mut outputs)?;
@@ -127,6 +128,7 @@ fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
 
 /// What all compilations of a call share.
 struct Compile<'a> {
+    engine: Engine,
     args: &'a EmitArgs,
     forms: &'a [Form],
     libdevice: Option<std::sync::Arc<Vec<u8>>>,
@@ -136,12 +138,10 @@ struct Compile<'a> {
 impl Compile<'_> {
     fn options(&self, jit: &Jit) -> Options {
         Options {
-            fastmath: self.args.fastmath || jit.fastmath,
-            lineinfo: self.args.lineinfo || jit.lineinfo,
-            opt: !jit.unoptimized,
-            launch_bounds: jit.launch_bounds,
-            max_registers: jit.max_registers,
+            fastmath: self.args.fastmath || jit.code.fastmath,
+            lineinfo: self.args.lineinfo || jit.code.lineinfo,
             libdevice: self.libdevice.clone(),
+            ..jit.code.clone()
         }
     }
 
@@ -158,7 +158,7 @@ impl Compile<'_> {
                 asm: self.forms.contains(&Form::Asm),
             },
         };
-        let compiled = match pipeline::compile(&request) {
+        let compiled = match self.engine.compile(&request) {
             Ok(compiled) => compiled,
             Err(failure) => {
                 report.add(&failure.diagnostics, &failure.sources);

@@ -110,18 +110,19 @@ fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), D
 }
 
 /// The ABI record of the module's kernel.
-fn kernel_record(module: &Module, kernel: &Function, python_name: String, host: Option<HostLayout>) -> Kernel {
+fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Option<HostLayout>) -> Kernel {
     let slots = kernel
         .slots
         .iter()
         .zip(&kernel.params)
         .map(|(slot, &local)| Slot { source: slot.clone(), ty: slot_type(kernel.locals[local].ty) });
     Kernel {
-        name: python_name,
+        name: request.function.ast.name.clone(),
         symbol: symbol(&kernel.name),
         params: module.params.clone(),
         slots: slots.collect(),
         shared_bytes: shared_bytes(module),
+        max_threads: request.options.launch_bounds.map(|(threads, _)| threads),
         dynamic_shared: module.dynamic_shared,
         host,
     }

@@ -11,7 +11,7 @@ mod suggest;
 pub use codes::Code;
 pub use explain::explain;
 pub use render::{render_json, render_text};
-pub use suggest::closest;
+pub use suggest::{closest, nearest};
 
 use crate::source::{SourceMap, Span};
 

@@ -22,6 +22,13 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     scored.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }
 
+/// The candidates with the fewest such edits, best first, however many those are: for a short list of names.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+    let mut ranked: Vec<_> = candidates.into_iter().map(|known| (distance(name, known), known)).collect();
+    ranked.sort_by_key(|(distance, _)| *distance);
+    ranked.into_iter().take(most).map(|(_, known)| known).collect()
+}
+
 /// Edits between two words: changes, insertions, deletions, and swaps of neighbors.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();

@@ -6,7 +6,10 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::request::{HostCpu, Target};
+use crate::{
+    diagnostic::nearest,
+    request::{HostCpu, Target},
+};
 
 /// Shared memory that a block may declare statically, on every SM. More must be dynamic and asked for.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
@@ -146,27 +149,7 @@ impl fmt::Display for Target {
 
 /// The error of a name, with the three nearest that are known.
 fn unknown(name: &str) -> UnknownTarget {
-    let mut ranked: Vec<_> = names().map(|known| (distance(name, known), known)).collect();
-    ranked.sort_by_key(|(distance, _)| *distance);
-    UnknownTarget { name: name.to_owned(), nearest: ranked.into_iter().take(3).map(|(_, known)| known).collect() }
-}
-
-/// How many characters must be changed, added or removed to make one text the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        row[0] = left;
-        for (j, to) in b.iter().enumerate() {
-            let above = row[j + 1];
-            left = (diagonal + usize::from(from != *to)).min(above + 1).min(left + 1);
-            diagonal = above;
-            row[j + 1] = left;
-        }
-    }
-    row[b.len()]
+    UnknownTarget { name: name.to_owned(), nearest: nearest(name, names(), 3) }
 }
 
 #[cfg(test)]

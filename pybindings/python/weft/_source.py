@@ -7,6 +7,7 @@ compiles it, is that of the function. That is looked at when the function is fir
 
 from __future__ import annotations
 
+import os
 from _thread import allocate_lock
 
 TYPE_CHECKING = False
@@ -29,6 +30,8 @@ _LOADERS = ("_frozen_importlib_external", "zipimport")
 
 # `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong ones behind.
 _lock = allocate_lock()
+# A child of a fork has no other thread that would give it back.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Text:
@@ -67,7 +70,6 @@ def keep(function: Callable[..., object]) -> Text | None:
 
 
 def _read(name: str) -> Text | None:
-    import os
 
     try:
         status = os.stat(name)  # noqa: PTH116

@@ -1,23 +1,32 @@
-"""What weft's Python side can be told while a program runs; the environment says how it starts.
+"""What weft's Python side can be told while a program runs.
 
-The executors have settings of their own (`WEFT_DEVICE` and others), which are read once at the first use of a device.
+The environment says how it starts: each name has a row in the table of settings (runtime/src/settings.rs). It is read
+with the others, once, when the first of them is needed.
 """
 
 from __future__ import annotations
 
-import os
-
-
-def _flag(name: str) -> int:
-    text = os.environ.get(name, "").strip()
-    return int(text) if text.isdigit() else 1
-
+from weft import _weft
 
 # Warn where a launch copies host arrays (WEFT_WARN_ON_IMPLICIT_COPY).
-CUDA_WARN_ON_IMPLICIT_COPY = _flag("WEFT_WARN_ON_IMPLICIT_COPY")
+CUDA_WARN_ON_IMPLICIT_COPY: int
 
 # Warn where a grid has too few blocks for a GPU (WEFT_LOW_OCCUPANCY_WARNINGS).
-CUDA_LOW_OCCUPANCY_WARNINGS = _flag("WEFT_LOW_OCCUPANCY_WARNINGS")
+CUDA_LOW_OCCUPANCY_WARNINGS: int
 
 # Wait for the stream that an object with __cuda_array_interface__ names (WEFT_CUDA_ARRAY_INTERFACE_SYNC).
-CUDA_ARRAY_INTERFACE_SYNC = _flag("WEFT_CUDA_ARRAY_INTERFACE_SYNC")
+CUDA_ARRAY_INTERFACE_SYNC: int
+
+# What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
+DEBUG: int
+
+
+def __getattr__(name: str) -> int:
+    # The first time only: an environment that makes no sense is no reason for an import to fail.
+    if name not in __annotations__:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    for setting, default in _weft.config().items():
+        globals().setdefault(setting, default)
+    value: int = globals()[name]
+    return value

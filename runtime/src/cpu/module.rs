@@ -60,6 +60,7 @@ impl Module for CpuModule {
         if layout.dynamic_offset % 64 != 0 {
             return Err(broken("its dynamic shared memory is not aligned"));
         }
+        let most_threads = self.shared.attributes.max_threads_per_block;
         // SAFETY: the address is not zero, and the artifact says that it is an entry.
         let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
         Ok(Arc::new(CpuKernel {
@@ -68,7 +69,7 @@ impl Module for CpuModule {
             limits: KernelLimits {
                 name: kernel.name.clone(),
                 shared_bytes: u32::try_from(kernel.shared_bytes).unwrap_or(u32::MAX),
-                max_threads_per_block: self.shared.attributes.max_threads_per_block,
+                max_threads_per_block: kernel.max_threads.map_or(most_threads, |bound| bound.min(most_threads)),
                 registers: 0,
                 cells: kernel.n_cells(),
             },

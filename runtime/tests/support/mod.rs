@@ -54,6 +54,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         params: Vec::new(),
         slots: vec![slot; n_slots],
         shared_bytes,
+        max_threads: None,
         dynamic_shared: false,
         host: Some(HostLayout { dynamic_offset }),
     }

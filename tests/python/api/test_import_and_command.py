@@ -1,5 +1,6 @@
 """What importing weft does not do, and the `weft` command of the installed package."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -131,3 +132,32 @@ def test_the_module_is_the_command():
     done = subprocess.run([sys.executable, "-m", "weft", "--version"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
     assert weft.__version__ in done.stdout
+
+
+def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"WEFT_DEVICE": "cpu"} | environment
+    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_configuration_starts_as_the_settings_say():
+    program = """
+from weft import config, cuda
+print(config.CUDA_WARN_ON_IMPLICIT_COPY, config.CUDA_LOW_OCCUPANCY_WARNINGS, config.CUDA_ARRAY_INTERFACE_SYNC)
+config.CUDA_WARN_ON_IMPLICIT_COPY = 7
+print(config.CUDA_WARN_ON_IMPLICIT_COPY, hasattr(config, "NOTHING"))
+"""
+    assert run_python(program).stdout == "1 1 1\n7 False\n"
+    switched = run_python(program, WEFT_WARN_ON_IMPLICIT_COPY="0", WEFT_CUDA_ARRAY_INTERFACE_SYNC=" 0 ")
+    assert switched.stdout == "0 1 0\n7 False\n"
+    # The import is no place for an error of the environment; the first use is.
+    for name in ("WEFT_LOW_OCCUPANCY_WARNINGS", "WEFT_DEBUG"):
+        wrong = run_python(program, **{name: "maybe"})
+        assert wrong.returncode == 1
+        assert f'ValueError: {name} is "maybe"; it can be 0 or 1' in wrong.stderr
+        assert run_python("import weft; from weft import cuda", **{name: "maybe"}).returncode == 0
+
+
+def test_a_program_that_sets_the_configuration_first_keeps_it():
+    program = "from weft import config; config.CUDA_LOW_OCCUPANCY_WARNINGS = 0; config.DEBUG; "
+    program += "print(config.CUDA_LOW_OCCUPANCY_WARNINGS)"
+    assert run_python(program).stdout == "0\n"

@@ -77,8 +77,18 @@ def test_unknown_options_are_named() -> None:
         cuda.jit(inline="sometimes")
     with pytest.raises(ValueError, match="Got 4 launch bounds"):
         cuda.jit(launch_bounds=(1, 2, 3, 4))
-    with pytest.raises(ValueError, match="max_registers"):
-        cuda.jit(max_registers=1000)
+    for wrong in (-1, 0, 2**40, (128, -1), (0, 2)):
+        with pytest.raises(ValueError, match="launch_bounds must be"):
+            cuda.jit(launch_bounds=wrong)
+    for wrong in ("x", 1.5, True, (128, "x"), {}):
+        with pytest.raises(TypeError, match="launch_bounds must be"):
+            cuda.jit(launch_bounds=wrong)
+    for wrong in (1000, -1, 0):
+        with pytest.raises(ValueError, match="max_registers must be"):
+            cuda.jit(max_registers=wrong)
+    for wrong in ("x", 32.0, True):
+        with pytest.raises(TypeError, match="max_registers must be"):
+            cuda.jit(max_registers=wrong)
     with pytest.raises(ValueError, match="carveout"):
         cuda.jit(shared_memory_carveout="MaxShard")
     with pytest.warns(weft.errors.InvalidConfigWarning, match="not checked yet"):
@@ -96,11 +106,28 @@ def test_options_reach_the_code() -> None:
     sig = "void(float32[:], float32)"
     assert ".maxntid 128" in cuda.jit(launch_bounds=128)(fill_function).inspect_asm(sig)
     assert ".minnctapersm 3" in cuda.jit(launch_bounds=(128, 3))(fill_function).inspect_asm(sig)
+    assert ".maxntid 64" in cuda.jit(launch_bounds=np.int64(64))(fill_function).inspect_asm(sig)
     assert ".maxnreg 40" in cuda.jit(max_registers=40)(fill_function).inspect_asm(sig)
     lines = cuda.jit(lineinfo=True)(fill_function).inspect_asm(sig)
     start = inspect.getsourcelines(fill_function)[1]
     assert f".loc\t1 {start + 3} " in lines
     assert ".loc" not in cuda.jit(fill_function).inspect_asm(sig)
+
+
+def test_launch_bounds_bound_the_block() -> None:
+    kernel = cuda.jit(launch_bounds=(64, 1))(fill_function)
+    out = np.zeros(96, np.float32)
+    kernel[2, 64](out, 1.5)
+    assert out.tolist() == [1.5] * 96
+    assert [compiled.max_threads_per_block for compiled in kernel.overloads.values()] == [64]
+    for block in (65, (8, 9), 1024):
+        with pytest.raises(weft.errors.LaunchError, match="this kernel can have 64 a block"):
+            kernel[1, block](out, 2.5)
+    kernel.forall(96)(out, 3.5)
+    assert out.tolist() == [3.5] * 96
+    # A bound beyond what a block can have is none.
+    cuda.jit(launch_bounds=4096)(fill_function)[1, 1024](out, 4.5)
+    assert out.tolist() == [4.5] * 96
 
 
 def test_inspect() -> None:

@@ -3,7 +3,7 @@
 use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, closest},
-    request::{Captured, Signature},
+    request::{Captured, Options, Signature},
     signature::{self, Named},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
@@ -34,7 +34,6 @@ const OPTIONS: [&str; 17] = [
 
 /// What a decorator says.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the decorator")]
 pub(crate) struct Jit {
     /// The signatures in it.
     pub(crate) signatures: Vec<Signature>,
@@ -42,16 +41,8 @@ pub(crate) struct Jit {
     pub(crate) device: bool,
     /// `inline="always"` or `forceinline=True`.
     pub(crate) inline: bool,
-    /// `fastmath=True`.
-    pub(crate) fastmath: bool,
-    /// `lineinfo=True`.
-    pub(crate) lineinfo: bool,
-    /// `opt=False`.
-    pub(crate) unoptimized: bool,
-    /// `launch_bounds=(threads, blocks)`.
-    pub(crate) launch_bounds: Option<(u32, Option<u32>)>,
-    /// `max_registers=n`.
-    pub(crate) max_registers: Option<u32>,
+    /// The options that change code, but for libdevice.
+    pub(crate) code: Options,
 }
 
 impl Program {
@@ -163,11 +154,11 @@ fn set_option(jit: &mut Jit, name: &str, value: &Value) {
         "device" => jit.device = flag,
         "inline" => jit.inline |= *value == Value::Const(Captured::Str("always".into())),
         "forceinline" => jit.inline |= flag,
-        "fastmath" => jit.fastmath = flag,
-        "lineinfo" => jit.lineinfo = flag,
-        "opt" => jit.unoptimized = !flag,
-        "max_registers" => jit.max_registers = launch_bounds(value).map(|(registers, _)| registers),
-        "launch_bounds" => jit.launch_bounds = launch_bounds(value),
+        "fastmath" => jit.code.fastmath = flag,
+        "lineinfo" => jit.code.lineinfo = flag,
+        "opt" => jit.code.opt = flag,
+        "max_registers" => jit.code.max_registers = launch_bounds(value).map(|(registers, _)| registers),
+        "launch_bounds" => jit.code.launch_bounds = launch_bounds(value),
         // Options of the launch, of caching and of linking change no code here.
         _ => {}
     }

@@ -281,7 +281,7 @@ def six(x): pass
         ]
     );
     let two = program.kernels()[1].jit.clone();
-    assert!(two.fastmath && two.launch_bounds == Some((256, Some(2))));
+    assert!(two.code.fastmath && two.code.launch_bounds == Some((256, Some(2))));
     let jitted: Vec<_> =
         program.jitted().iter().map(|kernel| (kernel.name, kernel.jit.device, kernel.jit.inline)).collect();
     assert_eq!(jitted[..3], [("helper", true, true), ("other", true, false), ("implicit", false, false)]);

@@ -65,12 +65,11 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
     let (_, kernel) = kernel_of(module)?;
     let compiled = compile(module, &request.options, request.keep, cpu)?;
     let host = HostLayout { dynamic_offset: compiled.dynamic_offset };
-    let name = request.function.ast.name.clone();
     let artifact = Artifact {
         format: CodeFormat::HostObject,
         target: "host".to_owned(),
         code: compiled.object,
-        kernels: vec![kernel_record(module, kernel, name, Some(host))],
+        kernels: vec![kernel_record(module, kernel, request, Some(host))],
     };
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
 }

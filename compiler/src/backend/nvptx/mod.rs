@@ -85,12 +85,11 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         Ok(finished)
     })?;
     let Some(code) = finished.code.into_iter().next() else { return internal("LLVM emitted nothing") };
-    let name = request.function.ast.name.clone();
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: request.target.to_string(),
         code,
-        kernels: vec![kernel_record(module, kernel, name, None)],
+        kernels: vec![kernel_record(module, kernel, request, None)],
     };
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
 }

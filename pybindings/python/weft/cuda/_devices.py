@@ -147,7 +147,11 @@ class DeviceList:
 
 gpus = DeviceList()
 
-os.register_at_fork(after_in_child=_weft.after_fork)
+os.register_at_fork(
+    before=_weft.before_fork,
+    after_in_parent=_weft.after_fork_in_parent,
+    after_in_child=_weft.after_fork_in_child,
+)
 
 
 def list_devices() -> DeviceList:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
+import operator
 import types
 import warnings
 
-from weft import _source
+from weft import _source, config
 from weft._weft import Dispatcher, Signature, Type, parse_signature, typeof_value
 from weft.errors import InvalidConfigWarning
 
@@ -106,7 +106,7 @@ def jit(
     if not isinstance(inline, bool) and inline not in ("never", "always"):
         msg = f"inline must be 'never', 'always' or a bool, not {inline!r}"
         raise ValueError(msg)
-    debug = _default_debug() if debug is None else debug
+    debug = bool(config.DEBUG) if debug is None else debug
     if debug:
         _warn_about_debug(opt=bool(opt), lineinfo=lineinfo)
     _check_carveout(shared_memory_carveout)
@@ -160,10 +160,6 @@ def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
     return _make(dispatcher, options=dispatcher.targetoptions, signatures=[signature], source=dispatcher.given_source)
 
 
-def _default_debug() -> bool:
-    return os.environ.get("WEFT_DEBUG", "0").strip() not in ("", "0")
-
-
 def _warn_about_debug(*, opt: bool, lineinfo: bool) -> None:
     if opt:
         text = "debug=True with opt=True is not supported: set debug=False or opt=False"
@@ -177,7 +173,7 @@ def _warn_about_debug(*, opt: bool, lineinfo: bool) -> None:
 def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None] | None:
     if bounds is None:
         return None
-    values = (bounds,) if isinstance(bounds, int) else tuple(bounds)
+    values: tuple[Any, ...] = tuple(bounds) if isinstance(bounds, (tuple, list)) else (bounds,)
     if not 1 <= len(values) <= 3:
         msg = (
             f"Got {len(values)} launch bounds: {values}. A maximum of three are supported: "
@@ -187,14 +183,33 @@ def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None]
     if len(values) == 3:
         msg = "launch bounds for clusters are not supported yet"
         raise NotImplementedError(msg)
-    return values[0], values[1] if len(values) > 1 else None
+    threads = _whole(values[0])
+    blocks = None if len(values) == 1 or values[1] is None else _whole(values[1])
+    wrong = threads is None or (len(values) == 2 and values[1] is not None and blocks is None)
+    if wrong or threads is None or not 1 <= threads < 2**31 or (blocks is not None and not 1 <= blocks < 2**31):
+        msg = (
+            "launch_bounds must be the most threads of a block, from 1, or a tuple of that and the fewest blocks on a "
+            f"multiprocessor, not {bounds!r}"
+        )
+        raise (TypeError if wrong else ValueError)(msg)
+    return threads, blocks
 
 
 def _max_registers(count: int | None) -> int | None:
-    if count is not None and not 16 <= count <= 255:
+    if count is None:
+        return None
+    registers = _whole(count)
+    if registers is None or not 16 <= registers <= 255:
         msg = f"max_registers must be an integer from 16 to 255, not {count!r}"
-        raise ValueError(msg)
-    return count
+        raise (TypeError if registers is None else ValueError)(msg)
+    return registers
+
+
+def _whole(value: object) -> int | None:
+    """Give the int that a value is, or None for what is none; a bool counts as none."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        return None
+    return operator.index(value)  # type: ignore[arg-type]
 
 
 def _check_carveout(carveout: int | str | None) -> None:

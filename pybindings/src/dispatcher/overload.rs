@@ -1,23 +1,18 @@
 //! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
 //! its slots ([`Resolved`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::{prelude::*, types::PyTuple};
-use weft_artifact::{ArgType, Artifact, Kernel};
+use weft_artifact::{ArgType, Kernel};
 use weft_compiler::{
-    diagnostic::render_text,
-    pipeline::{self, Output},
-    request::{FunctionDef, Keep, Request, Target},
+    pipeline::Output,
+    request::{FunctionDef, Keep},
 };
 use weft_runtime::{Executor, LoadedKernel, Module};
 
-use crate::{
-    convert::Cast,
-    devices, errors, key,
-    options::{self, JitOptions},
-    types::tuple_of_types,
-};
+use super::options::{self, JitOptions};
+use crate::{convert::Cast, devices, engine, errors, key, types::tuple_of_types};
 
 /// One kernel, compiled for one tuple of argument types and loaded on one device.
 #[derive(Debug)]
@@ -35,7 +30,7 @@ pub(crate) struct Overload {
     /// Holds the code as long as the kernel is used.
     _module: Arc<dyn Module>,
     /// Code and ABI as compiled.
-    artifact: Artifact,
+    output: Arc<Output>,
     /// What it was compiled of: texts that are asked for later are of the same constants.
     pub(crate) function: Arc<FunctionDef>,
 }
@@ -53,36 +48,6 @@ pub(crate) struct Resolved {
     pub(crate) casts: Box<[Cast]>,
 }
 
-/// One compilation at a time: LLVM's guard against fatal errors is the process's.
-static COMPILING: Mutex<()> = Mutex::new(());
-
-/// Compiles a function for a target, with texts if they are wanted.
-pub(crate) fn compile(
-    py: Python<'_>,
-    function: &Arc<FunctionDef>,
-    args: &[ArgType],
-    target: Target,
-    jit: &JitOptions,
-    keep: Keep,
-) -> PyResult<Output> {
-    let mut options = jit.compiler();
-    if !matches!(target, Target::Host(_)) {
-        options.libdevice = devices::libdevice(py)?;
-    }
-    let request = Request { function: Arc::clone(function), args: args.to_vec(), target, options, keep };
-    // The interpreter is released before the lock is taken, so that a thread that waits for it does not hold Python.
-    let output = py
-        .detach(|| {
-            let _one = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
-            pipeline::compile(&request)
-        })
-        .map_err(|failure| errors::compile_error(py, &failure))?;
-    if !output.warnings.is_empty() {
-        errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
-    }
-    Ok(output)
-}
-
 impl Overload {
     /// Compiles for the current device and loads the code.
     pub(crate) fn compile(
@@ -93,12 +58,12 @@ impl Overload {
     ) -> PyResult<Self> {
         let executor = devices::current(py)?;
         let target = options::target(&executor.target())?;
-        let artifact = compile(py, function, args, target, jit, Keep::default())?.artifact;
-        let Some(kernel) = artifact.kernels.first().cloned() else {
+        let output = engine::compile(py, function, args, target, jit, Keep::default())?;
+        let Some(kernel) = output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
         let loaded = py.detach(|| {
-            let module = executor.load(&artifact)?;
+            let module = executor.load(&output.artifact)?;
             let loaded = module.kernel(&kernel)?;
             Ok((module, loaded))
         });
@@ -110,7 +75,7 @@ impl Overload {
             kernel,
             loaded,
             _module: module,
-            artifact,
+            output,
             function: Arc::clone(function),
         })
     }
@@ -150,13 +115,13 @@ impl CompiledKernel {
     /// What it was compiled for: `"sm_90"` or `"host"`.
     #[getter]
     fn target(&self) -> &str {
-        &self.overload.artifact.target
+        &self.overload.output.artifact.target
     }
 
     /// The code as it was loaded: PTX text, or an object file.
     #[getter]
     fn code(&self) -> &[u8] {
-        &self.overload.artifact.code
+        &self.overload.output.artifact.code
     }
 
     /// Registers a thread; 0 on the CPU.
@@ -201,7 +166,7 @@ impl CompiledKernel {
             "<weft kernel {}({}) for {}>",
             self.overload.kernel.name,
             args.join(", "),
-            self.overload.artifact.target
+            self.overload.output.artifact.target
         )
     }
 }

@@ -1,7 +1,7 @@
 //! What a dispatcher tells of its kernels: texts of the code, and what the code needs of a device.
 //!
-//! Texts are made when they are asked for, by compiling once more: a launch keeps none. They are those of the GPU that
-//! the device is or stands in for, so that a machine without one shows PTX too.
+//! Texts are made when they are first asked for, by compiling once more: a launch makes none. They are those of the
+//! GPU that the device is or stands in for, so that a machine without one shows PTX too.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use weft_artifact::ArgType;
 use weft_compiler::request::{Keep, Target};
 use weft_runtime::LoadedKernel;
 
-use crate::{capture::Capturer, devices, dispatcher::Dispatcher, errors, options, overload, types::tuple_of_types};
+use super::{Dispatcher, options};
+use crate::{capture::Capturer, devices, engine, errors, types::tuple_of_types};
 
 impl Dispatcher {
     /// A text of one specialization: `what` is `asm`, `llvm` or `ir`; the target is the device's compute capability
@@ -21,7 +22,7 @@ impl Dispatcher {
             Some(target) => options::target(target)?,
             None => {
                 let (major, minor) = devices::current(py)?.attributes().compute_capability;
-                options::target(&format!("sm_{major}{minor}"))?
+                options::of_capability(major, minor)
             }
         };
         let host = matches!(target, Target::Host(_));
@@ -30,11 +31,11 @@ impl Dispatcher {
             Some(overload) => Arc::clone(&overload.function),
             None => Capturer::new(py).dispatcher(slf)?,
         };
-        let output = overload::compile(py, &function, args, target, &this.jit, keep)?;
+        let output = engine::compile(py, &function, args, target, &this.jit, keep)?;
         let text = match what {
-            "ir" => output.ir,
-            "llvm" => output.llvm,
-            _ if host => output.asm,
+            "ir" => output.ir.clone(),
+            "llvm" => output.llvm.clone(),
+            _ if host => output.asm.clone(),
             _ => Some(String::from_utf8_lossy(&output.artifact.code).into_owned()),
         };
         text.ok_or_else(|| errors::internal(py, &format!("the compiler gave no {what} text")))

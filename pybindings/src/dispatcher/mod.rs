@@ -1,9 +1,18 @@
 //! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
+//!
+//! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
+//! one that was compiled, [`inspect`] tells of them, [`launcher`] and [`forall`] configure launches, [`messages`] says
+//! what is wrong with a call.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+pub(crate) mod forall;
+mod inspect;
+pub(crate) mod launcher;
+mod messages;
+pub(crate) mod options;
+pub(crate) mod overload;
+mod resolve;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError, PyValueError},
@@ -11,24 +20,19 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use weft_artifact::ArgType;
 use weft_compiler::request;
-use weft_runtime::LaunchConfig;
 
-use crate::{
-    capture::{Capturer, Parsed, parameter_names, variadic},
-    convert, devices, errors,
+use self::{
     forall::ForAll,
-    launch::setting,
     launcher::{Launcher, launch_config},
     options::JitOptions,
-    overload::{CompiledKernel, Overload, Resolved},
-    signature,
+    overload::{CompiledKernel, Resolved},
+    resolve::State,
+};
+use crate::{
+    capture::{Parsed, parameter_names, variadic},
     types::{Signature, tuple_of_types},
 };
-
-/// Fewer blocks than this leave most of any GPU idle.
-const FEW_BLOCKS: u64 = 128;
 
 /// What is shown when a kernel is called without a launch configuration.
 const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
@@ -57,26 +61,8 @@ pub(crate) struct Dispatcher {
     last_launcher: Mutex<Option<Py<Launcher>>>,
 }
 
-#[derive(Default)]
-pub(crate) struct State {
-    parsed: Option<Arc<Parsed>>,
-    pub(crate) overloads: Vec<Arc<Overload>>,
-    resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
-    /// No further types are compiled.
-    frozen: bool,
-    /// Numbers of blocks that were warned about.
-    warned: HashSet<u64>,
-}
-
-impl State {
-    fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
-        let device = devices::current_id();
-        self.overloads.iter().find(|overload| overload.device == device && overload.args == args).cloned()
-    }
-}
-
 impl Dispatcher {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic or run Python happens under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,157 +88,6 @@ impl Dispatcher {
     /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
     pub(crate) fn device_signatures(&self) -> (Vec<request::Signature>, bool) {
         (if self.jit.device { self.declared.clone() } else { Vec::new() }, self.jit.inline)
-    }
-
-    /// The kernel for arguments of the types of a key on the current device.
-    pub(crate) fn resolve(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Arc<Resolved>> {
-        let this = slf.get();
-        devices::check_fork(slf.py())?;
-        let device = devices::current_id();
-        if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner)
-            && last.overload.device == device
-            && *last.key == *key
-        {
-            return Ok(Arc::clone(last));
-        }
-        let known = this.state().resolved.get(&(device, key.into())).cloned();
-        let resolved = match known {
-            Some(resolved) => resolved,
-            None => {
-                let resolved = Arc::new(Self::resolve_new(slf, key)?);
-                this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
-                resolved
-            }
-        };
-        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&resolved));
-        Ok(resolved)
-    }
-
-    fn resolve_new(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Resolved> {
-        let (py, this) = (slf.py(), slf.get());
-        let given = crate::key::decode(key);
-        this.check_count(given.len())?;
-        if this.jit.device {
-            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
-        }
-        devices::announce(py)?;
-        let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
-        Self::overload(slf, &args)?.resolve(py, key, casts)
-    }
-
-    /// The declared signature that fits best, and the conversions to it.
-    fn choose(&self, given: &[ArgType]) -> PyResult<(Vec<ArgType>, Vec<convert::Cast>)> {
-        if let [only] = self.declared.as_slice() {
-            return match convert::match_types(given, &only.args) {
-                Ok(found) => Ok((only.args.clone(), found.casts)),
-                Err(wrong) => Err(PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))),
-            };
-        }
-        let mut fits: Vec<_> = self
-            .declared
-            .iter()
-            .filter(|signature| signature.args.len() == given.len())
-            .filter_map(|signature| Some((convert::match_types(given, &signature.args).ok()?, signature)))
-            .collect();
-        fits.sort_by_key(|(found, _)| found.rank);
-        let types = || given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        match fits.as_slice() {
-            [] => Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types()))),
-            [(first, _), (second, _), ..] if first.rank == second.rank => Err(PyTypeError::new_err(format!(
-                "Ambiguous overloading for {} with argument type(s) {}",
-                self.name,
-                types()
-            ))),
-            [(found, signature), ..] => Ok((signature.args.clone(), found.casts.clone())),
-        }
-    }
-
-    /// The overload for exactly these types on the current device, if there is one.
-    pub(crate) fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
-        self.state().compiled(args)
-    }
-
-    /// The same, compiled if there is none.
-    pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
-        let (py, this) = (slf.py(), slf.get());
-        if let Some(known) = this.compiled(args) {
-            return Ok(known);
-        }
-        let frozen = this.state().frozen;
-        if frozen {
-            let types: Vec<String> = args.iter().map(ToString::to_string).collect();
-            return Err(PyTypeError::new_err(format!(
-                "No matching definition for argument type(s) {}",
-                types.join(", ")
-            )));
-        }
-        let function = Capturer::new(py).dispatcher(slf)?;
-        let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit)?);
-        let mut state = this.state();
-        // Another thread may have been quicker: one overload for each type tuple.
-        if let Some(known) = state.compiled(args) {
-            return Ok(known);
-        }
-        state.overloads.push(Arc::clone(&compiled));
-        Ok(compiled)
-    }
-
-    /// Numba's warning for a grid of few blocks, once for each size. A CPU has few cores to fill.
-    pub(crate) fn warn_about_occupancy(&self, py: Python<'_>, config: &LaunchConfig) -> PyResult<()> {
-        let blocks: u64 = config.grid.iter().map(|extent| u64::from(*extent)).product();
-        if blocks >= FEW_BLOCKS || self.state().warned.contains(&blocks) {
-            return Ok(());
-        }
-        self.state().warned.insert(blocks);
-        // Without a device the launch is what fails.
-        if devices::device_kind(py).is_ok_and(|kind| kind == "cuda") && setting(py, "CUDA_LOW_OCCUPANCY_WARNINGS")? {
-            let text = format!("Grid size {blocks} will likely result in GPU under-utilization due to low occupancy.");
-            errors::warn(py, "PerformanceWarning", &text)?;
-        }
-        Ok(())
-    }
-
-    fn check_count(&self, given: usize) -> PyResult<()> {
-        if let Some(variadic) = &self.variadic {
-            return Err(PyTypeError::new_err(format!(
-                "kernel `{}` has `{variadic}`, which a kernel cannot have: give each argument a name, or pass a tuple",
-                self.name
-            )));
-        }
-        let expected = self.params.len();
-        if given == expected {
-            return Ok(());
-        }
-        let noun = if expected == 1 { "argument" } else { "arguments" };
-        let names = if expected == 0 { String::new() } else { format!(" ({})", self.params.join(", ")) };
-        Err(PyTypeError::new_err(format!(
-            "kernel `{}` takes {expected} {noun}{names} but {given} {} given",
-            self.name,
-            if given == 1 { "was" } else { "were" }
-        )))
-    }
-
-    /// How messages name an argument: its number, its parameter, the kernel.
-    pub(crate) fn argument(&self, index: usize) -> String {
-        match self.params.get(index) {
-            Some(param) => format!("argument {} (`{param}`) of kernel `{}`", index + 1, self.name),
-            None => format!("argument {} of kernel `{}`", index + 1, self.name),
-        }
-    }
-
-    /// An error of one argument, with the argument named.
-    pub(crate) fn explain(&self, py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
-        let message = format!("{}: {}", self.argument(index), error.value(py));
-        let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
-        named.set_cause(py, error.cause(py));
-        named
-    }
-
-    /// The argument types that an `inspect` or `compile` call names: types, a signature, or its text.
-    pub(crate) fn types(&self, signature: &Bound<'_, PyAny>) -> PyResult<Vec<ArgType>> {
-        let args = signature::read(signature)?.args;
-        self.check_count(args.len())?;
-        Ok(args)
     }
 }
 
@@ -463,22 +298,12 @@ impl Dispatcher {
     /// Compiles no further types from now on.
     #[pyo3(signature = (val=true))]
     fn disable_compile(&self, val: bool) {
-        self.state().frozen = val;
+        self.freeze(val);
     }
 
     /// Forgets all kernels, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let this = slf.get();
-        let (old, frozen) = {
-            let mut state = this.state();
-            state.resolved.clear();
-            (std::mem::take(&mut state.overloads), std::mem::take(&mut state.frozen))
-        };
-        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let mut here = old.iter().filter(|overload| overload.device == devices::current_id());
-        let compiled = here.try_for_each(|overload| Self::overload(slf, &overload.args).map(drop));
-        this.state().frozen = frozen;
-        compiled
+        Self::compile_again(slf)
     }
 
     /// The compiled kernels by their argument types.

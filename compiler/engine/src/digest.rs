@@ -1,0 +1,328 @@
+//! The digest of a request: the same for the same request in every process and on every machine, another one as soon
+//! as anything differs that its result depends on.
+//!
+//! No address, hash seed or order of a hash map goes into it, and nothing in the byte order or word size of the
+//! machine. Every value is fed with a tag of its kind, every text and list with its length, so that no two requests
+//! are fed alike. A function is fed as its text and place, from which its tree follows, with what its free names mean;
+//! a function that it calls is fed as its own digest, made once however many callers it has. Functions cannot form a
+//! circle: each is made of those that it refers to.
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use weft_artifact::{ArgType, ArrayType, Compound, DType, Number, RecordField};
+use weft_compiler::{
+    VERSION,
+    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target},
+    source::{SourceFile, Span},
+};
+
+/// 256 bits that stand for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of a request to this version of the compiler.
+    pub fn of(request: &Request) -> Self {
+        Self::for_version(request, VERSION)
+    }
+
+    /// The digest of a request to a version of the compiler.
+    pub fn for_version(request: &Request, version: &str) -> Self {
+        let Request { function, args, target, options, keep } = request;
+        let mut feed = Feed::default();
+        let kernel = feed.functions.digest(function);
+        feed.text("weft request 1");
+        feed.text(version);
+        feed.bytes(&kernel);
+        feed.types(args);
+        feed.target(target);
+        feed.options(options);
+        let Keep { ir, llvm, asm } = *keep;
+        for kept in [ir, llvm, asm] {
+            feed.flag(kept);
+        }
+        Self(feed.finish())
+    }
+}
+
+/// Hexadecimal digits.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The digests of the functions of one request, by address: each is made once.
+#[derive(Default)]
+struct Functions(HashMap<*const FunctionDef, [u8; 32]>);
+
+impl Functions {
+    fn digest(&mut self, function: &Arc<FunctionDef>) -> [u8; 32] {
+        if let Some(known) = self.0.get(&Arc::as_ptr(function)) {
+            return *known;
+        }
+        let mut feed = Feed { hasher: blake3::Hasher::new(), functions: std::mem::take(self) };
+        feed.function(function);
+        *self = std::mem::take(&mut feed.functions);
+        let digest = feed.finish();
+        self.0.insert(Arc::as_ptr(function), digest);
+        digest
+    }
+}
+
+/// What is fed to the hash, in a form that can be read in one way only.
+#[derive(Default)]
+struct Feed {
+    hasher: blake3::Hasher,
+    functions: Functions,
+}
+
+impl Feed {
+    fn finish(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
+
+    fn tag(&mut self, tag: u8) {
+        self.hasher.update(&[tag]);
+    }
+
+    fn flag(&mut self, flag: bool) {
+        self.tag(u8::from(flag));
+    }
+
+    fn number(&mut self, number: u64) {
+        self.hasher.update(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.hasher.update(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn optional<T>(&mut self, value: Option<T>, feed: impl FnOnce(&mut Self, T)) {
+        self.flag(value.is_some());
+        if let Some(value) = value {
+            feed(self, value);
+        }
+    }
+
+    fn float(&mut self, value: f64) {
+        self.number(value.to_bits());
+    }
+
+    fn int(&mut self, value: i128) {
+        self.hasher.update(&value.to_le_bytes());
+    }
+
+    fn scalar(&mut self, number: impl Into<Number>) {
+        self.text(number.into().name());
+    }
+
+    /// A compound type is fed as its description: its number is this process's alone.
+    fn dtype(&mut self, dtype: DType) {
+        let id = match dtype {
+            DType::Number(number) => {
+                self.tag(0);
+                return self.scalar(number);
+            }
+            DType::Compound(id) => id,
+        };
+        match id.get() {
+            Compound::Record(record) => {
+                self.tag(1);
+                self.flag(record.is_aligned());
+                self.number(id.get().size_bytes());
+                self.number(record.fields().len() as u64);
+                for RecordField { name, dtype, offset } in record.fields() {
+                    self.text(name);
+                    self.number(*offset);
+                    self.dtype(*dtype);
+                }
+            }
+            Compound::Nested(nested) => {
+                self.tag(2);
+                self.number(nested.shape().len() as u64);
+                for extent in nested.shape() {
+                    self.number(*extent);
+                }
+                self.dtype(nested.dtype());
+            }
+            Compound::Vector(vector) => {
+                self.tag(3);
+                self.scalar(vector.scalar());
+                self.tag(vector.lanes());
+            }
+        }
+    }
+
+    fn types(&mut self, types: &[ArgType]) {
+        self.number(types.len() as u64);
+        for ty in types {
+            match ty {
+                ArgType::Value(dtype) => {
+                    self.tag(0);
+                    self.dtype(*dtype);
+                }
+                ArgType::Array(ArrayType { dtype, ndim, layout, readonly }) => {
+                    self.tag(1);
+                    self.dtype(*dtype);
+                    self.tag(*ndim);
+                    self.text(layout.letter().encode_utf8(&mut [0; 4]));
+                    self.flag(*readonly);
+                }
+                ArgType::Tuple(items) => {
+                    self.tag(2);
+                    self.types(items);
+                }
+            }
+        }
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::Sm(number, suffix) => {
+                self.tag(0);
+                self.number(u64::from(*number));
+                self.text(suffix);
+            }
+            Target::Host(cpu) => {
+                let HostCpu { triple, name, features } = &**cpu;
+                self.tag(1);
+                for text in [triple, name, features] {
+                    self.text(text);
+                }
+            }
+        }
+    }
+
+    fn options(&mut self, options: &Options) {
+        let Options { fastmath, lineinfo, opt, launch_bounds, max_registers, libdevice } = options;
+        for flag in [fastmath, lineinfo, opt] {
+            self.flag(*flag);
+        }
+        self.optional(*launch_bounds, |feed, (threads, blocks)| {
+            feed.number(u64::from(threads));
+            feed.optional(blocks, |feed, blocks| feed.number(u64::from(blocks)));
+        });
+        self.optional(*max_registers, |feed, registers| feed.number(u64::from(registers)));
+        self.optional(libdevice.as_ref(), |feed, bitcode| feed.bytes(bitcode));
+    }
+
+    /// Where something stands, and its text: as much as messages and line tables show of it.
+    fn place(&mut self, file: &SourceFile, span: Span) {
+        let (line, column) = file.line_column(span.start);
+        self.text(&file.name);
+        self.number(u64::from(line));
+        self.number(u64::from(column));
+        self.text(file.text.get(span.start as usize..span.end as usize).unwrap_or(&file.text));
+    }
+
+    fn function(&mut self, function: &FunctionDef) {
+        let FunctionDef { ast, source, globals, defaults, signatures, inline } = function;
+        self.place(source, ast.span);
+        self.text(&ast.name);
+        self.number(ast.params.len() as u64);
+        for param in &ast.params {
+            self.text(&param.name);
+        }
+        for names in [globals, defaults] {
+            self.number(names.len() as u64);
+            for (name, value) in names {
+                self.text(name);
+                self.captured(value);
+            }
+        }
+        self.number(signatures.len() as u64);
+        for Signature { args, returns } in signatures {
+            self.types(args);
+            self.types(returns.as_slice());
+        }
+        self.flag(*inline);
+    }
+
+    fn captured(&mut self, value: &Captured) {
+        match value {
+            Captured::None => self.tag(0),
+            Captured::Bool(value) => {
+                self.tag(1);
+                self.flag(*value);
+            }
+            Captured::Int(value) => {
+                self.tag(2);
+                self.int(*value);
+            }
+            Captured::Float(value) => {
+                self.tag(3);
+                self.float(*value);
+            }
+            Captured::Complex(real, imag) => {
+                self.tag(4);
+                self.float(*real);
+                self.float(*imag);
+            }
+            Captured::NumpyInt(scalar, value) => {
+                self.tag(5);
+                self.scalar(*scalar);
+                self.int(*value);
+            }
+            Captured::NumpyFloat(scalar, real, imag) => {
+                self.tag(6);
+                self.scalar(*scalar);
+                self.float(*real);
+                self.float(*imag);
+            }
+            Captured::Str(text) => {
+                self.tag(7);
+                self.text(text);
+            }
+            Captured::Tuple(items) => {
+                self.tag(8);
+                self.number(items.len() as u64);
+                for item in items {
+                    self.captured(item);
+                }
+            }
+            Captured::DType(scalar) => {
+                self.tag(9);
+                self.scalar(*scalar);
+            }
+            Captured::Known(path) => {
+                self.tag(10);
+                self.text(path);
+            }
+            Captured::Module(name, members) => {
+                self.tag(11);
+                self.text(name);
+                self.number(members.len() as u64);
+                for (name, member) in members {
+                    self.text(name);
+                    self.captured(member);
+                }
+            }
+            Captured::Function(function) => {
+                self.tag(12);
+                let digest = self.functions.digest(function);
+                self.bytes(&digest);
+            }
+            Captured::Unsupported(what) => {
+                self.tag(13);
+                self.text(what);
+            }
+            Captured::Unknown(file, span, why) => {
+                self.tag(14);
+                self.place(file, *span);
+                self.text(why);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Work that several threads ask for and one does: the others wait for it, and what came of it is kept for a while.
+//!
+//! The lock of the state is held for a look into a map, never while work is done, and never while a flight's own lock
+//! is taken. A key is in flight from the moment that its first caller has seen that it is not kept until its result
+//! is: nobody finds neither. Every flight lands, by a result or by the panic of the one who does the work.
+//! `tests/once.rs` goes through the interleavings with loom's locks in place of the standard library's.
+
+use std::{collections::HashMap, hash::Hash};
+
+use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// See the module.
+pub(crate) struct Once<K, V, E> {
+    state: Mutex<State<K, V, E>>,
+    /// About how many bytes a value takes.
+    weight: fn(&V) -> usize,
+    /// The most bytes that are kept.
+    limit: usize,
+    /// Told when nothing is under way any more.
+    idle: Condvar,
+}
+
+struct State<K, V, E> {
+    kept: HashMap<K, Kept<V>>,
+    flights: HashMap<K, Arc<Flight<V, E>>>,
+    /// Bytes of all that is kept.
+    bytes: usize,
+    /// Counts the uses.
+    clock: u64,
+}
+
+struct Kept<V> {
+    value: Arc<V>,
+    bytes: usize,
+    /// The clock of the last use: what was not used for the longest time goes first.
+    used: u64,
+}
+
+/// Work under way.
+struct Flight<V, E> {
+    landed: Mutex<Option<Landed<V, E>>>,
+    done: Condvar,
+}
+
+enum Landed<V, E> {
+    Value(Arc<V>),
+    Error(E),
+    /// Whoever did it panicked.
+    Crashed,
+}
+
+/// The state, locked, with nothing under way. See [`Once::hold`].
+pub(crate) struct Held<'a, K, V, E> {
+    _state: MutexGuard<'a, State<K, V, E>>,
+}
+
+impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
+    /// Keeps at most `limit` bytes, where a value takes `weight` of it.
+    pub(crate) fn new(limit: usize, weight: fn(&V) -> usize) -> Self {
+        let state = State { kept: HashMap::new(), flights: HashMap::new(), bytes: 0, clock: 0 };
+        Self { state: Mutex::new(state), weight, limit, idle: Condvar::new() }
+    }
+
+    /// The value of a key: kept, or what another thread is making, or made here. Who waited for a thread that
+    /// panicked gets `crashed()`.
+    pub(crate) fn get(
+        &self,
+        key: K,
+        make: impl FnOnce() -> Result<V, E>,
+        crashed: impl FnOnce() -> E,
+    ) -> Result<Arc<V>, E> {
+        let mut state = self.lock();
+        if let Some(value) = state.used(&key) {
+            return Ok(value);
+        }
+        if let Some(flight) = state.flights.get(&key) {
+            let flight = Arc::clone(flight);
+            drop(state);
+            return flight.wait(crashed);
+        }
+        let flight = Arc::new(Flight { landed: Mutex::new(None), done: Condvar::new() });
+        state.flights.insert(key.clone(), Arc::clone(&flight));
+        drop(state);
+        // From here on a panic, too, lands the flight.
+        let mut pilot = Pilot { once: self, key, flight, landed: Some(Landed::Crashed) };
+        let made = make().map(Arc::new);
+        pilot.landed = Some(match &made {
+            Ok(value) => Landed::Value(Arc::clone(value)),
+            Err(error) => Landed::Error(error.clone()),
+        });
+        made
+    }
+
+    /// Waits until nothing is under way, and keeps it so for as long as the guard lives: threads wait that ask for
+    /// something. Never called by work itself.
+    pub(crate) fn hold(&self) -> Held<'_, K, V, E> {
+        let mut state = self.lock();
+        while !state.flights.is_empty() {
+            state = self.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Held { _state: state }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K, V, E>> {
+        // Nothing that can panic halfway through a change happens under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash, V, E> State<K, V, E> {
+    fn used(&mut self, key: &K) -> Option<Arc<V>> {
+        self.clock += 1;
+        let kept = self.kept.get_mut(key)?;
+        kept.used = self.clock;
+        Some(Arc::clone(&kept.value))
+    }
+
+    /// Keeps a value, and gives those that must go for it: the caller drops them outside of the lock.
+    fn keep(&mut self, key: K, value: Arc<V>, bytes: usize, limit: usize) -> Vec<Kept<V>> {
+        self.clock += 1;
+        self.bytes += bytes;
+        let mut gone = Vec::new();
+        if let Some(old) = self.kept.insert(key, Kept { value, bytes, used: self.clock }) {
+            self.bytes -= old.bytes;
+            gone.push(old);
+        }
+        while self.bytes > limit {
+            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest.and_then(|key| self.kept.remove(&key)) else { break };
+            self.bytes -= oldest.bytes;
+            gone.push(oldest);
+        }
+        gone
+    }
+}
+
+impl<V, E: Clone> Flight<V, E> {
+    fn wait(&self, crashed: impl FnOnce() -> E) -> Result<Arc<V>, E> {
+        let mut landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*landed {
+                Some(Landed::Value(value)) => return Ok(Arc::clone(value)),
+                Some(Landed::Error(error)) => return Err(error.clone()),
+                Some(Landed::Crashed) => return Err(crashed()),
+                None => landed = self.done.wait(landed).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// Whoever does the work: its end lands the flight.
+struct Pilot<'a, K: Clone + Eq + Hash, V, E: Clone> {
+    once: &'a Once<K, V, E>,
+    key: K,
+    flight: Arc<Flight<V, E>>,
+    landed: Option<Landed<V, E>>,
+}
+
+impl<K: Clone + Eq + Hash, V, E: Clone> Drop for Pilot<'_, K, V, E> {
+    fn drop(&mut self) {
+        let Some(landed) = self.landed.take() else { return };
+        let mut state = self.once.lock();
+        state.flights.remove(&self.key);
+        if state.flights.is_empty() {
+            self.once.idle.notify_all();
+        }
+        let gone = match &landed {
+            Landed::Value(value) => {
+                let bytes = (self.once.weight)(value);
+                state.keep(self.key.clone(), Arc::clone(value), bytes, self.once.limit)
+            }
+            Landed::Error(_) | Landed::Crashed => Vec::new(),
+        };
+        drop(state);
+        drop(gone);
+        *self.flight.landed.lock().unwrap_or_else(PoisonError::into_inner) = Some(landed);
+        self.flight.done.notify_all();
+    }
+}

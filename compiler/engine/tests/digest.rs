@@ -1,0 +1,263 @@
+//! Digests: the same for the same request in every process, another one for every change.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, Nested, Number, Record, Scalar, Vector};
+use weft_compiler::{
+    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target},
+    source::{SourceFile, Span},
+    syntax,
+};
+use weft_engine::Digest;
+
+const KERNEL: &str =
+    "def saxpy(r, x, a):\n    i = cuda.grid(1)\n    if i < r.size:\n        r[i] = scaled(x[i], a) + N\n";
+const SCALED: &str = "def scaled(x, a=2):\n    return x * a\n";
+
+fn file(text: &str) -> SourceFile {
+    SourceFile { name: "dir/k.py".into(), text: text.into(), first_line: 7, cut_columns: 4 }
+}
+
+fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
+    FunctionDef {
+        ast: syntax::parse_function(&source, 0).expect("the text of a function"),
+        source: Arc::new(source),
+        globals: globals.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        defaults: BTreeMap::new(),
+        signatures: Vec::new(),
+        inline: false,
+    }
+}
+
+fn globals(scaled: &Arc<FunctionDef>) -> Vec<(&'static str, Captured)> {
+    vec![
+        ("N", Captured::Int(3)),
+        ("cuda", Captured::Known("weft.cuda".into())),
+        ("scaled", Captured::Function(Arc::clone(scaled))),
+    ]
+}
+
+fn array(dtype: Scalar) -> ArgType {
+    ArgType::Array(ArrayType { dtype: dtype.into(), ndim: 1, layout: Layout::C, readonly: false })
+}
+
+fn record(fields: &[(&str, DType)], aligned: bool) -> DType {
+    let record = Record::in_order(fields, aligned).expect("good fields");
+    DType::intern(Compound::Record(record)).expect("there is room")
+}
+
+fn nested(shape: &[u64]) -> DType {
+    let nested = Nested::new(DType::F32, shape.to_vec()).expect("a small shape");
+    DType::intern(Compound::Nested(nested)).expect("there is room")
+}
+
+fn vector(scalar: Scalar, lanes: u8) -> DType {
+    DType::intern(Compound::Vector(Vector::new(scalar, lanes).expect("good lanes"))).expect("there is room")
+}
+
+fn sample() -> Request {
+    let scaled = Arc::new(FunctionDef { inline: true, ..function(file(SCALED), &[]) });
+    Request {
+        function: Arc::new(function(file(KERNEL), &globals(&scaled))),
+        args: vec![array(Scalar::F32), array(Scalar::F32), Scalar::F64.into()],
+        target: Target::Sm(90, "a"),
+        options: Options { launch_bounds: Some((128, Some(2))), ..Options::default() },
+        keep: Keep::default(),
+    }
+}
+
+/// The request for a CPU.
+fn host(triple: &str, name: &str, features: &str) -> Request {
+    let cpu = HostCpu { triple: triple.into(), name: name.into(), features: features.into() };
+    Request { target: Target::Host(Arc::new(cpu)), ..sample() }
+}
+
+/// The request with another kernel.
+fn with(kernel: FunctionDef) -> Request {
+    Request { function: Arc::new(kernel), ..sample() }
+}
+
+/// The request with another value of `N`.
+fn capturing(value: Captured) -> Request {
+    let scaled = Arc::new(FunctionDef { inline: true, ..function(file(SCALED), &[]) });
+    let mut named = globals(&scaled);
+    named[0].1 = value;
+    with(function(file(KERNEL), &named))
+}
+
+/// The request with another device function.
+fn calling(scaled: FunctionDef) -> Request {
+    with(function(file(KERNEL), &globals(&Arc::new(scaled))))
+}
+
+/// The request with the kernel's text elsewhere.
+fn placed(change: impl FnOnce(&mut SourceFile)) -> Request {
+    let mut source = file(KERNEL);
+    change(&mut source);
+    with(FunctionDef { globals: sample().function.globals.clone(), ..function(source, &[]) })
+}
+
+#[test]
+fn the_same_request_has_the_same_digest_in_every_process() {
+    assert_eq!(Digest::of(&sample()), Digest::of(&sample()));
+    // What is fed changes only on purpose: files that hold digests become worthless then.
+    assert_eq!(
+        Digest::for_version(&sample(), "test").to_string(),
+        "1d5189657ea74964edb8a4afadb047c0b2e20e553d1a6cfa7e1b79be41ae08a9"
+    );
+}
+
+#[test]
+fn what_comes_after_a_function_in_its_file_is_not_part_of_it() {
+    let longer = placed(|source| source.text.push_str("\n# The end.\n"));
+    assert_eq!(Digest::of(&longer), Digest::of(&sample()));
+}
+
+#[test]
+fn a_function_is_its_content_however_many_copies_of_it_there_are() {
+    let scaled = || Arc::new(function(file(SCALED), &[]));
+    let outer = |inner: [Arc<FunctionDef>; 2]| {
+        let [a, b] = inner;
+        with(function(file(KERNEL), &[("a", Captured::Function(a)), ("b", Captured::Function(b))]))
+    };
+    let one = scaled();
+    let shared = outer([Arc::clone(&one), one]);
+    assert_eq!(Digest::of(&shared), Digest::of(&outer([scaled(), scaled()])));
+}
+
+#[test]
+fn a_function_with_many_ways_to_it_is_digested_once() {
+    // 2^60 ways lead from the first to the last.
+    let mut last = Arc::new(function(file(SCALED), &[]));
+    for _ in 0..60 {
+        let both = [("a", Captured::Function(Arc::clone(&last))), ("b", Captured::Function(last))];
+        last = Arc::new(function(file(SCALED), &both));
+    }
+    let request = Request { function: last, ..sample() };
+    assert_eq!(Digest::of(&request), Digest::of(&request));
+}
+
+#[test]
+fn every_change_gives_another_digest() {
+    let scaled = || function(file(SCALED), &[]);
+    let inline = || FunctionDef { inline: true, ..scaled() };
+    let kernel = || FunctionDef { globals: sample().function.globals.clone(), ..function(file(KERNEL), &[]) };
+    let options = |options: Options| Request { options, ..sample() };
+    let base = || sample().options;
+    let int = Scalar::I64;
+    let signature = |returns| Signature { args: vec![int.into()], returns };
+    let declared = |signatures| FunctionDef { signatures, ..inline() };
+    let module =
+        |name: &str, member: &str, value| Captured::Module(name.into(), BTreeMap::from([(member.to_owned(), value)]));
+    let with_array = |array| Request { args: vec![ArgType::Array(array)], ..sample() };
+    let plain = ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false };
+    let mut renamed = kernel();
+    renamed.ast.name = "other".into();
+    let mut reparametered = kernel();
+    reparametered.ast.params[2].name = "b".into();
+    let unknown = |text: &str, start, why: &str| {
+        let span = Span { file: 0, start, end: start + 4 };
+        Captured::Unknown(Arc::new(file(text)), span, why.into())
+    };
+    let requests = vec![
+        sample(),
+        // The kernel: its text, its place, its name, its parameters, what its names mean.
+        placed(|source| source.text = KERNEL.replace("i < r.size", "i <= r.size")),
+        placed(|source| source.name = "dir/other.py".into()),
+        placed(|source| source.first_line = 8),
+        placed(|source| source.cut_columns = 0),
+        with(renamed),
+        with(reparametered),
+        with(FunctionDef { defaults: BTreeMap::from([("a".to_owned(), Captured::Int(2))]), ..kernel() }),
+        with(FunctionDef { globals: BTreeMap::new(), ..kernel() }),
+        with(FunctionDef { inline: true, ..kernel() }),
+        // The device function.
+        calling(FunctionDef { ..scaled() }),
+        calling(FunctionDef { inline: true, ..function(file(&SCALED.replace("x * a", "a * x")), &[]) }),
+        calling(FunctionDef { inline: true, ..function(file(SCALED), &[("N", Captured::Int(3))]) }),
+        calling(FunctionDef { inline: true, ..function(file(SCALED), &[("N", Captured::Int(4))]) }),
+        calling(declared(vec![signature(None)])),
+        calling(declared(vec![signature(Some(int.into()))])),
+        calling(declared(vec![signature(None), signature(None)])),
+        // Values.
+        capturing(Captured::None),
+        capturing(Captured::Bool(true)),
+        capturing(Captured::Bool(false)),
+        capturing(Captured::Int(4)),
+        capturing(Captured::Int(-3)),
+        capturing(Captured::Int(3 << 64)),
+        capturing(Captured::Float(3.0)),
+        capturing(Captured::Float(0.0)),
+        capturing(Captured::Float(-0.0)),
+        capturing(Captured::Complex(3.0, 0.0)),
+        capturing(Captured::Complex(0.0, 3.0)),
+        capturing(Captured::NumpyInt(Scalar::I32, 3)),
+        capturing(Captured::NumpyInt(Scalar::I64, 3)),
+        capturing(Captured::NumpyFloat(Number::F32, 3.0, 0.0)),
+        capturing(Captured::NumpyFloat(Number::F64, 3.0, 0.0)),
+        capturing(Captured::NumpyFloat(Number::C64, 3.0, 1.0)),
+        capturing(Captured::Str("3".into())),
+        capturing(Captured::Known("3".into())),
+        capturing(Captured::Unsupported("3".into())),
+        capturing(Captured::DType(Number::I64)),
+        capturing(Captured::Tuple(vec![])),
+        capturing(Captured::Tuple(vec![Captured::Int(3)])),
+        capturing(Captured::Tuple(vec![Captured::Tuple(vec![Captured::Int(3)])])),
+        capturing(Captured::Tuple(vec![Captured::Int(3), Captured::Int(3)])),
+        capturing(module("m", "x", Captured::Int(3))),
+        capturing(module("n", "x", Captured::Int(3))),
+        capturing(module("m", "y", Captured::Int(3))),
+        capturing(module("m", "x", Captured::Int(4))),
+        capturing(unknown("N = f()\n", 0, "it is called")),
+        capturing(unknown("M = f()\n", 0, "it is called")),
+        capturing(unknown("N = f()\n", 1, "it is called")),
+        capturing(unknown("N = f()\n", 0, "the loop binds it")),
+        // Types.
+        Request { args: vec![], ..sample() },
+        Request { args: vec![Scalar::F32.into()], ..sample() },
+        Request { args: vec![ArgType::Tuple(vec![Scalar::F32.into()])], ..sample() },
+        Request { args: vec![ArgType::Tuple(vec![]), Scalar::F32.into()], ..sample() },
+        with_array(plain),
+        with_array(ArrayType { dtype: DType::F64, ..plain }),
+        with_array(ArrayType { ndim: 2, ..plain }),
+        with_array(ArrayType { layout: Layout::F, ..plain }),
+        with_array(ArrayType { readonly: true, ..plain }),
+        with_array(ArrayType { dtype: record(&[("x", DType::F32), ("y", DType::I8)], false), ..plain }),
+        with_array(ArrayType { dtype: record(&[("x", DType::F32), ("y", DType::I8)], true), ..plain }),
+        with_array(ArrayType { dtype: record(&[("x", DType::F32), ("z", DType::I8)], false), ..plain }),
+        with_array(ArrayType { dtype: record(&[("x", DType::F32), ("y", DType::U8)], false), ..plain }),
+        with_array(ArrayType { dtype: record(&[("x", nested(&[2, 3])), ("y", DType::I8)], false), ..plain }),
+        with_array(ArrayType { dtype: record(&[("x", nested(&[3, 2])), ("y", DType::I8)], false), ..plain }),
+        with_array(ArrayType { dtype: vector(Scalar::F32, 2), ..plain }),
+        with_array(ArrayType { dtype: vector(Scalar::F32, 4), ..plain }),
+        with_array(ArrayType { dtype: vector(Scalar::I32, 2), ..plain }),
+        // Target, options, texts.
+        Request { target: Target::Sm(90, ""), ..sample() },
+        Request { target: Target::Sm(100, "a"), ..sample() },
+        host("", "", ""),
+        host("x86_64-pc-linux-gnu", "", ""),
+        host("", "znver5", ""),
+        host("", "znver4", ""),
+        host("", "", "+avx2"),
+        options(Options { fastmath: true, ..base() }),
+        options(Options { lineinfo: true, ..base() }),
+        options(Options { opt: false, ..base() }),
+        options(Options { launch_bounds: None, ..base() }),
+        options(Options { launch_bounds: Some((128, None)), ..base() }),
+        options(Options { launch_bounds: Some((64, Some(2))), ..base() }),
+        options(Options { max_registers: Some(32), ..base() }),
+        options(Options { max_registers: Some(64), ..base() }),
+        options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
+        options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),
+        Request { keep: Keep { ir: true, ..Keep::default() }, ..sample() },
+        Request { keep: Keep { llvm: true, ..Keep::default() }, ..sample() },
+        Request { keep: Keep { asm: true, ..Keep::default() }, ..sample() },
+    ];
+    let mut seen = BTreeMap::new();
+    for (index, request) in requests.iter().enumerate() {
+        if let Some(other) = seen.insert(Digest::of(request), index) {
+            panic!("requests {other} and {index} have one digest: {request:#?}");
+        }
+    }
+    assert_ne!(Digest::of(&sample()), Digest::for_version(&sample(), "another"));
+}

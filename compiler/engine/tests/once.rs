@@ -1,0 +1,161 @@
+//! `once.rs` under loom: every interleaving of a few threads that ask for the same and for different things.
+
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "the module is the engine's, with other locks")]
+
+mod sync {
+    pub(crate) use std::sync::PoisonError;
+
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+}
+
+#[path = "../src/once.rs"]
+mod once;
+
+use loom::{
+    sync::{Arc, atomic::AtomicUsize, atomic::Ordering::SeqCst},
+    thread,
+};
+use once::Once;
+
+type Texts = Once<u32, String, String>;
+
+fn texts(limit: usize) -> Arc<Texts> {
+    Arc::new(Once::new(limit, String::len))
+}
+
+fn get(once: &Texts, key: u32, made: &AtomicUsize) -> Result<String, String> {
+    let make = || {
+        made.fetch_add(1, SeqCst);
+        // Others may run while the work is done.
+        thread::yield_now();
+        if key < 10 { Ok(format!("value {key}")) } else { Err(format!("error {key}")) }
+    };
+    once.get(key, make, || "crashed".to_owned()).map(|value| value.as_str().to_owned())
+}
+
+#[test]
+fn one_makes_what_two_ask_for() {
+    loom::model(|| several(2));
+}
+
+#[test]
+fn one_makes_what_three_ask_for() {
+    // With three threads all interleavings are too many: those in which at most two threads are stopped midway.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| several(3));
+}
+
+fn several(n_threads: usize) {
+    let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+    let threads: Vec<_> = (1..n_threads)
+        .map(|_| {
+            let (once, made) = (Arc::clone(&once), Arc::clone(&made));
+            thread::spawn(move || get(&once, 1, &made))
+        })
+        .collect();
+    assert_eq!(get(&once, 1, &made), Ok("value 1".to_owned()));
+    for thread in threads {
+        assert_eq!(thread.join().expect("no panic"), Ok("value 1".to_owned()));
+    }
+    assert_eq!(made.load(SeqCst), 1);
+}
+
+#[test]
+fn different_things_do_not_meet() {
+    loom::model(|| {
+        let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+        let other = {
+            let (once, made) = (Arc::clone(&once), Arc::clone(&made));
+            thread::spawn(move || get(&once, 2, &made))
+        };
+        assert_eq!(get(&once, 1, &made), Ok("value 1".to_owned()));
+        assert_eq!(other.join().expect("no panic"), Ok("value 2".to_owned()));
+        assert_eq!(made.load(SeqCst), 2);
+    });
+}
+
+#[test]
+fn everyone_gets_the_error_and_the_next_one_tries_again() {
+    loom::model(|| {
+        let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+        let other = {
+            let (once, made) = (Arc::clone(&once), Arc::clone(&made));
+            thread::spawn(move || get(&once, 11, &made))
+        };
+        assert_eq!(get(&once, 11, &made), Err("error 11".to_owned()));
+        assert_eq!(other.join().expect("no panic"), Err("error 11".to_owned()));
+        let before = made.load(SeqCst);
+        assert!((1..=2).contains(&before), "{before}");
+        assert_eq!(get(&once, 11, &made), Err("error 11".to_owned()));
+        assert_eq!(made.load(SeqCst), before + 1);
+    });
+}
+
+/// Lands a flight as a panic does: the work ends without a result.
+fn crash(once: &Texts) {
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        once.get(1, || std::panic::resume_unwind(Box::new("on purpose")), || "crashed".to_owned())
+    }));
+    // Whoever came second waited, and has an error instead.
+    if let Ok(result) = panicked {
+        assert!(matches!(result.as_deref().map(String::as_str), Ok("value 1") | Err(_)));
+    }
+}
+
+#[test]
+fn a_panic_leaves_nobody_waiting() {
+    loom::model(|| {
+        let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+        let other = {
+            let once = Arc::clone(&once);
+            thread::spawn(move || crash(&once))
+        };
+        let got = get(&once, 1, &made);
+        assert!(got == Ok("value 1".to_owned()) || got == Err("crashed".to_owned()), "{got:?}");
+        other.join().expect("the panic was caught");
+        // The key is free again.
+        assert_eq!(get(&once, 1, &made), Ok("value 1".to_owned()));
+    });
+}
+
+#[test]
+fn the_least_recently_used_goes_first() {
+    loom::model(|| {
+        // Room for two values of seven bytes.
+        let (once, made) = (texts(15), Arc::new(AtomicUsize::new(0)));
+        for key in [1, 2, 1, 3, 1] {
+            assert_eq!(get(&once, key, &made), Ok(format!("value {key}")));
+        }
+        assert_eq!(made.load(SeqCst), 3);
+        assert_eq!(get(&once, 2, &made), Ok("value 2".to_owned()));
+        assert_eq!(made.load(SeqCst), 4, "2 had gone for 3");
+    });
+}
+
+#[test]
+fn nothing_is_under_way_while_it_is_held() {
+    loom::model(|| {
+        let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+        let busy = Arc::new(AtomicUsize::new(0));
+        let other = {
+            let (once, busy) = (Arc::clone(&once), Arc::clone(&busy));
+            thread::spawn(move || {
+                let make = || {
+                    busy.store(1, SeqCst);
+                    thread::yield_now();
+                    busy.store(0, SeqCst);
+                    Ok("value".to_owned())
+                };
+                once.get(1, make, || "crashed".to_owned()).map(drop)
+            })
+        };
+        let held = once.hold();
+        assert_eq!(busy.load(SeqCst), 0);
+        thread::yield_now();
+        assert_eq!(busy.load(SeqCst), 0);
+        drop(held);
+        assert_eq!(get(&once, 2, &made), Ok("value 2".to_owned()));
+        assert_eq!(other.join().expect("no panic"), Ok(()));
+    });
+}

@@ -1,0 +1,70 @@
+//! What is said of a call that does not fit a kernel, and of a grid that does not fill a GPU.
+
+use pyo3::{exceptions::PyTypeError, prelude::*};
+use weft_artifact::ArgType;
+use weft_runtime::LaunchConfig;
+
+use super::Dispatcher;
+use crate::{devices, errors, launch::setting, signature};
+
+/// Fewer blocks than this leave most of any GPU idle.
+const FEW_BLOCKS: u64 = 128;
+
+impl Dispatcher {
+    /// Numba's warning for a grid of few blocks, once for each size. A CPU has few cores to fill.
+    pub(crate) fn warn_about_occupancy(&self, py: Python<'_>, config: &LaunchConfig) -> PyResult<()> {
+        let blocks: u64 = config.grid.iter().map(|extent| u64::from(*extent)).product();
+        if blocks >= FEW_BLOCKS || !self.is_new_grid(blocks) {
+            return Ok(());
+        }
+        // Without a device the launch is what fails.
+        if devices::device_kind(py).is_ok_and(|kind| kind == "cuda") && setting(py, "CUDA_LOW_OCCUPANCY_WARNINGS")? {
+            let text = format!("Grid size {blocks} will likely result in GPU under-utilization due to low occupancy.");
+            errors::warn(py, "PerformanceWarning", &text)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_count(&self, given: usize) -> PyResult<()> {
+        if let Some(variadic) = &self.variadic {
+            return Err(PyTypeError::new_err(format!(
+                "kernel `{}` has `{variadic}`, which a kernel cannot have: give each argument a name, or pass a tuple",
+                self.name
+            )));
+        }
+        let expected = self.params.len();
+        if given == expected {
+            return Ok(());
+        }
+        let noun = if expected == 1 { "argument" } else { "arguments" };
+        let names = if expected == 0 { String::new() } else { format!(" ({})", self.params.join(", ")) };
+        Err(PyTypeError::new_err(format!(
+            "kernel `{}` takes {expected} {noun}{names} but {given} {} given",
+            self.name,
+            if given == 1 { "was" } else { "were" }
+        )))
+    }
+
+    /// How messages name an argument: its number, its parameter, the kernel.
+    pub(crate) fn argument(&self, index: usize) -> String {
+        match self.params.get(index) {
+            Some(param) => format!("argument {} (`{param}`) of kernel `{}`", index + 1, self.name),
+            None => format!("argument {} of kernel `{}`", index + 1, self.name),
+        }
+    }
+
+    /// An error of one argument, with the argument named.
+    pub(crate) fn explain(&self, py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
+        let message = format!("{}: {}", self.argument(index), error.value(py));
+        let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
+        named.set_cause(py, error.cause(py));
+        named
+    }
+
+    /// The argument types that an `inspect` or `compile` call names: types, a signature, or its text.
+    pub(crate) fn types(&self, signature: &Bound<'_, PyAny>) -> PyResult<Vec<ArgType>> {
+        let args = signature::read(signature)?.args;
+        self.check_count(args.len())?;
+        Ok(args)
+    }
+}

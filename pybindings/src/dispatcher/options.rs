@@ -1,0 +1,46 @@
+//! What `cuda.jit` was told, checked in Python (`weft/cuda/_jit.py`), as the compiler takes it.
+
+use pyo3::{exceptions::PyValueError, prelude::*};
+use weft_compiler::{
+    host_cpu,
+    request::{Options, Target},
+    target::{self, SMS, Sm},
+};
+
+/// The options of one dispatcher.
+#[derive(Clone, Debug)]
+pub(crate) struct JitOptions {
+    /// Those that change code, but for libdevice.
+    pub(crate) code: Options,
+    pub(crate) inline: bool,
+    pub(crate) device: bool,
+}
+
+impl JitOptions {
+    /// Reads the keyword arguments of `Dispatcher`.
+    pub(crate) fn read(options: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let code = Options {
+            fastmath: options.get_item("fastmath")?.extract()?,
+            lineinfo: options.get_item("lineinfo")?.extract()?,
+            opt: options.get_item("opt")?.extract()?,
+            launch_bounds: options.get_item("launch_bounds")?.extract()?,
+            max_registers: options.get_item("max_registers")?.extract()?,
+            libdevice: None,
+        };
+        Ok(Self {
+            code,
+            inline: options.get_item("inline")?.extract()?,
+            device: options.get_item("device")?.extract()?,
+        })
+    }
+}
+
+/// The compiler's target of a text such as `sm_90`, `sm_90a` or `host`.
+pub(crate) fn target(text: &str) -> PyResult<Target> {
+    target::parse(text, host_cpu).map_err(|unknown| PyValueError::new_err(unknown.to_string()))
+}
+
+/// The target whose code a GPU of a compute capability runs; for one that is older than all of them, the oldest.
+pub(crate) fn of_capability(major: u32, minor: u32) -> Target {
+    Sm::of_capability(major, minor).or(SMS.first()).map_or(Target::Sm(75, ""), Sm::target)
+}

@@ -1,0 +1,162 @@
+//! Which kernel a launch runs: the one for its types on the current device, found or compiled.
+//!
+//! Nothing that can panic or run Python happens under the lock of the state.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, PoisonError},
+};
+
+use pyo3::{
+    exceptions::{PyRuntimeError, PyTypeError},
+    prelude::*,
+};
+use weft_artifact::ArgType;
+
+use super::{
+    Dispatcher,
+    overload::{Overload, Resolved},
+};
+use crate::{
+    capture::{Capturer, Parsed},
+    convert, devices,
+};
+
+/// What a dispatcher has found so far.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(super) parsed: Option<Arc<Parsed>>,
+    pub(super) overloads: Vec<Arc<Overload>>,
+    resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
+    /// No further types are compiled.
+    frozen: bool,
+    /// Numbers of blocks that were warned about.
+    warned: HashSet<u64>,
+}
+
+impl State {
+    fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
+        let device = devices::current_id();
+        self.overloads.iter().find(|overload| overload.device == device && overload.args == args).cloned()
+    }
+}
+
+impl Dispatcher {
+    /// The kernel for arguments of the types of a key on the current device.
+    pub(crate) fn resolve(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Arc<Resolved>> {
+        let this = slf.get();
+        devices::check_fork(slf.py())?;
+        let device = devices::current_id();
+        if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner)
+            && last.overload.device == device
+            && *last.key == *key
+        {
+            return Ok(Arc::clone(last));
+        }
+        let known = this.state().resolved.get(&(device, key.into())).cloned();
+        let resolved = match known {
+            Some(resolved) => resolved,
+            None => {
+                let resolved = Arc::new(Self::resolve_new(slf, key)?);
+                this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
+                resolved
+            }
+        };
+        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&resolved));
+        Ok(resolved)
+    }
+
+    fn resolve_new(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Resolved> {
+        let (py, this) = (slf.py(), slf.get());
+        let given = crate::key::decode(key);
+        this.check_count(given.len())?;
+        if this.jit.device {
+            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
+        }
+        devices::announce(py)?;
+        let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
+        Self::overload(slf, &args)?.resolve(py, key, casts)
+    }
+
+    /// The declared signature that fits best, and the conversions to it.
+    fn choose(&self, given: &[ArgType]) -> PyResult<(Vec<ArgType>, Vec<convert::Cast>)> {
+        if let [only] = self.declared.as_slice() {
+            return match convert::match_types(given, &only.args) {
+                Ok(found) => Ok((only.args.clone(), found.casts)),
+                Err(wrong) => Err(PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))),
+            };
+        }
+        let mut fits: Vec<_> = self
+            .declared
+            .iter()
+            .filter(|signature| signature.args.len() == given.len())
+            .filter_map(|signature| Some((convert::match_types(given, &signature.args).ok()?, signature)))
+            .collect();
+        fits.sort_by_key(|(found, _)| found.rank);
+        let types = || given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match fits.as_slice() {
+            [] => Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types()))),
+            [(first, _), (second, _), ..] if first.rank == second.rank => Err(PyTypeError::new_err(format!(
+                "Ambiguous overloading for {} with argument type(s) {}",
+                self.name,
+                types()
+            ))),
+            [(found, signature), ..] => Ok((signature.args.clone(), found.casts.clone())),
+        }
+    }
+
+    /// The overload for exactly these types on the current device, if there is one.
+    pub(crate) fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
+        self.state().compiled(args)
+    }
+
+    /// The same, compiled if there is none.
+    pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(known) = this.compiled(args) {
+            return Ok(known);
+        }
+        let frozen = this.state().frozen;
+        if frozen {
+            let types: Vec<String> = args.iter().map(ToString::to_string).collect();
+            return Err(PyTypeError::new_err(format!(
+                "No matching definition for argument type(s) {}",
+                types.join(", ")
+            )));
+        }
+        let function = Capturer::new(py).dispatcher(slf)?;
+        let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit)?);
+        let mut state = this.state();
+        // Another thread may have been quicker: one overload for each type tuple.
+        if let Some(known) = state.compiled(args) {
+            return Ok(known);
+        }
+        state.overloads.push(Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    /// Forgets all kernels, and compiles the known types again.
+    pub(super) fn compile_again(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let this = slf.get();
+        let (old, frozen) = {
+            let mut state = this.state();
+            state.resolved.clear();
+            (std::mem::take(&mut state.overloads), std::mem::take(&mut state.frozen))
+        };
+        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut here = old.iter().filter(|overload| overload.device == devices::current_id());
+        let compiled = here.try_for_each(|overload| Self::overload(slf, &overload.args).map(drop));
+        this.state().frozen = frozen;
+        compiled
+    }
+
+    /// Compiles no further types from now on, or does again.
+    pub(super) fn freeze(&self, frozen: bool) {
+        self.state().frozen = frozen;
+    }
+
+    /// Whether this number of blocks is met for the first time.
+    pub(super) fn is_new_grid(&self, blocks: u64) -> bool {
+        self.state().warned.insert(blocks)
+    }
+}
