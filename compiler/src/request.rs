@@ -61,10 +61,23 @@ pub enum Captured {
     Module(String, BTreeMap<String, Captured>),
     /// Another jitted function.
     Function(Arc<FunctionDef>),
-    /// Anything else: Python's name of its type, for the error.
-    Unsupported(String),
+    /// Anything else: what it is, and in words that follow "a" or "an" in the error, such as Python's name of its type.
+    Unsupported(Unsupported, String),
     /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
     Unknown(Arc<SourceFile>, Span, String),
+}
+
+/// What a captured value is that no kernel can use, as far as there is something to be said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsupported {
+    /// A jitted function that calls itself, directly or through others.
+    Recursion,
+    /// A function that is not jitted.
+    PlainFunction,
+    /// An array.
+    Array,
+    /// Anything else.
+    Other,
 }
 
 /// How deep functions may call functions; whoever captures them and the compiler recurse as deep.
@@ -84,12 +97,12 @@ pub fn number_of_path(path: &str) -> Option<Number> {
 impl Captured {
     /// What a tuple of more than [`MAX_LEAVES`] values is.
     pub fn too_large() -> Self {
-        Self::Unsupported(format!("tuple of more than {MAX_LEAVES} values"))
+        Self::Unsupported(Unsupported::Other, format!("tuple of more than {MAX_LEAVES} values"))
     }
 
     /// What a function beyond [`MAX_CALL_DEPTH`] is.
     pub fn too_deep() -> Self {
-        Self::Unsupported(format!("call chain of more than {MAX_CALL_DEPTH} levels"))
+        Self::Unsupported(Unsupported::Other, format!("call chain of more than {MAX_CALL_DEPTH} levels"))
     }
 
     /// How many values it holds, with those in the tuples in it.

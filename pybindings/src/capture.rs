@@ -13,7 +13,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef, MAX_CALL_DEPTH},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Unsupported},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -32,10 +32,10 @@ impl Parsed {
     /// Finds a function's text and parses it.
     pub(crate) fn new(py_func: &Bound<'_, PyAny>, given: Option<&str>, kept: Option<&Py<PyAny>>) -> PyResult<Self> {
         let py = py_func.py();
-        let (name, text, first_line): (String, String, u32) =
+        let (name, text, first_line, class): (String, String, u32, Option<String>) =
             py.import("weft._source")?.call_method1("of", (py_func, given, kept))?.extract()?;
         let source = Arc::new(SourceFile { name, text, first_line, cut_columns: 0 });
-        let ast = syntax::parse_function(&source, 0).map_err(|diagnostic| {
+        let ast = syntax::parse_function(&source, 0, class.as_deref()).map_err(|diagnostic| {
             let mut sources = SourceMap::default();
             sources.add(&source);
             errors::diagnostics(py, &[diagnostic], &sources)
@@ -77,7 +77,10 @@ impl<'py> Capturer<'py> {
     pub(crate) fn device_function(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Captured> {
         let dispatcher = value.cast::<Dispatcher>()?;
         if self.path.iter().any(|seen| seen.is(value)) {
-            return Ok(Captured::Unsupported(format!("recursive function `{}`", dispatcher.get().name())));
+            return Ok(Captured::Unsupported(
+                Unsupported::Recursion,
+                format!("recursive function `{}`", dispatcher.get().name()),
+            ));
         }
         if self.path.len() > MAX_CALL_DEPTH {
             return Ok(Captured::too_deep());
@@ -194,7 +197,7 @@ impl<'py> Scope<'py> {
 #[pyfunction]
 pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult<Vec<String>> {
     let source = Arc::new(SourceFile::new(file, text));
-    let function = syntax::parse_function(&source, 0).map_err(|diagnostic| {
+    let function = syntax::parse_function(&source, 0, None).map_err(|diagnostic| {
         let mut sources = SourceMap::default();
         sources.add(&source);
         errors::diagnostics(py, &[diagnostic], &sources)

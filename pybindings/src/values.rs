@@ -8,7 +8,7 @@ use pyo3::{
     types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
 use weft_artifact::{DType, MAX_LEAVES, Number, Scalar};
-use weft_compiler::request::Captured;
+use weft_compiler::request::{Captured, Unsupported};
 
 use crate::{capture::Capturer, dispatcher::Dispatcher, numpy, types::Type};
 
@@ -22,7 +22,7 @@ impl<'py> Capturer<'py> {
     /// What a value means to a kernel. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
     pub(crate) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
         if depth > MAX_DEPTH {
-            return Ok(Captured::Unsupported("a value nested too deep".to_owned()));
+            return Ok(Captured::Unsupported(Unsupported::Other, "value nested too deep".to_owned()));
         }
         if value.is_none() {
             return Ok(Captured::None);
@@ -111,8 +111,22 @@ impl<'py> Capturer<'py> {
 
 /// A value that kernels cannot have, by the name of its type.
 pub(crate) fn unsupported(value: &Bound<'_, PyAny>) -> Captured {
+    // An object's attributes are asked for by code of its own, whose errors say nothing about it.
+    let has = |name: &str| matches!(value.getattr_opt(name), Ok(Some(_)));
+    let kind = if has("__code__") {
+        Unsupported::PlainFunction
+    } else if has("__cuda_array_interface__") || (has("__array_interface__") && !is_scalar(value)) {
+        Unsupported::Array
+    } else {
+        Unsupported::Other
+    };
     let name = value.get_type().fully_qualified_name();
-    Captured::Unsupported(name.map_or_else(|_| "object".to_owned(), |name| name.to_string()))
+    Captured::Unsupported(kind, name.map_or_else(|_| "object".to_owned(), |name| name.to_string()))
+}
+
+/// Whether a value is one of NumPy's scalars.
+fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
+    numpy::loaded(value.py()).is_some_and(|classes| classes.is_scalar(value))
 }
 
 /// Python's and NumPy's numbers and dtypes.
@@ -145,7 +159,7 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
         let int: Result<i128, PyErr> = value.extract();
         return Ok(Some(match int {
             Ok(int) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&int) => Captured::Int(int),
-            _ => Captured::Unsupported("int of more than 64 bits".to_owned()),
+            _ => Captured::Unsupported(Unsupported::Other, "int of more than 64 bits".to_owned()),
         }));
     }
     if let Ok(float) = value.cast::<PyFloat>() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{expr::used_before, lowerer::FnLowerer, promote, ty::Ty, value::Value};
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{LocalId, StmtKind},
+    ir::{LocalId, StmtKind, Type},
     source::Span,
 };
 
@@ -88,8 +88,20 @@ impl FnLowerer<'_> {
         if let Some((_, locals)) = known {
             return locals.clone();
         }
-        let locals: Vec<LocalId> =
-            parts.into_iter().map(|(suffix, part)| self.b.local(format!("{name}{suffix}"), part)).collect();
+        let own = self.b.place().is_some();
+        let in_parts = !matches!(ty, Ty::Scalar(_));
+        let local = |(suffix, part): (String, Type)| {
+            let name = format!("{name}{suffix}");
+            if own {
+                // The prelude's variables are none of the user's.
+                self.b.new_temp(part)
+            } else if in_parts {
+                self.b.part(name, part)
+            } else {
+                self.b.local(name, part)
+            }
+        };
+        let locals: Vec<LocalId> = parts.into_iter().map(local).collect();
         self.slots.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
         locals
     }

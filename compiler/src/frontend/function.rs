@@ -108,14 +108,14 @@ impl<'a> FnLowerer<'a> {
             bound,
             zeroed: BTreeSet::new(),
             known_loops,
-            changed: false,
             returns: None,
+            ends_thread: false,
             hint: None,
             def,
         }
     }
 
-    /// Reports `*args` and `**kwargs`; false if there are some.
+    /// Reports `*args`, `**kwargs` and parameters that no launch can give; false if there are some.
     fn check_param_kinds(&mut self) -> bool {
         let def = Arc::clone(&self.def);
         let variadic: Vec<_> =
@@ -123,7 +123,14 @@ impl<'a> FnLowerer<'a> {
         for (span, what) in &variadic {
             self.error(Code::UnsupportedStatement, *span, format!("a kernel cannot have `{what}`"));
         }
-        variadic.is_empty()
+        let mut good = variadic.is_empty();
+        for param in def.ast.params.iter().filter(|param| param.kind == ast::ParamKind::KeywordOnly) {
+            good = false;
+            let message = format!("a kernel cannot have the keyword-only parameter `{}`", param.name);
+            let diagnostic = Diagnostic::error(Code::UnsupportedStatement, param.span, message);
+            self.report(diagnostic.help("a launch gives arguments by position: take the `*` out"));
+        }
+        good
     }
 
     /// Declares the run-time parts of a kernel argument, with their slots.
@@ -180,8 +187,14 @@ impl<'a> FnLowerer<'a> {
         if let Some(known) = self.cx.functions.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args) {
             return known.clone();
         }
-        let mut compiled =
-            Compiled { def: Arc::clone(def), args: args.to_vec(), func: None, returns: Ty::Poison, errors: Vec::new() };
+        let mut compiled = Compiled {
+            def: Arc::clone(def),
+            args: args.to_vec(),
+            func: None,
+            returns: Ty::Poison,
+            may_end_thread: false,
+            errors: Vec::new(),
+        };
         if self.is_active(def) {
             let name = def.ast.name.clone();
             self.report(
@@ -193,12 +206,13 @@ impl<'a> FnLowerer<'a> {
         }
         let errors_before = self.cx.diagnostics.len();
         self.cx.active.push(Arc::clone(&self.def));
-        let (function, returns) = lower_device(self.cx, def, args);
+        let (function, returns, may_end_thread) = lower_device(self.cx, def, args);
         self.cx.active.pop();
         compiled.errors = self.cx.diagnostics.split_off(errors_before);
         if compiled.errors.is_empty() {
             compiled.func = Some(self.cx.module.functions.push(function));
             compiled.returns = returns;
+            compiled.may_end_thread = may_end_thread;
         }
         self.cx.functions.push(compiled.clone());
         compiled
@@ -217,9 +231,14 @@ pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
 }
 
 /// Walks a device function: its parameters, its body, the `None` at its end. Gives the types of its `return`s.
-pub(super) fn walk_device(lowerer: &mut FnLowerer<'_>, args: &[Ty], expected: Option<Ty>) -> Vec<(Ty, Span)> {
+pub(super) fn walk_device(
+    lowerer: &mut FnLowerer<'_>,
+    args: &[Ty],
+    expected: Option<Ty>,
+    may_end_thread: bool,
+) -> Vec<(Ty, Span)> {
     let def = Arc::clone(&lowerer.def);
-    lowerer.returns = Some(Returns { expected, found: Vec::new() });
+    lowerer.returns = Some(Returns { expected, may_end_thread, found: Vec::new() });
     for (param, ty) in def.ast.params.iter().zip(args) {
         let locals = lowerer.storage(&param.name, ty);
         lowerer.b.function.params.extend(locals.iter().copied());
@@ -238,16 +257,16 @@ pub(super) fn walk_device(lowerer: &mut FnLowerer<'_>, args: &[Ty], expected: Op
     lowerer.returns.take().map(|returns| returns.found).unwrap_or_default()
 }
 
-/// Lowers a device function for argument types, and gives the type that it returns.
-fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Function, Ty) {
+/// Lowers a device function for argument types, and gives the type that it returns and whether it may end the thread.
+fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Function, Ty, bool) {
     let name = format!("{}.{}", def.ast.name, cx.names);
     cx.names += 1;
     let index = typed(cx, def, args);
     let loops = std::mem::take(&mut cx.typed[index].loops);
-    let returns = cx.typed[index].returns.clone();
+    let (returns, may_end_thread) = (cx.typed[index].returns.clone(), cx.typed[index].may_end_thread);
     let builder = Builder::new(Function::new(name, FunctionKind::Device, def.ast.span));
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), builder, loops);
-    let found = walk_device(&mut lowerer, args, Some(returns.clone()));
+    let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
     let joined = joined_returns(&found).map_or(Ty::None, |(ty, _)| ty);
     if let Ty::Conflict(conflict) = &joined {
         let diagnostic = Diagnostic::error(
@@ -258,13 +277,16 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Funct
         .also(conflict.first_span, format!("returns {} here", conflict.first))
         .help("return values of one type on every path");
         lowerer.report(diagnostic);
-    } else if joined != returns && declared_result(def, args).is_none() && !lowerer.cx.explained() {
+    } else if (joined != returns && declared_result(def, args).is_none() || lowerer.ends_thread != may_end_thread)
+        && !lowerer.cx.explained()
+    {
         let place = lowerer.at(def.ast.name_span);
         lowerer.cx.fault(place, "a function does not return what its typing found");
     }
     lowerer.b.function.results = returns.parts().into_iter().map(|(_, ty)| ty).collect::<Vec<Type>>();
+    lowerer.b.function.results.extend(may_end_thread.then_some(Type::BOOL));
     let file = lowerer.file;
-    (lowerer.finish(file), returns)
+    (lowerer.finish(file), returns, may_end_thread)
 }
 
 impl FnLowerer<'_> {
@@ -274,6 +296,7 @@ impl FnLowerer<'_> {
         let Some(returns) = &mut self.returns else { return };
         returns.found.push((ty.clone(), span));
         let mut parts = Vec::new();
+        let may_end_thread = returns.may_end_thread;
         if let Some(expected) = returns.expected.clone() {
             match self.try_convert(value, &expected, span) {
                 Some(value) => parts = self.flatten(value, span),
@@ -284,6 +307,9 @@ impl FnLowerer<'_> {
                     self.error(Code::ReturnTypes, span, message);
                 }
             }
+        }
+        if may_end_thread {
+            parts.push(self.b.bool(false, span));
         }
         self.b.stmt(StmtKind::Return(parts), span);
         self.env = None;

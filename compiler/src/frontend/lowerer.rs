@@ -1,7 +1,7 @@
 //! The state of a lowering: the module, and the function that is being lowered.
 //!
-//! Typing and lowering are the same walk over the syntax tree. It is done dry until the types at the heads of the
-//! loops no longer change (`typing.rs`), and then once for real, which alone builds code and reports.
+//! Typing and lowering are the same walk over the syntax tree. It is done dry, which finds the types at the heads of the
+//! loops (`typing.rs`), and then once for real, which alone builds code and reports.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{BinaryOp, Builder, Const, ExprId, FuncId, Leaf, LocalId, Module, StmtKind, Type},
+    ir::{BinaryOp, Builder, Const, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, StmtKind, Type},
     request::FunctionDef,
     source::{SourceMap, Span},
 };
@@ -65,6 +65,8 @@ pub(super) struct Compiled {
     /// `None` if it has errors.
     pub(super) func: Option<FuncId>,
     pub(super) returns: Ty,
+    /// One more result says whether the thread has ended.
+    pub(super) may_end_thread: bool,
     /// Its errors, to be reported wherever it is called.
     pub(super) errors: Vec<Diagnostic>,
 }
@@ -105,10 +107,10 @@ pub(super) struct FnLowerer<'a> {
     pub(super) zeroed: BTreeSet<LocalId>,
     /// The types of the loops, as far as known.
     pub(super) known_loops: Loops,
-    /// This dry walk found wider types at the head of a loop.
-    pub(super) changed: bool,
     /// `None` in a kernel; else the types of the `return`s so far and the type that they are converted to.
     pub(super) returns: Option<Returns>,
+    /// Something in the function may end the thread.
+    pub(super) ends_thread: bool,
     /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
     pub(super) hint: Option<String>,
 }
@@ -118,6 +120,8 @@ pub(super) struct FnLowerer<'a> {
 pub(super) struct Returns {
     /// What the typing found; `None` in a dry walk.
     pub(super) expected: Option<Ty>,
+    /// One more result says whether the thread has ended: so the typing found.
+    pub(super) may_end_thread: bool,
     /// What this walk finds.
     pub(super) found: Vec<(Ty, Span)>,
 }
@@ -128,9 +132,9 @@ impl FnLowerer<'_> {
         self.b.is_dry()
     }
 
-    /// A span of the tree in the compilation's source map.
+    /// A span of the tree in the compilation's source map. What stands in the prelude has the place of its use.
     pub(super) fn at(&self, span: Span) -> Span {
-        Span { file: self.file, ..span }
+        Span { file: self.file, ..self.b.place().unwrap_or(span) }
     }
 
     /// Records a diagnostic; the value stands for what could not be lowered.
@@ -275,7 +279,7 @@ impl FnLowerer<'_> {
                     return Atom::Int(value);
                 }
             }
-            Leaf::Local(local) if self.b.function.locals[local].name == "t" => return Atom::Local(local),
+            Leaf::Local(local) if self.b.function.locals[local].kind == LocalKind::Temp => return Atom::Local(local),
             Leaf::Const(_) | Leaf::Local(_) | Leaf::Convert(_) | Leaf::Other => {}
         }
         Atom::Local(self.b.temp(expr, span))

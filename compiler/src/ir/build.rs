@@ -7,8 +7,8 @@
 use weft_artifact::Scalar;
 
 use super::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, MathFn, Op, SpecialRegister,
-    Stmt, StmtKind, Type, UnaryOp, for_each_expr,
+    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Op,
+    SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr,
 };
 use crate::source::Span;
 
@@ -18,6 +18,8 @@ pub struct Builder {
     /// The function so far; its body is filled by [`Builder::finish`]. A dry builder's has locals only.
     pub function: Function,
     blocks: Vec<Block>,
+    /// Where everything that is built stands, whatever place it is given.
+    place: Option<Span>,
     /// The expressions of a dry builder; `None` in one that builds.
     dry: Option<Vec<(Leaf, Type)>>,
 }
@@ -61,17 +63,27 @@ impl Leaf {
 impl Builder {
     /// A builder with one open block, the body.
     pub fn new(function: Function) -> Self {
-        Self { function, blocks: vec![Block::new()], dry: None }
+        Self { function, blocks: vec![Block::new()], place: None, dry: None }
     }
 
     /// A builder that builds no code.
     pub fn dry(function: Function) -> Self {
-        Self { function, blocks: vec![Block::new()], dry: Some(Vec::new()) }
+        Self { function, blocks: vec![Block::new()], place: None, dry: Some(Vec::new()) }
     }
 
     /// Whether this builder builds no code.
     pub fn is_dry(&self) -> bool {
         self.dry.is_some()
+    }
+
+    /// Gives all that is built from here on one place, or its own again; gives what held before.
+    pub fn set_place(&mut self, place: Option<Span>) -> Option<Span> {
+        std::mem::replace(&mut self.place, place)
+    }
+
+    /// The place that all gets, if there is one.
+    pub fn place(&self) -> Option<Span> {
+        self.place
     }
 
     /// Opens a block: statements go there until [`Builder::close`].
@@ -92,6 +104,7 @@ impl Builder {
 
     /// Adds an expression.
     pub fn expr(&mut self, kind: ExprKind, ty: Type, span: Span) -> ExprId {
+        let span = self.place.unwrap_or(span);
         match &mut self.dry {
             None => self.function.exprs.push(Expr { kind, ty, span }),
             Some(exprs) => {
@@ -103,6 +116,7 @@ impl Builder {
 
     /// Adds a statement to the innermost open block. In a dry builder, one stands for all.
     pub fn stmt(&mut self, kind: StmtKind, span: Span) {
+        let span = self.place.unwrap_or(span);
         let Some(block) = self.blocks.last_mut() else { return };
         if self.dry.is_none() {
             block.push(Stmt { kind, span });
@@ -118,7 +132,17 @@ impl Builder {
 
     /// Declares a local.
     pub fn local(&mut self, name: impl Into<String>, ty: Type) -> LocalId {
-        self.function.locals.push(Local { name: name.into(), ty, nonneg: false, counts: false })
+        self.function.locals.push(Local::new(name, LocalKind::Variable, ty))
+    }
+
+    /// Declares a part of a variable.
+    pub fn part(&mut self, name: impl Into<String>, ty: Type) -> LocalId {
+        self.function.locals.push(Local::new(name, LocalKind::Part, ty))
+    }
+
+    /// Declares a temporary, to be assigned by the statement that comes next.
+    pub fn new_temp(&mut self, ty: Type) -> LocalId {
+        self.function.locals.push(Local::new("t", LocalKind::Temp, ty))
     }
 
     /// The type of an expression.
@@ -177,7 +201,7 @@ impl Builder {
     /// The value in a fresh temporary: to be used more than once, or evaluated now. Constants stay as they are.
     pub fn temp(&mut self, value: ExprId, span: Span) -> LocalId {
         let ty = self.ty(value);
-        let local = self.local("t", ty);
+        let local = self.new_temp(ty);
         self.assign(local, value, span);
         local
     }

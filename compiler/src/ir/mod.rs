@@ -30,7 +30,7 @@ pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
 pub use effects::Effects;
 pub use expr::{BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
-pub use module::{Function, FunctionKind, Local, LocalArray, Module, SharedArray};
+pub use module::{Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};

@@ -66,12 +66,32 @@ pub struct Local {
     /// The Python variable, with a suffix for parts (`x.data`, `x.shape0`, `z.real`); temporaries are `t`. Names may
     /// repeat: the text form adds the handle's number.
     pub name: String,
+    /// What it stands for.
+    pub kind: LocalKind,
     /// Its type.
     pub ty: Type,
     /// The front end knows that it is never negative: extents, variables of counted loops that cannot go below zero.
     pub nonneg: bool,
     /// The counter of a loop that must not pass the end of its type: in a loop's `step`, an addition to it saturates.
     pub counts: bool,
+}
+
+/// What a local stands for. Passes may do away with what the program does not speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LocalKind {
+    /// A variable, or a flag or counter of a statement.
+    Variable,
+    /// One of several parts of a variable's value.
+    Part,
+    /// A value between two steps of an expression.
+    Temp,
+}
+
+impl Local {
+    /// A local of which nothing is known.
+    pub fn new(name: impl Into<String>, kind: LocalKind, ty: Type) -> Self {
+        Self { name: name.into(), kind, ty, nonneg: false, counts: false }
+    }
 }
 
 /// A block-shared array of fixed size. Contents are undefined at first.

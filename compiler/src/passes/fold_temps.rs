@@ -6,8 +6,8 @@
 //! store $out.data[$i] = $t.7
 //! ```
 //!
-//! The front end puts every value that must be evaluated now into a local named `t`. Three rules, in this order, each
-//! for a `t` that has one assignment:
+//! The front end puts every value that must be evaluated now into a temporary. Three rules, in this order, each for a
+//! temporary that has one assignment:
 //!
 //! 1. `$t = e; …; $x = $t`, its only read, in one block: `$x = e; …`, if nothing between mentions `$x` or branches.
 //! 2. `$t` is a constant, a special register, the address of an array, or a variable that has one value from its
@@ -20,7 +20,8 @@
 use std::collections::BTreeMap;
 
 use crate::ir::{
-    Block, ExprId, ExprKind, Function, LocalId, Module, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    Block, ExprId, ExprKind, Function, LocalId, LocalKind, Module, StmtKind, for_each_expr, for_each_expr_of_block,
+    for_each_stmt,
 };
 
 /// Rule 3 makes no tree deeper than this, so that walks over trees stay shallow however long a kernel is.
@@ -75,12 +76,12 @@ impl Uses {
 
     /// A temporary with one assignment.
     fn is_temp(&self, function: &Function, local: LocalId) -> bool {
-        function.locals[local].name == "t" && self.is_assigned_once(function, local)
+        function.locals[local].kind == LocalKind::Temp && self.is_assigned_once(function, local)
     }
 
     /// A part of a variable, such as `x.shape0`, with one assignment.
     fn is_part(&self, function: &Function, local: LocalId) -> bool {
-        function.locals[local].name.contains('.') && self.is_assigned_once(function, local)
+        function.locals[local].kind == LocalKind::Part && self.is_assigned_once(function, local)
     }
 
     fn is_assigned_once(&self, function: &Function, local: LocalId) -> bool {

@@ -150,7 +150,7 @@ mod tests {
     use crate::{source::SourceFile, syntax::parse_function};
 
     fn chains(text: &str) -> Vec<String> {
-        free_chains(&parse_function(&SourceFile::new("t.py", text), 0).expect("parses"))
+        free_chains(&parse_function(&SourceFile::new("t.py", text), 0, None).expect("parses"))
     }
 
     #[test]

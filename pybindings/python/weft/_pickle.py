@@ -29,14 +29,16 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
         if found is dispatcher:
             name: str = function.__qualname__
             return name
-    file, text, _ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
+    file, text, _, class_ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
     values = {}
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    # The copy stands in no class, so its text's private names are as written.
     for name in free_names(file, text):
-        if name in cells:
-            values[name] = _pack(cells[name].cell_contents)
-        elif name in function.__globals__:
-            values[name] = _pack(function.__globals__[name])
+        found = _source.mangled(name, class_)
+        if found in cells:
+            values[name] = _pack(cells[found].cell_contents)
+        elif found in function.__globals__:
+            values[name] = _pack(function.__globals__[found])
     values.pop(function.__name__, None)
     options = dict(dispatcher.targetoptions)
     signatures = dispatcher.declared_signatures

@@ -102,8 +102,8 @@ def _registered(name: str, scope: dict[str, Any]) -> Text | None:
     return Text(None, lines) if lines else None
 
 
-def of(function: Callable[..., object], source: str | None, kept: Text | None) -> tuple[str, str, int]:
-    """Name of the file, text, and number of its first line.
+def of(function: Callable[..., object], source: str | None, kept: Text | None) -> tuple[str, str, int, str | None]:
+    """Name of the file, text, number of its first line, and the class around it.
 
     The text is that of one function with its decorators, indented as in the file.
 
@@ -119,7 +119,8 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
     code = function.__code__
     name, first = code.co_filename, max(code.co_firstlineno, 1)
     if source is not None:
-        return name, source, 1
+        _check_given(function, source)
+        return name, source, 1, enclosing_class(code)
     if function.__name__ == "<lambda>":
         msg = f"{name}:{first}: a lambda cannot be a kernel or a device function: use def"
         raise TypeError(msg)
@@ -128,7 +129,7 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
         lines = text.lines()
         block = _block(lines, first)
         if block is not None and (_is_of(code, block, lines) or (text is kept and _is_rewritten(function, block))):
-            return name, block, first
+            return name, block, first, enclosing_class(code)
         # Names such as `<string>` are shared by all code without a file.
         found = found or not name.startswith("<")
     from weft.errors import SourceError
@@ -146,6 +147,58 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
             "with cuda.jit(source=text)"
         )
     raise SourceError(msg) from None
+
+
+def enclosing_class(code: CodeType) -> str | None:
+    """Name the innermost class around a function, which goes into its private names.
+
+    Parameters
+    ----------
+    code
+        The function's code.
+    """
+    import itertools
+
+    # `C.m.<locals>.f` is in the class `C`.
+    path = code.co_qualname.split(".")
+    classes = [a for a, b in itertools.pairwise(path) if "<locals>" not in (a, b)]
+    return classes[-1] if classes else None
+
+
+def mangled(name: str, class_: str | None) -> str:
+    """Give a name as code in a class has it: ``__x`` in ``C`` is ``_C__x``.
+
+    Parameters
+    ----------
+    name
+        The name as the text has it.
+    class_
+        The class, if there is one.
+    """
+    around = (class_ or "").lstrip("_")
+    private = around and name.startswith("__") and not name.endswith("__")
+    return f"_{around}{name}" if private else name
+
+
+def _check_given(function: Callable[..., object], source: str) -> None:
+    """Raise an error if a text that the user gave does not define one function, of the right name."""
+    import ast
+
+    from weft.errors import SourceError
+
+    try:
+        tree = ast.parse("if 1:\n" + source if source[:1].isspace() else source)
+    except (SyntaxError, ValueError):
+        return  # The compiler shows the place.
+    body = tree.body[0].body if source[:1].isspace() and isinstance(tree.body[0], ast.If) else tree.body
+    names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    wanted = function.__code__.co_name
+    if len(names) > 1:
+        msg = f"the source of `{wanted}` defines {len(names)} functions ({', '.join(names)}): give the text of one"
+        raise SourceError(msg)
+    if names and names != [wanted]:
+        msg = f"the source of `{wanted}` defines `{names[0]}`"
+        raise SourceError(msg)
 
 
 def _candidates(function: Callable[..., object], kept: Text | None) -> Iterator[Text]:
@@ -235,14 +288,11 @@ def _quietly(what: str | ast.Module, like: CodeType, flags: int = 0, optimize: i
 def _enclosed(definition: ast.FunctionDef, like: CodeType, imports: tuple[str, ...]) -> ast.Module:
     """Put a definition inside of what its code depends on: imports, bindings of its free names, a class."""
     import ast
-    import itertools
 
-    # `C.m.<locals>.f` is in the class `C`, whose name goes into names such as `__x`.
-    path = like.co_qualname.split(".")
-    classes = [a for a, b in itertools.pairwise(path) if "<locals>" not in (a, b)]
     inner: list[ast.stmt] = [definition]
-    if classes:
-        around = ast.parse(f"class {classes[-1]}: pass")
+    class_ = enclosing_class(like)
+    if class_ is not None:
+        around = ast.parse(f"class {class_}: pass")
         around.body[0].body = inner  # type: ignore[attr-defined]
         inner = around.body
     if like.co_freevars:

@@ -20,6 +20,7 @@ FAULTS = {
     "undefined local": ("    out[0] = later\n    later = 1\n", 7, "later", "E0204", ["later"]),
     "index count": ("    out[0] = x[0, 1]\n", 7, None, "E0208", ["1", "2"]),
     "float index": ("    out[0] = x[0.5]\n", 7, "0.5", "E0209", ["float64"]),
+    "two ellipses": ("    out[0] = x[..., ...]\n", 7, None, "E0209", ["one `...` only"]),
     "shape": ("    n = x.size\n    a = cuda.local.array(n, np.float32)\n    out[0] = a[0]\n", 8, "n", "E0210", []),
     "operand": ("    out[0] = x + 1\n", 7, None, "E0211", ["+"]),
     "returns": ("    return x[0]\n", 7, None, "E0212", ["kernel"]),
@@ -29,6 +30,31 @@ FAULTS = {
     "join": ("    if x[0] > 0:\n        v = x\n    else:\n        v = 1\n    out[0] = v\n", None, None, "E0203", ["v"]),
     "module attribute": ("    out[0] = math.sqrrt(2.0)\n", 7, "sqrrt", None, ["sqrrt"]),
 }  # fmt: skip
+
+
+def test_a_captured_value_has_its_article():
+    values = {"2**70": "an int of more than 64 bits", "...": "an ellipsis", "[]": "a list", "{}": "a dict"}
+    for value, words in values.items():
+        _, error = compile_error("VALUE = " + value + "\n" + HEAD + "def kernel(x, out):\n    out[0] = VALUE\n")
+        assert f"`VALUE` is {words}, which" in str(error)
+
+
+def test_what_is_captured_has_a_way_out():
+    helps = {
+        "np.zeros(3)": "pass the array as an argument",
+        "lambda x: x": "decorate `VALUE` with `@cuda.jit`",
+        "np.datetime64('2020-01-01')": "kernels capture numbers",
+        "type('array_function', (), {})()": "kernels capture numbers",
+    }
+    for value, words in helps.items():
+        source = HEAD.replace("@cuda", f"VALUE = {value}\n@cuda") + "def kernel(x, out):\n    out[0] = VALUE\n"
+        assert words in str(compile_error(source)[1])
+
+
+def test_a_keyword_only_parameter_of_a_kernel():
+    _, error = compile_error(HEAD + "def kernel(x, *, out):\n    out[0] = 1\n", (np.ones(4),))
+    assert "a kernel cannot have the keyword-only parameter `out`" in str(error)
+    assert marked_text(str(error)) == "out"
 
 
 def compile_error(source, args=None):

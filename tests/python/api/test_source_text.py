@@ -3,7 +3,9 @@
 import importlib.util
 import linecache
 import os
+import pickle
 import sys
+import types
 import zipfile
 from importlib.machinery import SourceFileLoader
 
@@ -142,6 +144,59 @@ class Private:
 
 def test_private_names_of_a_class():
     assert run(Private.kernel) == 7
+
+
+_Mangled__scale = 3
+_Mangled__table = types.SimpleNamespace(_Mangled__first=4)
+
+
+class _Mangled:
+    @staticmethod
+    @cuda.jit
+    def kernel(out, __by):
+        out[0] = __scale * __by + __table.__first  # noqa: F821
+
+    @staticmethod
+    def make():
+        __hidden = 5
+
+        @cuda.jit
+        def kernel(out):
+            out[0] = __hidden + __scale  # noqa: F821
+
+        return kernel
+
+
+def test_private_names_from_around_a_class():
+    out = np.zeros(1)
+    _Mangled.kernel[1, 1](out, 2)
+    assert out[0] == 10
+    kernel = _Mangled.make()
+    assert run(kernel) == 8
+    assert run(pickle.loads(pickle.dumps(kernel))) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def other(out):\n    out[0] = 2\n", "`kernel` defines `other`"),
+        (KERNEL + "def helper(x):\n    return x\n", r"`kernel` defines 2 functions \(kernel, helper\)"),
+        ("    def other(out):\n        out[0] = 2\n", "`kernel` defines `other`"),
+    ],
+)
+def test_a_given_text_that_is_not_of_the_one_function(text, message):
+    def kernel(out):
+        out[0] = 1
+
+    with pytest.raises(weft.errors.SourceError, match=message):
+        run(cuda.jit(source=text)(kernel))
+
+
+def test_a_given_text_with_imports_around_its_function():
+    def kernel(out):
+        out[0] = 1
+
+    assert run(cuda.jit(source="import math\n" + KERNEL + "x = 2\n")(kernel)) == 1
 
 
 PIECES = {

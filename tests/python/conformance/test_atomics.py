@@ -2,10 +2,28 @@
 
 import numpy as np
 import pytest
-from harness import launch, run
+from harness import assert_exact, launch, run
 from weft import cuda
 
 TYPES = ["int32", "uint32", "int64", "uint64", "float32", "float64"]
+
+
+@cuda.jit
+def at_float_indices(a, b, f):
+    cuda.atomic.add(a, f, 1)
+    cuda.atomic.add(b, (f, 1.9), 2)
+    cuda.atomic.add(b, (0, f), 3)
+
+
+@pytest.mark.parametrize("index", [1.7, -1.2, np.float32(2.5), 0.0])
+def test_float_indices_are_truncated(index):
+    a, b, _ = launch(at_float_indices, 1, 1, np.zeros(4, np.int64), np.zeros((3, 3), np.int64), index)
+    wanted, wanted_b = np.zeros(4, np.int64), np.zeros((3, 3), np.int64)
+    wanted[int(index)] += 1
+    wanted_b[int(index), 1] += 2
+    wanted_b[0, int(index)] += 3
+    assert_exact(a, wanted)
+    assert_exact(b, wanted_b)
 
 
 @cuda.jit

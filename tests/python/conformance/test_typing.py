@@ -183,3 +183,34 @@ def later_loops_see_final_types(r, x, n):
 
 def test_a_loop_after_a_loop():
     run(later_loops_see_final_types, 1, 1, np.zeros(6), np.arange(6, dtype=np.float32), 5)
+
+
+INTEGERS = """
+from weft import cuda
+@cuda.jit
+def kernel(r, x, n):
+    for i in range(n):
+        if i == 0:
+            a = x[0]
+        else:
+            a = a + (-3)
+    b = a - x[1]
+    for j in range(2):
+        if j == 0:
+            c = b
+            d = b - x[2]
+        else:
+            c = c ^ d
+    for k in range(2):
+        y = d - x[0]
+        d = d + k
+    r[0] = ~b
+    r[1] = ~c
+    r[2] = ~y
+"""
+
+
+def test_code_behind_a_loop_sees_final_types():
+    """Were `a` a uint8 for a while, `b` would be a uint64 for a while, and so float64 where it meets an int64."""
+    kernel = module(INTEGERS).kernel
+    run(kernel, 1, 1, np.zeros(3, np.int64), np.array([200, 7, 9], np.uint8), 5)

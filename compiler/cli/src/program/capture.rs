@@ -6,7 +6,7 @@ use std::{
 };
 
 use weft_compiler::{
-    request::{Captured, FunctionDef, MAX_CALL_DEPTH},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Unsupported},
     syntax::free_chains,
 };
 
@@ -87,7 +87,7 @@ impl Program {
     fn capture(&self, value: &Value, attributes: &[&str], captures: &mut Captures) -> Captured {
         match value {
             Value::Const(Captured::Int(value)) if i64::try_from(*value).is_err() && u64::try_from(*value).is_err() => {
-                Captured::Unsupported("int that does not fit 64 bits".into())
+                Captured::Unsupported(Unsupported::Other, "int that does not fit 64 bits".into())
             }
             Value::Const(value) => value.clone(),
             Value::Module(index) => {
@@ -104,27 +104,27 @@ impl Program {
                 Captured::Module(name, members)
             }
             Value::Function(index) => self.capture_function(*index, captures),
-            Value::Opaque(what, _) => Captured::Unsupported(what.clone()),
+            Value::Opaque(what, _) => Captured::Unsupported(Unsupported::Other, what.clone()),
             Value::Unknown(why, module, span) => match self.modules.get(*module) {
                 Some(module) => Captured::Unknown(Arc::clone(&module.source), *span, why.clone()),
-                None => Captured::Unsupported(why.clone()),
+                None => Captured::Unsupported(Unsupported::Other, why.clone()),
             },
         }
     }
 
     fn capture_function(&self, index: usize, captures: &mut Captures) -> Captured {
         if captures.open.contains(&index) {
-            return Captured::Unsupported(RECURSIVE.into());
+            return Captured::Unsupported(Unsupported::Recursion, RECURSIVE.into());
         }
         if captures.open.len() > MAX_CALL_DEPTH {
             return Captured::too_deep();
         }
         if self.functions.get(index).is_none_or(|function| function.jit.is_none()) {
-            return Captured::Unsupported("plain Python function".into());
+            return Captured::Unsupported(Unsupported::PlainFunction, "plain Python function".into());
         }
         match self.function_def(index, captures) {
             Some(def) => Captured::Function(def),
-            None => Captured::Unsupported("plain Python function".into()),
+            None => Captured::Unsupported(Unsupported::PlainFunction, "plain Python function".into()),
         }
     }
 }

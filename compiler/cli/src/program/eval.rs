@@ -245,6 +245,6 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         Captured::Str(text) => !text.is_empty(),
         Captured::Tuple(items) => !items.is_empty(),
         Captured::DType(_) | Captured::Known(_) | Captured::Module(..) | Captured::Function(_) => true,
-        Captured::Unsupported(_) | Captured::Unknown(..) => return None,
+        Captured::Unsupported(..) | Captured::Unknown(..) => return None,
     })
 }

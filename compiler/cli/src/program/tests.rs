@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weft_artifact::{Number, Scalar};
-use weft_compiler::diagnostic::Severity;
+use weft_compiler::{diagnostic::Severity, request::Unsupported};
 
 use super::{capture::Captures, *};
 
@@ -59,9 +59,9 @@ fn constants_are_evaluated_as_python_would() {
         ("np.float32", Captured::Known("numpy.float32".into())),
         ("np.dtype('float32')", Captured::DType(Number::F32)),
         ("cuda.int32", Captured::Known("weft.cuda.int32".into())),
-        ("[1]", Captured::Unsupported("list".into())),
-        ("1 / 0", Captured::Unsupported("value that only Python can compute".into())),
-        ("2 ** 70", Captured::Unsupported("int that does not fit 64 bits".into())),
+        ("[1]", Captured::Unsupported(Unsupported::Other, "list".into())),
+        ("1 / 0", Captured::Unsupported(Unsupported::Other, "value that only Python can compute".into())),
+        ("2 ** 70", Captured::Unsupported(Unsupported::Other, "int that does not fit 64 bits".into())),
         ("2 ** 64 - 1", Captured::Int(u64::MAX.into())),
         ("None", Captured::None),
     ];
@@ -108,7 +108,7 @@ def k(x):
     assert_eq!(shown("b"), Some(Captured::Int(2)));
     assert!(matches!(shown("LOOPED"), Some(Captured::Unknown(..))));
     assert!(matches!(shown("MAYBE"), Some(Captured::Unknown(..))));
-    assert_eq!(shown("plain"), Some(Captured::Unsupported("plain Python function".into())));
+    assert_eq!(shown("plain"), Some(Captured::Unsupported(Unsupported::PlainFunction, "plain Python function".into())));
     assert_eq!((shown("range"), shown("undefined")), (None, None));
 }
 
@@ -135,7 +135,7 @@ def k(x):
 ";
     let globals = globals(text);
     let shown: Vec<_> = ["N", "M", "K", "Config"].iter().map(|name| globals.get(*name)).collect();
-    let unsupported = Captured::Unsupported("class".into());
+    let unsupported = Captured::Unsupported(Unsupported::Other, "class".into());
     assert_eq!(shown, [Some(&Captured::Int(1)), Some(&Captured::Int(3)), Some(&Captured::Int(4)), Some(&unsupported)]);
 }
 
@@ -302,7 +302,10 @@ def odd(n): return even(n - 1)
     let Some(Captured::Function(even)) = globals.get("even") else { panic!("a function") };
     assert_eq!(even.defaults.get("base"), Some(&Captured::Int(2)));
     let Some(Captured::Function(odd)) = even.globals.get("odd") else { panic!("a function") };
-    assert_eq!(odd.globals.get("even"), Some(&Captured::Unsupported("recursive function".into())));
+    assert_eq!(
+        odd.globals.get("even"),
+        Some(&Captured::Unsupported(Unsupported::Recursion, "recursive function".into()))
+    );
 }
 
 #[test]
@@ -321,7 +324,7 @@ fn files_of_the_project_are_read_and_only_what_is_used_is_captured() {
     assert_eq!(def.globals.get("config"), Some(&Captured::Module("config".into(), members)));
     assert_eq!(def.globals.get("K"), Some(&Captured::Int(4)));
     assert!(matches!(def.globals.get("f"), Some(Captured::Function(_))));
-    assert!(matches!(def.globals.get("absent"), Some(Captured::Unsupported(what)) if what.contains("absent")));
+    assert!(matches!(def.globals.get("absent"), Some(Captured::Unsupported(_, what)) if what.contains("absent")));
     std::fs::remove_dir_all(folder).expect("can remove");
 }
 

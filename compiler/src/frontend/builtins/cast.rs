@@ -7,7 +7,7 @@ use crate::{
     frontend::{
         expr::Args,
         function::count,
-        lowerer::{FnLowerer, Truth},
+        lowerer::{FnLowerer, Truth, wrap_int},
         value::Value,
     },
     intrinsics::Intrinsic,
@@ -29,7 +29,7 @@ impl FnLowerer<'_> {
             Number::Complex(to) => self.complex(&value, to, span).map(|(real, imag)| Value::Complex(real, imag, to)),
             Number::Real(to) => self.number(&value, to, span).map(|expr| match value {
                 // A cast of a literal to its own type keeps its value known: it can be a shape.
-                Value::Int(_) if to == Scalar::I64 => value,
+                Value::Int(known) if to == Scalar::I64 => Value::Int(wrap_int(known, to)),
                 _ => Value::Scalar(expr, to),
             }),
         };

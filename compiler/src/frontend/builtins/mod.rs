@@ -109,7 +109,7 @@ impl FnLowerer<'_> {
             Returns::Tuple(scalars) => scalars,
             Returns::Complex(_) | Returns::Array(_) => return Value::Poison,
         };
-        let locals: Vec<_> = given.iter().map(|scalar| self.b.local("t", Type::Scalar(*scalar))).collect();
+        let locals: Vec<_> = given.iter().map(|scalar| self.b.new_temp(Type::Scalar(*scalar))).collect();
         self.stmt(Ir::Op { op, results: locals.clone(), args: operands }, span);
         let mut read = |local: LocalId, scalar: Scalar| Value::Scalar(self.b.read(local, span), scalar);
         match (returns, locals.as_slice()) {
@@ -255,13 +255,7 @@ impl FnLowerer<'_> {
             self.error(Code::ReadonlyArray, span, message);
             return None;
         }
-        // As in Numba, an atomic's index may be a float and is truncated.
-        let index = match index.ty().scalar() {
-            Some(scalar) if scalar.is_float() => {
-                self.number(&index, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
-            }
-            _ => index,
-        };
+        let index = self.truncated(index, span);
         let indices = self.index_values(index, span)?;
         let mut operands = vec![self.element(&array, &indices, span)?];
         for (value, arg) in values.zip(sig.args.iter().skip(2)) {
@@ -269,6 +263,17 @@ impl FnLowerer<'_> {
             operands.push(self.number(&value, *scalar, span)?);
         }
         Some((operands, sig.returns))
+    }
+
+    /// As in Numba, the floats in an atomic's index are truncated.
+    fn truncated(&mut self, index: Value, span: Span) -> Value {
+        match index {
+            Value::Tuple(items) => Value::Tuple(items.into_iter().map(|item| self.truncated(item, span)).collect()),
+            Value::Scalar(_, scalar) if scalar.is_float() => {
+                self.number(&index, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
+            }
+            other => other,
+        }
     }
 
     fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {

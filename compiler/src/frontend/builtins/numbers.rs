@@ -28,7 +28,8 @@ impl FnLowerer<'_> {
                 let modulus = self.b.math(MathFn::Hypot, vec![real, imag], Type::Scalar(part), span);
                 Value::Scalar(modulus, part)
             }
-            Value::Int(known) => Value::Int(known.abs()),
+            Value::Int(known) if known < 0 => self.folded(known, -known, span),
+            Value::Int(known) => Value::Int(known),
             value => match value.ty().scalar() {
                 Some(scalar) => {
                     // The type stays, and the minimum of a signed type wraps; a bool counts as int8.
@@ -114,7 +115,9 @@ impl FnLowerer<'_> {
         let Some(ty) = value.ty().scalar() else {
             return self.no_overload(row, &types, span);
         };
-        let ty = if ty.is_float() { ty } else { Scalar::F64 };
+        let result = if ty.is_float() { ty } else { Scalar::F64 };
+        // As Numba, with digits even a float32 is scaled as a float64.
+        let ty = if digits.is_some() { Scalar::F64 } else { result };
         let Some(expr) = self.number(value, ty, span) else { return Value::Poison };
         let float = Type::Scalar(ty);
         let Some(digits) = digits else {
@@ -129,9 +132,10 @@ impl FnLowerer<'_> {
         let negative = self.b.compare(CompareOp::Lt, now, zero, span);
         let negative = self.b.temp(negative, span);
         let ten = self.b.float(ty, 10.0, span);
+        // As a float first: the smallest `int64` has no absolute value.
         let size = self.b.read(digits, span);
-        let size = self.b.unary(UnaryOp::Abs, size, span);
         let size = self.b.convert(size, float, span);
+        let size = self.b.unary(UnaryOp::Abs, size, span);
         let power = self.b.math(MathFn::Pow, vec![ten, size], float, span);
         let power = self.b.temp(power, span);
         let scale = |this: &mut Self, x: ExprId, y: ExprId, up: bool| {
@@ -153,10 +157,16 @@ impl FnLowerer<'_> {
         let rounded = self.b.temp(rounded, span);
         let (x, y) = (self.b.read(rounded, span), self.b.read(rounded, span));
         let back = scale(self, x, y, false);
+        // Where not even the scale is finite, all that is left is the zero that it was rounded to, or the value.
+        let read = self.b.read(power, span);
+        let scales = self.b.math(MathFn::Isfinite, vec![read], Type::BOOL, span);
+        let read = self.b.read(rounded, span);
+        let back = self.b.select(scales, back, read, span);
         let read = self.b.read(scaled, span);
         let finite = self.b.math(MathFn::Isfinite, vec![read], Type::BOOL, span);
         let plain = self.b.read(value, span);
-        Value::Scalar(self.b.select(finite, back, plain, span), ty)
+        let rounded = self.b.select(finite, back, plain, span);
+        Value::Scalar(self.b.convert(rounded, Type::Scalar(result), span), result)
     }
 
     /// `math.degrees` and `math.radians`: times a constant.

@@ -4,8 +4,12 @@ use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    frontend::{lowerer::FnLowerer, promote, value::Value},
-    ir::{BinaryOp, CompareOp, ExprId, MathFn, Type, UnaryOp},
+    frontend::{
+        lowerer::{FnLowerer, wrap_int},
+        promote,
+        value::Value,
+    },
+    ir::{BinaryOp, ExprId, MathFn, Type},
     source::Span,
     syntax::ast::BinOp,
 };
@@ -15,8 +19,10 @@ impl FnLowerer<'_> {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
-        if let (Value::Int(a), Value::Int(b)) = (&left, &right)
-            && let Some(value) = fold(op, *a, *b)
+        let types = left.ty().number().zip(right.ty().number());
+        let ty = types.and_then(|(a, b)| promote::binary(op, a, b));
+        if let (Value::Int(a), Value::Int(b), Some(Number::Real(Scalar::I64))) = (&left, &right, ty)
+            && let Some(value) = fold(op, wrap_int(*a, Scalar::I64), wrap_int(*b, Scalar::I64))
         {
             return Value::Int(value);
         }
@@ -24,8 +30,6 @@ impl FnLowerer<'_> {
             let items = a.iter().chain(b).cloned().collect();
             return self.tuple(items, span);
         }
-        let types = left.ty().number().zip(right.ty().number());
-        let ty = types.and_then(|(a, b)| promote::binary(op, a, b));
         let (Some(ty), Some((from, _))) = (ty, types) else {
             return self.bad_operands(op, &left, &right, span);
         };
@@ -134,16 +138,14 @@ impl FnLowerer<'_> {
             let ir = if op == BinOp::Add { BinaryOp::Add } else { BinaryOp::Sub };
             return Value::Complex(self.b.binary(ir, ar, br, span), self.b.binary(ir, ai, bi, span), ty);
         }
-        let [ar, ai, br, bi] = [ar, ai, br, bi].map(|part| self.b.temp(part, span));
-        match op {
-            BinOp::Mul => {
-                // (ar br - ai bi) + (ar bi + ai br) i
-                let real = self.products(ar, br, BinaryOp::Sub, ai, bi, span);
-                let imag = self.products(ar, bi, BinaryOp::Add, ai, br, span);
-                Value::Complex(real, imag, ty)
-            }
-            _ => self.complex_divide([ar, ai], [br, bi], ty, span),
+        if op == BinOp::Div {
+            return self.complex_prelude("complex_divide", [ar, ai, br, bi], ty, span);
         }
+        let [ar, ai, br, bi] = [ar, ai, br, bi].map(|part| self.b.temp(part, span));
+        // (ar br - ai bi) + (ar bi + ai br) i
+        let real = self.products(ar, br, BinaryOp::Sub, ai, bi, span);
+        let imag = self.products(ar, bi, BinaryOp::Add, ai, br, span);
+        Value::Complex(real, imag, ty)
     }
 
     /// `a * b op c * d` on locals.
@@ -162,56 +164,7 @@ impl FnLowerer<'_> {
         self.b.binary(op, left, right, span)
     }
 
-    /// Division as CPython does it (Smith's method): scaled by the larger part of the divisor. Both ways are computed
-    /// and one is selected, so no thread diverges.
-    fn complex_divide(
-        &mut self,
-        [ar, ai]: [crate::ir::LocalId; 2],
-        [br, bi]: [crate::ir::LocalId; 2],
-        ty: Complex,
-        span: Span,
-    ) -> Value {
-        let abs = |this: &mut Self, local| {
-            let value = this.b.read(local, span);
-            this.b.unary(UnaryOp::Abs, value, span)
-        };
-        let (size_r, size_i) = (abs(self, br), abs(self, bi));
-        let by_real = self.b.compare(CompareOp::Ge, size_r, size_i, span);
-        let by_real = self.b.temp(by_real, span);
-        let pick = |this: &mut Self, a, b| {
-            let (c, a, b) = (this.b.read(by_real, span), this.b.read(a, span), this.b.read(b, span));
-            let chosen = this.b.select(c, a, b, span);
-            this.b.temp(chosen, span)
-        };
-        let (large, small) = (pick(self, br, bi), pick(self, bi, br));
-        let (n, m) = (self.b.read(small, span), self.b.read(large, span));
-        let ratio = self.b.binary(BinaryOp::Div, n, m, span);
-        let ratio = self.b.temp(ratio, span);
-        // large + small * ratio
-        let (l, s, r) = (self.b.read(large, span), self.b.read(small, span), self.b.read(ratio, span));
-        let scaled = self.b.binary(BinaryOp::Mul, s, r, span);
-        let denominator = self.b.binary(BinaryOp::Add, l, scaled, span);
-        let denominator = self.b.temp(denominator, span);
-        // by real:      ar + ai*ratio,  ai - ar*ratio
-        // by imaginary: ar*ratio + ai,  ai*ratio - ar
-        let (first, second) = (pick(self, ar, ai), pick(self, ai, ar));
-        let (f, s, r) = (self.b.read(first, span), self.b.read(second, span), self.b.read(ratio, span));
-        let scaled = self.b.binary(BinaryOp::Mul, s, r, span);
-        let real = self.b.binary(BinaryOp::Add, f, scaled, span);
-        let (s, f, r) = (self.b.read(second, span), self.b.read(first, span), self.b.read(ratio, span));
-        let scaled = self.b.binary(BinaryOp::Mul, f, r, span);
-        let imag = self.b.binary(BinaryOp::Sub, s, scaled, span);
-        let imag = self.b.temp(imag, span);
-        let (c, plus, minus) = (self.b.read(by_real, span), self.b.read(imag, span), self.b.read(imag, span));
-        let negated = self.b.unary(UnaryOp::Neg, minus, span);
-        let imag = self.b.select(c, plus, negated, span);
-        let (d0, d1) = (self.b.read(denominator, span), self.b.read(denominator, span));
-        let real = self.b.binary(BinaryOp::Div, real, d0, span);
-        let imag = self.b.binary(BinaryOp::Div, imag, d1, span);
-        Value::Complex(real, imag, ty)
-    }
-
-    /// Small known integer exponents by multiplication; else `exp(right * log(left))`.
+    /// Small known integer exponents by multiplication.
     fn complex_power(&mut self, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
         if let Value::Int(exponent) = right
             && (1..=8).contains(exponent)
@@ -229,46 +182,16 @@ impl FnLowerer<'_> {
         let (Some((ar, ai)), Some((br, bi))) = (self.complex(left, ty, span), self.complex(right, ty, span)) else {
             return Value::Poison;
         };
-        let part = Type::Scalar(ty.part());
-        let [ar, ai, br, bi] = [ar, ai, br, bi].map(|value| self.b.temp(value, span));
-        let (r, i) = (self.b.read(ar, span), self.b.read(ai, span));
-        let modulus = self.b.math(MathFn::Hypot, vec![r, i], part, span);
-        let log = self.b.math(MathFn::Log, vec![modulus], part, span);
-        let log = self.b.temp(log, span);
-        let (r, i) = (self.b.read(ar, span), self.b.read(ai, span));
-        let angle = self.b.math(MathFn::Atan2, vec![i, r], part, span);
-        let angle = self.b.temp(angle, span);
-        let exponent = self.products(br, log, BinaryOp::Sub, bi, angle, span);
-        let size = self.b.math(MathFn::Exp, vec![exponent], part, span);
-        let size = self.b.temp(size, span);
-        let turn = self.products(bi, log, BinaryOp::Add, br, angle, span);
-        let turn = self.b.temp(turn, span);
-        // 0 ** 0 is 1 and 0 ** x is 0; log(0) would give NaN.
-        let zero_base = {
-            let (r, i) = (self.b.read(ar, span), self.b.read(ai, span));
-            let (r, i) = (self.b.convert(r, Type::BOOL, span), self.b.convert(i, Type::BOOL, span));
-            let any = self.b.binary(BinaryOp::Or, r, i, span);
-            let none = self.b.unary(UnaryOp::Not, any, span);
-            self.b.temp(none, span)
-        };
-        let zero_power = {
-            let (r, i) = (self.b.read(br, span), self.b.read(bi, span));
-            let (r, i) = (self.b.convert(r, Type::BOOL, span), self.b.convert(i, Type::BOOL, span));
-            let any = self.b.binary(BinaryOp::Or, r, i, span);
-            let none = self.b.unary(UnaryOp::Not, any, span);
-            self.b.convert(none, part, span)
-        };
-        let component = |this: &mut Self, function: MathFn| {
-            let (size, turn) = (this.b.read(size, span), this.b.read(turn, span));
-            let factor = this.b.math(function, vec![turn], part, span);
-            this.b.binary(BinaryOp::Mul, size, factor, span)
-        };
-        let (real, imag) = (component(self, MathFn::Cos), component(self, MathFn::Sin));
-        let zero = self.b.float(ty.part(), 0.0, span);
-        let (c0, c1) = (self.b.read(zero_base, span), self.b.read(zero_base, span));
-        let real = self.b.select(c0, zero_power, real, span);
-        let imag = self.b.select(c1, zero, imag, span);
-        Value::Complex(real, imag, ty)
+        self.complex_prelude("complex_power", [ar, ai, br, bi], ty, span)
+    }
+
+    /// A function of the prelude that makes a complex number of the parts of two.
+    fn complex_prelude(&mut self, name: &str, parts: [ExprId; 4], ty: Complex, span: Span) -> Value {
+        let args = parts.map(|part| Value::Scalar(part, ty.part()));
+        let Value::Tuple(items) = self.prelude(name, args.into(), span) else { return Value::Poison };
+        let [real, imag] = items.as_slice() else { return Value::Poison };
+        let parts = self.number(real, ty.part(), span).zip(self.number(imag, ty.part(), span));
+        parts.map_or(Value::Poison, |(real, imag)| Value::Complex(real, imag, ty))
     }
 }
 

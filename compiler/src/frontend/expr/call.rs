@@ -13,7 +13,7 @@ use crate::{
         value::Value,
     },
     intrinsics,
-    ir::{FuncId, StmtKind as Ir},
+    ir::{FuncId, StmtKind as Ir, Type},
     request::{FunctionDef, Signature},
     source::Span,
     syntax::ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
@@ -129,9 +129,10 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
-        let (func, returns) = if self.is_dry() {
+        let (func, returns, may_end_thread) = if self.is_dry() {
+            let (returns, may_end_thread) = self.result_type(def, &types);
             // A dry builder keeps no call.
-            (FuncId::new(u32::MAX), self.result_type(def, &types))
+            (FuncId::new(u32::MAX), returns, may_end_thread)
         } else {
             let Some(callee) = self.callee(def, &types, span) else { return Value::Poison };
             callee
@@ -145,13 +146,20 @@ impl FnLowerer<'_> {
                 parts.extend(self.flatten(value, span));
             }
         }
-        let results: Vec<_> = returns.parts().into_iter().map(|(_, ty)| self.b.local("t", ty)).collect();
+        let mut results: Vec<_> = returns.parts().into_iter().map(|(_, ty)| self.b.new_temp(ty)).collect();
+        let ended = may_end_thread.then(|| self.b.new_temp(Type::BOOL));
+        results.extend(ended);
         self.stmt(Ir::Call { results: results.clone(), func, args: parts }, span);
+        if let Some(ended) = ended {
+            let ended = self.b.read(ended, span);
+            self.end_thread_if(ended, span);
+        }
         self.rebuild(&returns, &mut results.into_iter(), span)
     }
 
-    /// The function to call for argument types, and the type that it returns; reports its errors.
-    fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty)> {
+    /// The function to call for argument types, the type that it returns, and whether it may end the thread; reports
+    /// its errors.
+    fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty, bool)> {
         let compiled = self.device_function(def, types, span);
         if !compiled.errors.is_empty() {
             let types: Vec<String> = types.iter().map(brief).collect();
@@ -168,7 +176,7 @@ impl FnLowerer<'_> {
                 }
             }
         }
-        compiled.func.map(|func| (func, compiled.returns))
+        compiled.func.map(|func| (func, compiled.returns, compiled.may_end_thread))
     }
 
     /// One value a parameter: by position, by name, or the default.
@@ -247,7 +255,7 @@ impl FnLowerer<'_> {
                 Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64)
             }
             ExprKind::Unary { op: UnaryOp::Minus, operand } => match &operand.kind {
-                ExprKind::Constant(Constant::Int(value)) => Value::Int(-value),
+                ExprKind::Constant(Constant::Int(value)) => self.folded(*value, -value, span),
                 ExprKind::Constant(Constant::Float(value)) => {
                     Value::Scalar(self.b.float(Scalar::F64, -value, span), Scalar::F64)
                 }

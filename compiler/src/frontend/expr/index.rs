@@ -6,7 +6,7 @@ use super::has_effect;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{lowerer::FnLowerer, promote, value::Value},
-    ir::ExprId,
+    ir::{BinaryOp, ExprId},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
 };
@@ -107,7 +107,21 @@ impl FnLowerer<'_> {
         if matches!(value, Value::None) {
             return Some(None);
         }
+        let value = self.clipped_to_signed(value, part.span);
         self.integer(value, part.span).map(Some)
+    }
+
+    /// A bound or step of a slice that no `int64` is, as the nearest one: no array is that long.
+    fn clipped_to_signed(&mut self, value: Value, span: Span) -> Value {
+        let most = i128::from(i64::MAX);
+        match value {
+            Value::Int(known) => Value::Int(known.clamp(i128::from(i64::MIN), most)),
+            Value::Scalar(expr, Scalar::U64) => {
+                let most = self.b.int(Scalar::U64, most, span);
+                Value::Scalar(self.b.binary(BinaryOp::Min, expr, most, span), Scalar::U64)
+            }
+            other => other,
+        }
     }
 
     /// An integer as an `I64`.

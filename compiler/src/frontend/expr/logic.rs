@@ -207,8 +207,7 @@ impl FnLowerer<'_> {
             };
             return Value::Scalar(self.b.select(cond, a, b, span), scalar);
         }
-        let locals: Vec<_> =
-            ty.parts().into_iter().map(|(suffix, part)| self.b.local(format!("t{suffix}"), part)).collect();
+        let locals: Vec<_> = ty.parts().into_iter().map(|(_, part)| self.b.new_temp(part)).collect();
         for (block, value) in [(&mut then, a), (&mut otherwise, b)] {
             self.b.open();
             if let Some(value) = self.try_convert(value, &ty, span) {

@@ -89,9 +89,11 @@ impl FnLowerer<'_> {
             ExprKind::Starred(_) => {
                 self.error(Code::UnsupportedExpression, span, "a kernel cannot unpack with `*` here")
             }
-            ExprKind::Unsupported(what) => {
-                self.error(Code::UnsupportedExpression, span, format!("a kernel cannot have a {what}"))
-            }
+            ExprKind::Unsupported(what) => self.error(
+                Code::UnsupportedExpression,
+                span,
+                format!("a kernel cannot have {} {what}", name::article(what)),
+            ),
         }
     }
 
@@ -154,9 +156,9 @@ impl FnLowerer<'_> {
         }
         match (op, &value) {
             (_, Value::Poison) => Value::Poison,
-            (UnaryOp::Minus, Value::Int(known)) => Value::Int(-known),
             (UnaryOp::Plus, Value::Int(known)) => Value::Int(*known),
-            (UnaryOp::Invert, Value::Int(known)) => Value::Int(!known),
+            (UnaryOp::Minus, Value::Int(known)) => self.folded(*known, -known, span),
+            (UnaryOp::Invert, Value::Int(known)) => self.folded(*known, !known, span),
             (UnaryOp::Plus | UnaryOp::Minus, Value::Complex(real, imag, ty)) => {
                 if op == UnaryOp::Plus {
                     return value;
@@ -189,6 +191,19 @@ impl FnLowerer<'_> {
                 let message = format!("unary `{symbol}` does not take {}", value.ty());
                 self.error(Code::BadOperand, span, message)
             }
+        }
+    }
+
+    /// The result of an operation on a known int, which has the type that the int has: beyond it, it wraps.
+    pub(super) fn folded(&mut self, operand: i128, result: i128, span: Span) -> Value {
+        if i64::try_from(result).is_ok() {
+            // So is the smallest `int64`, although its operand alone is a `uint64`: that is how it is written.
+            return Value::Int(result);
+        }
+        let ty = super::ty::int_scalar(operand);
+        match super::lowerer::wrap_int(result, ty) {
+            wrapped if ty == Scalar::I64 => Value::Int(wrapped),
+            wrapped => Value::Scalar(self.b.int(ty, wrapped, span), ty),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{lowerer::FnLowerer, value::Value},
     intrinsics,
-    request::{Captured, number_of_path},
+    request::{Captured, Unsupported, number_of_path},
     source::Span,
     syntax::ast::{Expr, ExprKind},
 };
@@ -100,25 +100,22 @@ impl FnLowerer<'_> {
                     .help(format!("pass `{name}` as an argument, or bind a name that nothing rebinds"));
                 self.report_with(diagnostic, place, why)
             }
-            Captured::Unsupported(what) => {
-                let mut diagnostic = Diagnostic::error(
-                    Code::UnsupportedValue,
-                    span,
-                    format!("`{name}` is a {what}, which a kernel cannot use"),
-                );
-                if what.contains("recursive") {
-                    diagnostic.code = Code::Recursion;
-                    diagnostic.message = format!("`{name}` calls itself");
-                    diagnostic = diagnostic.help("write the recursion as a loop; kernels have no call stack to grow");
-                } else if what.contains("function") {
-                    diagnostic = diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"));
-                } else if what.contains("array") {
-                    diagnostic = diagnostic.help("pass the array as an argument");
-                } else {
-                    diagnostic = diagnostic
-                        .note("kernels capture numbers, tuples of them, dtypes, modules and jitted functions");
-                }
-                self.report(diagnostic)
+            Captured::Unsupported(kind, what) => {
+                let message = format!("`{name}` is {} {what}, which a kernel cannot use", article(what));
+                let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
+                self.report(match kind {
+                    Unsupported::Recursion => {
+                        Diagnostic::error(Code::Recursion, span, format!("`{name}` calls itself"))
+                            .help("write the recursion as a loop; kernels have no call stack to grow")
+                    }
+                    Unsupported::PlainFunction => {
+                        diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
+                    }
+                    Unsupported::Array => diagnostic.help("pass the array as an argument"),
+                    Unsupported::Other => {
+                        diagnostic.note("kernels capture numbers, tuples of them, dtypes, modules and jitted functions")
+                    }
+                })
             }
         }
     }
@@ -154,6 +151,11 @@ pub(in crate::frontend) fn used_before(name: &str, span: Span) -> Diagnostic {
 pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
         .note("docs/language.md lists the built-in functions that kernels have")
+}
+
+/// `a` or `an`, as a word asks for.
+pub(super) fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" }
 }
 
 /// A known path as a value: a number's type where it names one.

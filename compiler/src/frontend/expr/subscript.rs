@@ -16,6 +16,10 @@ use crate::{
     source::Span,
 };
 
+/// A slice's step that is longer selects the same element as this one, which no extent exceeds; sums of an extent and a
+/// step stay in 64 bits.
+const LONGEST_STEP: i64 = 1 << 62;
+
 impl FnLowerer<'_> {
     /// `base[indices]` as a value.
     pub(in crate::frontend) fn subscript(&mut self, base: Value, indices: &[Index], span: Span) -> Value {
@@ -147,6 +151,10 @@ impl FnLowerer<'_> {
     fn expand_ellipsis(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Vec<Index>> {
         let full = || Index::Slice { lower: None, upper: None, step: None };
         let given = indices.iter().filter(|index| !matches!(index, Index::Ellipsis)).count();
+        if indices.len() > given + 1 {
+            self.error(Code::BadIndex, span, "an index can have one `...` only");
+            return None;
+        }
         if given > array.ty.ndim || (array.ty.ndim > 0 && indices.is_empty()) {
             let indices = count(given, "index").replace("indexs", "indices");
             let dims = count(array.ty.ndim, "dimension");
@@ -158,7 +166,6 @@ impl FnLowerer<'_> {
         let mut out = Vec::new();
         for index in indices {
             match index {
-                Index::Ellipsis if out.len() + 1 > indices.len() => {}
                 Index::Ellipsis => out.extend((0..array.ty.ndim - given).map(|_| full())),
                 other => out.push(other.clone()),
             }
@@ -280,7 +287,13 @@ impl FnLowerer<'_> {
         span: Span,
     ) -> (ExprId, Atom, Option<Atom>) {
         let step = match step {
-            Some(step) => self.atom(step.expr, span),
+            Some(Bound { known: Some(known), .. }) => Atom::Int(known.clamp(-LONGEST_STEP, LONGEST_STEP)),
+            Some(step) => {
+                let (least, most) = (self.b.i64(-LONGEST_STEP, span), self.b.i64(LONGEST_STEP, span));
+                let step = self.b.binary(BinaryOp::Max, step.expr, least, span);
+                let step = self.b.binary(BinaryOp::Min, step, most, span);
+                self.atom(step, span)
+            }
             None => Atom::Int(1),
         };
         let down = {

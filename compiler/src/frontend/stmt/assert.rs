@@ -1,11 +1,15 @@
 //! `assert test[, message]`
 //!
-//! As in numba-cuda without `debug=True`: a thread whose assertion fails returns at once. In a device function it
-//! returns zeros.
+//! As in numba-cuda without `debug=True`, a thread whose assertion fails ends at once. In a kernel that is a return. A
+//! device function that can end its thread has one more result, a `Bool` that says so, and whoever calls it then ends
+//! the thread in turn.
 
 use crate::{
-    frontend::lowerer::{FnLowerer, Truth},
-    ir::{StmtKind as Ir, UnaryOp},
+    frontend::{
+        lowerer::{FnLowerer, Truth},
+        ty::Ty,
+    },
+    ir::{ExprId, StmtKind as Ir, UnaryOp},
     source::Span,
     syntax::ast::Expr,
 };
@@ -16,26 +20,33 @@ impl FnLowerer<'_> {
         match self.truth(value, test.span) {
             Truth::Known(true) | Truth::Poison => {}
             Truth::Known(false) => {
-                let zeros = self.zero_results(span);
-                self.stmt(Ir::Return(zeros), span);
+                self.end_thread(span);
                 self.env = None;
             }
             Truth::Expr(cond) => {
                 let fails = self.b.unary(UnaryOp::Not, cond, span);
-                self.b.open();
-                let zeros = self.zero_results(span);
-                self.stmt(Ir::Return(zeros), span);
-                let then = self.b.close();
-                self.stmt(Ir::If { cond: fails, then, otherwise: Vec::new() }, span);
+                self.end_thread_if(fails, span);
             }
         }
     }
 
-    /// A zero for each part of what the function returns, as far as known.
-    fn zero_results(&mut self, span: Span) -> Vec<crate::ir::ExprId> {
-        let Some(expected) = self.returns.as_ref().and_then(|returns| returns.expected.clone()) else {
-            return Vec::new();
-        };
-        expected.parts().into_iter().map(|(_, ty)| self.b.zero(ty, span)).collect()
+    /// `if cond:` the thread ends.
+    pub(in crate::frontend) fn end_thread_if(&mut self, cond: ExprId, span: Span) {
+        self.b.open();
+        self.end_thread(span);
+        let then = self.b.close();
+        self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
+    }
+
+    fn end_thread(&mut self, span: Span) {
+        self.ends_thread = true;
+        let mut values = Vec::new();
+        if let Some(returns) = &self.returns {
+            // What the caller does not read.
+            let parts = returns.expected.as_ref().map(Ty::parts).unwrap_or_default();
+            values.extend(parts.into_iter().map(|(_, ty)| self.b.zero(ty, span)));
+            values.push(self.b.bool(true, span));
+        }
+        self.stmt(Ir::Return(values), span);
     }
 }

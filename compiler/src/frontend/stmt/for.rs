@@ -5,7 +5,7 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        lowerer::FnLowerer,
+        lowerer::{FnLowerer, wrap_int},
         promote,
         ty::Ty,
         value::{ArrayValue, Value},
@@ -117,8 +117,9 @@ impl FnLowerer<'_> {
             }
         }
         let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
+        // What a literal is in the range's type: from 2^63 on, a negative `int64`.
         let literal = |value: &Value| match value {
-            Value::Int(known) => Some(*known),
+            Value::Int(known) => Some(wrap_int(*known, ty)),
             _ => None,
         };
         let (start, stop, step) = match values.as_slice() {
@@ -140,7 +141,7 @@ impl FnLowerer<'_> {
                 self.error(Code::NoMatchingOverload, at, "the step of a range cannot be zero");
                 return None;
             }
-            Some((Value::Int(known), _)) => Step::Known(known),
+            Some((Value::Int(known), _)) => Step::Known(wrap_int(known, ty)),
             Some((value, at)) => {
                 let step = self.number(&value, ty, at)?;
                 Step::Local(self.b.temp(step, at))

@@ -65,49 +65,64 @@ impl FnLowerer<'_> {
     }
 
     /// A loop: `body` lowers one turn, its test first; `step` what comes between turns. With an `orelse`, `body` gets a
-    /// flag to set on exhaustion.
+    /// flag to set on exhaustion. A dry walk repeats it until the types at its head are what its turns give.
     pub(super) fn loop_statement(
         &mut self,
         span: Span,
         orelse: &[Stmt],
-        body: impl FnOnce(&mut Self, Option<LocalId>),
-        step: impl FnOnce(&mut Self),
+        body: impl Fn(&mut Self, Option<LocalId>),
+        step: impl Fn(&mut Self),
     ) {
-        let known = self.loop_types(span, &self.env);
+        let entry = self.env.clone();
+        let mut known = self.loop_types(span, &entry);
         let exhausted = (!orelse.is_empty()).then(|| {
             let flag = self.b.local("exhausted", Type::BOOL);
             let no = self.b.bool(false, span);
             self.b.assign(flag, no, span);
             flag
         });
-        self.convert_env(&known.header, span);
-        self.loops.push(LoopState {
-            header: known.header.clone(),
-            exit: known.exit.clone(),
-            continues: Vec::new(),
-            breaks: Vec::new(),
-            exhausted: None,
-        });
-        let end = self.in_block(known.header.clone(), |this| body(this, exhausted));
-        self.env.clone_from(&end);
-        self.convert_env(&known.header, span);
-        let block = self.b.close();
-        self.b.open();
-        self.env.clone_from(&known.header);
-        step(self);
-        let step_block = self.b.close();
-        let state = self.loops.pop();
-        let (continues, breaks, end_of_turns) =
-            state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
-        let mut heads: Vec<&Env> = vec![&known.header, &end];
-        heads.extend(&continues);
-        let header = env::join(&heads);
-        let exit = env::join(&breaks.iter().collect::<Vec<_>>());
-        self.learn_loop(span, &known, LoopTypes { header, exit: exit.clone() });
-        self.stmt(Ir::Loop { body: block, step: step_block }, span);
-        self.env = exit;
-        if let (Some(flag), Some(_)) = (exhausted, &end_of_turns) {
-            self.else_branch(flag, end_of_turns, orelse, span);
+        for walks in 1.. {
+            let returns = self.returns.as_ref().map_or(0, |returns| returns.found.len());
+            let ends_thread = self.ends_thread;
+            self.env.clone_from(&entry);
+            self.convert_env(&known.header, span);
+            self.loops.push(LoopState {
+                header: known.header.clone(),
+                exit: known.exit.clone(),
+                continues: Vec::new(),
+                breaks: Vec::new(),
+                exhausted: None,
+            });
+            let end = self.in_block(known.header.clone(), |this| body(this, exhausted));
+            self.env.clone_from(&end);
+            self.convert_env(&known.header, span);
+            let block = self.b.close();
+            self.b.open();
+            self.env.clone_from(&known.header);
+            step(self);
+            let step_block = self.b.close();
+            let state = self.loops.pop();
+            let (continues, breaks, end_of_turns) =
+                state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
+            let mut heads: Vec<&Env> = vec![&entry, &end];
+            heads.extend(&continues);
+            let header = env::join(&heads);
+            let exit = env::join(&breaks.iter().collect::<Vec<_>>());
+            let found = LoopTypes { entry: entry.clone(), header, exit: exit.clone() };
+            if let Some(next) = self.next_types(span, walks, &known, found) {
+                known = next;
+                self.ends_thread = ends_thread;
+                if let Some(known) = &mut self.returns {
+                    known.found.truncate(returns);
+                }
+                continue;
+            }
+            self.stmt(Ir::Loop { body: block, step: step_block }, span);
+            self.env = exit;
+            if let (Some(flag), Some(_)) = (exhausted, &end_of_turns) {
+                self.else_branch(flag, end_of_turns, orelse, span);
+            }
+            return;
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
 fn folded(build: impl FnOnce(&mut Builder, LocalId, [LocalId; 3])) -> String {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
-    let temps = [(); 3].map(|()| kernel.b.local("t", Type::Scalar(Scalar::F32)));
+    let temps = [(); 3].map(|()| kernel.b.new_temp(Type::Scalar(Scalar::F32)));
     build(&mut kernel.b, x.0, temps);
     let text = kernel
         .after(|module| {

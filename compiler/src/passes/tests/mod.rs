@@ -160,7 +160,7 @@ fn dead_parameters_go_with_their_arguments() {
     callee.stmt(StmtKind::Return(vec![value]), HERE);
     let func = kernel.module.functions.push(callee.finish());
     let b = &mut kernel.b;
-    let result = b.local("t", Type::I64);
+    let result = b.new_temp(Type::I64);
     let (copy, value) = (b.local("copy", Type::I64), b.read(a, HERE));
     b.assign(copy, value, HERE);
     let args = vec![b.read(copy, HERE), grid(b)];

@@ -180,7 +180,7 @@ fn through_call(args: &[fn(&mut Builder, LocalId) -> ExprId]) -> Vec<String> {
     pick.stmt(StmtKind::Return(vec![value]), HERE);
     let func = kernel.module.functions.push(pick.finish());
     for arg in args {
-        let result = kernel.b.local("t", Type::I64);
+        let result = kernel.b.new_temp(Type::I64);
         let arg = arg(&mut kernel.b, a);
         kernel.b.stmt(StmtKind::Call { results: vec![result], func, args: vec![arg] }, HERE);
         let index = kernel.b.read(result, HERE);

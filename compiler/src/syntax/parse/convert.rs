@@ -24,13 +24,31 @@ pub(super) struct Converter<'a> {
     /// Bytes that were put in front of the text for the parser.
     shift: u32,
     file: u32,
+    /// The class around the text, whose name goes into its private names.
+    class: Option<&'a str>,
     depth: u32,
     too_deep: bool,
 }
 
 impl<'a> Converter<'a> {
     pub(super) fn new(text: &'a str, shift: u32, file: u32) -> Self {
-        Self { text, shift, file, depth: 0, too_deep: false }
+        Self { text, shift, file, class: None, depth: 0, too_deep: false }
+    }
+
+    /// For a text in a class.
+    pub(super) fn within(self, class: Option<&'a str>) -> Self {
+        Self { class, ..self }
+    }
+
+    /// A name as the code has it: in a class `C`, a private one (`__x`, but not `__x__`) is `_C__x`.
+    fn name(&self, name: &py::Identifier) -> String {
+        let name = identifier(name);
+        match self.class.map(|class| class.trim_start_matches('_')) {
+            Some(class) if !class.is_empty() && name.starts_with("__") && !name.ends_with("__") => {
+                format!("_{class}{name}")
+            }
+            _ => name,
+        }
     }
 
     /// Drops a parser's tree, unless it is nested so deeply that dropping it could exhaust the stack: then it leaks.
@@ -101,7 +119,7 @@ impl<'a> Converter<'a> {
     fn param(&mut self, arg: &py::Arg, default: Option<&py::Expr>, kind: ParamKind) -> Result<Param> {
         let whole = self.span(arg);
         Ok(Param {
-            name: identifier(&arg.arg),
+            name: self.name(&arg.arg),
             annotation: self.maybe(arg.annotation.as_deref())?,
             default: self.maybe(default)?,
             kind,
@@ -262,7 +280,7 @@ impl<'a> Converter<'a> {
 
     fn expr_kind(&mut self, expr: &py::Expr, span: Span) -> Result<ExprKind> {
         Ok(match expr {
-            py::Expr::Name(node) => ExprKind::Name(identifier(&node.id)),
+            py::Expr::Name(node) => ExprKind::Name(self.name(&node.id)),
             py::Expr::Constant(node) => ExprKind::Constant(self.constant(&node.value, span)),
             py::Expr::BinOp(node) => self.binary(node)?,
             py::Expr::UnaryOp(node) => ExprKind::Unary { op: unary_op(node.op), operand: self.boxed(&node.operand)? },
@@ -273,7 +291,7 @@ impl<'a> Converter<'a> {
             py::Expr::IfExp(node) => self.conditional(node)?,
             py::Expr::Call(node) => self.call(node)?,
             py::Expr::Attribute(node) => {
-                ExprKind::Attribute { value: self.boxed(&node.value)?, attr: identifier(&node.attr) }
+                ExprKind::Attribute { value: self.boxed(&node.value)?, attr: self.name(&node.attr) }
             }
             py::Expr::Subscript(node) => {
                 ExprKind::Subscript { value: self.boxed(&node.value)?, index: self.boxed(&node.slice)? }
@@ -341,7 +359,7 @@ impl<'a> Converter<'a> {
         let args = self.exprs(&node.args)?;
         let named = node.keywords.iter();
         let keywords = named
-            .map(|keyword| Ok((keyword.arg.as_ref().map(identifier), self.expr(&keyword.value)?)))
+            .map(|keyword| Ok((keyword.arg.as_ref().map(|name| self.name(name)), self.expr(&keyword.value)?)))
             .collect::<Result<_>>()?;
         Ok(ExprKind::Call { func, args, keywords })
     }

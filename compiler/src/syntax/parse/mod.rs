@@ -25,18 +25,18 @@ use crate::{
 const INDENTED: &str = "if 1:\n";
 
 /// Parses a text that holds one function definition, decorated or not, indented or not (as
-/// `inspect.getsource` gives it). Spans have file index `file`.
+/// `inspect.getsource` gives it). Spans have file index `file`; `class` is the class that the text stands in.
 ///
 /// # Errors
 ///
 /// `E0101` at the place of the fault; `E0102` where the function is one that no kernel can be (`async def`).
-pub fn parse_function(source: &SourceFile, file: u32) -> Result<Function, Diagnostic> {
+pub fn parse_function(source: &SourceFile, file: u32, class: Option<&str>) -> Result<Function, Diagnostic> {
     let indented = starts_indented(&source.text);
     let prefixed = indented.then(|| format!("{INDENTED}{}", source.text));
     let shift = if indented { INDENTED.len() as u32 } else { 0 };
     let text = prefixed.as_deref().unwrap_or(&source.text);
     let suite = parse_suite(text, 0).map_err(|error| fault::diagnose(&error, &source.text, shift, file))?;
-    let mut converter = Converter::new(&source.text, shift, file);
+    let mut converter = Converter::new(&source.text, shift, file).within(class);
     let found = find_function(&suite, indented, &source.text, file)
         .and_then(|def| converter.function(def).map_err(|error| *error));
     converter.release(suite);

@@ -8,7 +8,7 @@ fn file(text: &str) -> SourceFile {
 }
 
 fn function(text: &str) -> Function {
-    parse_function(&file(text), 0).expect("parses")
+    parse_function(&file(text), 0, None).expect("parses")
 }
 
 fn at(text: &str, span: Span) -> &str {
@@ -59,6 +59,21 @@ fn integers_keep_their_sign_outside_and_big_ones_their_text() {
 }
 
 #[test]
+fn private_names_have_the_name_of_their_class() {
+    let text = "    def k(self, __p):\n        __x = __g.__h + __i__ + f(__j=1)\n";
+    let shown = |class| format!("{:?}", parse_function(&file(text), 0, class).expect("parses"));
+    for class in ["C", "_C", "__C"] {
+        let tree = shown(Some(class));
+        for name in ["_C__p", "_C__x", "_C__g", "_C__h", "__i__", "_C__j"] {
+            assert!(tree.contains(&format!("\"{name}\"")), "{name} in {tree}");
+        }
+    }
+    for class in [None, Some("_"), Some("__")] {
+        assert!(shown(class).contains("\"__g\""), "no name goes into {class:?}");
+    }
+}
+
+#[test]
 fn what_kernels_cannot_have_is_named() {
     let text = "def f(x):\n    try:\n        pass\n    except E:\n        pass\n    y = [i for i in x]\n    z = f'{x}'\n    import math\n";
     let names: Vec<_> = function(text)
@@ -78,7 +93,7 @@ fn what_kernels_cannot_have_is_named() {
 
 fn fault(text: &str) -> (String, String, (u32, u32)) {
     let source = file(text);
-    let diagnostic = parse_function(&source, 0).expect_err("does not parse");
+    let diagnostic = parse_function(&source, 0, None).expect_err("does not parse");
     let found = at(text, diagnostic.span).to_owned();
     (diagnostic.message, found, source.line_column(diagnostic.span.start))
 }
@@ -114,7 +129,7 @@ fn chains_are_not_nesting_up_to_a_limit() {
     let elifs =
         |count: usize| format!("def k(x):\n    if x:\n        pass\n{}", "    elif x:\n        pass\n".repeat(count));
     for text in [sum(1000), elifs(1000)] {
-        assert!(parse_function(&SourceFile::new("t.py", text), 0).is_ok());
+        assert!(parse_function(&SourceFile::new("t.py", text), 0, None).is_ok());
     }
     for text in [sum(3000), elifs(3000)] {
         assert!(fault(&text).0.contains("a chain of more than"));
@@ -184,7 +199,7 @@ fn an_expression_has_places_in_its_own_text() {
 fn windows_line_ends_are_line_ends() {
     let text = "    @cuda.jit\r\n    def k(x):\r\n        '''a\r\nb'''\r\n        x[0] = \\\r\n            1\r\n";
     let source = file(text);
-    let parsed = parse_function(&source, 0).expect("parses");
+    let parsed = parse_function(&source, 0, None).expect("parses");
     assert_eq!(source.line_column(parsed.name_span.start), (2, 9));
     assert_eq!(at(text, parsed.body[1].span), "x[0] = \\\r\n            1");
 }
@@ -204,7 +219,7 @@ fn cut_and_damaged_texts_are_errors() {
     while 1: break
     else: yield -~x ** 2 @ {**a, 1: 2}
 "#;
-    parse_function(&file(text), 0).expect("parses");
+    parse_function(&file(text), 0, None).expect("parses");
     let cuts = text.char_indices().map(|(index, _)| index).collect::<Vec<_>>();
     let mut damaged: Vec<String> = cuts.iter().map(|&cut| text[..cut].to_owned()).collect();
     damaged.extend(cuts.iter().map(|&cut| text[cut..].to_owned()));
@@ -216,7 +231,7 @@ fn cut_and_damaged_texts_are_errors() {
     }
     for text in damaged {
         let source = file(&text);
-        if let Err(fault) = parse_function(&source, 0) {
+        if let Err(fault) = parse_function(&source, 0, None) {
             let (start, end) = (fault.span.start as usize, fault.span.end as usize);
             assert!(!fault.message.is_empty() && text.get(start..end).is_some(), "{text:?}: {fault:?}");
         }

@@ -8,8 +8,8 @@ use super::walk::escapes;
 use crate::{
     ir::Const,
     ir::{
-        Block, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId, Module, Stmt,
-        StmtKind, Type, UnaryOp, for_each_stmt_mut,
+        Block, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId, LocalKind,
+        Module, Stmt, StmtKind, Type, UnaryOp, for_each_stmt_mut,
     },
     source::Span,
 };
@@ -118,8 +118,7 @@ fn expand(
     }
     let body = copy.block(&callee.body);
     if escapes(&body).returns {
-        let flag =
-            function.locals.push(Local { name: "returned".to_owned(), ty: Type::BOOL, nonneg: false, counts: false });
+        let flag = function.locals.push(Local::new("returned", LocalKind::Variable, Type::BOOL));
         let mut returns = Returns { function, results, flag };
         let clear = returns.set_flag(false, span);
         out.push(clear);

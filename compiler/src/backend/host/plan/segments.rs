@@ -10,7 +10,7 @@ use super::{
     uniform::Uniformity,
     walk::{escapes, for_each_mention},
 };
-use crate::ir::{Block, Function, Local, LocalId, Stmt, StmtKind, Together, Type, for_each_stmt};
+use crate::ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Together, Type, for_each_stmt};
 
 /// A kernel without a barrier: one segment.
 pub(crate) fn whole(body: Block) -> Cut {
@@ -289,7 +289,7 @@ impl Cutter<'_> {
                 nodes.push(Node::If { cond: *cond, then, otherwise });
             }
             StmtKind::If { cond, then, otherwise } => {
-                let local = Local { name: "cond".to_owned(), ty: Type::BOOL, nonneg: false, counts: false };
+                let local = Local::new("cond", LocalKind::Variable, Type::BOOL);
                 let local = self.function.locals.push(local);
                 pending.push(Stmt { kind: StmtKind::Assign(local, *cond), span: stmt.span });
                 self.flush(pending, nodes, false);

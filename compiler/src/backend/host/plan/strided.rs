@@ -15,8 +15,8 @@ use super::{
 use crate::{
     backend::host::layout::MAX_THREADS,
     ir::{
-        BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, SpecialRegister, Stmt,
-        StmtKind, Type, UnaryOp, for_each_stmt,
+        BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind,
+        SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
     },
     source::Span,
 };
@@ -202,7 +202,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     let Strided { local, init, first, step, op, bound, rest } = loop_;
     let span = list[index].span;
     let name = function.locals[local].name.clone();
-    let new = |suffix: &str| Local { name: format!("{name}.{suffix}"), ty: Type::I64, nonneg: false, counts: false };
+    let new = |suffix: &str| Local::new(format!("{name}.{suffix}"), LocalKind::Variable, Type::I64);
     let (own, offset) = (new("first"), new("offset"));
     let (own, offset) = (function.locals.push(own), function.locals.push(offset));
     let mut build = Build { function, span };
@@ -264,7 +264,7 @@ impl Build<'_> {
     /// A bound that the sums of the threads' indices and the offset reach before they overflow: a local, and what it
     /// is.
     fn limit(&mut self, bound: ExprId, step: ExprId) -> (ExprId, Option<(LocalId, ExprId)>) {
-        let local = Local { name: "limit".to_owned(), ty: Type::I64, nonneg: false, counts: false };
+        let local = Local::new("limit", LocalKind::Variable, Type::I64);
         let local = self.function.locals.push(local);
         let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_THREADS))));
         let step = self.copy(step);
