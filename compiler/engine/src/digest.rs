@@ -12,7 +12,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Number, RecordField};
 use weft_compiler::{
     VERSION,
-    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target},
+    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
     source::{SourceFile, Span},
 };
 
@@ -314,8 +314,14 @@ impl Feed {
                 let digest = self.functions.digest(function);
                 self.bytes(&digest);
             }
-            Captured::Unsupported(what) => {
+            Captured::Unsupported(kind, what) => {
                 self.tag(13);
+                self.tag(match kind {
+                    Unsupported::Recursion => 0,
+                    Unsupported::PlainFunction => 1,
+                    Unsupported::Array => 2,
+                    Unsupported::Other => 3,
+                });
                 self.text(what);
             }
             Captured::Unknown(file, span, why) => {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, Nested, Number, Record, Scalar, Vector};
 use weft_compiler::{
-    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target},
+    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
     source::{SourceFile, Span},
     syntax,
 };
@@ -20,7 +20,7 @@ fn file(text: &str) -> SourceFile {
 
 fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
     FunctionDef {
-        ast: syntax::parse_function(&source, 0).expect("the text of a function"),
+        ast: syntax::parse_function(&source, 0, None).expect("the text of a function"),
         source: Arc::new(source),
         globals: globals.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
         defaults: BTreeMap::new(),
@@ -198,7 +198,8 @@ fn every_change_gives_another_digest() {
         capturing(Captured::NumpyFloat(Number::C64, 3.0, 1.0)),
         capturing(Captured::Str("3".into())),
         capturing(Captured::Known("3".into())),
-        capturing(Captured::Unsupported("3".into())),
+        capturing(Captured::Unsupported(Unsupported::Other, "3".into())),
+        capturing(Captured::Unsupported(Unsupported::Array, "3".into())),
         capturing(Captured::DType(Number::I64)),
         capturing(Captured::Tuple(vec![])),
         capturing(Captured::Tuple(vec![Captured::Int(3)])),

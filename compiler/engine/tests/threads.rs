@@ -21,7 +21,7 @@ const THREADS: usize = 64;
 fn request(text: String, target: Target) -> Request {
     let source = SourceFile::new("k.py", text);
     let function = FunctionDef {
-        ast: syntax::parse_function(&source, 0).expect("the text of a function"),
+        ast: syntax::parse_function(&source, 0, None).expect("the text of a function"),
         source: Arc::new(source),
         globals: BTreeMap::from([("cuda".to_owned(), Captured::Known("weft.cuda".into()))]),
         defaults: BTreeMap::new(),
