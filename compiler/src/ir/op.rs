@@ -157,7 +157,7 @@ impl Op {
                 orders: order.acquires() || order.releases(),
                 together: Together::None,
                 may_fault: false,
-                ptx: &["atom.", "red."],
+                ptx: &["atom", "red."],
             },
             Self::Barrier => OpRow { name: "barrier", together: Together::Block, ptx: &["bar.sync"], ..ORDERS },
             Self::WarpBarrier => OpRow {

@@ -13,6 +13,7 @@ mod narrow_counters;
 mod prove_nonneg;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unroll_strided;
 
 use crate::{

@@ -40,7 +40,11 @@ impl<'ctx> NvptxHooks<'ctx> {
             let ty = match element {
                 BasicTypeEnum::FloatType(float) => float.array_type(len),
                 BasicTypeEnum::IntType(int) => int.array_type(len),
-                other => return internal(format!("a shared array of {other}")),
+                other @ (BasicTypeEnum::ArrayType(_)
+                | BasicTypeEnum::PointerType(_)
+                | BasicTypeEnum::StructType(_)
+                | BasicTypeEnum::VectorType(_)
+                | BasicTypeEnum::ScalableVectorType(_)) => return internal(format!("a shared array of {other}")),
             };
             let name = format!("{}$shared{}", symbol(&array.name), id.index());
             let global = cx.module.add_global(ty, space, &name);
@@ -140,7 +144,12 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
         match emitter.call(read, &[])? {
             BasicValueEnum::IntValue(value) => Ok(value),
-            other => internal(format!("a special register gives {other}")),
+            other @ (BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::PointerValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::VectorValue(_)
+            | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("a special register gives {other}")),
         }
     }
 
