@@ -7,7 +7,7 @@ use weft_artifact::{
 };
 
 use super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature};
-use crate::ir::{AtomicOp, MathFn, Op, Scope, SpecialRegister};
+use crate::ir::{AtomicOp, MathFn, Op, Reduction, Scope, SpecialRegister};
 
 /// Every name that a kernel can call or read.
 pub const ROWS: &[Intrinsic] = &[
@@ -137,6 +137,27 @@ pub const ROWS: &[Intrinsic] = &[
         lowering: Lowering::Op(Op::Barrier),
         ptx: Ptx::Operation,
         doc: "Waits for all threads of the block that have not returned; orders memory between them. PTX ISA, `bar.sync`.",
+    },
+    Intrinsic {
+        path: "weft.cuda.syncthreads_count",
+        signatures: &[Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I32) }],
+        lowering: Lowering::Op(Op::BarrierReduce(Reduction::Count)),
+        ptx: Ptx::Operation,
+        doc: "As `syncthreads`; gives the number of threads that came with a value other than 0. PTX ISA, `barrier.red`.",
+    },
+    Intrinsic {
+        path: "weft.cuda.syncthreads_and",
+        signatures: &[Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I32) }],
+        lowering: Lowering::Op(Op::BarrierReduce(Reduction::And)),
+        ptx: Ptx::Operation,
+        doc: "As `syncthreads`; gives 1 if all threads came with a value other than 0, else 0. PTX ISA, `barrier.red`.",
+    },
+    Intrinsic {
+        path: "weft.cuda.syncthreads_or",
+        signatures: &[Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I32) }],
+        lowering: Lowering::Op(Op::BarrierReduce(Reduction::Or)),
+        ptx: Ptx::Operation,
+        doc: "As `syncthreads`; gives 1 if one thread came with a value other than 0, else 0. PTX ISA, `barrier.red`.",
     },
     Intrinsic {
         path: "weft.cuda.syncwarp",

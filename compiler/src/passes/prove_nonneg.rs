@@ -158,9 +158,12 @@ impl<'a> Analysis<'a> {
     /// Bits that a value does not pass; it may be negative.
     fn most(&self, id: FuncId, function: &Function, value: ExprId) -> Option<u32> {
         let from = |expr: ExprId| Fact::nonneg_of_type(function.exprs[expr].ty).bits();
-        let narrow = match function.exprs[value].kind {
-            ExprKind::Convert(inner) if function.exprs[inner].ty.scalar().is_some_and(Scalar::is_int) => from(inner),
-            _ => None,
+        let narrow = if let ExprKind::Convert(inner) = function.exprs[value].kind
+            && function.exprs[inner].ty.scalar().is_some_and(Scalar::is_int)
+        {
+            from(inner)
+        } else {
+            None
         };
         self.fact(id, function, value).bits().or(narrow)
     }

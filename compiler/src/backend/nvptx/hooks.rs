@@ -15,7 +15,7 @@ use crate::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
         symbol,
     },
-    ir::{AtomicOp, LocalArrayId, MathFn, Op, Order, Scope, SharedId, SpecialRegister, Type},
+    ir::{AtomicOp, LocalArrayId, MathFn, Op, Order, Reduction, Scope, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -198,6 +198,24 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::Barrier => {
                 let zero = emitter.cx.types.context.i32_type().const_zero();
                 effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
+            }
+            Op::BarrierReduce(reduction) => {
+                let (name, is_flag) = match reduction {
+                    Reduction::Count => ("popc", false),
+                    Reduction::And => ("and", true),
+                    Reduction::Or => ("or", true),
+                };
+                let int = emitter.cx.types.context.i32_type();
+                let name = format!("llvm.nvvm.barrier.cta.red.{name}.aligned.all");
+                let mut args = vec![int.const_zero().into()];
+                args.extend(values);
+                let value = emitter.call(emitter.cx.intrinsic(&name, &[])?, &args)?;
+                if let BasicValueEnum::IntValue(flag) = value
+                    && is_flag
+                {
+                    return Ok(vec![emitter.builder.build_int_z_extend(flag, int, "")?.into()]);
+                }
+                Ok(vec![value])
             }
             Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
             Op::Fence(scope) => membar(emitter, scope),
