@@ -97,7 +97,8 @@ impl<'a> Analysis<'a> {
                 let mut fact = self.fact(id, function, *value);
                 if let Some(by) = self.counts_up(id, function, *local, *value) {
                     let ty = function.locals[*local].ty;
-                    fact = fact.min(self.next_turn(id, function, *local, by, place));
+                    // Without it the bound would grow bit by bit from round to round, until it is given up.
+                    fact = self.next_turn(id, function, *local, by, place).unwrap_or(fact);
                     if place.in_step {
                         fact = fact.min(Fact::nonneg_of_type(ty));
                     }
@@ -145,14 +146,14 @@ impl<'a> Analysis<'a> {
     }
 
     /// The local and `by` more, where the test of the loop has just shown that the local is below something.
-    fn next_turn(&self, id: FuncId, function: &Function, local: LocalId, by: Fact, place: Place<'_>) -> Fact {
-        let Some(around) = place.around.filter(|around| around.assigns_once(local)) else { return Fact::Unknown };
+    fn next_turn(&self, id: FuncId, function: &Function, local: LocalId, by: Fact, place: Place<'_>) -> Option<Fact> {
+        let around = place.around.filter(|around| around.assigns_once(local))?;
         let mut below = None;
         around.is_below(function, local, &mut |bound, or_equal| {
             below = self.most(id, function, bound).map(|bits| bits + u32::from(or_equal));
             below.is_some()
         });
-        below.map_or(Fact::Unknown, |below| Fact::stepped(below, by, function.locals[local].ty))
+        below.map(|below| Fact::stepped(below, by, function.locals[local].ty))
     }
 
     /// Bits that a value does not pass; it may be negative.

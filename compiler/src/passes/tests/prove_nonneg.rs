@@ -233,7 +233,7 @@ fn a_for_that_counts_up_does_not_overflow() {
     assert_eq!(counting(|b, a| b.read(a, HERE), |b, _| b.i64(1, HERE)), kept);
 }
 
-/// The index of a kernel that counts `i = grid; while i < bound { x[i] = 1; i = i + by }`.
+/// The index of a kernel that counts `i = grid; while i < bound { x[i * 2] = 1; i = i + by }`.
 fn while_below(
     op: CompareOp,
     bound: impl FnOnce(&mut Builder, Locals) -> ExprId,
@@ -252,7 +252,8 @@ fn while_below(
     let more = kernel.b.compare(op, now, bound, HERE);
     let cond = kernel.b.unary(UnaryOp::Not, more, HERE);
     kernel.b.stmt(StmtKind::If { cond, then: vec![stmt(StmtKind::Break)], otherwise: vec![] }, HERE);
-    let index = kernel.b.read(i, HERE);
+    let (now, two) = (kernel.b.read(i, HERE), kernel.b.i64(2, HERE));
+    let index = kernel.b.binary(BinaryOp::Mul, now, two, HERE);
     kernel.store_at(x, index);
     let (now, by) = (kernel.b.read(i, HERE), by(&mut kernel.b));
     let next = kernel.b.binary(BinaryOp::Add, now, by, HERE);
@@ -264,7 +265,7 @@ fn while_below(
 
 #[test]
 fn the_test_of_a_loop_bounds_the_next_turn() {
-    let (plain, wrapped) = ("$x.data[$i]", "$x.data[wrap($i, $x.shape0)]");
+    let (plain, wrapped) = ("$x.data[$i * 2]", "$x.data[wrap($i * 2, $x.shape0)]");
     let wide = |local: LocalId, b: &mut Builder| {
         let value = b.read(local, HERE);
         b.convert(value, Type::I64, HERE)
