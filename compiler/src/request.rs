@@ -109,7 +109,20 @@ impl Captured {
     pub fn leaves(&self) -> usize {
         match self {
             Self::Tuple(items) => items.iter().map(Self::leaves).sum(),
-            _ => 1,
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Complex(..)
+            | Self::NumpyInt(..)
+            | Self::NumpyFloat(..)
+            | Self::Str(_)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Unsupported(..)
+            | Self::Unknown(..) => 1,
         }
     }
 }

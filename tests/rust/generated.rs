@@ -48,7 +48,12 @@ fn the_page_of_intrinsics_is_fresh() {
             "builtins" => name.to_owned(),
             prefix => format!("{prefix}.{name}"),
         };
-        let ptx = if row.ptx.is_empty() { String::new() } else { format!("`{}`", row.ptx) };
+        let ptx = row
+            .mnemonics()
+            .iter()
+            .map(|name| format!("`{}`", name.trim_end_matches('.')))
+            .collect::<Vec<_>>()
+            .join(", ");
         let _ = writeln!(page, "| `{shown}` | {} | {ptx} | {} |", signatures(row), row.doc.replace('|', "\\|"));
     }
     check("docs/reference/intrinsics.md", &page);

@@ -68,8 +68,8 @@ pub struct Kernel {
     pub host: Option<HostLayout>,
 }
 
-/// Scratch memory of one host worker. Order: static shared memory at 0, replicated locals at `replicated_offset`,
-/// dynamic shared memory at `dynamic_offset` up to the end.
+/// Scratch memory of one host worker: static shared memory, what threads carry across barriers, and dynamic shared
+/// memory, from `dynamic_offset` up to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLayout {
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.

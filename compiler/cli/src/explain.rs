@@ -66,13 +66,14 @@ fn unknown(asked: &str) -> Stop {
     Stop::Usage(format!("`{asked}` is no {kind}: {hint}"))
 }
 
-fn write_row(row: &Intrinsic, stdout: &mut dyn Write) -> Result<(), Stop> {
+fn write_row(row: &'static Intrinsic, stdout: &mut dyn Write) -> Result<(), Stop> {
     for signature in row.signatures {
         writeln!(stdout, "{}", shown(row, signature))?;
     }
     writeln!(stdout, "    {}", row.doc)?;
-    if !row.ptx.is_empty() {
-        writeln!(stdout, "    In PTX: {}", row.ptx)?;
+    let mnemonics: Vec<_> = row.mnemonics().iter().map(|name| name.trim_end_matches('.')).collect();
+    if !mnemonics.is_empty() {
+        writeln!(stdout, "    In PTX: {}", mnemonics.join(", "))?;
     }
     Ok(())
 }

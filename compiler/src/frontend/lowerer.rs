@@ -220,7 +220,7 @@ impl FnLowerer<'_> {
             Ty::None => Value::None,
             Ty::Str(text) => Value::Str(text.clone()),
             Ty::DType(number) => Value::DType(*number),
-            Ty::Known(path) => Value::Known(path.clone()),
+            Ty::Known(known) => Value::Known(known.clone()),
             Ty::Module(name, captured) => Value::Module(name.clone(), Arc::clone(captured)),
             Ty::Function(def) => Value::Function(Arc::clone(def)),
             Ty::Conflict(_) | Ty::Bottom | Ty::Poison => Value::Poison,

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc};
 
 use weft_artifact::{ArgType, ArrayType, Complex, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which};
 
+use super::value::Known;
 use crate::{
     ir::{Space, Type},
     request::{Captured, FunctionDef},
@@ -35,7 +36,7 @@ pub(super) enum Ty {
     /// A number's type used as a dtype or a cast.
     DType(Number),
     /// A module or function that weft knows by its path.
-    Known(String),
+    Known(Known),
     /// A user's module or object.
     Module(String, Arc<Captured>),
     /// A jitted function.
@@ -77,7 +78,8 @@ impl PartialEq for Ty {
             (Self::Int(a), Self::Int(b)) => a == b,
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::None, Self::None) | (Self::Bottom, Self::Bottom) | (Self::Poison, Self::Poison) => true,
-            (Self::Str(a), Self::Str(b)) | (Self::Known(a), Self::Known(b)) => a == b,
+            (Self::Str(a), Self::Str(b)) => a == b,
+            (Self::Known(a), Self::Known(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => a == b,
             (Self::Tuple(a), Self::Tuple(b)) => a == b,
             (Self::Module(a, x), Self::Module(b, y)) => a == b && (Arc::ptr_eq(x, y) || x == y),
@@ -230,7 +232,7 @@ impl fmt::Display for Ty {
                 f.write_str(")")
             }
             Self::DType(number) => write!(f, "type {number}"),
-            Self::Known(path) => f.write_str(shown_path(path)),
+            Self::Known(known) => f.write_str(shown_path(known.path())),
             Self::Module(name, _) => write!(f, "module {name}"),
             Self::Function(def) => write!(f, "function {}", def.ast.name),
             Self::Conflict(conflict) => write!(f, "{} or {}", conflict.first, conflict.second),

@@ -9,6 +9,7 @@ use weft_artifact::{Complex, Number, Scalar, SlotField};
 
 use super::ty::{ArrayTy, Ty};
 use crate::{
+    intrinsics::{self, Intrinsic},
     ir::{ExprId, LocalId},
     request::{Captured, FunctionDef},
 };
@@ -58,6 +59,36 @@ impl ArrayValue {
     }
 }
 
+/// Something of weft's, `math`'s, `numpy`'s or Python's own.
+#[derive(Clone, Debug)]
+pub(super) enum Known {
+    /// A name of the intrinsic table.
+    Row(&'static Intrinsic),
+    /// A module, or a name that is no value in a kernel, by its canonical path.
+    Path(String),
+}
+
+impl Known {
+    /// What has this canonical path.
+    pub(super) fn of(path: String) -> Self {
+        intrinsics::lookup(&path).map_or(Self::Path(path), Self::Row)
+    }
+
+    /// Its canonical path.
+    pub(super) fn path(&self) -> &str {
+        match self {
+            Self::Row(row) => row.path,
+            Self::Path(path) => path,
+        }
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.path() == other.path()
+    }
+}
+
 /// A value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
@@ -80,7 +111,7 @@ pub(super) enum Value {
     /// A number's type.
     DType(Number),
     /// Something of weft's, `math`'s, `numpy`'s or Python's own.
-    Known(String),
+    Known(Known),
     /// A user's module.
     Module(String, Arc<Captured>),
     /// A jitted function.
@@ -102,7 +133,7 @@ impl Value {
             Self::Array(array) => Ty::Array(array.ty),
             Self::Tuple(items) => Ty::Tuple(items.iter().map(Self::ty).collect()),
             Self::DType(number) => Ty::DType(*number),
-            Self::Known(path) => Ty::Known(path.clone()),
+            Self::Known(known) => Ty::Known(known.clone()),
             Self::Module(name, captured) => Ty::Module(name.clone(), Arc::clone(captured)),
             Self::Function(def) => Ty::Function(Arc::clone(def)),
             Self::Poison => Ty::Poison,

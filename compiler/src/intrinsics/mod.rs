@@ -8,6 +8,8 @@ mod rows;
 
 pub use rows::ROWS;
 
+use std::{collections::HashMap, sync::LazyLock};
+
 use weft_artifact::{Complex, Number, Scalar};
 
 use crate::ir::{MathFn, Op, SpecialRegister};
@@ -21,12 +23,32 @@ pub struct Intrinsic {
     pub signatures: &'static [Signature],
     /// How it becomes IR.
     pub lowering: Lowering,
-    /// The lowest SM that has it, as `70`.
-    pub min_sm: u32,
-    /// What the PTX of every signature contains; empty where nothing is certain.
-    pub ptx: &'static str,
+    /// What the PTX of every signature contains.
+    pub ptx: Ptx,
     /// One or two sentences for the reference.
     pub doc: &'static str,
+}
+
+/// What PTX a name becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ptx {
+    /// An instruction, a register or a state space of this name.
+    Has(&'static str),
+    /// What the row of its operation says.
+    Operation,
+    /// No one instruction: a constant, or computed in place or by a function of the library.
+    Computed,
+}
+
+impl Intrinsic {
+    /// The PTX names of which every signature's code contains one; empty where there is no one instruction.
+    pub fn mnemonics(&'static self) -> &'static [&'static str] {
+        match (&self.ptx, self.lowering) {
+            (Ptx::Has(name), _) => std::slice::from_ref(name),
+            (Ptx::Operation, Lowering::Op(op)) => op.row().ptx,
+            (Ptx::Operation | Ptx::Computed, _) => &[],
+        }
+    }
 }
 
 /// One overload.
@@ -207,7 +229,9 @@ pub fn is_builtin(name: &str) -> bool {
 
 /// The row of a path.
 pub fn lookup(path: &str) -> Option<&'static Intrinsic> {
-    ROWS.iter().find(|row| row.path == path)
+    static BY_PATH: LazyLock<HashMap<&str, &Intrinsic>> =
+        LazyLock::new(|| ROWS.iter().map(|row| (row.path, row)).collect());
+    BY_PATH.get(path).copied()
 }
 
 /// Whether a path is a row or a module.

@@ -31,7 +31,7 @@ pub use build::{Builder, Leaf};
 pub use effects::Effects;
 pub use expr::{BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
 pub use module::{Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};
-pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Scope, Together};
+pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
 pub use verify::verify;

@@ -23,6 +23,8 @@ pub enum Op {
     },
     /// `bar.sync 0`: all threads of the block that have not returned. Memory is ordered between them.
     Barrier,
+    /// `barrier.red`: [`Op::Barrier`], which gives each of the threads something about the values of all of them.
+    BarrierReduce(Reduction),
     /// `bar.warp.sync`: the threads of the warp in the mask. Memory is ordered between them.
     WarpBarrier,
     /// `membar`: the thread's accesses before it come before those after it, as the threads of the scope see them.
@@ -36,6 +38,17 @@ pub enum AtomicOp {
     Add,
     /// `old == compare ? value : old`; the operands are the pointer, `compare` and `value`.
     Cas,
+}
+
+/// What a barrier says about the values of the threads that came to it; an `I32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// How many are true.
+    Count,
+    /// 1 if all are true, else 0.
+    And,
+    /// 1 if one is true, else 0.
+    Or,
 }
 
 /// What an atomic step orders besides the element itself. C++'s memory orders, as in PTX ISA section 8.
@@ -157,9 +170,25 @@ impl Op {
                 orders: order.acquires() || order.releases(),
                 together: Together::None,
                 may_fault: false,
-                ptx: &["atom.", "red."],
+                ptx: &["atom", "red."],
             },
             Self::Barrier => OpRow { name: "barrier", together: Together::Block, ptx: &["bar.sync"], ..ORDERS },
+            Self::BarrierReduce(reduction) => OpRow {
+                name: match reduction {
+                    Reduction::Count => "barrier.count",
+                    Reduction::And => "barrier.and",
+                    Reduction::Or => "barrier.or",
+                },
+                operands: &[Operand::Is(Type::BOOL)],
+                results: &[Operand::Is(Type::I32)],
+                together: Together::Block,
+                ptx: match reduction {
+                    Reduction::Count => &["red.popc"],
+                    Reduction::And => &["red.and"],
+                    Reduction::Or => &["red.or"],
+                },
+                ..ORDERS
+            },
             Self::WarpBarrier => OpRow {
                 name: "warp_barrier",
                 operands: &[Operand::Is(Type::I32)],
@@ -275,7 +304,7 @@ impl std::fmt::Display for Op {
             Self::Atomic { op, order, scope } if *self != Self::atomic(*op) => {
                 write!(f, ".{}.{}", order.name(), scope.name())
             }
-            Self::Atomic { .. } | Self::Barrier | Self::WarpBarrier | Self::Fence(_) => Ok(()),
+            Self::Atomic { .. } | Self::Barrier | Self::BarrierReduce(_) | Self::WarpBarrier | Self::Fence(_) => Ok(()),
         }
     }
 }

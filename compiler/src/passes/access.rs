@@ -97,7 +97,17 @@ fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
             both.extend(origin(function, origins, *b));
             both
         }
-        _ => Params::new(),
+        ExprKind::Const(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => Params::new(),
     }
 }
 

@@ -122,7 +122,22 @@ fn assign_directly(function: &mut Function, uses: &Uses, block: &mut Block) {
             ExprKind::Local(temp) if uses.is_temp(function, temp) && uses.n_read[temp.index()] == 1 => {
                 definition(function, &block[..index], temp, target).map(|at| (at, temp))
             }
-            _ => None,
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => None,
         };
         let Some((at, temp)) = found else {
             index += 1;
@@ -186,7 +201,17 @@ fn read_source(function: &mut Function) {
             ExprKind::Local(source) if uses.is_stable(source) && keeps_mark(source) => {
                 sources.insert(temp, ExprKind::Local(source));
             }
-            _ => {}
+            ExprKind::Local(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::Wrap { .. } => {}
         }
     });
     for (_, expr) in function.exprs.iter_mut() {

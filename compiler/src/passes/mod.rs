@@ -9,10 +9,12 @@ mod drop_dead;
 mod drop_dead_params;
 mod fact;
 mod fold_temps;
+mod lower_reductions;
 mod narrow_counters;
 mod prove_nonneg;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unroll_strided;
 
 use crate::{
@@ -83,6 +85,12 @@ pub const PASSES: &[Pass] = &[
         run: narrow_counters::run,
         targets: Targets::Nvptx,
         why_here: "after unroll_strided, which looks for 64-bit counters; the CPU has 64-bit registers",
+    },
+    Pass {
+        name: "lower_reductions",
+        run: lower_reductions::run,
+        targets: Targets::Host,
+        why_here: "after drop_dead, which finds the values that nobody reads; the CPU's barriers carry none",
     },
     Pass {
         name: "access",

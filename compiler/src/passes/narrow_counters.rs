@@ -20,9 +20,10 @@ use std::collections::BTreeSet;
 
 use weft_artifact::Scalar;
 
+use super::turns::Around;
 use crate::ir::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind, Type,
-    UnaryOp, for_each_expr_of_block, for_each_stmt,
+    BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, StmtKind, Type, for_each_expr_of_block,
+    for_each_stmt,
 };
 
 type Locals = BTreeSet<LocalId>;
@@ -73,7 +74,20 @@ fn check_uses(function: &Function, narrow: &Locals, wide: &mut Locals) {
             ExprKind::Convert(_) => expr.ty != Type::I64 && expr.ty != Type::Scalar(Scalar::U64),
             ExprKind::Compare(_, a, b) => fits(function, narrow, *a) && fits(function, narrow, *b),
             ExprKind::Binary(BinaryOp::Add, _, _) => increment(function, id).is_some(),
-            _ => false,
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Select(..)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => false,
         };
         if !fine {
             wide.extend(expr.kind.children().into_iter().filter_map(|child| local_of(function, child)));
@@ -91,13 +105,6 @@ fn check_uses(function: &Function, narrow: &Locals, wide: &mut Locals) {
             });
         }
     });
-}
-
-/// The loop around a statement: what its test shows to be below what, and its blocks.
-#[derive(Clone, Copy)]
-struct Around<'a> {
-    test: ExprId,
-    blocks: [&'a Block; 2],
 }
 
 /// Finds the locals that are assigned what may not fit.
@@ -122,7 +129,7 @@ fn check_assignments(
                 }
             }
             StmtKind::Loop { body, step } => {
-                let around = leaving_test(function, body).map(|test| Around { test, blocks: [body, step] });
+                let around = Around::of(function, body, step);
                 check_assignments(function, narrow, body, around, wide);
                 check_assignments(function, narrow, step, around, wide);
             }
@@ -137,54 +144,19 @@ fn check_assignments(
     }
 }
 
-/// The test that a loop starts with: without it, there is no turn.
-fn leaving_test(function: &Function, body: &Block) -> Option<ExprId> {
-    let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
-    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
-    let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[*cond].kind else { return None };
-    leaves.then_some(test)
-}
-
 /// Whether a loop's test leaves room for one `counter + by` a turn, which must be the turn's only assignment to it.
 fn has_room(function: &Function, narrow: &Locals, around: Around<'_>, counter: LocalId, by: i128) -> bool {
-    let mut assignments = 0;
-    let mut in_inner_loop = false;
-    for block in around.blocks {
-        for_each_stmt(block, &mut |stmt| {
-            assignments += usize::from(stmt.kind.assigned().contains(&counter));
-            if let StmtKind::Loop { body, step } = &stmt.kind {
-                for inner in [body, step] {
-                    for_each_stmt(inner, &mut |stmt| in_inner_loop |= stmt.kind.assigned().contains(&counter));
-                }
-            }
-        });
-    }
-    assignments == 1 && !in_inner_loop && shows_room(function, narrow, around.test, counter, by)
-}
-
-/// Whether `counter + by` fits if a test is true.
-fn shows_room(function: &Function, narrow: &Locals, test: ExprId, counter: LocalId, by: i128) -> bool {
-    match function.exprs[test].kind {
-        ExprKind::Binary(BinaryOp::And, a, b) => {
-            shows_room(function, narrow, a, counter, by) || shows_room(function, narrow, b, counter, by)
-        }
-        ExprKind::Compare(op, a, b) => {
-            let (below, above, equal) = match op {
-                CompareOp::Lt => (a, b, 0),
-                CompareOp::Le => (a, b, 1),
-                CompareOp::Gt => (b, a, 0),
-                CompareOp::Ge => (b, a, 1),
-                CompareOp::Eq | CompareOp::Ne => return false,
-            };
-            let largest = match function.exprs[above].kind {
-                ExprKind::Const(Const::Int(value)) => value,
-                _ if fits(function, narrow, above) => LARGEST,
-                _ => return false,
-            };
-            local_of(function, below) == Some(counter) && largest - 1 + equal + by <= LARGEST
-        }
-        _ => false,
-    }
+    let mut leaves_room = |above: ExprId, or_equal: bool| {
+        let largest = if let ExprKind::Const(Const::Int(value)) = function.exprs[above].kind {
+            value
+        } else if fits(function, narrow, above) {
+            LARGEST
+        } else {
+            return false;
+        };
+        largest - 1 + i128::from(or_equal) + by <= LARGEST
+    };
+    around.assigns_once(counter) && around.is_below(function, counter, &mut leaves_room)
 }
 
 /// `local + constant`, of a constant above 0.
@@ -192,15 +164,27 @@ fn increment(function: &Function, id: ExprId) -> Option<(LocalId, i128)> {
     let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[id].kind else { return None };
     match function.exprs[by].kind {
         ExprKind::Const(Const::Int(by)) if by > 0 && by <= LARGEST => Some((local_of(function, now)?, by)),
-        _ => None,
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => None,
     }
 }
 
 fn local_of(function: &Function, id: ExprId) -> Option<LocalId> {
-    match function.exprs[id].kind {
-        ExprKind::Local(local) => Some(local),
-        _ => None,
-    }
+    if let ExprKind::Local(local) = function.exprs[id].kind { Some(local) } else { None }
 }
 
 /// Whether an `I64` expression is seen to fit 32 bits, and can be written on 32.
@@ -213,7 +197,20 @@ fn fits(function: &Function, narrow: &Locals, id: ExprId) -> bool {
             ExprKind::Convert(from) => function.exprs[from].ty.scalar().is_some_and(|scalar| {
                 matches!(scalar, Scalar::Bool | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::U8 | Scalar::U16)
             }),
-            _ => false,
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => false,
         }
 }
 
@@ -225,7 +222,15 @@ fn rewrite(function: &mut Function, narrow: &Locals) {
     let (mut roots, mut inner) = (Vec::new(), Vec::new());
     for_each_stmt(&function.body, &mut |stmt| match stmt.kind {
         StmtKind::Assign(to, value) if narrow.contains(&to) => inner.push(value),
-        _ => roots.extend(stmt.kind.exprs()),
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => roots.extend(stmt.kind.exprs()),
     });
     // What is assigned to a narrow local is narrow, with its operands if it is a sum.
     for value in inner {
@@ -251,7 +256,22 @@ fn rewrite(function: &mut Function, narrow: &Locals) {
                     function.exprs[id] = function.exprs[from].clone();
                 }
             }
-            _ => {}
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => {}
         }
     }
     // A local that is stored, returned or passed as it stands.

@@ -11,11 +11,12 @@
 //! callers pass and callees return counts. Locals that turn out non-negative are marked so for the back ends.
 //!
 //! The counter of a `for` does not overflow: it saturates. So `$c = $c + e` in a loop's `step` is non-negative
-//! where both operands are.
+//! where both operands are. And in a loop that starts with `if not $c < $n { break }`, the one `$c = $c + e` of a turn
+//! gives less than `$n + e`. Other sums that grow from turn to turn may overflow, and their indices are wrapped.
 
 use weft_artifact::{Scalar, SlotField, SlotSource};
 
-use super::fact::Fact;
+use super::{fact::Fact, turns::Around};
 use crate::ir::{
     BinaryOp, Block, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type,
     UnaryOp, for_each_expr_of_block,
@@ -59,29 +60,48 @@ impl<'a> Analysis<'a> {
         let mut analysis = Self { module, facts, round: 0, changed: true };
         while std::mem::take(&mut analysis.changed) {
             for (id, function) in module.functions.iter() {
-                analysis.block(id, function, &function.body, false);
+                analysis.block(id, function, &function.body, Place::default());
             }
             analysis.round += 1;
         }
         analysis
     }
 
-    fn block(&mut self, id: FuncId, function: &Function, block: &Block, in_step: bool) {
+    fn block<'f>(&mut self, id: FuncId, function: &'f Function, block: &'f Block, place: Place<'f>) {
         for stmt in block {
-            self.stmt(id, function, stmt, in_step);
-            let is_loop = matches!(stmt.kind, StmtKind::Loop { .. });
-            for (index, inner) in stmt.kind.blocks().into_iter().flatten().enumerate() {
-                self.block(id, function, inner, if is_loop { index == 1 } else { in_step });
+            self.stmt(id, function, stmt, place);
+            match &stmt.kind {
+                StmtKind::Loop { body, step } => {
+                    let around = Around::of(function, body, step);
+                    self.block(id, function, body, Place { around, in_step: false });
+                    self.block(id, function, step, Place { around, in_step: true });
+                }
+                StmtKind::If { then, otherwise, .. } => {
+                    self.block(id, function, then, place);
+                    self.block(id, function, otherwise, place);
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
             }
         }
     }
 
-    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt, in_step: bool) {
+    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt, place: Place<'_>) {
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
                 let mut fact = self.fact(id, function, *value);
-                if in_step && self.counts_up(id, function, *local, *value) {
-                    fact = fact.min(Fact::nonneg_of_type(function.locals[*local].ty));
+                if let Some(by) = self.counts_up(id, function, *local, *value) {
+                    let ty = function.locals[*local].ty;
+                    // Without it the bound would grow bit by bit from round to round, until it is given up.
+                    fact = self.next_turn(id, function, *local, by, place).unwrap_or(fact);
+                    if place.in_step {
+                        fact = fact.min(Fact::nonneg_of_type(ty));
+                    }
                 }
                 self.weaken_local(id, *local, fact);
             }
@@ -116,12 +136,37 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Whether a value is the local and something non-negative more.
-    fn counts_up(&self, id: FuncId, function: &Function, local: LocalId, value: ExprId) -> bool {
-        let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[value].kind else { return false };
+    /// What is added, where a value is the local and something non-negative more.
+    fn counts_up(&self, id: FuncId, function: &Function, local: LocalId, value: ExprId) -> Option<Fact> {
+        let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[value].kind else { return None };
         let ty = function.locals[local].ty;
-        function.exprs[now].kind == ExprKind::Local(local)
-            && [now, by].into_iter().all(|operand| self.fact(id, function, operand).is_certain(ty))
+        let by = self.fact(id, function, by);
+        let both = self.fact(id, function, now).is_certain(ty) && by.is_certain(ty);
+        (function.exprs[now].kind == ExprKind::Local(local) && both).then_some(by)
+    }
+
+    /// The local and `by` more, where the test of the loop has just shown that the local is below something.
+    fn next_turn(&self, id: FuncId, function: &Function, local: LocalId, by: Fact, place: Place<'_>) -> Option<Fact> {
+        let around = place.around.filter(|around| around.assigns_once(local))?;
+        let mut below = None;
+        around.is_below(function, local, &mut |bound, or_equal| {
+            below = self.most(id, function, bound).map(|bits| bits + u32::from(or_equal));
+            below.is_some()
+        });
+        below.map(|below| Fact::stepped(below, by, function.locals[local].ty))
+    }
+
+    /// Bits that a value does not pass; it may be negative.
+    fn most(&self, id: FuncId, function: &Function, value: ExprId) -> Option<u32> {
+        let from = |expr: ExprId| Fact::nonneg_of_type(function.exprs[expr].ty).bits();
+        let narrow = if let ExprKind::Convert(inner) = function.exprs[value].kind
+            && function.exprs[inner].ty.scalar().is_some_and(Scalar::is_int)
+        {
+            from(inner)
+        } else {
+            None
+        };
+        self.fact(id, function, value).bits().or(narrow)
     }
 
     fn fact(&self, id: FuncId, function: &Function, expr: ExprId) -> Fact {
@@ -149,14 +194,29 @@ impl<'a> Analysis<'a> {
     }
 }
 
+/// Where a statement stands.
+#[derive(Clone, Copy, Default)]
+struct Place<'a> {
+    /// The innermost loop.
+    around: Option<Around<'a>>,
+    /// In that loop's `step`.
+    in_step: bool,
+}
+
 /// Before the first round: what the kernel's arguments are, and 0 for everything else.
 fn start(function: &Function) -> Facts {
     let mut locals = vec![Fact::Bits(0); function.locals.len()];
     if function.kind == FunctionKind::Kernel {
         for (param, slot) in function.params.iter().zip(&function.slots) {
             let declared = &function.locals[*param];
-            let nonneg = declared.nonneg || matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. });
-            locals[param.index()] = if nonneg { Fact::nonneg_of_type(declared.ty) } else { Fact::of_type(declared.ty) };
+            let is_extent = matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. });
+            locals[param.index()] = if is_extent {
+                Fact::EXTENT
+            } else if declared.nonneg {
+                Fact::nonneg_of_type(declared.ty)
+            } else {
+                Fact::of_type(declared.ty)
+            };
         }
     }
     Facts { locals, results: vec![Fact::Bits(0); function.results.len()] }
@@ -176,7 +236,16 @@ fn fact_of(function: &Function, locals: &[Fact], id: ExprId) -> Fact {
         ExprKind::Convert(a) => of(a).convert(function.exprs[*a].ty, expr.ty),
         // A negative index that is in bounds wraps to one that is not negative, but nothing checks that it is.
         ExprKind::Wrap { index, .. } => of(index),
-        _ => Fact::of_type(expr.ty),
+        ExprKind::Const(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_) => Fact::of_type(expr.ty),
     }
 }
 
@@ -184,8 +253,28 @@ fn fact_of(function: &Function, locals: &[Fact], id: ExprId) -> Fact {
 fn constant(function: &Function, id: ExprId) -> Option<u32> {
     match function.exprs[id].kind {
         ExprKind::Const(Const::Int(value)) => u32::try_from(value).ok(),
-        _ => None,
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => None,
     }
+}
+
+/// An absolute value is negative only as the type's minimum, which no extent brings into an array.
+fn is_abs(function: &Function, id: ExprId) -> bool {
+    matches!(function.exprs[id].kind, ExprKind::Unary(UnaryOp::Abs, _))
 }
 
 /// Uses the facts.
@@ -195,7 +284,9 @@ fn rewrite(function: &mut Function, locals: &[Fact]) {
     for_each_expr_of_block(function, &function.body, &mut |id| {
         let of = |id: ExprId| fact_of(function, locals, id);
         match function.exprs[id].kind {
-            ExprKind::Wrap { index, .. } if of(index).is_hopeful() => unwrapped.push((id, index)),
+            ExprKind::Wrap { index, .. } if of(index).is_certain(Type::I64) || is_abs(function, index) => {
+                unwrapped.push((id, index));
+            }
             ExprKind::Binary(op @ (BinaryOp::FloorDiv | BinaryOp::FloorMod), a, b) => {
                 let ty = function.exprs[id].ty;
                 if of(a).is_certain(ty) && of(b).is_certain(ty) {
@@ -203,7 +294,22 @@ fn rewrite(function: &mut Function, locals: &[Fact]) {
                     changes.push((id, ExprKind::Binary(op, a, b)));
                 }
             }
-            _ => {}
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => {}
         }
     });
     for (id, kind) in changes {

@@ -87,7 +87,21 @@ fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
     match function.exprs[stride].kind {
         ExprKind::Const(Const::Int(2..=LARGEST_STRIDE)) => {}
         ExprKind::Local(_) => {}
-        _ => return None,
+        ExprKind::Const(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => return None,
     }
     let (head, turn) = body.split_first()?;
     let StmtKind::If { cond, then, otherwise } = &head.kind else { return None };
@@ -109,7 +123,21 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
         ExprKind::Select(_, upwards, _) | ExprKind::Binary(BinaryOp::And, _, upwards) => {
             upper_bound(function, upwards, counter)
         }
-        _ => None,
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod ast;
 mod names;
+#[expect(clippy::wildcard_enum_match_arm, reason = "rustpython's tree, of which kernels have a part")]
 mod parse;
 
 pub use names::{bound_names, free_chains};

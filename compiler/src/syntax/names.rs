@@ -104,7 +104,18 @@ impl Names {
                 }
             }
             ExprKind::Starred(value) => self.target(value),
-            _ => self.expr(target),
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Attribute { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => self.expr(target),
         }
     }
 
@@ -126,7 +137,19 @@ impl Names {
                 self.expr(value);
                 self.target(target);
             }
-            _ => {
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Starred(_)
+            | ExprKind::Unsupported(_) => {
                 for child in expr.children() {
                     self.expr(child);
                 }
@@ -140,7 +163,20 @@ fn chain(expr: &Expr) -> Result<String, &Expr> {
     match &expr.kind {
         ExprKind::Name(name) => Ok(name.clone()),
         ExprKind::Attribute { value, attr } => chain(value).map(|head| format!("{head}.{attr}")),
-        _ => Err(expr),
+        ExprKind::Constant(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::Unary { .. }
+        | ExprKind::Bool { .. }
+        | ExprKind::Compare { .. }
+        | ExprKind::IfExp { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::Subscript { .. }
+        | ExprKind::Slice { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::List(_)
+        | ExprKind::Starred(_)
+        | ExprKind::Named { .. }
+        | ExprKind::Unsupported(_) => Err(expr),
     }
 }
 

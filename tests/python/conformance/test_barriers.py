@@ -304,3 +304,78 @@ def barriers_in_expressions(x, n, out):
 @pytest.mark.parametrize("n", range(6))
 def test_a_call_with_barriers_is_an_operand(n):
     run(barriers_in_expressions, 1, 8, np.arange(8) * 3, n, np.zeros((8, 9), np.int64))
+
+
+@cuda.jit
+def reductions(x, out):
+    t = cuda.threadIdx.x
+    i = cuda.grid(1)
+    value = x[i] if i < x.size else 0
+    out[i, 0] = cuda.syncthreads_count(value)
+    out[i, 1] = cuda.syncthreads_and(value > 0)
+    out[i, 2] = cuda.syncthreads_or(value > 8.5)
+    out[i, 3] = cuda.syncthreads_count(t % 3 == 0) + cuda.syncthreads_count(True)
+    cuda.syncthreads_or(value)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint64, np.float32])
+@pytest.mark.parametrize("size", [0, 7, 40, 66])
+def test_barriers_that_count(size, dtype):
+    x = (np.arange(size) % 10).astype(dtype)
+    run(reductions, 2, 33, x, np.zeros((66, 4), np.int64))
+
+
+def test_a_count_is_the_same_for_all_threads_of_a_block():
+    out = run(reductions, 2, 33, np.arange(66), np.zeros((66, 4), np.int64))[1]
+    assert out[0].tolist() == [32, 0, 1, 44]
+    assert out[33].tolist() == [33, 1, 1, 44]
+
+
+@cuda.jit
+def counted_in_loops(x, out):
+    t = cuda.threadIdx.x
+    rounds = 0
+    left = x[t]
+    while cuda.syncthreads_or(left > 0):
+        left -= 1
+        rounds += cuda.syncthreads_count(left > 0)
+    out[t] = rounds
+
+
+def test_a_loop_until_no_thread_has_work_left():
+    run(counted_in_loops, 1, 48, np.arange(48) % 7, np.zeros(48, np.int64))
+
+
+@cuda.jit
+def counted_after_returns(x, out):
+    t = cuda.threadIdx.x
+    if t >= x.size:
+        return
+    out[t] = cuda.syncthreads_count(x[t]) * 10
+    if x[t] == 3:
+        return
+    out[t] += cuda.syncthreads_and(x[t] != 3) + cuda.syncthreads_count(x[t])
+
+
+@pytest.mark.parametrize("size", [32, 31, 5, 1])
+def test_threads_that_returned_are_not_counted(size):
+    run(counted_after_returns, 1, 32, np.arange(size) % 4, np.zeros(32, np.int64))
+
+
+@cuda.jit(device=True)
+def how_many(value):
+    return cuda.syncthreads_count(value > 2)
+
+
+@cuda.jit
+def counted_by_blocks(x, out):
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x % 2 == 0:
+        out[cuda.grid(1)] = how_many(x[t]) + 100 * how_many(x[t] + t)
+    else:
+        for k in range(3):
+            out[cuda.grid(1)] += how_many(x[t] + k)
+
+
+def test_counts_in_device_functions_and_branches():
+    run(counted_by_blocks, 3, 40, np.arange(40) % 5, np.zeros(120, np.int64))

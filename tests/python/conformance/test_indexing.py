@@ -39,6 +39,23 @@ def test_unsigned_indices(dtype):
 
 
 @cuda.jit
+def overflowed(x, out):
+    i = cuda.grid(1)
+    if i % 2 == 0:
+        out[i] = x[i * 0x7FFFFFFFFFFFFFFF]
+        total = 0
+        for _ in range(i):
+            total = total + 0x7FFFFFFFFFFFFFFF
+        out[i + 1] = x[total]
+
+
+def test_an_index_that_overflowed_to_a_negative_number_wraps():
+    """An even number times 2^63 - 1 is its negative in 64 bits."""
+    out = run(overflowed, 1, 8, np.arange(10, 20), np.zeros(8, np.int64))[1]
+    assert out.tolist() == [10, 10, 18, 18, 16, 16, 14, 14]
+
+
+@cuda.jit
 def neighbors(x, out):
     i, j, k = cuda.grid(3)
     if i < x.shape[0] and j < x.shape[1] and k < x.shape[2]:

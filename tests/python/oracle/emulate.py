@@ -31,6 +31,7 @@ class Block:
     def __init__(self, dynamic_bytes: int) -> None:
         self.dynamic = np.full(dynamic_bytes, GARBAGE[0], np.uint8)
         self.arrays: dict[object, np.ndarray] = {}
+        self.values: list[bool] = []
 
 
 class Thread:
@@ -67,8 +68,9 @@ class Sited:
 class BarrierCall:
     """A function at which threads wait for each other: `block` or `warp`."""
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, reduce=None) -> None:
         self.scope = scope
+        self.reduce = reduce  # of the values that the block's threads came with
 
 
 def _garbage(shape, dtype) -> np.ndarray:
@@ -129,6 +131,9 @@ class CudaModule:
     """`weft.cuda` inside a kernel."""
 
     syncthreads = BarrierCall("block")
+    syncthreads_count = BarrierCall("block", sum)
+    syncthreads_and = BarrierCall("block", all)
+    syncthreads_or = BarrierCall("block", any)
     syncwarp = BarrierCall("warp")
     grid = staticmethod(_grid)
     gridsize = staticmethod(_gridsize)

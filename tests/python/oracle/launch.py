@@ -70,6 +70,7 @@ def _run_with_barriers(function: Function, threads: list[Thread], values: list[o
     """Runs each thread to its next barrier, in order, until all have returned."""
     running = {thread: function.call(*values) for thread in threads}
     while running:
+        threads[0].block.values = []  # what the threads bring to the barrier that ends this round
         for first in range(0, len(threads), WARP):
             turn = [thread for thread in threads[first : first + WARP] if thread in running]
             while turn:  # again and again while threads wait only for their warp

@@ -8,7 +8,7 @@ import types
 import numpy as np
 
 from oracle import numeric
-from oracle.emulate import CUDA, BarrierCall, Left, Register, Sited, substitute
+from oracle.emulate import CUDA, CURRENT, BarrierCall, Left, Register, Sited, substitute
 from oracle.numeric import binary, compare, unary
 from oracle.rewrite import Function, as_function
 
@@ -94,6 +94,11 @@ def call_waiting(site: int, function: object, *args: object, **kwargs: object):
     """A call of a barrier, or of a function that reaches one."""
     del site
     if isinstance(function, BarrierCall):
+        if function.reduce is None:
+            yield function.scope
+            return None
+        values = CURRENT.thread.block.values
+        values.append(bool(args[0]))
         yield function.scope
-        return None
+        return np.int32(function.reduce(values))
     return (yield from function.call(*args, **kwargs))

@@ -188,7 +188,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
                 Ok(vec![emitter.emit_atomic(op, order, "", operands)?])
             }
-            Op::Barrier | Op::WarpBarrier => internal(format!("a {op} inside a thread loop")),
+            Op::Barrier | Op::BarrierReduce(_) | Op::WarpBarrier => internal(format!("a {op} inside a thread loop")),
             Op::Fence(Scope::Block | Scope::Device | Scope::System) => {
                 emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
                 Ok(Vec::new())

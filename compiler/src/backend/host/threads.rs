@@ -407,6 +407,9 @@ fn undefined(ty: BasicTypeEnum<'_>) -> Result<BasicValueEnum<'_>> {
         BasicTypeEnum::IntType(int) => int.get_undef().into(),
         BasicTypeEnum::FloatType(float) => float.get_undef().into(),
         BasicTypeEnum::PointerType(pointer) => pointer.get_undef().into(),
-        other => return internal(format!("a local of type {other}")),
+        other @ (BasicTypeEnum::ArrayType(_)
+        | BasicTypeEnum::StructType(_)
+        | BasicTypeEnum::VectorType(_)
+        | BasicTypeEnum::ScalableVectorType(_)) => return internal(format!("a local of type {other}")),
     })
 }

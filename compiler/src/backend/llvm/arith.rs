@@ -198,7 +198,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                     let zero = value.get_type().const_zero();
                     builder.build_float_compare(FloatPredicate::UNE, value, zero, "")?.into()
                 }
-                other => {
+                other @ (BasicValueEnum::ArrayValue(_)
+                | BasicValueEnum::IntValue(_)
+                | BasicValueEnum::PointerValue(_)
+                | BasicValueEnum::StructValue(_)
+                | BasicValueEnum::VectorValue(_)
+                | BasicValueEnum::ScalableVectorValue(_)) => {
                     let value = int(other)?;
                     let zero = value.get_type().const_zero();
                     builder.build_int_compare(IntPredicate::NE, value, zero, "")?.into()

@@ -354,7 +354,13 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             BasicValueEnum::IntValue(bool) if bool.get_type().get_bit_width() == 1 => {
                 Ok(self.builder.build_int_z_extend(bool, self.cx.types.context.i8_type(), "")?.into())
             }
-            other => Ok(other),
+            other @ (BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::IntValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::PointerValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::VectorValue(_)
+            | BasicValueEnum::ScalableVectorValue(_)) => Ok(other),
         }
     }
 
@@ -375,7 +381,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
     pub(crate) fn emit_pointer(&self, expr: ExprId) -> Result<PointerValue<'ctx>> {
         match self.emit_expr(expr)? {
             BasicValueEnum::PointerValue(pointer) => Ok(pointer),
-            other => internal(format!("{other} where a pointer must stand")),
+            other @ (BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::IntValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::VectorValue(_)
+            | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where a pointer must stand")),
         }
     }
 
@@ -487,7 +498,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
 pub(crate) fn int(value: BasicValueEnum<'_>) -> Result<IntValue<'_>> {
     match value {
         BasicValueEnum::IntValue(value) => Ok(value),
-        other => internal(format!("{other} where an integer must stand")),
+        other @ (BasicValueEnum::ArrayValue(_)
+        | BasicValueEnum::FloatValue(_)
+        | BasicValueEnum::PointerValue(_)
+        | BasicValueEnum::StructValue(_)
+        | BasicValueEnum::VectorValue(_)
+        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where an integer must stand")),
     }
 }
 
@@ -495,7 +511,12 @@ pub(crate) fn int(value: BasicValueEnum<'_>) -> Result<IntValue<'_>> {
 pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
     match value {
         BasicValueEnum::FloatValue(value) => Ok(value),
-        other => internal(format!("{other} where a float must stand")),
+        other @ (BasicValueEnum::ArrayValue(_)
+        | BasicValueEnum::IntValue(_)
+        | BasicValueEnum::PointerValue(_)
+        | BasicValueEnum::StructValue(_)
+        | BasicValueEnum::VectorValue(_)
+        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where a float must stand")),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::ir::MathFn;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// A function of libclc with this name, right for all arguments.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most functions are called as they stand")]
     pub(super) fn libclc(
         &self,
         function: MathFn,

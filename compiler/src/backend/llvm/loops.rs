@@ -118,7 +118,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             ExprKind::Compare(CompareOp::Lt | CompareOp::Gt, a, b) if is_counter(a) => !mentioned(b),
             ExprKind::Binary(BinaryOp::And, a, b) => self.compares(counter, a) && self.compares(counter, b),
             ExprKind::Select(a, b, c) => [a, b, c].into_iter().all(|part| self.compares(counter, part)),
-            _ => !mentioned(test),
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => !mentioned(test),
         }
     }
 
@@ -151,7 +165,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let c = self.next_test(counted, c)?;
                 int(self.builder.build_select(a, b, c, "")?)
             }
-            _ => self.emit_int(test),
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => self.emit_int(test),
         }
     }
 

@@ -181,6 +181,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }))
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other functions are the library's")]
     fn inline_math(&self, function: MathFn, a: FloatValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let infinity = constant(a, f64::INFINITY);
         let magnitude = || float(self.call_intrinsic("llvm.fabs", &[a.into()])?);

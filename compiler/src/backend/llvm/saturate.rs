@@ -63,6 +63,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
     }
 
     /// Makes the conversions of the functions that were linked saturate.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "LLVM's opcodes: two of them convert")]
     pub(crate) fn saturate_conversions(&self) -> Result<()> {
         let builder = self.types.context.create_builder();
         for function in self.module.get_functions() {

@@ -65,7 +65,15 @@ impl<'ctx> Types<'ctx> {
         match scalar {
             Scalar::F32 => Ok(self.context.f32_type()),
             Scalar::F64 => Ok(self.context.f64_type()),
-            _ => internal(format!("{scalar} where a float must stand")),
+            Scalar::Bool
+            | Scalar::I8
+            | Scalar::I16
+            | Scalar::I32
+            | Scalar::I64
+            | Scalar::U8
+            | Scalar::U16
+            | Scalar::U32
+            | Scalar::U64 => internal(format!("{scalar} where a float must stand")),
         }
     }
 

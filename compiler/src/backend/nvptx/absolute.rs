@@ -46,7 +46,11 @@ pub(super) fn rewrite(context: &Context, module: &Module<'_>) -> Result<()> {
                 }
                 result.into()
             }
-            other => return internal(format!("llvm.abs of {other}")),
+            other @ (BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::PointerValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::ScalableVectorValue(_)) => return internal(format!("llvm.abs of {other}")),
         };
         let Some(new) = absolute.as_instruction_value() else {
             return internal("llvm.abs of a constant is not folded");

@@ -8,6 +8,7 @@ use crate::{
 };
 
 /// The approximation of a function, if it has one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most functions have no approximation")]
 pub(super) fn emit<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     function: MathFn,
@@ -52,6 +53,11 @@ pub(super) fn emit<'ctx>(
 fn as_float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
     match value {
         BasicValueEnum::FloatValue(value) => Ok(value),
-        other => internal(format!("an approximation gives {other}")),
+        other @ (BasicValueEnum::ArrayValue(_)
+        | BasicValueEnum::IntValue(_)
+        | BasicValueEnum::PointerValue(_)
+        | BasicValueEnum::StructValue(_)
+        | BasicValueEnum::VectorValue(_)
+        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("an approximation gives {other}")),
     }
 }

@@ -15,7 +15,7 @@ use crate::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
         symbol,
     },
-    ir::{AtomicOp, LocalArrayId, MathFn, Op, Order, Scope, SharedId, SpecialRegister, Type},
+    ir::{AtomicOp, LocalArrayId, MathFn, Op, Order, Reduction, Scope, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -40,7 +40,11 @@ impl<'ctx> NvptxHooks<'ctx> {
             let ty = match element {
                 BasicTypeEnum::FloatType(float) => float.array_type(len),
                 BasicTypeEnum::IntType(int) => int.array_type(len),
-                other => return internal(format!("a shared array of {other}")),
+                other @ (BasicTypeEnum::ArrayType(_)
+                | BasicTypeEnum::PointerType(_)
+                | BasicTypeEnum::StructType(_)
+                | BasicTypeEnum::VectorType(_)
+                | BasicTypeEnum::ScalableVectorType(_)) => return internal(format!("a shared array of {other}")),
             };
             let name = format!("{}$shared{}", symbol(&array.name), id.index());
             let global = cx.module.add_global(ty, space, &name);
@@ -140,7 +144,12 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
         match emitter.call(read, &[])? {
             BasicValueEnum::IntValue(value) => Ok(value),
-            other => internal(format!("a special register gives {other}")),
+            other @ (BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::PointerValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::VectorValue(_)
+            | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("a special register gives {other}")),
         }
     }
 
@@ -189,6 +198,24 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::Barrier => {
                 let zero = emitter.cx.types.context.i32_type().const_zero();
                 effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
+            }
+            Op::BarrierReduce(reduction) => {
+                let (name, is_flag) = match reduction {
+                    Reduction::Count => ("popc", false),
+                    Reduction::And => ("and", true),
+                    Reduction::Or => ("or", true),
+                };
+                let int = emitter.cx.types.context.i32_type();
+                let name = format!("llvm.nvvm.barrier.cta.red.{name}.aligned.all");
+                let mut args = vec![int.const_zero().into()];
+                args.extend(values);
+                let value = emitter.call(emitter.cx.intrinsic(&name, &[])?, &args)?;
+                if let BasicValueEnum::IntValue(flag) = value
+                    && is_flag
+                {
+                    return Ok(vec![emitter.builder.build_int_z_extend(flag, int, "")?.into()]);
+                }
+                Ok(vec![value])
             }
             Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
             Op::Fence(scope) => membar(emitter, scope),

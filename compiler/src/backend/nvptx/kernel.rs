@@ -103,7 +103,13 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
                 let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
                 emitter.set_local(local, value.into())?;
             }
-            other => emitter.set_local(local, other)?,
+            other @ (BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::IntValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::PointerValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::VectorValue(_)
+            | BasicValueEnum::ScalableVectorValue(_)) => emitter.set_local(local, other)?,
         }
     }
     Ok(())

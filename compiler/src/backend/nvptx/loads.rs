@@ -102,6 +102,7 @@ enum Kind {
     Other,
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "LLVM's opcodes")]
 fn kind(instruction: InstructionValue<'_>) -> Kind {
     use InstructionOpcode as Op;
     match instruction.get_opcode() {

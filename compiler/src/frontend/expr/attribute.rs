@@ -7,7 +7,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         ty::{ArrayTy, Ty, shown_path},
-        value::{ArrayValue, Value},
+        value::{ArrayValue, Known, Value},
     },
     intrinsics::{self, Lowering},
     ir::BinaryOp,
@@ -28,7 +28,7 @@ impl FnLowerer<'_> {
     pub(super) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
         match value {
             Value::Poison => Value::Poison,
-            Value::Known(path) => self.known_attribute(&path, attr, span),
+            Value::Known(known) => self.known_attribute(known.path(), attr, span),
             Value::Module(name, captured) => {
                 if let Captured::Module(_, members) = captured.as_ref()
                     && let Some(member) = members.get(attr)
@@ -86,10 +86,10 @@ impl FnLowerer<'_> {
             if let Lowering::Register(register) = row.lowering {
                 return Some(Value::Scalar(self.b.special(register, span), Scalar::I32));
             }
-            return Some(Value::Known(path.to_owned()));
+            return Some(Value::Known(Known::Row(row)));
         }
         match super::name::known(path) {
-            Value::Known(path) => intrinsics::is_known(&path).then_some(Value::Known(path)),
+            Value::Known(known) => intrinsics::is_known(known.path()).then_some(Value::Known(known)),
             other => Some(other),
         }
     }

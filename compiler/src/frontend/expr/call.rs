@@ -10,9 +10,8 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         ty::{Ty, shown_path},
-        value::Value,
+        value::{Known, Value},
     },
-    intrinsics,
     ir::{FuncId, StmtKind as Ir, Type},
     request::{FunctionDef, Signature},
     source::Span,
@@ -64,21 +63,19 @@ impl FnLowerer<'_> {
             Value::Poison => Value::Poison,
             Value::Function(def) => self.call_function(&def, args, span),
             Value::DType(scalar) => self.cast(scalar, args, span),
-            Value::Known(path) => match intrinsics::lookup(&path) {
-                Some(row) => {
-                    self.hint = hint;
-                    let value = self.intrinsic(row, args, span);
-                    self.hint = None;
-                    value
+            Value::Known(Known::Row(row)) => {
+                self.hint = hint;
+                let value = self.intrinsic(row, args, span);
+                self.hint = None;
+                value
+            }
+            Value::Known(Known::Path(path)) => {
+                if let Some(name) = path.strip_prefix("builtins.") {
+                    return self.no_builtin(name, func.span);
                 }
-                None => {
-                    if let Some(name) = path.strip_prefix("builtins.") {
-                        return self.no_builtin(name, func.span);
-                    }
-                    let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
-                    self.error(Code::NotCallable, func.span, message)
-                }
-            },
+                let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
+                self.error(Code::NotCallable, func.span, message)
+            }
             other => {
                 let message = format!("{} cannot be called", other.ty());
                 self.error(Code::NotCallable, func.span, message)

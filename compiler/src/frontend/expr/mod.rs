@@ -17,7 +17,10 @@ pub(super) use name::used_before;
 
 use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 
-use super::{lowerer::FnLowerer, value::Value};
+use super::{
+    lowerer::FnLowerer,
+    value::{Known, Value},
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::UnaryOp as IrUnary,
@@ -140,7 +143,7 @@ impl FnLowerer<'_> {
             }
             Constant::Str(text) => Value::Str(text.clone()),
             Constant::Bytes(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot use bytes"),
-            Constant::Ellipsis => Value::Known("builtins.Ellipsis".to_owned()),
+            Constant::Ellipsis => Value::Known(Known::Path("builtins.Ellipsis".to_owned())),
         }
     }
 

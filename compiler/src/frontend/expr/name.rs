@@ -6,7 +6,10 @@ use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic},
-    frontend::{lowerer::FnLowerer, value::Value},
+    frontend::{
+        lowerer::FnLowerer,
+        value::{Known, Value},
+    },
     intrinsics,
     request::{Captured, Unsupported, number_of_path},
     source::Span,
@@ -40,7 +43,7 @@ impl FnLowerer<'_> {
         }
         let builtin = format!("builtins.{name}");
         if intrinsics::is_known(&builtin) {
-            return Value::Known(builtin);
+            return Value::Known(Known::of(builtin));
         }
         if intrinsics::is_builtin(name) {
             return self.no_builtin(name, span);
@@ -131,7 +134,7 @@ impl FnLowerer<'_> {
         let ExprKind::Name(name) = &expr.kind else { return false };
         if self.bound.contains(name) {
             let ty = self.env.as_ref().and_then(|env| env.get(name)).map(|var| var.ty.clone());
-            return matches!(ty, Some(crate::frontend::ty::Ty::Known(known)) if known == path);
+            return matches!(ty, Some(crate::frontend::ty::Ty::Known(known)) if known.path() == path);
         }
         match self.def.globals.get(name) {
             Some(Captured::Known(known)) => known == path,
@@ -161,5 +164,5 @@ pub(super) fn article(word: &str) -> &'static str {
 /// A known path as a value: a number's type where it names one.
 pub(in crate::frontend) fn known(path: &str) -> Value {
     let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
-    number_of_path(&path).map_or(Value::Known(path), Value::DType)
+    number_of_path(&path).map_or_else(|| Value::Known(Known::of(path)), Value::DType)
 }

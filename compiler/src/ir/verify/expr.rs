@@ -161,6 +161,7 @@ fn has_axis(register: SpecialRegister) -> bool {
 }
 
 /// `true` if a math function takes these and gives `result`.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most functions give what they take")]
 fn math_fits(function: MathFn, args: &[Type], result: Type) -> bool {
     let Some((first, rest)) = args.split_first() else { return false };
     let expected = match function {

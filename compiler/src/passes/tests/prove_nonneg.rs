@@ -96,8 +96,10 @@ fn a_remainder_has_the_sign_of_its_divisor() {
 }
 
 #[test]
-fn a_value_that_may_overflow_is_an_index_but_no_dividend() {
-    assert_eq!(store_line(|b, l| b.read(l.hash, HERE)), "$x.data[$hash]");
+fn a_value_that_may_overflow_may_be_negative() {
+    assert_eq!(store_line(|b, l| b.read(l.hash, HERE)), "$x.data[wrap($hash, $x.shape0)]");
+    let line = line_of(BinaryOp::Mul, |b, _| (grid(b), b.i64(i64::MAX, HERE)));
+    assert!(line.starts_with("$x.data[wrap("), "{line}");
     let line = line_of(BinaryOp::FloorMod, |b, l| (b.read(l.hash, HERE), b.read(l.n, HERE)));
     assert_eq!(line, "$x.data[$hash % $x.shape0]");
     let line = line_of(BinaryOp::FloorDiv, |b, l| (b.read(l.hash, HERE), b.i64(8, HERE)));
@@ -229,6 +231,55 @@ fn a_for_that_counts_up_does_not_overflow() {
     assert_eq!(counting(|b, _| grid(b), |b, _| b.i64(-1, HERE)), kept);
     assert_eq!(counting(|b, _| grid(b), |b, a| b.read(a, HERE)), kept);
     assert_eq!(counting(|b, a| b.read(a, HERE), |b, _| b.i64(1, HERE)), kept);
+}
+
+/// The index of a kernel that counts `i = grid; while i < bound { x[i * 2] = 1; i = i + by }`.
+fn while_below(
+    op: CompareOp,
+    bound: impl FnOnce(&mut Builder, Locals) -> ExprId,
+    by: impl FnOnce(&mut Builder) -> ExprId,
+) -> String {
+    let mut kernel = Kernel::new();
+    let x = kernel.array("x");
+    let (a, small) = (kernel.scalar("a", Scalar::I64), kernel.scalar("small", Scalar::I32));
+    let word = kernel.scalar("word", Scalar::U32);
+    let i = kernel.b.local("i", Type::I64);
+    let first = grid(&mut kernel.b);
+    kernel.b.assign(i, first, HERE);
+    kernel.b.open();
+    let now = kernel.b.read(i, HERE);
+    let bound = bound(&mut kernel.b, Locals { a, small, word, hash: i, n: x.1 });
+    let more = kernel.b.compare(op, now, bound, HERE);
+    let cond = kernel.b.unary(UnaryOp::Not, more, HERE);
+    kernel.b.stmt(StmtKind::If { cond, then: vec![stmt(StmtKind::Break)], otherwise: vec![] }, HERE);
+    let (now, two) = (kernel.b.read(i, HERE), kernel.b.i64(2, HERE));
+    let index = kernel.b.binary(BinaryOp::Mul, now, two, HERE);
+    kernel.store_at(x, index);
+    let (now, by) = (kernel.b.read(i, HERE), by(&mut kernel.b));
+    let next = kernel.b.binary(BinaryOp::Add, now, by, HERE);
+    kernel.b.assign(i, next, HERE);
+    let body = kernel.b.close();
+    kernel.b.stmt(StmtKind::Loop { body, step: vec![] }, HERE);
+    stores(&kernel.after(prove_nonneg::run)).pop().expect("there is one store")
+}
+
+#[test]
+fn the_test_of_a_loop_bounds_the_next_turn() {
+    let (plain, wrapped) = ("$x.data[$i * 2]", "$x.data[wrap($i * 2, $x.shape0)]");
+    let wide = |local: LocalId, b: &mut Builder| {
+        let value = b.read(local, HERE);
+        b.convert(value, Type::I64, HERE)
+    };
+    assert_eq!(while_below(CompareOp::Lt, |b, l| b.read(l.n, HERE), grid), plain);
+    assert_eq!(while_below(CompareOp::Le, |b, l| b.read(l.n, HERE), grid), plain);
+    assert_eq!(while_below(CompareOp::Lt, |b, l| wide(l.small, b), grid), plain);
+    assert_eq!(while_below(CompareOp::Lt, |b, l| wide(l.word, b), grid), plain);
+    // Up to 2^63 - 1, the sum may overflow.
+    assert_eq!(while_below(CompareOp::Lt, |b, l| b.read(l.a, HERE), grid), wrapped);
+    assert_eq!(while_below(CompareOp::Gt, |b, l| b.read(l.n, HERE), grid), wrapped);
+    assert_eq!(while_below(CompareOp::Ne, |b, l| b.read(l.n, HERE), grid), wrapped);
+    assert_eq!(while_below(CompareOp::Lt, |b, l| b.read(l.n, HERE), |b| b.i64(-1, HERE)), wrapped);
+    assert_eq!(while_below(CompareOp::Lt, |b, l| b.read(l.n, HERE), |b| b.i64(i64::MAX, HERE)), wrapped);
 }
 
 #[test]

@@ -200,7 +200,10 @@ impl Flow<'_> {
                     return None;
                 }
                 StmtKind::Continue | StmtKind::Return(_) => return None,
-                other => set.extend(other.assigned()),
+                other @ (StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }) => set.extend(other.assigned()),
             }
         }
         Some(set)

@@ -67,7 +67,22 @@ impl Forms<'_> {
                     return self.split(value, negated, parts);
                 }
             }
-            _ => {}
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => {}
         }
         if self.form(cond) == Form::Same {
             parts.guard.rows.push((cond, negated));
@@ -112,7 +127,21 @@ impl Forms<'_> {
                 self.bits(*a, effort).max(self.bits(*b, effort)) + 1
             }
             ExprKind::Binary(BinaryOp::Mul, a, b) => self.bits(*a, effort) + self.bits(*b, effort),
-            _ => unknown,
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => unknown,
         };
         known.min(unknown)
     }
@@ -139,7 +168,15 @@ impl Forms<'_> {
             }
             ExprKind::Special(SpecialRegister::ThreadIdx(0)) => Form::Step,
             ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(_) | ExprKind::LocalBase(_) => Form::Other,
-            ExprKind::Special(_) => Form::Same,
+            // Along `x`.
+            ExprKind::Special(
+                SpecialRegister::ThreadIdx(_)
+                | SpecialRegister::BlockIdx(_)
+                | SpecialRegister::BlockDim(_)
+                | SpecialRegister::GridDim(_)
+                | SpecialRegister::WarpSize
+                | SpecialRegister::DynamicSharedBytes,
+            ) => Form::Same,
             // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.
             ExprKind::Convert(a) if expr.ty == Type::I64 && self.function.exprs[*a].ty == Type::I32 => {
                 self.form_within(*a, effort)

@@ -101,7 +101,15 @@ impl Peeler<'_> {
         let first = rest.remove(0);
         let mut inner = match first.kind {
             StmtKind::If { then, .. } if !early_return => then,
-            _ => rest,
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => rest,
         };
         if may_return {
             drop_last_return(&mut inner);

@@ -68,7 +68,13 @@ impl Inliner<'_> {
                     let step = self.block(function, step);
                     out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
                 }
-                kind => out.push(Stmt { kind, span }),
+                kind @ (StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_)) => out.push(Stmt { kind, span }),
             }
         }
         out
@@ -154,7 +160,20 @@ impl Copy {
         let kind = match expr.kind.clone() {
             Kind::Local(local) => Kind::Local(self.local(local)),
             Kind::LocalBase(array) => Kind::LocalBase(self.arrays[array.index()]),
-            other => other.map_children(&mut |child| self.id(child)),
+            other @ (Kind::Const(_)
+            | Kind::Special(_)
+            | Kind::Unary(..)
+            | Kind::Binary(..)
+            | Kind::Compare(..)
+            | Kind::Select(..)
+            | Kind::Convert(_)
+            | Kind::Math(..)
+            | Kind::Load(_)
+            | Kind::Offset { .. }
+            | Kind::ByteOffset { .. }
+            | Kind::SharedBase(_)
+            | Kind::DynamicShared
+            | Kind::Wrap { .. }) => other.map_children(&mut |child| self.id(child)),
         };
         Expr { kind, ty: expr.ty, span: expr.span }
     }
@@ -263,7 +282,12 @@ impl Returns<'_> {
                         return (out, if rest_exit == Exit::Always { Exit::Always } else { Exit::Sometimes });
                     }
                 }
-                kind => out.push(Stmt { kind, span }),
+                kind @ (StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue) => out.push(Stmt { kind, span }),
             }
         }
         (out, Exit::Never)
@@ -294,7 +318,12 @@ impl Returns<'_> {
                         out.push(Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span });
                     }
                 }
-                kind => out.push(Stmt { kind, span }),
+                kind @ (StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue) => out.push(Stmt { kind, span }),
             }
         }
         out

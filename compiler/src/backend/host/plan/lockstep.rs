@@ -45,7 +45,13 @@ pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut
     for &index in path {
         match &mut list.get_mut(index)?.kind {
             StmtKind::If { then: first, .. } | StmtKind::Loop { body: first, .. } => list = first,
-            _ => return None,
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => return None,
         }
     }
     Some(list)
@@ -74,7 +80,15 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
             {
                 collect(function, then, fixed, path, found);
             }
-            _ => {}
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
         }
         path.pop();
     }
@@ -102,7 +116,20 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
                             | MathFn::Sqrt
                             | MathFn::Trunc
                     ),
-                    _ => true,
+                    ExprKind::Const(_)
+                    | ExprKind::Local(_)
+                    | ExprKind::Special(_)
+                    | ExprKind::Unary(..)
+                    | ExprKind::Binary(..)
+                    | ExprKind::Compare(..)
+                    | ExprKind::Select(..)
+                    | ExprKind::Convert(_)
+                    | ExprKind::Load(_)
+                    | ExprKind::Offset { .. }
+                    | ExprKind::ByteOffset { .. }
+                    | ExprKind::SharedBase(_)
+                    | ExprKind::DynamicShared
+                    | ExprKind::Wrap { .. } => true,
                 };
             });
         }
@@ -191,6 +218,19 @@ fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
     match forms.function.exprs[pointer].kind {
         ExprKind::Offset { base, index, .. } => forms.form(base) == Form::Same && forms.form(index) != Form::Other,
         ExprKind::ByteOffset { base, bytes } => forms.form(base) == Form::Same && forms.form(bytes) == Form::Same,
-        _ => forms.form(pointer) == Form::Same,
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => forms.form(pointer) == Form::Same,
     }
 }

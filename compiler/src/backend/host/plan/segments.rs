@@ -103,7 +103,13 @@ fn lifts(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
         StmtKind::If { cond, .. } => {
             holds_barrier(stmt) || (escapes(std::slice::from_ref(stmt)).any() && !uniformity.varies(function, *cond))
         }
-        _ => false,
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
     }
 }
 
@@ -118,7 +124,7 @@ fn runs_once(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool 
             StmtKind::Assign(local, _) => !uniformity.local_varies(*local),
             StmtKind::If { cond, .. } => !uniformity.varies(function, *cond),
             StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => true,
-            _ => false,
+            StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => false,
         };
     });
     once
@@ -197,7 +203,12 @@ impl Cutter<'_> {
                     StmtKind::Break => Some(Node::Break),
                     StmtKind::Continue => Some(Node::Continue),
                     StmtKind::Return(_) => Some(Node::Return),
-                    _ => None,
+                    StmtKind::Assign(..)
+                    | StmtKind::Store { .. }
+                    | StmtKind::Op { .. }
+                    | StmtKind::Call { .. }
+                    | StmtKind::If { .. }
+                    | StmtKind::Loop { .. } => None,
                 };
                 let Some(jump) = jump else {
                     pending.push(stmt.clone());
@@ -323,7 +334,13 @@ impl Cutter<'_> {
                 self.next_mask = outer;
                 nodes.push(Node::Loop { active, guard, mask, turn_mask, body, step });
             }
-            _ => pending.push(stmt.clone()),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => pending.push(stmt.clone()),
         }
     }
 }

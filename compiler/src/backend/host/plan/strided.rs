@@ -70,7 +70,14 @@ fn find_strided(
             {
                 find_strided(function, then, fixed, counts, path)
             }
-            _ => None,
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => None,
         };
         path.pop();
         if found.is_some() {
@@ -169,7 +176,20 @@ impl Search<'_> {
                     && self.positive_within(*b, depth)
             }
             ExprKind::Local(local) => self.fixed.value(*local).is_some_and(|value| self.positive_within(value, depth)),
-            _ => false,
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => false,
         }
     }
 
@@ -193,7 +213,7 @@ impl Search<'_> {
             CompareOp::Lt | CompareOp::Le if self.reads(a, local) => Some((op, b)),
             CompareOp::Gt if self.reads(b, local) => Some((CompareOp::Lt, a)),
             CompareOp::Ge if self.reads(b, local) => Some((CompareOp::Le, a)),
-            _ => None,
+            CompareOp::Eq | CompareOp::Ne | CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => None,
         }
     }
 }
@@ -297,7 +317,21 @@ impl Build<'_> {
                 Some(value) => return self.map(value, value_of, first),
                 None => Kind::Local(local),
             },
-            other => other.map_children(&mut |child| self.map(child, value_of, first)),
+            other @ (Kind::Const(_)
+            | Kind::Special(_)
+            | Kind::Unary(..)
+            | Kind::Binary(..)
+            | Kind::Compare(..)
+            | Kind::Select(..)
+            | Kind::Convert(_)
+            | Kind::Math(..)
+            | Kind::Load(_)
+            | Kind::Offset { .. }
+            | Kind::ByteOffset { .. }
+            | Kind::SharedBase(_)
+            | Kind::DynamicShared
+            | Kind::LocalBase(_)
+            | Kind::Wrap { .. }) => other.map_children(&mut |child| self.map(child, value_of, first)),
         };
         self.push(kind, ty)
     }

@@ -58,7 +58,25 @@ impl Uniformity {
                 ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId)
                 | ExprKind::Load(_)
                 | ExprKind::LocalBase(_) => true,
-                _ => false,
+                ExprKind::Special(
+                    SpecialRegister::BlockIdx(_)
+                    | SpecialRegister::BlockDim(_)
+                    | SpecialRegister::GridDim(_)
+                    | SpecialRegister::WarpSize
+                    | SpecialRegister::DynamicSharedBytes,
+                )
+                | ExprKind::Const(_)
+                | ExprKind::Unary(..)
+                | ExprKind::Binary(..)
+                | ExprKind::Compare(..)
+                | ExprKind::Select(..)
+                | ExprKind::Convert(_)
+                | ExprKind::Math(..)
+                | ExprKind::Offset { .. }
+                | ExprKind::ByteOffset { .. }
+                | ExprKind::SharedBase(_)
+                | ExprKind::DynamicShared
+                | ExprKind::Wrap { .. } => false,
             };
         });
         varies
@@ -284,7 +302,26 @@ fn dependence(function: &Function, root: ExprId, of_local: &dyn Fn(LocalId) -> D
             all.row = true;
         }
         ExprKind::Local(local) => all.add(of_local(*local)),
-        _ => {}
+        ExprKind::Special(
+            SpecialRegister::BlockIdx(_)
+            | SpecialRegister::BlockDim(_)
+            | SpecialRegister::GridDim(_)
+            | SpecialRegister::WarpSize
+            | SpecialRegister::DynamicSharedBytes,
+        )
+        | ExprKind::Const(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::Wrap { .. } => {}
     });
     all
 }
@@ -323,7 +360,19 @@ impl Search<'_> {
                 cheap &= matches!(function.exprs[*by].kind, ExprKind::Const(_));
             }
             ExprKind::Local(local) => reads.push(*local),
-            _ => {}
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => {}
         });
         cheap && reads.into_iter().all(|local| self.fixed(local))
     }

@@ -1,5 +1,7 @@
 //! Float operators, `//` and `%` as CPython computes them.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a table of the cases that differ")]
+
 use super::run;
 use crate::{
     backend::testing::SPAN,

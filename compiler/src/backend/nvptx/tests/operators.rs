@@ -1,5 +1,7 @@
 //! Every operator, conversion and math function on every type that has it.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a table of the cases that differ")]
+
 use weft_artifact::Scalar;
 
 use super::{ptx, ptx_for};
