@@ -8,9 +8,9 @@ use weft_artifact::{ArgType, Artifact, Kernel};
 use weft_compiler::{
     diagnostic::render_text,
     pipeline::{self, Output},
-    request::{FunctionDef, Keep, Request, Target},
+    request::{CpuThreads, FunctionDef, Keep, Request, Target},
 };
-use weft_runtime::{Executor, LoadedKernel, Module};
+use weft_runtime::{CpuStrategy, Executor, LoadedKernel, Module};
 
 use crate::{
     convert::Cast,
@@ -66,7 +66,13 @@ pub(crate) fn compile(
     keep: Keep,
 ) -> PyResult<Output> {
     let mut options = jit.compiler();
-    if !matches!(target, Target::Host(_)) {
+    if matches!(target, Target::Host(_)) {
+        options.cpu_threads = match devices::settings(py)?.cpu_strategy {
+            CpuStrategy::Auto => CpuThreads::Auto,
+            CpuStrategy::Loops => CpuThreads::Loops,
+            CpuStrategy::Fibers => CpuThreads::Fibers,
+        };
+    } else {
         options.libdevice = devices::libdevice(py)?;
     }
     let request = Request { function: Arc::clone(function), args: args.to_vec(), target, options, keep };

@@ -18,6 +18,17 @@ pub enum DeviceChoice {
     Cpu,
 }
 
+/// `WEFT_CPU_STRATEGY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CpuStrategy {
+    /// Loops, or stacks where a thread may wait for what another one writes.
+    Auto,
+    /// Loops that end at barriers.
+    Loops,
+    /// A stack for each thread.
+    Fibers,
+}
+
 /// `WEFT_LIBDEVICE`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LibdeviceChoice {
@@ -38,6 +49,8 @@ pub struct Settings {
     pub cpu_compute_capability: (u32, u32),
     /// `WEFT_CPU_THREADS`: threads that run blocks on the CPU; `None` is one for each core.
     pub cpu_threads: Option<NonZeroUsize>,
+    /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
+    pub cpu_strategy: CpuStrategy,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
     pub libdevice: LibdeviceChoice,
 }
@@ -100,6 +113,21 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_CPU_STRATEGY",
+        default: "auto",
+        allowed: "auto, loops or fibers",
+        doc: "How the threads of a block run on the CPU: as `loops` that end at barriers, or as `fibers`, each with a stack of its own, which may wait for each other. `auto` takes fibers where a loop waits for memory, and else loops, which are many times faster.",
+        parse: |settings, value| {
+            settings.cpu_strategy = match value {
+                "auto" => CpuStrategy::Auto,
+                "loops" => CpuStrategy::Loops,
+                "fibers" => CpuStrategy::Fibers,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_LIBDEVICE",
         default: "auto",
         allowed: "auto, none or the path of a libdevice.10.bc",
@@ -131,6 +159,7 @@ impl Default for Settings {
             device: DeviceChoice::Auto,
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
+            cpu_strategy: CpuStrategy::Auto,
             libdevice: LibdeviceChoice::Auto,
         }
     }

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
     host_cpu, pipeline,
-    request::{Keep, Options, Request, Target},
+    request::{CpuThreads, Keep, Options, Request, Target},
     source::Span,
     target,
 };
@@ -140,6 +140,7 @@ impl Compile<'_> {
             lineinfo: self.args.lineinfo || jit.lineinfo,
             opt: !jit.unoptimized,
             launch_bounds: jit.launch_bounds,
+            cpu_threads: CpuThreads::Auto,
             max_registers: jit.max_registers,
             libdevice: self.libdevice.clone(),
         }
