@@ -156,6 +156,18 @@ pub struct HostCpu {
     pub features: String,
 }
 
+/// How a CPU runs the threads of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CpuThreads {
+    /// As loops, or, where a thread may wait for what another one writes, on stacks.
+    #[default]
+    Auto,
+    /// As loops that end at barriers.
+    Loops,
+    /// Each on a stack of its own.
+    Fibers,
+}
+
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -169,13 +181,23 @@ pub struct Options {
     pub launch_bounds: Option<(u32, Option<u32>)>,
     /// At most this many registers a thread (`.maxnreg`); NVPTX only.
     pub max_registers: Option<u32>,
+    /// How the threads of a block run; the host only.
+    pub cpu_threads: CpuThreads,
     /// libdevice's bitcode (NVPTX only): used for math where given, else the embedded libclc.
     pub libdevice: Option<Arc<Vec<u8>>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { fastmath: false, lineinfo: false, opt: true, launch_bounds: None, max_registers: None, libdevice: None }
+        Self {
+            fastmath: false,
+            lineinfo: false,
+            opt: true,
+            launch_bounds: None,
+            max_registers: None,
+            cpu_threads: CpuThreads::Auto,
+            libdevice: None,
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::render_text,
     pipeline::Output,
-    request::{FunctionDef, Keep, Request, Target},
+    request::{CpuThreads, FunctionDef, Keep, Request, Target},
 };
 use weft_engine::{Engine, HeldEngine};
+use weft_runtime::CpuStrategy;
 
 use crate::{devices, dispatcher::options::JitOptions, errors};
 
@@ -33,7 +34,13 @@ pub(crate) fn compile(
     keep: Keep,
 ) -> PyResult<Arc<Output>> {
     let mut options = jit.code.clone();
-    if !matches!(target, Target::Host(_)) {
+    if matches!(target, Target::Host(_)) {
+        options.cpu_threads = match devices::settings(py)?.cpu_strategy {
+            CpuStrategy::Auto => CpuThreads::Auto,
+            CpuStrategy::Loops => CpuThreads::Loops,
+            CpuStrategy::Fibers => CpuThreads::Fibers,
+        };
+    } else {
         options.libdevice = devices::libdevice(py)?;
     }
     let request = Request { function: Arc::clone(function), args: args.to_vec(), target, options, keep };

@@ -16,4 +16,4 @@ pub use executor::{
     Stream,
 };
 pub use libdevice::Libdevice;
-pub use settings::{DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};
+pub use settings::{CpuStrategy, DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};

@@ -18,6 +18,17 @@ pub enum DeviceChoice {
     Cpu,
 }
 
+/// `WEFT_CPU_STRATEGY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CpuStrategy {
+    /// Loops, or stacks where a thread may wait for what another one writes.
+    Auto,
+    /// Loops that end at barriers.
+    Loops,
+    /// A stack for each thread.
+    Fibers,
+}
+
 /// `WEFT_LIBDEVICE`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LibdeviceChoice {
@@ -39,6 +50,8 @@ pub struct Settings {
     pub cpu_compute_capability: (u32, u32),
     /// `WEFT_CPU_THREADS`: threads that run blocks on the CPU; `None` is one for each core.
     pub cpu_threads: Option<NonZeroUsize>,
+    /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
+    pub cpu_strategy: CpuStrategy,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
     pub libdevice: LibdeviceChoice,
     /// `WEFT_WARN_ON_IMPLICIT_COPY`: warn where a launch copies host arrays.
@@ -104,6 +117,21 @@ pub const SETTINGS: &[Setting] = &[
             settings.cpu_threads = match value {
                 "auto" => None,
                 _ => Some(NonZeroUsize::new(small_number(value)? as usize).filter(|n| n.get() <= 4096)?),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CPU_STRATEGY",
+        default: "auto",
+        allowed: "auto, loops or fibers",
+        doc: "How the threads of a block run on the CPU: as `loops` that end at barriers, or as `fibers`, each with a stack of its own, which may wait for each other. `auto` takes fibers where a loop waits for memory, and else loops, which are many times faster.",
+        parse: |settings, value| {
+            settings.cpu_strategy = match value {
+                "auto" => CpuStrategy::Auto,
+                "loops" => CpuStrategy::Loops,
+                "fibers" => CpuStrategy::Fibers,
+                _ => return None,
             };
             Some(())
         },
@@ -180,6 +208,7 @@ impl Default for Settings {
             device: DeviceChoice::Auto,
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
+            cpu_strategy: CpuStrategy::Auto,
             libdevice: LibdeviceChoice::Auto,
             warn_on_implicit_copy: true,
             low_occupancy_warnings: true,

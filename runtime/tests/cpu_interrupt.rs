@@ -11,6 +11,7 @@ use std::{
 };
 
 use support::{config, cpu_with, expect_error, load};
+use weft_artifact::HostContext;
 use weft_runtime::ErrorKind;
 
 /// Slot 0: a `&AtomicU64` that counts the blocks that have begun; slot 1: another that counts those that are left.
@@ -34,7 +35,8 @@ fn counts() -> Counts {
 }
 
 /// Waits in each block for what never comes.
-unsafe extern "C" fn hang(slots: *const u64, config: *const u32, first: u64, last: u64, _scratch: *mut u8) {
+unsafe extern "C" fn hang(context: *mut HostContext) {
+    let HostContext { slots, config, first_block: first, last_block: last, .. } = support::given(context);
     let (begun, left): (&AtomicU64, &AtomicU64) = (support::reference(slots, 0), support::reference(slots, 1));
     for _ in first..last {
         begun.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +50,8 @@ unsafe extern "C" fn hang(slots: *const u64, config: *const u32, first: u64, las
 }
 
 /// Takes two milliseconds for each block, and never looks up.
-unsafe extern "C" fn doze(slots: *const u64, _config: *const u32, first: u64, last: u64, _scratch: *mut u8) {
+unsafe extern "C" fn doze(context: *mut HostContext) {
+    let HostContext { slots, first_block: first, last_block: last, .. } = support::given(context);
     let (begun, left): (&AtomicU64, &AtomicU64) = (support::reference(slots, 0), support::reference(slots, 1));
     for _ in first..last {
         begun.fetch_add(1, Ordering::Relaxed);

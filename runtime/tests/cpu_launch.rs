@@ -11,39 +11,42 @@ use std::{
 };
 
 use support::{Entry, artifact, config, cpu, cpu_with, expect_error, load, load_with, probe};
-use weft_artifact::SlotType;
+use weft_artifact::{HostContext, SlotType};
 use weft_runtime::{ErrorKind, LaunchConfig};
 
 /// Cell `i` of the array in slot 0 counts how often block `i` ran.
-unsafe extern "C" fn count(slots: *const u64, _config: *const u32, first: u64, last: u64, _scratch: *mut u8) {
-    for block in first..last {
+unsafe extern "C" fn count(context: *mut HostContext) {
+    let HostContext { slots, first_block, last_block, .. } = support::given(context);
+    for block in first_block..last_block {
         support::bump(slots, block);
     }
 }
 
 /// As `count`, and sleeps in each block; slot 1 is a `&Mutex<HashSet<ThreadId>>` that notes who ran.
-unsafe extern "C" fn count_slowly(slots: *const u64, config: *const u32, first: u64, last: u64, scratch: *mut u8) {
+unsafe extern "C" fn count_slowly(context: *mut HostContext) {
+    let HostContext { slots, first_block, last_block, .. } = support::given(context);
     let threads: &Mutex<HashSet<ThreadId>> = support::reference(slots, 1);
     threads.lock().expect("no holder panics").insert(thread::current().id());
-    for block in first..last {
-        // SAFETY: as this function.
-        unsafe { count(slots, config, block, block + 1, scratch) };
+    for block in first_block..last_block {
+        support::bump(slots, block);
         thread::sleep(Duration::from_millis(2));
     }
 }
 
 /// Notes its configuration in the eight cells of slot 0, then first, last and the scratch address.
-unsafe extern "C" fn note(slots: *const u64, config: *const u32, first: u64, last: u64, scratch: *mut u8) {
+unsafe extern "C" fn note(context: *mut HostContext) {
+    let HostContext { slots, config, first_block, last_block, scratch, .. } = support::given(context);
     for i in 0..8 {
         support::store(slots, i, u64::from(support::config_word(config, i)));
     }
-    for (i, value) in [first, last, scratch as usize as u64].into_iter().enumerate() {
+    for (i, value) in [first_block, last_block, scratch as usize as u64].into_iter().enumerate() {
         support::store(slots, 8 + i, value);
     }
 }
 
 /// Copies the cells behind the first to where slot 0 points.
-unsafe extern "C" fn note_cells(slots: *const u64, _config: *const u32, _: u64, _: u64, _scratch: *mut u8) {
+unsafe extern "C" fn note_cells(context: *mut HostContext) {
+    let slots = support::given(context).slots;
     for i in 0..4 {
         support::store(slots, i, support::slot(slots, 1 + i));
     }
@@ -51,17 +54,17 @@ unsafe extern "C" fn note_cells(slots: *const u64, _config: *const u32, _: u64, 
 
 /// Uses all of its scratch as a block does: writes it in one pass and checks it in another. Slot 0: how many blocks
 /// found their own bytes; slot 1: bytes of scratch; slot 2: a `&Mutex<HashSet<usize>>` that notes the addresses.
-unsafe extern "C" fn use_scratch(slots: *const u64, config: *const u32, first: u64, last: u64, scratch: *mut u8) {
+unsafe extern "C" fn use_scratch(context: *mut HostContext) {
+    let HostContext { slots, first_block, last_block, scratch, .. } = support::given(context);
     let addresses: &Mutex<HashSet<usize>> = support::reference(slots, 2);
     addresses.lock().expect("no holder panics").insert(scratch as usize);
     let bytes = support::scratch(scratch, support::slot(slots, 1) as usize);
-    for block in first..last {
+    for block in first_block..last_block {
         let mark = (block % 251) as u8;
         bytes.fill(mark);
         thread::yield_now();
         if bytes.iter().all(|&byte| byte == mark) {
-            // SAFETY: as this function.
-            unsafe { count(slots, config, 0, 1, scratch) };
+            support::bump(slots, 0);
         }
     }
 }

@@ -32,6 +32,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("inkwell", &["compiler/src/backend/"]),
     ("llvm_sys", &["compiler/src/backend/"]),
     ("cudarc", &["runtime/src/cuda/"]),
+    ("corosensei", &["runtime/src/cpu/"]),
     ("clap", &["compiler/cli/src/"]),
     ("blake3", &["compiler/engine/src/"]),
     ("pyo3", &["pybindings/src/"]),

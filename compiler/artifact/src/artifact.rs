@@ -4,24 +4,19 @@
 //! pointer, one extent, one stride; or something that the runtime adds. Dead fields have no slot. A launch passes a
 //! slot in *cells* of eight bytes: one, or as many as its size takes.
 //!
-//! On CUDA the slots are the `.param`s of the entry, in order. On the host the entry has the C signature
+//! On CUDA the slots are the `.param`s of the entry, in order. On the host the entry is `void entry(HostContext *)`: it
+//! runs the blocks that the context names, or, if [`HostLayout::stack_bytes`] says so, one thread of one block.
+//!
+//! Behind the configuration of a [`HostContext`] stands the address of a watch, for code that may run for long:
 //!
 //! ```c
-//! void entry(const uint64_t *slots,   // the slots' cells, one slot after the other; a value in its low bytes
-//!            const uint32_t *config,  // gridDim.x, .y, .z, blockDim.x, .y, .z, dynamic shared bytes, 0; then the
-//!                                     // address of a watch, below
-//!            uint64_t first_block,    // linear block numbers: x runs fastest, then y, then z
-//!            uint64_t last_block,     // one past the last; blocks first..last run one after the other
-//!            uint8_t *scratch);       // HostLayout: shared memory and what lives across barriers, 64-byte aligned
-//!
 //! struct watch {
 //!     const volatile uint32_t *flag;            // while it is 0 the kernel goes on
 //!     uint32_t (*look)(const struct watch *);   // otherwise this says whether it does: 0 for yes
 //! };
 //! ```
 //!
-//! The flag is for code that may run for long: a loop that may not end looks at it, and leaves the kernel when `look` says
-//! so. `look` may run Python, so it is called on the stack of the thread that called the entry.
+//! `look` may run Python, so it is called on the stack of the thread that called the entry, never on a fiber's.
 
 use crate::{number::Scalar, types::ArgType};
 
@@ -68,10 +63,55 @@ pub struct Kernel {
     pub host: Option<HostLayout>,
 }
 
+/// What an entry on the host gets: all that a call of it depends on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HostContext {
+    /// The slots' cells, one slot after the other; a value in its low bytes.
+    pub slots: *const u64,
+    /// `gridDim.x`, `.y`, `.z`, `blockDim.x`, `.y`, `.z`, dynamic shared bytes, 0; then the address of a watch.
+    pub config: *const u32,
+    /// Linear block numbers: `x` runs fastest, then `y`, then `z`.
+    pub first_block: u64,
+    /// One past the last; blocks `first..last` run one after the other. Not read where threads have stacks.
+    pub last_block: u64,
+    /// Memory as [`HostLayout`] says, 64-byte aligned.
+    pub scratch: *mut u8,
+    /// The thread's number in its block. Read where threads have stacks, as is what follows.
+    pub thread: u64,
+    /// Turns of loops that the thread still takes before it calls `pause`, which sets it again.
+    pub turns: u64,
+    /// Returns when the threads that wait together are here: those of the block, or, if the last argument is not 0,
+    /// those of the warp that are in the mask.
+    pub wait: extern "C" fn(*mut HostContext, u32, u32),
+    /// Lets other threads go on.
+    pub pause: extern "C" fn(*mut HostContext),
+}
+
+impl HostContext {
+    /// The context of a range of blocks whose threads are loops: they never call back.
+    pub const fn of_blocks(
+        slots: *const u64,
+        config: *const u32,
+        (first_block, last_block): (u64, u64),
+        scratch: *mut u8,
+    ) -> Self {
+        extern "C" fn no_wait(_: *mut HostContext, _: u32, _: u32) {
+            unreachable!("a thread that is a loop waits")
+        }
+        extern "C" fn no_pause(_: *mut HostContext) {
+            unreachable!("a thread that is a loop pauses")
+        }
+        Self { slots, config, first_block, last_block, scratch, thread: 0, turns: 0, wait: no_wait, pause: no_pause }
+    }
+}
+
 /// Scratch memory of one host worker: static shared memory, what threads carry across barriers, and dynamic shared
 /// memory, from `dynamic_offset` up to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLayout {
+    /// The entry runs one thread, on a stack of at least this many bytes. `None`: it runs whole blocks.
+    pub stack_bytes: Option<u64>,
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.
     /// A worker's scratch is `dynamic_offset + dynamic shared bytes`.
     pub dynamic_offset: u64,

@@ -11,7 +11,8 @@ mod table;
 mod types;
 
 pub use artifact::{
-    Access, Artifact, CodeFormat, HostLayout, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
+    Access, Artifact, CodeFormat, HostContext, HostLayout, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource,
+    SlotType, Step,
 };
 pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
 pub use dtype::{CompoundId, DType};

@@ -12,7 +12,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Number, RecordField};
 use weft_compiler::{
     VERSION,
-    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
+    request::{Captured, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
     source::{SourceFile, Span},
 };
 
@@ -206,13 +206,18 @@ impl Feed {
     }
 
     fn options(&mut self, options: &Options) {
-        let Options { fastmath, lineinfo, opt, launch_bounds, max_registers, libdevice } = options;
+        let Options { fastmath, lineinfo, opt, launch_bounds, cpu_threads, max_registers, libdevice } = options;
         for flag in [fastmath, lineinfo, opt] {
             self.flag(*flag);
         }
         self.optional(*launch_bounds, |feed, (threads, blocks)| {
             feed.number(u64::from(threads));
             feed.optional(blocks, |feed, blocks| feed.number(u64::from(blocks)));
+        });
+        self.tag(match cpu_threads {
+            CpuThreads::Auto => 0,
+            CpuThreads::Loops => 1,
+            CpuThreads::Fibers => 2,
         });
         self.optional(*max_registers, |feed, registers| feed.number(u64::from(registers)));
         self.optional(libdevice.as_ref(), |feed, bitcode| feed.bytes(bitcode));

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, Nested, Number, Record, Scalar, Vector};
 use weft_compiler::{
-    request::{Captured, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
+    request::{Captured, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
     source::{SourceFile, Span},
     syntax,
 };
@@ -248,6 +248,8 @@ fn every_change_gives_another_digest() {
         options(Options { launch_bounds: Some((64, Some(2))), ..base() }),
         options(Options { max_registers: Some(32), ..base() }),
         options(Options { max_registers: Some(64), ..base() }),
+        options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),
+        options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),
         Request { keep: Keep { ir: true, ..Keep::default() }, ..sample() },

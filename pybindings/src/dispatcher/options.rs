@@ -3,7 +3,7 @@
 use pyo3::{exceptions::PyValueError, prelude::*};
 use weft_compiler::{
     host_cpu,
-    request::{Options, Target},
+    request::{CpuThreads, Options, Target},
     target::{self, SMS, Sm},
 };
 
@@ -25,6 +25,7 @@ impl JitOptions {
             opt: options.get_item("opt")?.extract()?,
             launch_bounds: options.get_item("launch_bounds")?.extract()?,
             max_registers: options.get_item("max_registers")?.extract()?,
+            cpu_threads: CpuThreads::Auto,
             libdevice: None,
         };
         Ok(Self {

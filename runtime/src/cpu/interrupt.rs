@@ -32,6 +32,22 @@ pub(super) struct Watch {
     look: unsafe extern "C" fn(*const Watch) -> u32,
 }
 
+impl Watch {
+    /// Whether to leave, asked if the flag is raised: for the runtime's own loops.
+    ///
+    /// # Safety
+    ///
+    /// It is the watch of the launch that this thread runs, and this is the thread's own stack.
+    pub(super) unsafe fn leaves(watch: *const Self) -> bool {
+        // SAFETY: the caller's promise.
+        let Self { flag, look } = unsafe { &*watch };
+        // SAFETY: the flag lives as long as its watch.
+        let raised = unsafe { &**flag }.load(Ordering::Relaxed) != 0;
+        // SAFETY: as above.
+        raised && unsafe { look(watch) } != 0
+    }
+}
+
 /// A thread that helps: its flag is the one that stops the launch.
 #[repr(C)]
 pub(super) struct Helper<'a> {

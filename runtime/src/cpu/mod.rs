@@ -2,6 +2,7 @@
 
 mod copy;
 mod executor;
+mod fibers;
 mod interrupt;
 mod kept;
 mod machine;

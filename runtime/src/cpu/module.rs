@@ -3,9 +3,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, Kernel};
+use weft_artifact::{Artifact, CodeFormat, HostContext, Kernel};
 
 use super::{
+    fibers::Fibers,
     interrupt::Watch,
     pool::{Cost, Pool, Work},
     scratch::with_scratch,
@@ -18,7 +19,11 @@ use crate::{
 };
 
 /// The entry of a kernel; see `weft_artifact`.
-type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+pub(super) type Entry = unsafe extern "C" fn(*mut HostContext);
+
+/// A launch of up to so many threads with stacks runs on one thread of the system, all its blocks at a time: they may
+/// wait for each other in any order.
+const MOST_TOGETHER: u64 = 4096;
 
 /// What launches need from the executor.
 #[derive(Debug)]
@@ -65,6 +70,7 @@ impl Module for CpuModule {
         let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
         Ok(Arc::new(CpuKernel {
             entry,
+            stack_bytes: layout.stack_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             fixed_scratch: usize::try_from(layout.dynamic_offset).map_err(|_| broken("it needs too much memory"))?,
             limits: KernelLimits {
                 name: kernel.name.clone(),
@@ -84,6 +90,8 @@ impl Module for CpuModule {
 #[derive(Debug)]
 struct CpuKernel {
     entry: Entry,
+    /// Bytes of a thread's stack, if each has one.
+    stack_bytes: Option<usize>,
     /// Scratch before the dynamic shared memory, in bytes.
     fixed_scratch: usize,
     limits: KernelLimits,
@@ -130,10 +138,19 @@ impl LoadedKernel for CpuKernel {
             slots: cells,
             config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
+            stack_bytes: self.stack_bytes,
         };
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
-        self.shared.pool.run(&launch, n_blocks, &self.cost, poll).map_err(|mut error| {
+        let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
+        let ran = match launch.fibers() {
+            Some(fibers) if n_threads <= MOST_TOGETHER => {
+                let together = Together { fibers, n_blocks: n_blocks as usize };
+                self.shared.pool.run(&together, 1, &Cost::default(), poll)
+            }
+            _ => self.shared.pool.run(&launch, n_blocks, &self.cost, poll),
+        };
+        ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
                 error.message = format!("the launch of `{}` was interrupted", self.limits.name);
             }
@@ -144,9 +161,26 @@ impl LoadedKernel for CpuKernel {
 
 /// What an entry is told of its launch and its thread; see `weft_artifact`.
 #[repr(C)]
-struct Config {
-    words: [u32; 8],
-    watch: *const Watch,
+pub(super) struct Config {
+    pub(super) words: [u32; 8],
+    pub(super) watch: *const Watch,
+}
+
+/// A launch of fibers all of whose blocks run at a time, as if they were one.
+struct Together<'a> {
+    fibers: Fibers<'a>,
+    n_blocks: usize,
+}
+
+impl Work for Together<'_> {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
+        while next().is_some() {
+            if !self.fibers.together(self.n_blocks, watch) {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// One launch, shared by the threads that run it.
@@ -155,17 +189,31 @@ struct Launch<'a> {
     slots: &'a [u64],
     config: [u32; 8],
     scratch_bytes: usize,
+    stack_bytes: Option<usize>,
+}
+
+impl Launch<'_> {
+    fn fibers(&self) -> Option<Fibers<'_>> {
+        let Self { entry, slots, config, scratch_bytes, stack_bytes } = self;
+        let stack_bytes = (*stack_bytes)?;
+        Some(Fibers { entry: *entry, slots, config, scratch_bytes: *scratch_bytes, stack_bytes })
+    }
 }
 
 impl Work for Launch<'_> {
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
+        if let Some(fibers) = self.fibers() {
+            return fibers.one_by_one(next, watch);
+        }
         let config = Config { words: self.config, watch };
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
+                let (slots, config) = (self.slots.as_ptr(), (&raw const config).cast::<u32>());
+                let mut context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.
-                unsafe { (self.entry)(self.slots.as_ptr(), (&raw const config).cast::<u32>(), start, end, scratch) };
+                unsafe { (self.entry)(&raw mut context) };
             }
         });
         ran.is_some()

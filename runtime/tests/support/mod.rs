@@ -7,11 +7,13 @@ pub(crate) mod fake;
 
 use std::{slice, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, HostLayout, Kernel, Scalar, Slot, SlotField, SlotSource, SlotType};
+use weft_artifact::{
+    Artifact, CodeFormat, HostContext, HostLayout, Kernel, Scalar, Slot, SlotField, SlotSource, SlotType,
+};
 use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
 
 /// The entry of a host kernel.
-pub(crate) type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+pub(crate) type Entry = unsafe extern "C" fn(*mut HostContext);
 
 /// Takes the eight bytes of an "object" for the address of an [`Entry`], whose symbol is `probe_symbol`.
 #[derive(Debug)]
@@ -56,7 +58,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         shared_bytes,
         max_threads: None,
         dynamic_shared: false,
-        host: Some(HostLayout { dynamic_offset }),
+        host: Some(HostLayout { stack_bytes: None, dynamic_offset }),
     }
 }
 
@@ -92,6 +94,12 @@ pub(crate) fn config(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
 /// The error of a call that should fail.
 pub(crate) fn expect_error<T>(result: Result<T, Error>) -> Error {
     result.err().expect("it should fail")
+}
+
+/// The context of a call of a test's kernel.
+pub(crate) fn given(context: *mut HostContext) -> HostContext {
+    // SAFETY: the device calls kernels with a context.
+    unsafe { *context }
 }
 
 /// A kernel's slot.

@@ -6,6 +6,7 @@ use inkwell::{
     IntPredicate,
     basic_block::BasicBlock,
     builder::Builder,
+    module::Linkage,
     types::BasicTypeEnum,
     values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
@@ -57,15 +58,52 @@ pub(super) struct Entry<'a, 'ctx> {
     pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
 }
 
-/// Declares the entry: `void(slots, config, first, last, scratch)`.
-pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, symbol: &str) -> FunctionValue<'ctx> {
+/// Declares and fills the entry of a kernel whose threads are loops: it hands on what the context holds. The blocks are
+/// a function of their own because only a parameter can be said to be nobody else's.
+pub(super) fn declare_outer<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    symbol: &str,
+    blocks: FunctionValue<'ctx>,
+) -> Result<()> {
+    let context = cx.types.context;
+    let value = cx.module.add_function(
+        symbol,
+        context.void_type().fn_type(&[cx.types.pointer(ir::Space::Generic).into()], false),
+        None,
+    );
+    cx.attribute(value, "nounwind");
+    let builder = context.create_builder();
+    builder.position_at_end(context.append_basic_block(value, "entry"));
+    let Some(BasicValueEnum::PointerValue(given)) = value.get_nth_param(0) else {
+        return internal("the entry has no context");
+    };
+    let fields = super::fibers::fields(&cx.types, &builder, given)?;
+    builder.build_call(
+        blocks,
+        &[
+            fields.slots.into(),
+            fields.config.into(),
+            fields.first.into(),
+            fields.last.into(),
+            fields.scratch.into(),
+            given.into(),
+        ],
+        "",
+    )?;
+    builder.build_return(None)?;
+    Ok(())
+}
+
+/// Declares the function of the blocks: `void(slots, config, first, last, scratch, context)`.
+pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx> {
     use inkwell::attributes::{Attribute, AttributeLoc};
     let context = cx.types.context;
     let (pointer, long) = (cx.types.pointer(ir::Space::Generic), context.i64_type());
-    let ty =
-        context.void_type().fn_type(&[pointer.into(), pointer.into(), long.into(), long.into(), pointer.into()], false);
-    let value = cx.module.add_function(symbol, ty, None);
+    let (pointer, long) = (pointer.into(), long.into());
+    let ty = context.void_type().fn_type(&[pointer, pointer, long, long, pointer, pointer], false);
+    let value = cx.module.add_function("blocks", ty, Some(Linkage::Internal));
     cx.attribute(value, "nounwind");
+    cx.attribute(value, "noinline");
     for index in [0, 1, 4] {
         for name in ["noalias", "nonnull"] {
             let kind = Attribute::get_named_enum_kind_id(name);
@@ -115,7 +153,10 @@ pub(super) fn emit<'ctx>(
             emitter.places[id.index()] = Some(allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?);
         }
     }
-    receive(&emitter, function)?;
+    let Some(BasicValueEnum::PointerValue(slots)) = value.get_nth_param(0) else {
+        return internal("the entry has other parameters");
+    };
+    receive(&emitter, function, slots)?;
     let block_end = emitter.block("next_block");
     let locals = function.locals.len();
     let int = cx.types.context.i32_type();
@@ -148,11 +189,26 @@ fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: Functi
     else {
         return internal("the entry has other parameters");
     };
+    let Some(BasicValueEnum::PointerValue(context)) = value.get_nth_param(5) else {
+        return internal("the entry has other parameters");
+    };
     let (Some(BasicValueEnum::IntValue(first)), Some(BasicValueEnum::IntValue(last))) =
         (value.get_nth_param(2), value.get_nth_param(3))
     else {
         return internal("the entry has other parameters");
     };
+    let frame = frame(types, builder, config, scratch, context)?;
+    Ok(Start { frame, first, last })
+}
+
+/// The frame of a launch configuration; it is nobody's thread and in no block.
+pub(super) fn frame<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    config: PointerValue<'ctx>,
+    scratch: PointerValue<'ctx>,
+    context: PointerValue<'ctx>,
+) -> Result<Frame<'ctx>> {
     let int = types.context.i32_type();
     let range = types.context.get_kind_id("range");
     let field = |index: u64, name: &str, limit: Option<u64>| -> Result<IntValue<'ctx>> {
@@ -177,16 +233,33 @@ fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: Functi
     ];
     let dynamic_bytes = field(6, "dynamic_bytes", None)?;
     let zeros = [int.const_zero(); 3];
-    let frame = Frame { thread: zeros, block: zeros, block_dim, grid_dim, dynamic_bytes, scratch };
-    Ok(Start { frame, first, last })
+    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, dynamic_bytes, scratch, context })
+}
+
+/// The place of a linear number, in which `x` runs fastest.
+pub(super) fn place_of<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    number: IntValue<'ctx>,
+    [x, y, _]: [IntValue<'ctx>; 3],
+) -> Result<[IntValue<'ctx>; 3]> {
+    let wide = |value: IntValue<'ctx>| builder.build_int_z_extend(value, types.context.i64_type(), "");
+    let (wide_x, wide_y) = (wide(x)?, wide(y)?);
+    let rows = builder.build_int_unsigned_div(number, wide_x, "")?;
+    let x = builder.build_int_unsigned_rem(number, wide_x, "")?;
+    let y = builder.build_int_unsigned_rem(rows, wide_y, "")?;
+    let z = builder.build_int_unsigned_div(rows, wide_y, "")?;
+    let narrow = |value| builder.build_int_truncate(value, types.context.i32_type(), "");
+    Ok([narrow(x)?, narrow(y)?, narrow(z)?])
 }
 
 /// Stores the slots' values into the parameters' places, which never change afterwards.
-fn receive(emitter: &FunctionEmitter<'_, '_>, function: &ir::Function) -> Result<()> {
+pub(super) fn receive<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    function: &ir::Function,
+    slots: PointerValue<'ctx>,
+) -> Result<()> {
     let types = emitter.cx.types;
-    let Some(BasicValueEnum::PointerValue(slots)) = emitter.value.get_nth_param(0) else {
-        return internal("the entry has other parameters");
-    };
     let mut next = 0;
     for &local in &function.params {
         let info = &function.locals[local];
@@ -245,14 +318,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         let (int, long) = (types.context.i32_type(), types.context.i64_type());
         let builder = &self.emitter.builder;
         let [grid_x, grid_y, _] = start.frame.grid_dim;
-        let wide = |value: IntValue<'ctx>| builder.build_int_z_extend(value, long, "");
-        let (wide_x, wide_y) = (wide(grid_x)?, wide(grid_y)?);
-        let rows = builder.build_int_unsigned_div(start.first, wide_x, "")?;
-        let x = builder.build_int_unsigned_rem(start.first, wide_x, "")?;
-        let y = builder.build_int_unsigned_rem(rows, wide_y, "")?;
-        let z = builder.build_int_unsigned_div(rows, wide_y, "")?;
-        let narrow = |value| builder.build_int_truncate(value, int, "");
-        let begin = [narrow(x)?, narrow(y)?, narrow(z)?];
+        let begin = place_of(&types, builder, start.first, start.frame.grid_dim)?;
         let prologue = self.emitter.current()?;
         let head = self.emitter.block("block");
         let done = self.emitter.block("done");

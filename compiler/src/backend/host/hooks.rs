@@ -11,7 +11,7 @@ use inkwell::{
     values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
 
-use super::layout::Layout;
+use super::{fibers, layout::Layout};
 use crate::{
     backend::llvm::{FunctionEmitter, Hooks, OperandValue, Result, Types, float, internal},
     ir::{LocalArrayId, Op, Scope, SharedId, SpecialRegister},
@@ -32,6 +32,8 @@ pub(super) struct Frame<'ctx> {
     pub dynamic_bytes: IntValue<'ctx>,
     /// The worker's scratch memory.
     pub scratch: PointerValue<'ctx>,
+    /// The context of the call.
+    pub context: PointerValue<'ctx>,
 }
 
 /// The integers of a frame.
@@ -41,9 +43,13 @@ impl<'ctx> Frame<'ctx> {
     /// The types of a frame that is passed to a device function.
     pub(super) fn types(types: &Types<'ctx>) -> Vec<BasicTypeEnum<'ctx>> {
         let mut all = vec![types.context.i32_type().into(); FRAME_INTS];
-        all.push(types.pointer(crate::ir::Space::Generic).into());
+        let pointer: BasicTypeEnum<'ctx> = types.pointer(crate::ir::Space::Generic).into();
+        all.extend([pointer, pointer]);
         all
     }
+
+    /// Which parameter the scratch memory is.
+    pub(super) const SCRATCH: u32 = FRAME_INTS as u32;
 
     /// The frame as a device function's first arguments.
     pub(super) fn values(&self) -> Vec<BasicMetadataValueEnum<'ctx>> {
@@ -51,6 +57,7 @@ impl<'ctx> Frame<'ctx> {
         let mut all: Vec<_> = ints.iter().flatten().map(|&int| int.into()).collect();
         all.push(self.dynamic_bytes.into());
         all.push(self.scratch.into());
+        all.push(self.context.into());
         all
     }
 
@@ -66,6 +73,9 @@ impl<'ctx> Frame<'ctx> {
         let Some(BasicValueEnum::PointerValue(scratch)) = function.get_nth_param(FRAME_INTS as u32) else {
             return internal("a device function without scratch memory");
         };
+        let Some(BasicValueEnum::PointerValue(context)) = function.get_nth_param(FRAME_INTS as u32 + 1) else {
+            return internal("a device function without its context");
+        };
         let three = |from: usize| [ints[from], ints[from + 1], ints[from + 2]];
         let frame = Self {
             thread: three(0),
@@ -74,8 +84,9 @@ impl<'ctx> Frame<'ctx> {
             grid_dim: three(9),
             dynamic_bytes: ints[12],
             scratch,
+            context,
         };
-        Ok((frame, FRAME_INTS + 1))
+        Ok((frame, FRAME_INTS + 2))
     }
 }
 
@@ -88,12 +99,14 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// Where a kernel's `return` goes; a device function returns to its caller.
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
+    /// Each thread has a stack of its own.
+    pub stacks: bool,
 }
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
     /// Hooks with a first frame.
     pub(super) fn new(layout: &'a Layout, frame: Frame<'ctx>) -> Self {
-        Self { layout, frame: Cell::new(frame), arrays: RefCell::default(), return_to: Cell::new(None) }
+        Self { layout, frame: Cell::new(frame), arrays: RefCell::default(), return_to: Cell::new(None), stacks: false }
     }
 }
 
@@ -188,12 +201,30 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
                 Ok(vec![emitter.emit_atomic(op, order, "", operands)?])
             }
-            Op::Barrier | Op::BarrierReduce(_) | Op::WarpBarrier => internal(format!("a {op} inside a thread loop")),
+            Op::BarrierReduce(_) => internal(format!("a {op} that was not taken apart")),
+            Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
+            Op::Barrier => {
+                let int = emitter.cx.types.context.i32_type();
+                fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), int.const_zero())?;
+                Ok(Vec::new())
+            }
+            Op::WarpBarrier => {
+                let Some(OperandValue { value: BasicValueEnum::IntValue(mask), .. }) = operands.first() else {
+                    return internal("a warp's barrier without a mask");
+                };
+                let one = emitter.cx.types.context.i32_type().const_int(1, false);
+                fibers::wait(emitter, self.frame.get().context, *mask, one)?;
+                Ok(Vec::new())
+            }
             Op::Fence(Scope::Block | Scope::Device | Scope::System) => {
                 emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
                 Ok(Vec::new())
             }
         }
+    }
+
+    fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        if self.stacks { fibers::turn(emitter, self.frame.get().context) } else { Ok(()) }
     }
 
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {

@@ -4,7 +4,7 @@
 use weft_artifact::Scalar;
 
 use super::plan::{MaskId, Plan};
-use crate::ir::{LocalArrayId, LocalId, SharedId, Type};
+use crate::ir::{LocalArrayId, LocalId, Module, SharedId, Type};
 
 /// Threads a block can have.
 pub(in crate::backend::host) const MAX_THREADS: u64 = 1024;
@@ -34,6 +34,19 @@ pub(super) struct ArrayPlace {
 }
 
 impl Layout {
+    /// Lays out what a block shares, for threads that keep the rest on their stacks.
+    pub(super) fn of_shared(module: &Module) -> Self {
+        let mut this = Self::default();
+        let mut end = 0_u64;
+        for (_, array) in module.shared.iter() {
+            let offset = end.next_multiple_of(array.align.max(16));
+            end = offset.saturating_add(array.len.saturating_mul(array.elem.size_bytes()));
+            this.shared.push(offset);
+        }
+        this.dynamic_offset = end.next_multiple_of(LINE.max(module.dynamic_shared_align));
+        this
+    }
+
     /// Lays out the memory that a plan needs.
     pub(super) fn of(plan: &Plan) -> Self {
         let function = &plan.module.functions[plan.kernel];

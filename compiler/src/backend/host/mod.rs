@@ -4,6 +4,7 @@
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
 
 mod entry;
+mod fibers;
 mod hooks;
 pub mod jit;
 mod layout;
@@ -37,7 +38,7 @@ use super::{
 };
 use crate::{
     ir::{Effects, FuncId, FunctionKind, LocalArray, Module, Type},
-    request::{HostCpu, Keep, Options, Request},
+    request::{CpuThreads, HostCpu, Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
 use layout::Layout;
@@ -64,7 +65,7 @@ pub fn cpu() -> Arc<HostCpu> {
 pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<Emitted> {
     let (_, kernel) = kernel_of(module)?;
     let compiled = compile(module, &request.options, request.keep, cpu)?;
-    let host = HostLayout { dynamic_offset: compiled.dynamic_offset };
+    let host = HostLayout { stack_bytes: compiled.stack_bytes, dynamic_offset: compiled.dynamic_offset };
     let artifact = Artifact {
         format: CodeFormat::HostObject,
         target: "host".to_owned(),
@@ -81,14 +82,49 @@ struct Compiled {
     asm: Option<String>,
     llvm: Option<String>,
     dynamic_offset: u64,
+    stack_bytes: Option<u64>,
+}
+
+/// Stack of a thread beside its local arrays: more than the deepest chain of calls takes.
+const STACK_BYTES: u64 = 64 << 10;
+
+/// What a module becomes.
+enum Strategy {
+    /// A block's threads are loops.
+    Loops(Box<Plan>, Layout),
+    /// Each thread has a stack.
+    Fibers(FuncId, Layout),
+}
+
+impl Strategy {
+    fn of(module: &Module, options: &Options) -> Result<Self> {
+        let fibers = match options.cpu_threads {
+            CpuThreads::Auto => plan::waiting::waits(module),
+            CpuThreads::Loops => false,
+            CpuThreads::Fibers => true,
+        };
+        if fibers {
+            return Ok(Self::Fibers(kernel_of(module)?.0, Layout::of_shared(module)));
+        }
+        let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
+        // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
+        let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
+        super::check_local(arrays)?;
+        let layout = Layout::of(&plan);
+        Ok(Self::Loops(Box::new(plan), layout))
+    }
 }
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
-    let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
-    // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
-    let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
-    super::check_local(arrays)?;
-    let layout = Layout::of(&plan);
+    let strategy = Strategy::of(module, options)?;
+    let (emitted, layout, stack_bytes, segments) = match &strategy {
+        Strategy::Loops(plan, layout) => (&plan.module, layout, None, plan.segments),
+        Strategy::Fibers(_, layout) => {
+            let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
+            let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
+            (module, layout, Some(bytes.fold(STACK_BYTES, u64::saturating_add)), 0)
+        }
+    };
     let finished = guard::with_context(|context| {
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
         let machine = Machine::new(&MachineSpec {
@@ -102,15 +138,18 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let llvm_module = LeakyModule::new(context.create_module("kernel"));
         machine.prepare(&llvm_module);
         let types = Types { context, spaces: SPACES };
-        let cx = ModuleContext::new(types, &llvm_module, &plan.module, options, Library::Libclc, None);
+        let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
         let parallel = Parallel::new(context)?;
-        build(&cx, &plan, &layout, &parallel)?;
+        match &strategy {
+            Strategy::Loops(plan, layout) => build(&cx, plan, layout, &parallel)?,
+            Strategy::Fibers(kernel, layout) => build_fibers(&cx, *kernel, layout)?,
+        }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
             legalize: |_| Ok(()),
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             emit,
-            large: size::is_large(module, plan.segments),
+            large: size::is_large(module, segments),
             keep_llvm: keep.llvm,
             attributes: &[],
         };
@@ -122,31 +161,45 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let mut code = code.into_iter();
     let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ok(Compiled { object, asm, llvm, dynamic_offset: layout.dynamic_offset })
+    Ok(Compiled { object, asm, llvm, dynamic_offset: layout.dynamic_offset, stack_bytes })
 }
 
 /// Declares and fills every function, callees first.
 fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, layout: &Layout, parallel: &Parallel<'ctx>) -> Result<()> {
     for (id, function) in cx.ir.functions.iter() {
         if id == plan.kernel {
-            let value = entry::declare(cx, &symbol(&function.name));
-            entry::emit(cx, value, plan, layout, parallel)?;
+            let blocks = entry::declare(cx);
+            entry::emit(cx, blocks, plan, layout, parallel)?;
+            entry::declare_outer(cx, &symbol(&function.name), blocks)?;
         } else if function.kind == FunctionKind::Kernel {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
-            device_function(cx, id, layout)?;
+            device_function(cx, id, layout, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Declares and fills every function of a kernel whose threads have stacks.
+fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, layout: &Layout) -> Result<()> {
+    for (id, function) in cx.ir.functions.iter() {
+        if id == kernel {
+            fibers::emit(cx, id, layout, &symbol(&function.name))?;
+        } else {
+            device_function(cx, id, layout, true)?;
         }
     }
     Ok(())
 }
 
 /// A function that one thread calls.
-fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout) -> Result<()> {
+fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout, stacks: bool) -> Result<()> {
     let function = &cx.ir.functions[id];
     let value = cx.declare_device(id, &Frame::types(&cx.types))?;
     let (frame, hidden) = Frame::received(value)?;
-    let hooks = HostHooks::new(layout, frame);
+    let mut hooks = HostHooks::new(layout, frame);
+    hooks.stacks = stacks;
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     emitter.declare_locals()?;
     let mut arrays = Vec::new();

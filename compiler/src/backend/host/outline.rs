@@ -48,7 +48,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         for name in ["nounwind", "noinline"] {
             cx.attribute(value, name);
         }
-        let (noalias, scratch) = (Attribute::get_named_enum_kind_id("noalias"), hidden as u32 - 1);
+        let (noalias, scratch) = (Attribute::get_named_enum_kind_id("noalias"), Frame::SCRATCH);
         value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(noalias, 0));
         let align = Attribute::get_named_enum_kind_id("align");
         value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(align, 64));

@@ -36,6 +36,11 @@ pub(crate) trait Hooks<'ctx> {
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>>;
 
+    /// Before another turn of a loop.
+    fn turn(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        Ok(())
+    }
+
     /// Arguments that every device function takes before its own.
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {
         Ok(Vec::new())

@@ -46,6 +46,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let outside = std::mem::replace(&mut self.in_step, true);
         self.emit_block(step)?;
         self.in_step = outside;
+        if !self.ended()? {
+            self.hooks.turn(self)?;
+        }
         self.go(head)?;
         self.builder.position_at_end(end);
         Ok(())

@@ -12,6 +12,7 @@ mod segments;
 mod shape;
 mod strided;
 mod uniform;
+pub(crate) mod waiting;
 mod walk;
 
 pub(crate) use crossing::Crossing;

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
-use weft_artifact::{ArgType, Number, SlotField, SlotSource};
+use weft_artifact::{ArgType, HostContext, Number, SlotField, SlotSource};
 
 use crate::{
     backend::host::jit,
@@ -43,7 +43,7 @@ pub(super) struct Kernel {
     module: jit::HostModule,
 }
 
-type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+type Entry = unsafe extern "C" fn(*mut HostContext);
 
 /// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
 pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
@@ -125,8 +125,10 @@ impl Kernel {
         let entry: Entry = unsafe { std::mem::transmute(address) };
         let blocks = grid.iter().map(|&extent| u64::from(extent)).product();
         for (first, last) in [(0, blocks / 3), (blocks / 3, blocks)] {
+            let scratch = scratch[aligned..].as_mut_ptr();
+            let mut context = HostContext::of_blocks(slots.as_ptr(), config.as_ptr(), (first, last), scratch);
             // SAFETY: slots, configuration and scratch are as the artifact says; the arrays outlive the call.
-            unsafe { entry(slots.as_ptr(), config.as_ptr(), first, last, scratch[aligned..].as_mut_ptr()) };
+            unsafe { entry(&raw mut context) };
         }
     }
 

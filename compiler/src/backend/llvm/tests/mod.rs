@@ -7,7 +7,7 @@ mod floats;
 mod integers;
 mod math;
 
-use weft_artifact::Scalar;
+use weft_artifact::{HostContext, Scalar};
 
 use crate::{
     backend::{
@@ -19,7 +19,7 @@ use crate::{
     request::{Options, Target},
 };
 
-type Entry = unsafe extern "C" fn(*const u64, *const u32, u64, u64, *mut u8);
+type Entry = unsafe extern "C" fn(*mut HostContext);
 
 /// Threads of a block; arrays are filled up to a multiple.
 const BLOCK: usize = 256;
@@ -89,8 +89,10 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
     let address = code.find(&record.symbol).expect("the entry");
     // SAFETY: the symbol is the kernel's entry, which has this signature.
     let entry: Entry = unsafe { std::mem::transmute(address) };
+    let scratch = scratch[aligned..].as_mut_ptr();
+    let mut context = HostContext::of_blocks(slots.as_ptr(), config.as_ptr(), (0, blocks as u64), scratch);
     // SAFETY: slots, configuration and scratch are as the artifact says; the arrays hold one element a thread.
-    unsafe { entry(slots.as_ptr(), config.as_ptr(), 0, blocks as u64, scratch[aligned..].as_mut_ptr()) };
+    unsafe { entry(&raw mut context) };
     out.chunks(blocks * BLOCK).map(|part| part[..pairs.len()].to_vec()).collect()
 }
 

@@ -1,0 +1,147 @@
+//! Threads on stacks of their own: the entry runs one thread, and calls back where it waits for others.
+//!
+//! The runtime switches between the threads of a block at barriers and, so that a thread that waits for what another
+//! one writes lets that one go on, in loops every so many turns. The design is in `docs/design/cpu-fibers.md`.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use std::mem::offset_of;
+
+use inkwell::{
+    IntPredicate,
+    builder::Builder,
+    values::{FunctionValue, IntValue, PointerValue},
+};
+use weft_artifact::HostContext;
+
+use super::{
+    entry::{frame, place_of, receive},
+    hooks::{Frame, HostHooks},
+    layout::Layout,
+};
+use crate::{
+    backend::llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
+    ir::{self, FuncId},
+};
+
+/// The fields of a context.
+pub(super) struct Fields<'ctx> {
+    pub slots: PointerValue<'ctx>,
+    pub config: PointerValue<'ctx>,
+    pub first: IntValue<'ctx>,
+    pub last: IntValue<'ctx>,
+    pub scratch: PointerValue<'ctx>,
+    pub thread: IntValue<'ctx>,
+}
+
+/// The address of a field.
+fn field<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    context: PointerValue<'ctx>,
+    offset: usize,
+) -> Result<PointerValue<'ctx>> {
+    let offset = types.context.i64_type().const_int(offset as u64, false);
+    // SAFETY: one index on a byte is a valid getelementptr, and the field is in the context.
+    Ok(unsafe { builder.build_in_bounds_gep(types.context.i8_type(), context, &[offset], "")? })
+}
+
+/// Reads what does not change during a call.
+pub(super) fn fields<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    context: PointerValue<'ctx>,
+) -> Result<Fields<'ctx>> {
+    let pointer = |offset: usize, name: &str| -> Result<PointerValue<'ctx>> {
+        let place = field(types, builder, context, offset)?;
+        Ok(builder.build_load(types.pointer(ir::Space::Generic), place, name)?.into_pointer_value())
+    };
+    let long = |offset: usize, name: &str| -> Result<IntValue<'ctx>> {
+        let place = field(types, builder, context, offset)?;
+        Ok(builder.build_load(types.context.i64_type(), place, name)?.into_int_value())
+    };
+    Ok(Fields {
+        slots: pointer(offset_of!(HostContext, slots), "slots")?,
+        config: pointer(offset_of!(HostContext, config), "config")?,
+        first: long(offset_of!(HostContext, first_block), "first_block")?,
+        last: long(offset_of!(HostContext, last_block), "last_block")?,
+        scratch: pointer(offset_of!(HostContext, scratch), "scratch")?,
+        thread: long(offset_of!(HostContext, thread), "thread")?,
+    })
+}
+
+/// Emits the entry: one thread of one block.
+pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout, symbol: &str) -> Result<()> {
+    let function = &cx.ir.functions[id];
+    let pointer = cx.types.pointer(ir::Space::Generic);
+    let ty = cx.types.context.void_type().fn_type(&[pointer.into()], false);
+    let value: FunctionValue<'_> = cx.module.add_function(symbol, ty, None);
+    cx.attribute(value, "nounwind");
+    let Some(given) = value.get_nth_param(0) else { return internal("the entry has no context") };
+    let given = given.into_pointer_value();
+
+    let types = cx.types;
+    let builder = types.context.create_builder();
+    builder.position_at_end(types.context.append_basic_block(value, "start"));
+    let Fields { slots, config, first, scratch, thread, .. } = fields(&types, &builder, given)?;
+    let outside = frame(&types, &builder, config, scratch, given)?;
+    let block = place_of(&types, &builder, first, outside.grid_dim)?;
+    let thread = place_of(&types, &builder, thread, outside.block_dim)?;
+    let mut hooks = HostHooks::new(layout, Frame { thread, block, ..outside });
+    hooks.stacks = true;
+    let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+    let first = emitter.current()?;
+    // What lives on the stack stands in the function's first block.
+    emitter.builder.position_at_end(builder.get_insert_block().map_or_else(|| internal("no block"), Ok)?);
+    emitter.declare_locals()?;
+    let mut arrays = Vec::new();
+    for (_, array) in function.local_arrays.iter() {
+        arrays.push(Some(super::array_alloca(cx, &emitter.builder, array)?));
+    }
+    *hooks.arrays.borrow_mut() = arrays;
+    emitter.builder.build_unconditional_branch(first)?;
+    emitter.builder.position_at_end(first);
+    receive(&emitter, function, slots)?;
+    emitter.emit_block(&function.body)?;
+    emitter.finish()
+}
+
+/// Calls the context's `wait`.
+pub(super) fn wait<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    mask: IntValue<'ctx>,
+    warp: IntValue<'ctx>,
+) -> Result<()> {
+    let types = emitter.cx.types;
+    let pointer = types.pointer(ir::Space::Generic);
+    let place = field(&types, &emitter.builder, context, offset_of!(HostContext, wait))?;
+    let callee = emitter.builder.build_load(pointer, place, "wait")?.into_pointer_value();
+    let int = types.context.i32_type();
+    let ty = types.context.void_type().fn_type(&[pointer.into(), int.into(), int.into()], false);
+    emitter.builder.build_indirect_call(ty, callee, &[context.into(), mask.into(), warp.into()], "")?;
+    Ok(())
+}
+
+/// Counts a loop's turn, and calls the context's `pause` when they are used up.
+pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>) -> Result<()> {
+    let types = emitter.cx.types;
+    let builder = &emitter.builder;
+    let long = types.context.i64_type();
+    let place = field(&types, builder, context, offset_of!(HostContext, turns))?;
+    let turns = builder.build_load(long, place, "turns")?.into_int_value();
+    let left = builder.build_int_sub(turns, long.const_int(1, false), "")?;
+    builder.build_store(place, left)?;
+    let over = builder.build_int_compare(IntPredicate::EQ, left, long.const_zero(), "")?;
+    let (pause, go_on) = (emitter.block("pause"), emitter.block("go_on"));
+    builder.build_conditional_branch(over, pause, go_on)?;
+    builder.position_at_end(pause);
+    let pointer = types.pointer(ir::Space::Generic);
+    let place = field(&types, builder, context, offset_of!(HostContext, pause))?;
+    let callee = builder.build_load(pointer, place, "pause")?.into_pointer_value();
+    let ty = types.context.void_type().fn_type(&[pointer.into()], false);
+    builder.build_indirect_call(ty, callee, &[context.into()], "")?;
+    builder.build_unconditional_branch(go_on)?;
+    builder.position_at_end(go_on);
+    Ok(())
+}

@@ -1,0 +1,179 @@
+"""Threads that wait for what another thread writes: in a block, and a block for the one before it."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from weft import cuda
+
+
+@cuda.jit
+def produce_and_consume(flag, box, out):
+    i = cuda.threadIdx.x
+    if i == 0:  # the consumer comes first: run one after the other, it would wait for ever
+        for turn in range(1, 11):
+            while cuda.atomic.add(flag, 0, 0) != 2 * turn - 1:
+                pass
+            out[turn - 1] = box[0]
+            cuda.atomic.add(flag, 0, 1)
+    elif i == 1:
+        for turn in range(1, 11):
+            box[0] = turn * turn
+            cuda.threadfence()
+            cuda.atomic.add(flag, 0, 1)
+            while cuda.atomic.add(flag, 0, 0) != 2 * turn:
+                pass
+
+
+@cuda.jit
+def flag_in_shared_memory(out):
+    flag = cuda.shared.array(1, np.int32)
+    i = cuda.threadIdx.x
+    if i == 0:
+        flag[0] = 0
+    cuda.syncthreads()
+    if i == 0:
+        while flag[0] != cuda.blockDim.x - 1:
+            cuda.threadfence_block()
+        out[cuda.blockIdx.x] = flag[0]
+    else:
+        cuda.atomic.add(flag, 0, 1)
+
+
+@cuda.jit
+def ticket_lock(lock, data):
+    """`lock[0]` gives tickets, `lock[1]` says whose turn it is."""
+    ticket = cuda.atomic.add(lock, 0, 1)
+    while cuda.atomic.add(lock, 1, 0) != ticket:
+        pass
+    cuda.threadfence()
+    data[0] = data[0] * 3 + 1
+    data[1] += 1
+    cuda.threadfence()
+    cuda.atomic.add(lock, 1, 1)
+
+
+@cuda.jit
+def look_back(x, sums, ready, out):
+    """A scan over blocks: each waits for the sum of all before it."""
+    s = cuda.shared.array(64, np.int64)
+    i = cuda.grid(1)
+    t = cuda.threadIdx.x
+    b = cuda.blockIdx.x
+    s[t] = x[i]
+    cuda.syncthreads()
+    if t == 0:
+        for k in range(1, cuda.blockDim.x):
+            s[k] += s[k - 1]
+        before = 0
+        if b > 0:
+            while cuda.atomic.add(ready, b - 1, 0) == 0:
+                pass
+            before = sums[b - 1]
+        sums[b] = before + s[cuda.blockDim.x - 1]
+        cuda.threadfence()
+        cuda.atomic.add(ready, b, 1)
+    cuda.syncthreads()
+    before = 0
+    if b > 0:
+        before = sums[b - 1]
+    out[i] = before + s[t]
+
+
+@cuda.jit
+def grid_barrier(bar, a, n):
+    """A barrier of the whole grid, by hand, between turns in which blocks exchange elements."""
+    i = cuda.grid(1)
+    for turn in range(n):
+        v = a[(i + cuda.blockDim.x) % a.size]
+        for phase in range(2):
+            cuda.syncthreads()
+            if cuda.threadIdx.x == 0:
+                cuda.threadfence()
+                cuda.atomic.add(bar, 0, 1)
+                while cuda.atomic.add(bar, 0, 0) < cuda.gridDim.x * (2 * turn + phase + 1):
+                    pass
+                cuda.threadfence()
+            cuda.syncthreads()
+            if phase == 0:
+                a[i] = v + 1
+
+
+@pytest.mark.parametrize("threads", [2, 64])
+def test_a_producer_and_a_consumer(threads):
+    flag, box, out = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(10, np.int64)
+    produce_and_consume[1, threads](flag, box, out)
+    assert out.tolist() == [turn * turn for turn in range(1, 11)]
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 33), (5, 256), (40, 128)])
+def test_a_flag_in_shared_memory(grid, block):
+    out = np.zeros(grid, np.int64)
+    flag_in_shared_memory[grid, block](out)
+    assert (out == block - 1).all()
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 1), (1, 100), (8, 32)])
+def test_a_lock_that_every_thread_takes(grid, block):
+    lock, data = np.zeros(2, np.int32), np.zeros(2, np.uint64)
+    ticket_lock[grid, block](lock, data)
+    expected = 0
+    for _ in range(grid * block):
+        expected = (expected * 3 + 1) % 2**64
+    assert data.tolist() == [expected, grid * block]
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 50, 200])
+def test_blocks_wait_for_the_one_before(blocks):
+    x = np.arange(blocks * 64, dtype=np.int64) % 17
+    out = np.zeros_like(x)
+    look_back[blocks, 64](x, np.zeros(blocks, np.int64), np.zeros(blocks, np.int32), out)
+    np.testing.assert_array_equal(out, np.cumsum(x))
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 8), (4, 32), (30, 64)])
+def test_a_barrier_of_the_grid(blocks, threads):
+    a = np.arange(blocks * threads, dtype=np.int64)
+    expected = a.copy()
+    for _ in range(5):
+        expected = np.roll(expected, -threads) + 1
+    grid_barrier[blocks, threads](np.zeros(1, np.int32), a, 5)
+    np.testing.assert_array_equal(a, expected)
+
+
+def test_a_setting_takes_stacks_for_every_kernel(tmp_path):
+    program = """
+import numpy as np
+from weft import cuda
+
+@cuda.jit
+def reverse(x):
+    s = cuda.shared.array(64, np.float32)
+    a = cuda.local.array(4, np.float32)
+    t = cuda.threadIdx.x
+    i = cuda.grid(1)
+    a[t % 4] = x[i]
+    cuda.syncthreads()
+    s[t] = a[t % 4]
+    if t >= 48:
+        return
+    cuda.syncthreads()
+    cuda.syncwarp()
+    x[i] = s[47 - t]
+
+x = np.arange(64 * 100, dtype=np.float32)
+expected = x.copy().reshape(100, 64)
+expected[:, :48] = expected[:, 47::-1]
+reverse[100, 64](x)
+assert (x.reshape(100, 64) == expected).all()
+print("passed")
+"""
+    path = tmp_path / "reverse.py"
+    path.write_text(program, encoding="utf-8")
+    for strategy in ("fibers", "loops", "auto"):
+        env = os.environ | {"WEFT_DEVICE": "cpu", "WEFT_CPU_STRATEGY": strategy}
+        command = [sys.executable, "-W", "ignore", str(path)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.stdout == "passed\n", done.stderr
