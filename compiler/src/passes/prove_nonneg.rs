@@ -138,8 +138,9 @@ impl<'a> Analysis<'a> {
 
     /// What is added, where a value is the local and something non-negative more.
     fn counts_up(&self, id: FuncId, function: &Function, local: LocalId, value: ExprId) -> Option<Fact> {
-        let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[value].kind else { return None };
+        let ExprKind::Binary(BinaryOp::Add, a, b) = function.exprs[value].kind else { return None };
         let ty = function.locals[local].ty;
+        let (now, by) = if function.exprs[b].kind == ExprKind::Local(local) { (b, a) } else { (a, b) };
         let by = self.fact(id, function, by);
         let both = self.fact(id, function, now).is_certain(ty) && by.is_certain(ty);
         (function.exprs[now].kind == ExprKind::Local(local) && both).then_some(by)

@@ -41,6 +41,9 @@ const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use t
 /// A jitted function.
 #[pyclass(frozen, dict, weakref, module = "weft._weft", name = "Dispatcher")]
 pub(crate) struct Dispatcher {
+    /// False while the object is nothing but zeroed memory: Python makes its `__dict__` before the fields below get
+    /// their values, and may collect garbage for it.
+    made: bool,
     py_func: Py<PyAny>,
     name: String,
     params: Vec<String>,
@@ -105,6 +108,7 @@ impl Dispatcher {
         let py = options.py();
         let function = py_func.bind(py);
         Ok(Self {
+            made: true,
             name: function.getattr("__name__")?.extract()?,
             params: parameter_names(function)?,
             variadic: variadic(function)?,
@@ -368,6 +372,9 @@ impl Dispatcher {
 
     /// A dispatcher and its last configuration refer to each other.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if !self.made {
+            return Ok(());
+        }
         visit.call(&self.py_func)?;
         visit.call(&self.targetoptions)?;
         match self.last_launcher.try_lock() {

@@ -1,5 +1,7 @@
 """Captured values that are too many or too deep are errors, not crashes."""
 
+import gc
+
 import numpy as np
 import pytest
 import weft
@@ -19,6 +21,19 @@ def test_a_chain_of_a_thousand_functions():
     assert out[0] == 150
     with pytest.raises(weft.CompileError, match="a call chain of more than 200 levels"):
         loaded.kernel_999[1, 1](out)
+
+
+def test_garbage_is_collected_while_kernels_are_made():
+    text = "from weft import cuda\n" + "".join(f"@cuda.jit\ndef k{i}(x):\n    x[0] = {i}\n" for i in range(50))
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        loaded = module(text)
+    finally:
+        gc.set_threshold(*thresholds)
+    out = np.zeros(1, np.int64)
+    loaded.k49[1, 1](out)
+    assert out[0] == 49
 
 
 NESTED = (1,)
