@@ -156,27 +156,26 @@ pub(crate) fn apply(casts: &[Cast], cells: &mut [u64]) {
 }
 
 fn convert(from: Number, to: Number, low: u64, high: u64) -> (u64, u64) {
-    let part = |bits: u64| match from.part() {
-        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
-        _ => f64::from_bits(bits),
-    };
-    let encode = |value: f64| match to.part() {
-        Scalar::F32 => u64::from((value as f32).to_bits()),
-        _ => value.to_bits(),
-    };
+    let single = |number: Number| number.part() == Scalar::F32;
+    let part = |bits: u64| if single(from) { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+    let encode = |value: f64| if single(to) { u64::from((value as f32).to_bits()) } else { value.to_bits() };
     match from {
         Number::Complex(_) => (encode(part(low)), encode(part(high))),
         Number::Real(Scalar::F32 | Scalar::F64) => (encode(part(low)), encode(0.0)),
         Number::Real(whole) => {
-            let int = match whole {
-                Scalar::U64 => i128::from(low),
-                _ => i128::from(low as i64),
-            };
+            let int = if whole == Scalar::U64 { i128::from(low) } else { i128::from(low as i64) };
             let bits = match to.part() {
                 Scalar::F32 => (int as f32).to_bits().into(),
                 Scalar::F64 => (int as f64).to_bits(),
                 Scalar::Bool => u64::from(int != 0),
-                _ => int as u64,
+                Scalar::I8
+                | Scalar::I16
+                | Scalar::I32
+                | Scalar::I64
+                | Scalar::U8
+                | Scalar::U16
+                | Scalar::U32
+                | Scalar::U64 => int as u64,
             };
             (bits, 0)
         }
