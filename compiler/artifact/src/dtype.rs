@@ -2,7 +2,8 @@
 //!
 //! A [`DType`] is one word to copy, compare and hash. Compound ones are interned: the same description has the same id
 //! as long as the process lives, and ids are never given back (a program has few of these types). An id means nothing
-//! in another process: what is kept or compared between processes is the text form, which says everything.
+//! in another process: what is kept or compared between processes is the description. (The text form is Numba's, and a
+//! field's name may hold what looks like another field.)
 
 use std::{
     collections::HashMap,
