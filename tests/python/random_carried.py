@@ -105,6 +105,8 @@ class CarriedWriter(StatementWriter):
         """What stands before loops, their heads, a test for the very first turn, and whether there surely is one."""
         k, sure = self.fresh("k"), self.maybe(0.6)
         turns = str(self.random.randint(1, 4)) if sure else self.bound(scope, uniform=False)
+        if turns == "0":  # known, it drops the loop and with it all of the variable
+            turns, sure = "1", True
         zero = self.pick(f"{k} == 0", f"{k} < 1", f"{k} <= 0", f"0 == {k}")
         kind = self.random.random()
         if kind < 0.4:
