@@ -1,0 +1,65 @@
+"""The parts of `fuzz.py`: a sweep counts, a race is known for one, the oracle carries variables and ends threads."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_check import expected, is_sound
+from random_programs import Program
+from typed_values import Array
+
+HEAD = "import numpy as np\nfrom weft import cuda\n\n\n@cuda.jit\ndef kernel(o):\n    i = cuda.grid(1)\n"
+
+
+def program(body):
+    types = {"o": Array(np.dtype("int64"), 1)}
+    return Program(HEAD + body, types, (1,), (4,), [np.zeros(4, np.int64)], {"r"}, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "sound"),
+    [
+        ("    o[i] = i\n", True),
+        ("    o[0] = i\n", False),
+        ("    m = cuda.local.array(2, np.int64)\n    o[i] = m[1]\n", False),
+        ("    m = cuda.local.array(2, np.int64)\n    m[1] = i\n    o[i] = m[1]\n", True),
+    ],
+)
+def test_races_and_unwritten_memory_are_seen(body, sound):
+    assert is_sound(program(body)) is sound
+
+
+def test_the_oracle_carries_a_variable_with_its_final_type():
+    body = "    for k in range(3):\n        if k == 0:\n            r = i\n        else:\n            r = r / 2\n"
+    body += "    o[i] = r * 4\n"
+    typed, (out,) = expected(program(body))
+    assert "r = np.float64(r)" in typed
+    assert out.tolist() == [0, 1, 2, 3]
+
+
+def test_a_variable_without_a_value_is_zero():
+    _, (out,) = expected(program("    for k in range(i):\n        r = k + 5\n    o[i] = r\n"))
+    assert out.tolist() == [0, 5, 6, 7]
+
+
+def test_a_thread_ends_where_an_assertion_fails_in_a_function():
+    source = HEAD.replace(
+        "@cuda.jit", "@cuda.jit(device=True)\ndef f(x):\n    assert x != 2\n    return x\n\n\n@cuda.jit"
+    )
+    made = program("    o[i] = f(i) + 1\n")
+    made.source = source + "    o[i] = f(i) + 1\n"
+    _, (out,) = expected(made)
+    assert out.tolist() == [1, 2, 0, 4]
+
+
+@pytest.mark.cpu
+def test_a_sweep_counts():
+    script = Path(__file__).with_name("fuzz.py")
+    command = [sys.executable, str(script), "--count", "3", "--only", "none", "--jobs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = done.stdout.split("fuzz: ")[-1].split(" in ")[0].split(", ")
+    passed, failed, skipped = (int(part.split()[0]) for part in counts)
+    assert (passed + skipped, failed) == (3, 0)
