@@ -40,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=(*DEVICES, "all"),
         help="device to test: cpu, cuda or all; may be given several times (default: cpu, and cuda if there is a GPU)",
     )
+    parser.addoption(
+        "--cpu-strategy",
+        choices=("auto", "loops", "fibers"),
+        help="how the threads of a block run on the CPU (WEFT_CPU_STRATEGY); else weft chooses for each kernel",
+    )
 
 
 def chosen_devices(config: pytest.Config) -> list[str]:
@@ -88,6 +93,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[DEVICE] = device
     config.stash[FAULT] = gpu_fault() if device == "cuda" else None
     os.environ["WEFT_DEVICE"] = device
+    if strategy := config.getoption("--cpu-strategy"):
+        os.environ["WEFT_CPU_STRATEGY"] = strategy
 
 
 DEVICE = pytest.StashKey[str]()

@@ -29,6 +29,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--strategy", choices=["auto", "loops", "fibers"], help="how threads run on the CPU")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a program may take")
     parser.add_argument("--only", help="rare features that programs may have, with commas; 'none' for none")
@@ -191,6 +192,8 @@ def main() -> int:
     os.environ["WEFT_DEVICE"] = asked.device
     if asked.device == "cpu" and asked.jobs > 1:
         os.environ.setdefault("WEFT_CPU_THREADS", "1")  # the programs themselves run side by side
+    if asked.strategy:
+        os.environ["WEFT_CPU_STRATEGY"] = asked.strategy
     warnings.simplefilter("ignore")
     chosen = features(asked)
     if asked.minimize is not None:
