@@ -57,3 +57,25 @@ def test_threads_outside_of_a_guard_do_not_count():
     assert not out.any()
     guarded[1, 32](valid, 27, 8, out)
     assert out.tolist() == [111 if 5 <= i < 8 else 0 for i in range(32)]
+
+
+@cuda.jit
+def strided(gone, n, turns_of, cells):
+    i = cuda.threadIdx.x + cuda.blockIdx.x * 40
+    for e in range(i, 81, 40):
+        cells[e] = 1
+    if gone[i] > 0:
+        return
+    turns = 0
+    while n != 1:
+        n = 3 * n + 1 if n % 2 else n // 2
+        turns += 1
+    turns_of[i] = turns
+
+
+def test_a_loop_stays_behind_the_return_of_all_threads_after_a_strided_loop():
+    turns, cells = np.zeros(40, np.int64), np.zeros(81, np.int64)
+    strided[1, 40](np.zeros(40, np.int64), 27, turns, cells)
+    assert (turns == 111).all()
+    strided[1, 40](np.ones(40, np.int64), 0, turns, cells)
+    assert (turns == 111).all()

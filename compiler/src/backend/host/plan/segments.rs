@@ -260,13 +260,14 @@ impl Cutter<'_> {
     fn once(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>) {
         let mut changes = Vec::new();
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
-        let mut seen = false;
+        let mut loops = false;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| loops |= matches!(inner.kind, StmtKind::Loop { .. }));
+        // A loop may end only for threads that are still here: it stays behind what threads leave by.
+        let mut seen = loops && escapes(pending).any();
         for_each_mention(self.function, pending, &mut |local| seen |= changes.contains(&local));
         if seen {
             self.flush(pending, nodes, false);
         }
-        let mut loops = false;
-        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| loops |= matches!(inner.kind, StmtKind::Loop { .. }));
         // Without a mask every thread of the part is here: who leaves others behind leaves a mask.
         let active = if loops { self.active() } else { None };
         match nodes.last_mut() {
