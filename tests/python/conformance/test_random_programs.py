@@ -9,17 +9,14 @@ import os
 import pytest
 from oracle import numeric
 from random_check import EXACT, compare, expected
-from random_edges import FEATURES
 from random_programs import generate
 
-# What programs do not have here until weft does it right; `fuzz.py` has it all.
-WAITING = {"asserts", "constants", "guards", "indices", "ranges", "returned", "slices"}
 FIRST = int(os.environ.get("WEFT_FUZZ_FIRST", "0"))
 COUNT = int(os.environ.get("WEFT_FUZZ_COUNT", "150"))
 
 
 def check(seed):
-    program = generate(seed, tuple(name for name in FEATURES if name not in WAITING))
+    program = generate(seed)
     print(f"seed {seed}, launched with {program.grid}, {program.block}\n{program.source}")
     if not (known := expected(program)):
         return False
