@@ -35,8 +35,8 @@ def flag_in_shared_memory(out):
         flag[0] = 0
     cuda.syncthreads()
     if i == 0:
-        while flag[0] != cuda.blockDim.x - 1:
-            cuda.threadfence_block()
+        while cuda.atomic.add(flag, 0, 0) != cuda.blockDim.x - 1:
+            pass
         out[cuda.blockIdx.x] = flag[0]
     else:
         cuda.atomic.add(flag, 0, 1)
