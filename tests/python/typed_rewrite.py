@@ -166,7 +166,8 @@ class Typer:
         if len(set(types)) == 1:
             return ty, ast.BoolOp(node.op, list(values))
         if len(values) != 2:
-            raise TypeError("and, or of mixed types take two operands here")
+            # The operands after the first meet first.
+            return self.expr_BoolOp(ast.BoolOp(node.op, [node.values[0], ast.BoolOp(node.op, node.values[1:])]))
         name = f"_b{next(self.functions.temporaries)}"
         test = ast.NamedExpr(ast.Name(name, ast.Store()), values[0])
         left = converted(ast.Name(name, ast.Load()), types[0], ty)
