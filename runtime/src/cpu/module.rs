@@ -1,11 +1,7 @@
 //! Loaded code and launches.
 #![expect(unsafe_code, reason = "calls code that was compiled at run time")]
 
-use std::{
-    ops::Range,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, sync::Arc};
 
 use weft_artifact::{Artifact, CodeFormat, HostContext, Kernel};
 
@@ -204,11 +200,6 @@ impl Launch<'_> {
     }
 }
 
-/// Blocks are run in parts, between which the launch may be given up: the first of a launch has so many, and they grow
-/// while one takes less than this.
-const FIRST_PART: u64 = 8;
-const PART_TIME: Duration = Duration::from_millis(2);
-
 impl Work for Launch<'_> {
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
         if let Some(fibers) = self.fibers() {
@@ -216,30 +207,13 @@ impl Work for Launch<'_> {
         }
         let config = Config { words: self.config, watch };
         let ran = with_scratch(self.scratch_bytes, |scratch| {
-            let run = |first, last| {
+            while let Some(Range { start, end }) = next() {
                 let (slots, config) = (self.slots.as_ptr(), (&raw const config).cast::<u32>());
-                let mut context = HostContext::of_blocks(slots, config, (first, last), scratch);
+                let mut context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.
                 unsafe { (self.entry)(&raw mut context) };
-            };
-            let mut part = FIRST_PART;
-            while let Some(Range { mut start, end }) = next() {
-                while end - start > part {
-                    let begin = Instant::now();
-                    run(start, start + part);
-                    start += part;
-                    part = if begin.elapsed() < PART_TIME { part.saturating_mul(2) } else { (part / 2).max(1) };
-                    // SAFETY: the watch is that of this launch, and this is the thread's own stack.
-                    if unsafe { Watch::leaves(watch) } {
-                        // Then there is no next chunk, either.
-                        start = end;
-                    }
-                }
-                if start < end {
-                    run(start, end);
-                }
             }
         });
         ran.is_some()
