@@ -31,8 +31,8 @@ fn main() {
     static_libraries(&out);
     cut_libclc(&out);
     access_group(&out);
-    cc::Build::new().file("src/backend/llvm/guard.c").warnings(true).compile("weft_guard");
-    println!("cargo:rerun-if-changed=src/backend/llvm/guard.c");
+    cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
+    println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
     // The gate is a class of LLVM's, so it is C++, in the form in which LLVM itself is built.
     cc::Build::new()
         .cpp(true)

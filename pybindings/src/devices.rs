@@ -59,11 +59,11 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
     // The interpreter is released first: whoever holds the lock may be waiting for it.
     let opened = py.detach(|| {
         let devices = devices()?;
-        let Some(slot) = devices.executors.get(id as usize) else {
+        let Some(entry) = devices.executors.get(id as usize) else {
             return Ok(None);
         };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(executor) = &*slot {
+        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(executor) = &*entry {
             return Ok(Some(Arc::clone(executor)));
         }
         let executor = if devices.cuda {
@@ -71,7 +71,7 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         } else {
             cpu::open(devices.settings, Arc::new(Loader))?
         };
-        *slot = Some(Arc::clone(&executor));
+        *entry = Some(Arc::clone(&executor));
         Ok(Some(executor))
     });
     match opened {

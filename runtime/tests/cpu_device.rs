@@ -5,7 +5,7 @@ mod support;
 use std::{sync::Arc, thread, time::Duration};
 
 use support::{AddressLoader, artifact, cpu, cpu_with, expect_error, probe};
-use weft_artifact::{Artifact, CodeFormat, HostContext, HostLayout};
+use weft_artifact::{Artifact, CodeFormat, HostContext, HostEntry};
 use weft_runtime::{ErrorKind, Event, Executor, Settings, Stream, cpu};
 
 extern "C" fn nothing(_context: *mut HostContext) {}
@@ -156,7 +156,7 @@ fn code_that_does_not_fit_is_refused() {
     let mut bare = kernel.clone();
     bare.host = None;
     let mut crooked = kernel;
-    crooked.host = Some(HostLayout { stack_bytes: None, dynamic_offset: 100 });
+    crooked.host = Some(HostEntry { stack_bytes: None, dynamic_offset: 100 });
     for (kernel, what) in [
         (other, "its symbol other_symbol is not in the code"),
         (bare, "its layout is missing"),

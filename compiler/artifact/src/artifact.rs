@@ -5,7 +5,7 @@
 //! slot in *cells* of eight bytes: one, or as many as its size takes.
 //!
 //! On CUDA the slots are the `.param`s of the entry, in order. On the host the entry is `void entry(HostContext *)`: it
-//! runs the blocks that the context names, or, if [`HostLayout::stack_bytes`] says so, one thread of one block.
+//! runs the blocks that the context names, or, if [`HostEntry::stack_bytes`] says so, one thread of one block.
 //!
 //! Behind the configuration of a [`HostContext`] stands the address of a watch, for code that may run for long:
 //!
@@ -60,7 +60,7 @@ pub struct Kernel {
     /// The kernel has an array in dynamic shared memory.
     pub dynamic_shared: bool,
     /// What the host executor lays out for each worker; `None` for PTX.
-    pub host: Option<HostLayout>,
+    pub host: Option<HostEntry>,
 }
 
 /// What an entry on the host gets: all that a call of it depends on.
@@ -75,7 +75,7 @@ pub struct HostContext {
     pub first_block: u64,
     /// One past the last; blocks `first..last` run one after the other. Not read where threads have stacks.
     pub last_block: u64,
-    /// Memory as [`HostLayout`] says, 64-byte aligned.
+    /// Memory as [`HostEntry`] says, 64-byte aligned.
     pub scratch: *mut u8,
     /// The thread's number in its block. Read where threads have stacks, as is what follows.
     pub thread: u64,
@@ -106,10 +106,10 @@ impl HostContext {
     }
 }
 
-/// Scratch memory of one host worker: static shared memory, what threads carry across barriers, and dynamic shared
-/// memory, from `dynamic_offset` up to the end.
+/// What the host's entry runs, and the scratch memory that a worker gives it: static shared memory, what threads carry
+/// across barriers, and dynamic shared memory, from `dynamic_offset` up to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostLayout {
+pub struct HostEntry {
     /// The entry runs one thread, on a stack of at least this many bytes. `None`: it runs whole blocks.
     pub stack_bytes: Option<u64>,
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.

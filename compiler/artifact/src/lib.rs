@@ -11,7 +11,7 @@ mod table;
 mod types;
 
 pub use artifact::{
-    Access, Artifact, CodeFormat, HostContext, HostLayout, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource,
+    Access, Artifact, CodeFormat, HostContext, HostEntry, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource,
     SlotType, Step,
 };
 pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};

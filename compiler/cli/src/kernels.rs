@@ -11,14 +11,14 @@ use weft_compiler::{
 
 use crate::{
     args::KernelArgs,
-    program::{Captures, Kernel, Missed, Program},
+    program::{Captures, KernelDef, Missed, Program},
     report::{Report, Stop},
 };
 
 /// One kernel for one signature.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    pub(crate) kernel: Kernel<'a>,
+    pub(crate) kernel: KernelDef<'a>,
     pub(crate) def: Arc<FunctionDef>,
     pub(crate) signature: Signature,
     /// Its number among the kernel's signatures, from 1, if there are several.
@@ -53,7 +53,12 @@ pub(crate) fn given_signatures(args: &KernelArgs, report: &mut Report) -> Vec<Si
 }
 
 /// The kernels that the command line selects, all without a selection. Names that are not in the file go to the report.
-pub(crate) fn select<'a>(program: &'a Program, path: &Path, names: &[String], report: &mut Report) -> Vec<Kernel<'a>> {
+pub(crate) fn select<'a>(
+    program: &'a Program,
+    path: &Path,
+    names: &[String],
+    report: &mut Report,
+) -> Vec<KernelDef<'a>> {
     let kernels = program.kernels();
     if names.is_empty() {
         return kernels;
@@ -81,7 +86,7 @@ pub(crate) fn missed(program: &Program, names: &[String]) -> Vec<Diagnostic> {
     if names.is_empty() { program.missed().map(Missed::warning).collect() } else { Vec::new() }
 }
 
-fn no_kernel(name: &str, path: &Path, kernels: &[Kernel<'_>], jitted: &[Kernel<'_>]) -> Diagnostic {
+fn no_kernel(name: &str, path: &Path, kernels: &[KernelDef<'_>], jitted: &[KernelDef<'_>]) -> Diagnostic {
     let error =
         Diagnostic::error(Code::NoKernel, Span::default(), format!("{} has no kernel `{name}`", path.display()));
     if jitted.iter().any(|device| device.name == name) {
@@ -98,7 +103,7 @@ fn no_kernel(name: &str, path: &Path, kernels: &[Kernel<'_>], jitted: &[Kernel<'
 /// What to compile of a kernel: each of the given signatures, or those that the file has.
 pub(crate) fn jobs<'a>(
     program: &Program,
-    kernel: Kernel<'a>,
+    kernel: KernelDef<'a>,
     given: &[Signature],
     captures: &mut Captures,
 ) -> Vec<Job<'a>> {
@@ -112,7 +117,7 @@ pub(crate) fn jobs<'a>(
 }
 
 /// The error of a kernel that has no signature.
-pub(crate) fn no_signature(kernel: &Kernel<'_>) -> Diagnostic {
+pub(crate) fn no_signature(kernel: &KernelDef<'_>) -> Diagnostic {
     let ast = &kernel.function.ast;
     let types: Vec<String> = ast.params.iter().map(|param| format!("<type of {}>", param.name)).collect();
     let bare = ast.params.iter().filter(|param| param.annotation.is_none()).count();

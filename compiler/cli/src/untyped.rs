@@ -13,10 +13,10 @@ use weft_compiler::{
     },
 };
 
-use crate::program::{Kernel, Program};
+use crate::program::{KernelDef, Program};
 
 /// The faults of a function, in source order.
-pub(crate) fn check(program: &Program, kernel: &Kernel<'_>) -> Vec<Diagnostic> {
+pub(crate) fn check(program: &Program, kernel: &KernelDef<'_>) -> Vec<Diagnostic> {
     let ast = &kernel.function.ast;
     let roots = free_chains(ast).into_iter().map(|chain| chain.split('.').next().unwrap_or_default().to_owned());
     let is_unknown =

@@ -1,7 +1,7 @@
 //! From IR to code, through LLVM. The only user of inkwell.
 //!
 //! [`emit`] checks limits, gives the module to the target's back end and turns its errors into diagnostics. `llvm/` is
-//! shared by the back ends: statements, expressions, math, passes, the guard around LLVM's fatal errors.
+//! shared by the back ends: statements, expressions, math, passes, the shim around LLVM's fatal errors.
 
 pub mod host;
 mod llvm;
@@ -11,7 +11,7 @@ mod testing;
 
 use std::fmt::Write;
 
-use weft_artifact::{Artifact, HostLayout, Kernel, Slot, SlotType};
+use weft_artifact::{Artifact, HostEntry, Kernel, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -110,7 +110,7 @@ fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), D
 }
 
 /// The ABI record of the module's kernel.
-fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Option<HostLayout>) -> Kernel {
+fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Option<HostEntry>) -> Kernel {
     let slots = kernel
         .slots
         .iter()

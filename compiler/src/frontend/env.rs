@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
         if parts.is_empty() {
             return Vec::new();
         }
-        let known = self.slots.get(name).into_iter().flatten().find(|(known, _)| known == ty);
+        let known = self.storage.get(name).into_iter().flatten().find(|(known, _)| known == ty);
         if let Some((_, locals)) = known {
             return locals.clone();
         }
@@ -102,7 +102,7 @@ impl FnLowerer<'_> {
             }
         };
         let locals: Vec<LocalId> = parts.into_iter().map(local).collect();
-        self.slots.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
+        self.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
         locals
     }
 

@@ -102,7 +102,7 @@ impl<'a> FnLowerer<'a> {
             file,
             b,
             env: Some(BTreeMap::new()),
-            slots: BTreeMap::new(),
+            storage: BTreeMap::new(),
             loops: Vec::new(),
             assigned,
             bound,
@@ -154,7 +154,7 @@ impl<'a> FnLowerer<'a> {
         }
         if self.assigned.contains(&param.name) {
             let value = self.rebuild(&ty, &mut locals.into_iter(), param.span);
-            self.slots.remove(&param.name);
+            self.storage.remove(&param.name);
             self.assign_var(&param.name, value, param.span);
         }
     }

@@ -97,7 +97,7 @@ pub(super) struct FnLowerer<'a> {
     pub(super) b: Builder,
     pub(super) env: Env,
     /// The locals of each variable, one set a type.
-    pub(super) slots: BTreeMap<String, Vec<(Ty, Vec<LocalId>)>>,
+    pub(super) storage: BTreeMap<String, Vec<(Ty, Vec<LocalId>)>>,
     pub(super) loops: Vec<LoopState>,
     /// Names that the body binds.
     pub(super) assigned: BTreeSet<String>,

@@ -43,7 +43,7 @@ static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|
 struct Outer {
     def: Arc<FunctionDef>,
     env: Env,
-    slots: BTreeMap<String, Vec<(super::ty::Ty, Vec<LocalId>)>>,
+    storage: BTreeMap<String, Vec<(super::ty::Ty, Vec<LocalId>)>>,
     bound: BTreeSet<String>,
     place: Option<Span>,
 }
@@ -60,7 +60,7 @@ impl FnLowerer<'_> {
         let outer = Outer {
             def: std::mem::replace(&mut self.def, Arc::clone(def)),
             env: self.env.replace(BTreeMap::new()),
-            slots: std::mem::take(&mut self.slots),
+            storage: std::mem::take(&mut self.storage),
             bound: std::mem::replace(&mut self.bound, bound),
             place: self.b.set_place(Some(span)),
         };
@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         }
         self.def = outer.def;
         self.env = outer.env;
-        self.slots = outer.slots;
+        self.storage = outer.storage;
         self.bound = outer.bound;
         self.b.set_place(outer.place);
         result

@@ -5,9 +5,9 @@
 //! inlining) is left to it.
 
 mod access;
+mod bound;
 mod drop_dead;
 mod drop_dead_params;
-mod fact;
 mod fold_temps;
 mod lower_reductions;
 mod narrow_counters;

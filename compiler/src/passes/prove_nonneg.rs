@@ -6,7 +6,7 @@
 //! store $x.data[wrap($i, $x.shape0)] = load $y.data[wrap($i // 2, …)]    store $x.data[$i] = load $y.data[div_nonneg($i, 2)]
 //! ```
 //!
-//! The analysis takes no account of control flow: a local has one [`Fact`], the join over everything that is assigned
+//! The analysis takes no account of control flow: a local has one [`Bound`], the join over everything that is assigned
 //! to it. It starts with every local 0 and weakens until nothing changes, over all functions at once, so that what
 //! callers pass and callees return counts. Locals that turn out non-negative are marked so for the back ends.
 //!
@@ -16,7 +16,7 @@
 
 use weft_artifact::{Scalar, SlotField, SlotSource};
 
-use super::{fact::Fact, turns::Around};
+use super::{bound::Bound, turns::Around};
 use crate::ir::{
     BinaryOp, Block, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type,
     UnaryOp, for_each_expr_of_block,
@@ -27,37 +27,37 @@ const EXACT_ROUNDS: u32 = 16;
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    let facts = Analysis::of(module).facts;
-    for ((_, function), facts) in module.functions.iter_mut().zip(&facts) {
-        rewrite(function, &facts.locals);
+    let bounds = Analysis::of(module).bounds;
+    for ((_, function), bounds) in module.functions.iter_mut().zip(&bounds) {
+        rewrite(function, &bounds.locals);
         for (id, local) in function.locals.iter_mut() {
             let signed = local.ty.scalar().is_some_and(Scalar::is_signed_int);
-            local.nonneg |= signed && facts.locals[id.index()].is_certain(local.ty);
+            local.nonneg |= signed && bounds.locals[id.index()].is_certain(local.ty);
         }
     }
 }
 
 /// What is known about one function.
-struct Facts {
+struct Bounds {
     /// One a local; of a local that is no integer, nothing of use.
-    locals: Vec<Fact>,
+    locals: Vec<Bound>,
     /// One a result.
-    results: Vec<Fact>,
+    results: Vec<Bound>,
 }
 
 /// The fixpoint over all functions.
 struct Analysis<'a> {
     module: &'a Module,
     /// One a function.
-    facts: Vec<Facts>,
+    bounds: Vec<Bounds>,
     round: u32,
     changed: bool,
 }
 
 impl<'a> Analysis<'a> {
     fn of(module: &'a Module) -> Self {
-        let facts = module.functions.iter().map(|(_, function)| start(function)).collect();
-        let mut analysis = Self { module, facts, round: 0, changed: true };
+        let bounds = module.functions.iter().map(|(_, function)| start(function)).collect();
+        let mut analysis = Self { module, bounds, round: 0, changed: true };
         while std::mem::take(&mut analysis.changed) {
             for (id, function) in module.functions.iter() {
                 analysis.block(id, function, &function.body, Place::default());
@@ -94,38 +94,38 @@ impl<'a> Analysis<'a> {
     fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt, place: Place<'_>) {
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
-                let mut fact = self.fact(id, function, *value);
+                let mut bound = self.bound(id, function, *value);
                 if let Some(by) = self.counts_up(id, function, *local, *value) {
                     let ty = function.locals[*local].ty;
                     // Without it the bound would grow bit by bit from round to round, until it is given up.
-                    fact = self.next_turn(id, function, *local, by, place).unwrap_or(fact);
+                    bound = self.next_turn(id, function, *local, by, place).unwrap_or(bound);
                     if place.in_step {
-                        fact = fact.min(Fact::nonneg_of_type(ty));
+                        bound = bound.min(Bound::nonneg_of_type(ty));
                     }
                 }
-                self.weaken_local(id, *local, fact);
+                self.weaken_local(id, *local, bound);
             }
             StmtKind::Op { results, .. } => {
                 for local in results {
-                    self.weaken_local(id, *local, Fact::of_type(function.locals[*local].ty));
+                    self.weaken_local(id, *local, Bound::of_type(function.locals[*local].ty));
                 }
             }
             StmtKind::Call { results, func, args } => {
                 let callee = &self.module.functions[*func];
                 for (arg, param) in args.iter().zip(&callee.params) {
-                    let fact = self.fact(id, function, *arg);
-                    self.weaken_local(*func, *param, fact);
+                    let bound = self.bound(id, function, *arg);
+                    self.weaken_local(*func, *param, bound);
                 }
                 for (index, local) in results.iter().enumerate() {
-                    let fact = self.facts[func.index()].results[index];
-                    self.weaken_local(id, *local, fact);
+                    let bound = self.bounds[func.index()].results[index];
+                    self.weaken_local(id, *local, bound);
                 }
             }
             StmtKind::Return(values) => {
                 for (index, value) in values.iter().enumerate() {
-                    let fact = self.fact(id, function, *value);
-                    let known = self.facts[id.index()].results[index];
-                    self.facts[id.index()].results[index] = self.joined(known, fact, function.results[index]);
+                    let bound = self.bound(id, function, *value);
+                    let known = self.bounds[id.index()].results[index];
+                    self.bounds[id.index()].results[index] = self.joined(known, bound, function.results[index]);
                 }
             }
             StmtKind::Store { .. }
@@ -137,29 +137,29 @@ impl<'a> Analysis<'a> {
     }
 
     /// What is added, where a value is the local and something non-negative more.
-    fn counts_up(&self, id: FuncId, function: &Function, local: LocalId, value: ExprId) -> Option<Fact> {
+    fn counts_up(&self, id: FuncId, function: &Function, local: LocalId, value: ExprId) -> Option<Bound> {
         let ExprKind::Binary(BinaryOp::Add, a, b) = function.exprs[value].kind else { return None };
         let ty = function.locals[local].ty;
         let (now, by) = if function.exprs[b].kind == ExprKind::Local(local) { (b, a) } else { (a, b) };
-        let by = self.fact(id, function, by);
-        let both = self.fact(id, function, now).is_certain(ty) && by.is_certain(ty);
+        let by = self.bound(id, function, by);
+        let both = self.bound(id, function, now).is_certain(ty) && by.is_certain(ty);
         (function.exprs[now].kind == ExprKind::Local(local) && both).then_some(by)
     }
 
     /// The local and `by` more, where the test of the loop has just shown that the local is below something.
-    fn next_turn(&self, id: FuncId, function: &Function, local: LocalId, by: Fact, place: Place<'_>) -> Option<Fact> {
+    fn next_turn(&self, id: FuncId, function: &Function, local: LocalId, by: Bound, place: Place<'_>) -> Option<Bound> {
         let around = place.around.filter(|around| around.assigns_once(local))?;
         let mut below = None;
         around.is_below(function, local, &mut |bound, or_equal| {
             below = self.most(id, function, bound).map(|bits| bits + u32::from(or_equal));
             below.is_some()
         });
-        below.map(|below| Fact::stepped(below, by, function.locals[local].ty))
+        below.map(|below| Bound::stepped(below, by, function.locals[local].ty))
     }
 
     /// Bits that a value does not pass; it may be negative.
     fn most(&self, id: FuncId, function: &Function, value: ExprId) -> Option<u32> {
-        let from = |expr: ExprId| Fact::nonneg_of_type(function.exprs[expr].ty).bits();
+        let from = |expr: ExprId| Bound::nonneg_of_type(function.exprs[expr].ty).bits();
         let narrow = if let ExprKind::Convert(inner) = function.exprs[value].kind
             && function.exprs[inner].ty.scalar().is_some_and(Scalar::is_int)
         {
@@ -167,31 +167,31 @@ impl<'a> Analysis<'a> {
         } else {
             None
         };
-        self.fact(id, function, value).bits().or(narrow)
+        self.bound(id, function, value).bits().or(narrow)
     }
 
-    fn fact(&self, id: FuncId, function: &Function, expr: ExprId) -> Fact {
-        fact_of(function, &self.facts[id.index()].locals, expr)
+    fn bound(&self, id: FuncId, function: &Function, expr: ExprId) -> Bound {
+        bound_of(function, &self.bounds[id.index()].locals, expr)
     }
 
-    fn weaken_local(&mut self, id: FuncId, local: LocalId, fact: Fact) {
+    fn weaken_local(&mut self, id: FuncId, local: LocalId, bound: Bound) {
         let declared = &self.module.functions[id].locals[local];
-        let fact = if declared.nonneg { fact.min(Fact::nonneg_of_type(declared.ty)) } else { fact };
-        let known = self.facts[id.index()].locals[local.index()];
-        let mut joined = self.joined(known, fact, declared.ty);
+        let bound = if declared.nonneg { bound.min(Bound::nonneg_of_type(declared.ty)) } else { bound };
+        let known = self.bounds[id.index()].locals[local.index()];
+        let mut joined = self.joined(known, bound, declared.ty);
         if declared.nonneg {
-            joined = joined.min(Fact::nonneg_of_type(declared.ty));
+            joined = joined.min(Bound::nonneg_of_type(declared.ty));
         }
-        self.facts[id.index()].locals[local.index()] = joined;
+        self.bounds[id.index()].locals[local.index()] = joined;
     }
 
     /// The join, given up where it grows for too long; notes whether it differs from `known`.
-    fn joined(&mut self, known: Fact, fact: Fact, ty: Type) -> Fact {
-        if known.join(fact) == known {
+    fn joined(&mut self, known: Bound, bound: Bound, ty: Type) -> Bound {
+        if known.join(bound) == known {
             return known;
         }
         self.changed = true;
-        if self.round < EXACT_ROUNDS { known.join(fact) } else { known.join(fact).without_bound(ty) }
+        if self.round < EXACT_ROUNDS { known.join(bound) } else { known.join(bound).without_bound(ty) }
     }
 }
 
@@ -205,34 +205,34 @@ struct Place<'a> {
 }
 
 /// Before the first round: what the kernel's arguments are, and 0 for everything else.
-fn start(function: &Function) -> Facts {
-    let mut locals = vec![Fact::Bits(0); function.locals.len()];
+fn start(function: &Function) -> Bounds {
+    let mut locals = vec![Bound::Bits(0); function.locals.len()];
     if function.kind == FunctionKind::Kernel {
         for (param, slot) in function.params.iter().zip(&function.slots) {
             let declared = &function.locals[*param];
             let is_extent = matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. });
             locals[param.index()] = if is_extent {
-                Fact::EXTENT
+                Bound::EXTENT
             } else if declared.nonneg {
-                Fact::nonneg_of_type(declared.ty)
+                Bound::nonneg_of_type(declared.ty)
             } else {
-                Fact::of_type(declared.ty)
+                Bound::of_type(declared.ty)
             };
         }
     }
-    Facts { locals, results: vec![Fact::Bits(0); function.results.len()] }
+    Bounds { locals, results: vec![Bound::Bits(0); function.results.len()] }
 }
 
 /// What is known about an expression, given what is known about the locals.
-fn fact_of(function: &Function, locals: &[Fact], id: ExprId) -> Fact {
+fn bound_of(function: &Function, locals: &[Bound], id: ExprId) -> Bound {
     let expr = &function.exprs[id];
-    let of = |id: &ExprId| fact_of(function, locals, *id);
+    let of = |id: &ExprId| bound_of(function, locals, *id);
     match &expr.kind {
-        ExprKind::Const(Const::Int(value)) => Fact::of_constant(*value),
+        ExprKind::Const(Const::Int(value)) => Bound::of_constant(*value),
         ExprKind::Local(local) => locals[local.index()],
-        ExprKind::Special(register) => Fact::of_register(*register),
-        ExprKind::Unary(UnaryOp::Abs, a) => Fact::abs(of(a), expr.ty),
-        ExprKind::Binary(op, a, b) => Fact::binary(*op, of(a), of(b), constant(function, *b), expr.ty),
+        ExprKind::Special(register) => Bound::of_register(*register),
+        ExprKind::Unary(UnaryOp::Abs, a) => Bound::abs(of(a), expr.ty),
+        ExprKind::Binary(op, a, b) => Bound::binary(*op, of(a), of(b), constant(function, *b), expr.ty),
         ExprKind::Select(_, a, b) => of(a).join(of(b)),
         ExprKind::Convert(a) => of(a).convert(function.exprs[*a].ty, expr.ty),
         // A negative index that is in bounds wraps to one that is not negative, but nothing checks that it is.
@@ -246,7 +246,7 @@ fn fact_of(function: &Function, locals: &[Fact], id: ExprId) -> Fact {
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
         | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_) => Fact::of_type(expr.ty),
+        | ExprKind::LocalBase(_) => Bound::of_type(expr.ty),
     }
 }
 
@@ -278,12 +278,12 @@ fn is_abs(function: &Function, id: ExprId) -> bool {
     matches!(function.exprs[id].kind, ExprKind::Unary(UnaryOp::Abs, _))
 }
 
-/// Uses the facts.
-fn rewrite(function: &mut Function, locals: &[Fact]) {
+/// Uses the bounds.
+fn rewrite(function: &mut Function, locals: &[Bound]) {
     let mut changes: Vec<(ExprId, ExprKind)> = Vec::new();
     let mut unwrapped: Vec<(ExprId, ExprId)> = Vec::new();
     for_each_expr_of_block(function, &function.body, &mut |id| {
-        let of = |id: ExprId| fact_of(function, locals, id);
+        let of = |id: ExprId| bound_of(function, locals, id);
         match function.exprs[id].kind {
             ExprKind::Wrap { index, .. } if of(index).is_certain(Type::I64) || is_abs(function, index) => {
                 unwrapped.push((id, index));

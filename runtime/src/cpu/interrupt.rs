@@ -80,7 +80,7 @@ pub(super) struct Caller<'a> {
     watch: Watch,
     poll: Option<Poll<'a>>,
     stop: &'a AtomicU32,
-    slot: Option<Running>,
+    seat: Option<Running>,
 }
 
 impl<'a> Caller<'a> {
@@ -92,9 +92,9 @@ impl<'a> Caller<'a> {
             let caller = unsafe { &*watch.cast::<Caller<'_>>() };
             u32::from(caller.asks())
         }
-        let slot = poll.and_then(|_| Running::start());
-        let flag = slot.as_ref().map_or(ptr::from_ref(stop), |slot| ptr::from_ref(&slot.0.flag));
-        Self { watch: Watch { flag, look }, poll, stop, slot }
+        let seat = poll.and_then(|_| Running::start());
+        let flag = seat.as_ref().map_or(ptr::from_ref(stop), |seat| ptr::from_ref(&seat.0.flag));
+        Self { watch: Watch { flag, look }, poll, stop, seat }
     }
 
     /// What compiled code gets: the whole of it, since `look` reads behind the first field.
@@ -109,77 +109,77 @@ impl<'a> Caller<'a> {
 
     /// Whether to stop, asked if it is time.
     pub(super) fn stops(&self) -> bool {
-        match &self.slot {
-            Some(slot) if slot.0.flag.load(Ordering::Relaxed) != 0 => self.asks(),
+        match &self.seat {
+            Some(seat) if seat.0.flag.load(Ordering::Relaxed) != 0 => self.asks(),
             _ => self.stop.load(Ordering::Relaxed) != 0,
         }
     }
 
     /// Whether to stop, asked now.
     pub(super) fn asks(&self) -> bool {
-        if let Some(slot) = &self.slot {
-            slot.0.flag.store(0, Ordering::Relaxed);
+        if let Some(seat) = &self.seat {
+            seat.0.flag.store(0, Ordering::Relaxed);
         }
         if self.poll.is_some_and(|poll| poll()) {
             self.stop.store(1, Ordering::Relaxed);
         }
         let stops = self.stop.load(Ordering::Relaxed) != 0;
-        if let (true, Some(slot)) = (stops, &self.slot) {
+        if let (true, Some(seat)) = (stops, &self.seat) {
             // Raised for good: the code that this thread is in looks again and again until it has left.
-            slot.0.flag.store(1, Ordering::Relaxed);
+            seat.0.flag.store(1, Ordering::Relaxed);
         }
         stops
     }
 }
 
 /// A thread that launches. Never freed: another thread has it after its end.
-struct Slot {
+struct Seat {
     flag: AtomicU32,
     /// Odd while a launch runs.
     serial: AtomicU64,
     taken: AtomicBool,
-    next: AtomicPtr<Slot>,
+    next: AtomicPtr<Seat>,
 }
 
-/// All slots, the newest first. They are added and never removed.
-static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
+/// All seats, the newest first. They are added and never removed.
+static SEATS: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
 /// There is a thread that raises flags.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
-fn slots() -> impl Iterator<Item = &'static Slot> {
-    let get = |slot: &AtomicPtr<Slot>| {
+fn seats() -> impl Iterator<Item = &'static Seat> {
+    let get = |seat: &AtomicPtr<Seat>| {
         // SAFETY: it is null or from a leaked box.
-        unsafe { slot.load(Ordering::Acquire).as_ref() }
+        unsafe { seat.load(Ordering::Acquire).as_ref() }
     };
-    std::iter::successors(get(&SLOTS), move |slot| get(&slot.next))
+    std::iter::successors(get(&SEATS), move |seat| get(&seat.next))
 }
 
-impl Slot {
+impl Seat {
     fn take() -> &'static Self {
-        let free = |slot: &&Self| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if let Some(slot) = slots().find(free) {
-            return slot;
+        let free = |seat: &&Self| seat.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if let Some(seat) = seats().find(free) {
+            return seat;
         }
-        let slot: &'static Self = Box::leak(Box::new(Self {
+        let seat: &'static Self = Box::leak(Box::new(Self {
             flag: AtomicU32::new(0),
             serial: AtomicU64::new(0),
             taken: AtomicBool::new(true),
             next: AtomicPtr::new(ptr::null_mut()),
         }));
-        let new = ptr::from_ref(slot).cast_mut();
-        let mut first = SLOTS.load(Ordering::Acquire);
+        let new = ptr::from_ref(seat).cast_mut();
+        let mut first = SEATS.load(Ordering::Acquire);
         loop {
-            slot.next.store(first, Ordering::Relaxed);
-            match SLOTS.compare_exchange_weak(first, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return slot,
+            seat.next.store(first, Ordering::Relaxed);
+            match SEATS.compare_exchange_weak(first, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return seat,
                 Err(now) => first = now,
             }
         }
     }
 }
 
-/// A thread's slot, given back at its end.
-struct Taken(&'static Slot);
+/// A thread's seat, given back at its end.
+struct Taken(&'static Seat);
 
 impl Drop for Taken {
     fn drop(&mut self) {
@@ -193,22 +193,22 @@ thread_local! {
 }
 
 /// A launch that runs on this thread. A handler of a signal may launch inside of one: then the outer one's flag is shared.
-struct Running(&'static Slot, bool);
+struct Running(&'static Seat, bool);
 
 impl Running {
     /// `None` if the thread is ending.
     fn start() -> Option<Self> {
-        let slot = MINE.try_with(|mine| mine.get_or_init(|| Taken(Slot::take())).0).ok()?;
+        let seat = MINE.try_with(|mine| mine.get_or_init(|| Taken(Seat::take())).0).ok()?;
         let outermost = !RUNS.replace(true);
         if outermost {
-            slot.flag.store(0, Ordering::Relaxed);
+            seat.flag.store(0, Ordering::Relaxed);
             // In one order with what `raise_flags` does before it ends: it sees this, or this sees that it ends.
-            slot.serial.fetch_add(1, Ordering::SeqCst);
+            seat.serial.fetch_add(1, Ordering::SeqCst);
             if !AWAKE.load(Ordering::SeqCst) {
                 wake();
             }
         }
-        Some(Self(slot, outermost))
+        Some(Self(seat, outermost))
     }
 }
 
@@ -237,14 +237,14 @@ fn wake() {
 /// The life of the thread that raises flags.
 fn raise_flags() {
     let mut idle = 0;
-    let mut seen: Vec<(&Slot, u64)> = Vec::new();
+    let mut seen: Vec<(&Seat, u64)> = Vec::new();
     loop {
         thread::sleep(TICK);
-        let now: Vec<(&Slot, u64)> = slots().map(|slot| (slot, slot.serial.load(Ordering::SeqCst))).collect();
-        for (slot, serial) in &now {
-            let before = seen.iter().find(|(other, _)| ptr::eq(*other, *slot));
+        let now: Vec<(&Seat, u64)> = seats().map(|seat| (seat, seat.serial.load(Ordering::SeqCst))).collect();
+        for (seat, serial) in &now {
+            let before = seen.iter().find(|(other, _)| ptr::eq(*other, *seat));
             if serial % 2 == 1 && before.is_some_and(|(_, before)| before == serial) {
-                slot.flag.store(1, Ordering::Relaxed);
+                seat.flag.store(1, Ordering::Relaxed);
             }
         }
         let runs = now.iter().any(|(_, serial)| serial % 2 == 1);
@@ -254,7 +254,7 @@ fn raise_flags() {
             continue;
         }
         AWAKE.store(false, Ordering::SeqCst);
-        let late = slots().any(|slot| slot.serial.load(Ordering::SeqCst) % 2 == 1);
+        let late = seats().any(|seat| seat.serial.load(Ordering::SeqCst) % 2 == 1);
         // A launch that began just now has started another such thread, or has not seen that this one would end.
         if !late || AWAKE.swap(true, Ordering::SeqCst) {
             return;
@@ -263,7 +263,7 @@ fn raise_flags() {
     }
 }
 
-impl PartialEq for Slot {
+impl PartialEq for Seat {
     fn eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)
     }

@@ -8,7 +8,7 @@ pub(crate) mod fake;
 use std::{slice, sync::Arc};
 
 use weft_artifact::{
-    Artifact, CodeFormat, HostContext, HostLayout, Kernel, Scalar, Slot, SlotField, SlotSource, SlotType,
+    Artifact, CodeFormat, HostContext, HostEntry, Kernel, Scalar, Slot, SlotField, SlotSource, SlotType,
 };
 use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
 
@@ -58,7 +58,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         shared_bytes,
         max_threads: None,
         dynamic_shared: false,
-        host: Some(HostLayout { stack_bytes: None, dynamic_offset }),
+        host: Some(HostEntry { stack_bytes: None, dynamic_offset }),
     }
 }
 

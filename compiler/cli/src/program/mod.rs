@@ -109,7 +109,7 @@ enum Value {
 
 /// A kernel to compile.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kernel<'a> {
+pub(crate) struct KernelDef<'a> {
     /// The name that the file gives it.
     pub(crate) name: &'a str,
     /// Its index among the functions.
@@ -153,16 +153,16 @@ impl Program {
     }
 
     /// The jitted functions of the file that was asked for, device functions too, in the order of their definitions.
-    pub(crate) fn jitted(&self) -> Vec<Kernel<'_>> {
+    pub(crate) fn jitted(&self) -> Vec<KernelDef<'_>> {
         let Some(main) = self.modules.first() else { return Vec::new() };
-        let mut jitted: Vec<Kernel<'_>> = main
+        let mut jitted: Vec<KernelDef<'_>> = main
             .names
             .iter()
             .filter_map(|(name, value)| {
                 let Value::Function(index) = *value else { return None };
                 let function = self.functions.get(index)?;
                 let own = function.module == 0;
-                own.then_some(Kernel { name, index, function, jit: function.jit.as_ref()? })
+                own.then_some(KernelDef { name, index, function, jit: function.jit.as_ref()? })
             })
             .collect();
         jitted.sort_by_key(|kernel| kernel.function.ast.span);
@@ -171,17 +171,17 @@ impl Program {
 
     /// The kernels: jitted functions that are not device functions, by declaration or because they have no signature
     /// and others call them.
-    pub(crate) fn kernels(&self) -> Vec<Kernel<'_>> {
+    pub(crate) fn kernels(&self) -> Vec<KernelDef<'_>> {
         let jitted = self.jitted();
         let called: Vec<usize> = jitted.iter().flat_map(|kernel| self.callees(kernel.index)).collect();
-        let is_kernel = |kernel: &Kernel<'_>| {
+        let is_kernel = |kernel: &KernelDef<'_>| {
             !kernel.jit.device && (!called.contains(&kernel.index) || !self.signatures(kernel).is_empty())
         };
         jitted.into_iter().filter(is_kernel).collect()
     }
 
     /// The signatures that the text gives a kernel: its decorator's, else the one of its annotations.
-    pub(crate) fn signatures(&self, kernel: &Kernel<'_>) -> Vec<Signature> {
+    pub(crate) fn signatures(&self, kernel: &KernelDef<'_>) -> Vec<Signature> {
         if !kernel.jit.signatures.is_empty() {
             return kernel.jit.signatures.clone();
         }
@@ -189,13 +189,13 @@ impl Program {
     }
 
     /// Whether a function's module defines a name, be it one of Python's builtins or not.
-    pub(crate) fn defines(&self, kernel: &Kernel<'_>, name: &str) -> bool {
+    pub(crate) fn defines(&self, kernel: &KernelDef<'_>, name: &str) -> bool {
         let builtin = Value::Const(Captured::Known(format!("builtins.{name}")));
         self.lookup(kernel.function.module, name).is_some_and(|value| value != builtin)
     }
 
     /// The text of a function's file.
-    pub(crate) fn text(&self, kernel: &Kernel<'_>) -> &str {
+    pub(crate) fn text(&self, kernel: &KernelDef<'_>) -> &str {
         self.modules.get(kernel.function.module).map_or("", |module| &module.source.text)
     }
 }

@@ -13,7 +13,7 @@ use inkwell::{
 
 use super::{
     hooks::{Frame, HostHooks},
-    layout::Layout,
+    offsets::Offsets,
     parallel::Parallel,
     plan::Plan,
 };
@@ -37,7 +37,7 @@ pub(super) struct Entry<'a, 'ctx> {
     /// What to emit.
     pub plan: &'a Plan,
     /// Where things are in scratch memory.
-    pub layout: &'a Layout,
+    pub offsets: &'a Offsets,
     /// Promises that threads are independent.
     pub parallel: &'a Parallel<'ctx>,
     /// Emits in the entry block, where every `alloca` stands.
@@ -129,7 +129,7 @@ pub(super) fn emit<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     value: FunctionValue<'ctx>,
     plan: &Plan,
-    layout: &Layout,
+    offsets: &Offsets,
     parallel: &Parallel<'ctx>,
 ) -> Result<()> {
     let function = &cx.ir.functions[plan.kernel];
@@ -139,7 +139,7 @@ pub(super) fn emit<'ctx>(
     let builder = cx.types.context.create_builder();
     builder.position_at_end(body);
     let start = read_config(&cx.types, &builder, value)?;
-    let hooks = HostHooks::new(layout, start.frame);
+    let hooks = HostHooks::new(offsets, start.frame);
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     // The emitter's own first block is the loop over blocks' first.
     let prologue = emitter.current()?;
@@ -165,7 +165,7 @@ pub(super) fn emit<'ctx>(
         emitter,
         hooks: &hooks,
         plan,
-        layout,
+        offsets,
         parallel,
         allocas,
         own_places: vec![None; locals],
@@ -223,7 +223,7 @@ pub(super) fn frame<'ctx>(
         }
         Ok(value)
     };
-    let (grid_limit, block_limit) = (Some(1 << 31), Some(super::layout::MAX_THREADS + 1));
+    let (grid_limit, block_limit) = (Some(1 << 31), Some(super::offsets::MAX_THREADS + 1));
     let grid_dim =
         [field(0, "gridDim.x", grid_limit)?, field(1, "gridDim.y", grid_limit)?, field(2, "gridDim.z", grid_limit)?];
     let block_dim = [
@@ -299,7 +299,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         }
         let mut arrays = vec![None; function.local_arrays.len()];
         for (id, array) in function.local_arrays.iter() {
-            if self.layout.array(id).is_none() {
+            if self.offsets.array(id).is_none() {
                 arrays[id.index()] = Some(super::array_alloca(cx, &self.allocas, array)?);
             }
         }

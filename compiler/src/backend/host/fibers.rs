@@ -17,7 +17,7 @@ use weft_artifact::HostContext;
 use super::{
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
-    layout::Layout,
+    offsets::Offsets,
 };
 use crate::{
     backend::llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
@@ -71,7 +71,7 @@ pub(super) fn fields<'ctx>(
 }
 
 /// Emits the entry: one thread of one block.
-pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout, symbol: &str) -> Result<()> {
+pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, symbol: &str) -> Result<()> {
     let function = &cx.ir.functions[id];
     let pointer = cx.types.pointer(ir::Space::Generic);
     let ty = cx.types.context.void_type().fn_type(&[pointer.into()], false);
@@ -87,7 +87,7 @@ pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout, symb
     let outside = frame(&types, &builder, config, scratch, given)?;
     let block = place_of(&types, &builder, first, outside.grid_dim)?;
     let thread = place_of(&types, &builder, thread, outside.block_dim)?;
-    let mut hooks = HostHooks::new(layout, Frame { thread, block, ..outside });
+    let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside });
     hooks.stacks = true;
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;

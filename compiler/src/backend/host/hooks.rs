@@ -11,7 +11,7 @@ use inkwell::{
     values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
 
-use super::{fibers, layout::Layout};
+use super::{fibers, offsets::Offsets};
 use crate::{
     backend::llvm::{FunctionEmitter, Hooks, OperandValue, Result, Types, float, internal},
     ir::{LocalArrayId, Op, Scope, SharedId, SpecialRegister},
@@ -92,7 +92,7 @@ impl<'ctx> Frame<'ctx> {
 
 /// The hooks of one function of the host.
 pub(super) struct HostHooks<'a, 'ctx> {
-    layout: &'a Layout,
+    offsets: &'a Offsets,
     /// The present thread.
     pub frame: Cell<Frame<'ctx>>,
     /// The present thread's arrays, by index.
@@ -105,8 +105,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
     /// Hooks with a first frame.
-    pub(super) fn new(layout: &'a Layout, frame: Frame<'ctx>) -> Self {
-        Self { layout, frame: Cell::new(frame), arrays: RefCell::default(), return_to: Cell::new(None), stacks: false }
+    pub(super) fn new(offsets: &'a Offsets, frame: Frame<'ctx>) -> Self {
+        Self { offsets, frame: Cell::new(frame), arrays: RefCell::default(), return_to: Cell::new(None), stacks: false }
     }
 }
 
@@ -177,12 +177,12 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
     }
 
     fn shared_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.layout.shared(array) else { return internal("a shared array without a place") };
+        let Some(offset) = self.offsets.shared(array) else { return internal("a shared array without a place") };
         known_offset(emitter, self.frame.get().scratch, offset)
     }
 
     fn dynamic_shared(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
-        known_offset(emitter, self.frame.get().scratch, self.layout.dynamic_offset)
+        known_offset(emitter, self.frame.get().scratch, self.offsets.dynamic_offset)
     }
 
     fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {

@@ -20,16 +20,16 @@ use inkwell::llvm_sys::{
     prelude::LLVMMemoryBufferRef,
 };
 
-use crate::backend::llvm::guard;
+use crate::backend::llvm::shim;
 
 unsafe extern "C" {
-    fn weft_guard_jit_add(
+    fn weft_shim_jit_add(
         jit: LLVMOrcLLJITRef,
         library: LLVMOrcJITDylibRef,
         object: LLVMMemoryBufferRef,
         error: *mut LLVMErrorRef,
     ) -> c_int;
-    fn weft_guard_jit_find(
+    fn weft_shim_jit_find(
         jit: LLVMOrcLLJITRef,
         address: *mut u64,
         name: *const c_char,
@@ -56,7 +56,7 @@ unsafe impl Sync for HostModule {}
 ///
 /// LLVM's message, if it cannot load the object.
 pub fn load(object: &[u8]) -> Result<HostModule, String> {
-    guard::initialize();
+    shim::initialize();
     // LLVM's reader of objects trusts them more than a loader should: what is no object does not reach it.
     if !object.starts_with(b"\x7fELF") {
         return Err("the code is no ELF object".to_owned());
@@ -72,7 +72,7 @@ pub fn load(object: &[u8]) -> Result<HostModule, String> {
     let library = unsafe { LLVMOrcLLJITGetMainJITDylib(jit) };
     let mut error = ptr::null_mut();
     // SAFETY: LLJIT and library are alive; the call takes the buffer over.
-    let fatal = unsafe { weft_guard_jit_add(jit, library, buffer, &raw mut error) };
+    let fatal = unsafe { weft_shim_jit_add(jit, library, buffer, &raw mut error) };
     module.outcome(fatal, error)?;
     Ok(module)
 }
@@ -95,7 +95,7 @@ impl HostModule {
         }
         let (mut address, mut error) = (0, ptr::null_mut());
         // SAFETY: the LLJIT is alive; the address is written if there is no error.
-        let fatal = unsafe { weft_guard_jit_find(self.jit, &raw mut address, symbol.as_ptr(), &raw mut error) };
+        let fatal = unsafe { weft_shim_jit_find(self.jit, &raw mut address, symbol.as_ptr(), &raw mut error) };
         self.outcome(fatal, error)?;
         usize::try_from(address).map_err(|_| format!("{name} lies beyond the address space"))
     }
@@ -104,7 +104,7 @@ impl HostModule {
         if fatal != 0 {
             self.broken.store(true, Ordering::Release);
         }
-        guard::outcome("LLVM's loader", fatal).map_err(|error| error.to_string())?;
+        shim::outcome("LLVM's loader", fatal).map_err(|error| error.to_string())?;
         check(error)
     }
 }

@@ -1,14 +1,14 @@
 //! This machine's CPU: an object whose entry runs a range of blocks with the whole meaning of threads and barriers.
 //!
-//! [`plan`] cuts the kernel at its barriers and says where values live; [`layout`] places them in scratch memory;
+//! [`plan`] cuts the kernel at its barriers and says where values live; [`offsets`] places them in scratch memory;
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
 
 mod entry;
 mod fibers;
 mod hooks;
 pub mod jit;
-mod layout;
 mod nodes;
+mod offsets;
 mod outline;
 mod parallel;
 mod plan;
@@ -24,15 +24,16 @@ use inkwell::{
     targets::{CodeModel, FileType, RelocMode, TargetMachine},
     values::PointerValue,
 };
-use weft_artifact::{Artifact, CodeFormat, HostLayout};
+use weft_artifact::{Artifact, CodeFormat, HostEntry};
 
 use super::{
     Emitted, kernel_of, kernel_record,
     llvm::{
         AddressSpaces, FunctionEmitter, Library, ModuleContext, Result, Types,
         driver::{self, Finished, Job},
-        guard::{self, LeakyModule, Machine, MachineSpec},
-        internal, size,
+        internal,
+        shim::{self, LeakyModule, Machine, MachineSpec},
+        size,
     },
     symbol,
 };
@@ -41,7 +42,7 @@ use crate::{
     request::{CpuThreads, HostCpu, Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
-use layout::Layout;
+use offsets::Offsets;
 use parallel::Parallel;
 use plan::Plan;
 
@@ -65,7 +66,7 @@ pub fn cpu() -> Arc<HostCpu> {
 pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<Emitted> {
     let (_, kernel) = kernel_of(module)?;
     let compiled = compile(module, &request.options, request.keep, cpu)?;
-    let host = HostLayout { stack_bytes: compiled.stack_bytes, dynamic_offset: compiled.dynamic_offset };
+    let host = HostEntry { stack_bytes: compiled.stack_bytes, dynamic_offset: compiled.dynamic_offset };
     let artifact = Artifact {
         format: CodeFormat::HostObject,
         target: "host".to_owned(),
@@ -91,9 +92,9 @@ const STACK_BYTES: u64 = 64 << 10;
 /// What a module becomes.
 enum Strategy {
     /// A block's threads are loops.
-    Loops(Box<Plan>, Layout),
+    Loops(Box<Plan>, Offsets),
     /// Each thread has a stack.
-    Fibers(FuncId, Layout),
+    Fibers(FuncId, Offsets),
 }
 
 impl Strategy {
@@ -104,28 +105,28 @@ impl Strategy {
             CpuThreads::Fibers => true,
         };
         if fibers {
-            return Ok(Self::Fibers(kernel_of(module)?.0, Layout::of_shared(module)));
+            return Ok(Self::Fibers(kernel_of(module)?.0, Offsets::of_shared(module)));
         }
         let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
         // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         super::check_local(arrays)?;
-        let layout = Layout::of(&plan);
-        Ok(Self::Loops(Box::new(plan), layout))
+        let offsets = Offsets::of(&plan);
+        Ok(Self::Loops(Box::new(plan), offsets))
     }
 }
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
     let strategy = Strategy::of(module, options)?;
-    let (emitted, layout, stack_bytes, segments) = match &strategy {
-        Strategy::Loops(plan, layout) => (&plan.module, layout, None, plan.segments),
-        Strategy::Fibers(_, layout) => {
+    let (emitted, offsets, stack_bytes, segments) = match &strategy {
+        Strategy::Loops(plan, offsets) => (&plan.module, offsets, None, plan.segments),
+        Strategy::Fibers(_, offsets) => {
             let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
             let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
-            (module, layout, Some(bytes.fold(STACK_BYTES, u64::saturating_add)), 0)
+            (module, offsets, Some(bytes.fold(STACK_BYTES, u64::saturating_add)), 0)
         }
     };
-    let finished = guard::with_context(|context| {
+    let finished = shim::with_context(|context| {
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
         let machine = Machine::new(&MachineSpec {
             triple: &cpu.triple,
@@ -141,8 +142,8 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
         let parallel = Parallel::new(context)?;
         match &strategy {
-            Strategy::Loops(plan, layout) => build(&cx, plan, layout, &parallel)?,
-            Strategy::Fibers(kernel, layout) => build_fibers(&cx, *kernel, layout)?,
+            Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
+            Strategy::Fibers(kernel, offsets) => build_fibers(&cx, *kernel, offsets)?,
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
@@ -161,44 +162,44 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let mut code = code.into_iter();
     let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ok(Compiled { object, asm, llvm, dynamic_offset: layout.dynamic_offset, stack_bytes })
+    Ok(Compiled { object, asm, llvm, dynamic_offset: offsets.dynamic_offset, stack_bytes })
 }
 
 /// Declares and fills every function, callees first.
-fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, layout: &Layout, parallel: &Parallel<'ctx>) -> Result<()> {
+fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, parallel: &Parallel<'ctx>) -> Result<()> {
     for (id, function) in cx.ir.functions.iter() {
         if id == plan.kernel {
             let blocks = entry::declare(cx);
-            entry::emit(cx, blocks, plan, layout, parallel)?;
+            entry::emit(cx, blocks, plan, offsets, parallel)?;
             entry::declare_outer(cx, &symbol(&function.name), blocks)?;
         } else if function.kind == FunctionKind::Kernel {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
-            device_function(cx, id, layout, false)?;
+            device_function(cx, id, offsets, false)?;
         }
     }
     Ok(())
 }
 
 /// Declares and fills every function of a kernel whose threads have stacks.
-fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, layout: &Layout) -> Result<()> {
+fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets) -> Result<()> {
     for (id, function) in cx.ir.functions.iter() {
         if id == kernel {
-            fibers::emit(cx, id, layout, &symbol(&function.name))?;
+            fibers::emit(cx, id, offsets, &symbol(&function.name))?;
         } else {
-            device_function(cx, id, layout, true)?;
+            device_function(cx, id, offsets, true)?;
         }
     }
     Ok(())
 }
 
 /// A function that one thread calls.
-fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, layout: &Layout, stacks: bool) -> Result<()> {
+fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, stacks: bool) -> Result<()> {
     let function = &cx.ir.functions[id];
     let value = cx.declare_device(id, &Frame::types(&cx.types))?;
     let (frame, hidden) = Frame::received(value)?;
-    let mut hooks = HostHooks::new(layout, frame);
+    let mut hooks = HostHooks::new(offsets, frame);
     hooks.stacks = stacks;
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     emitter.declare_locals()?;

@@ -133,7 +133,7 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     /// A thread's byte of a mask.
     pub(super) fn mask_byte(&self, mask: MaskId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.layout.mask(mask) else { return internal("a mask without a place") };
+        let Some(offset) = self.offsets.mask(mask) else { return internal("a mask without a place") };
         let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
         byte_offset(&self.emitter, base, index(&self.emitter, thread)?)
     }
@@ -208,7 +208,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         then_mask: MaskId,
         else_mask: MaskId,
     ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
-        let Some(conds) = self.layout.local(cond) else { return internal("a condition without a place") };
+        let Some(conds) = self.offsets.local(cond) else { return internal("a condition without a place") };
         let byte = self.emitter.cx.types.context.i8_type();
         let (some, others) = (self.allocas.build_alloca(byte, "some")?, self.allocas.build_alloca(byte, "others")?);
         for place in [some, others] {

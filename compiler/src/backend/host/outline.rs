@@ -57,7 +57,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         let allocas = cx.types.context.create_builder();
         allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
         let (frame, _) = Frame::received(value)?;
-        let hooks = HostHooks::new(self.layout, frame);
+        let hooks = HostHooks::new(self.offsets, frame);
         let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
         let body = emitter.current()?;
         for (index, &local) in shared.iter().enumerate() {
@@ -79,7 +79,7 @@ impl<'ctx> Entry<'_, 'ctx> {
             emitter,
             hooks: &hooks,
             plan: self.plan,
-            layout: self.layout,
+            offsets: self.offsets,
             parallel: self.parallel,
             allocas,
             own_places: vec![None; function.locals.len()],

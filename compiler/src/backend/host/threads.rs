@@ -300,11 +300,11 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     /// A thread's element of a crossing local.
     fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.layout.local(local) else { return internal("a crossing local without a place") };
+        let Some(offset) = self.offsets.local(local) else { return internal("a crossing local without a place") };
         let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
         let ty = self.memory_type(local)?;
         let at = index(&self.emitter, thread)?;
-        // SAFETY: the layout has an element for each thread of the largest block.
+        // SAFETY: an array in scratch memory has an element for each thread of the largest block.
         Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[at], "")? })
     }
 
@@ -364,7 +364,7 @@ impl<'ctx> Entry<'_, 'ctx> {
             self.emitter.builder.build_store(place, value)?;
         }
         for &array in &self.plan.crossing.arrays {
-            let Some(place) = self.layout.array(array) else { return internal("a crossing array without a place") };
+            let Some(place) = self.offsets.array(array) else { return internal("a crossing array without a place") };
             let long = self.emitter.cx.types.context.i64_type();
             let before = self.emitter.builder.build_int_nuw_mul(
                 index(&self.emitter, thread)?,
@@ -373,8 +373,8 @@ impl<'ctx> Entry<'_, 'ctx> {
             )?;
             let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, place.offset)?;
             let base = byte_offset(&self.emitter, base, before)?;
-            if let Some(slot) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
-                *slot = Some(base);
+            if let Some(known) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
+                *known = Some(base);
             }
         }
         for &local in &segment.recompute {

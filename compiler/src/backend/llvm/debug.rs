@@ -23,7 +23,7 @@ use inkwell::{
     values::{AsValueRef, FunctionValue},
 };
 
-use super::{Result, guard::c_string};
+use super::{Result, shim::c_string};
 use crate::source::{SourceMap, Span};
 
 unsafe extern "C" {

@@ -13,7 +13,7 @@ use crate::ir::MathFn;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// Quotient rounded to minus infinity, and the remainder with the divisor's sign. By zero both are 0; the minimum
-    /// by -1 gives 0 and 0. LLVM drops the guards where the divisor is a constant, and the part that is not used.
+    /// by -1 gives 0 and 0. LLVM drops the tests where the divisor is a constant, and the part that is not used.
     pub(crate) fn int_divmod(
         &self,
         signed: bool,

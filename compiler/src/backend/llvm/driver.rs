@@ -14,9 +14,8 @@ use inkwell::{
 };
 
 use super::{
-    Library, ModuleContext, Result,
-    guard::{self, LeakyModule, Machine},
-    internal,
+    Library, ModuleContext, Result, internal,
+    shim::{self, LeakyModule, Machine},
 };
 
 /// The scalar functions of libclc, cut out by `build.rs`. Aligned, because bitcode is read in words.
@@ -61,7 +60,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     verify(cx.module)?;
     let options = PassBuilderOptions::create();
     if job.large {
-        guard::skip_slow_passes(cx.types.context);
+        shim::skip_slow_passes(cx.types.context);
         // Four turns of each vector loop side by side are four times the code.
         options.set_loop_interleaving(false);
         options.set_loop_slp_vectorization(false);
@@ -69,7 +68,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     machine.run_passes(cx.module, job.passes, &options)?;
     (job.legalize)(cx)?;
     if job.large {
-        guard::split_blocks(cx.module);
+        shim::split_blocks(cx.module);
     }
     let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
@@ -112,7 +111,7 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
             cx.string_attribute(function, key, value);
         }
     }
-    guard::link(cx.module, library)?;
+    shim::link(cx.module, library)?;
     for name in wanted {
         match cx.module.get_function(&name) {
             Some(function) if !function.as_global_value().is_declaration() => {}

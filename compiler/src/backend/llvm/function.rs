@@ -1,6 +1,6 @@
 //! Statements and expressions of one function, emitted at the builder's position.
 //!
-//! A local lives in a place: a pointer in [`FunctionEmitter::places`], which the back end sets (an `alloca`, or a slot
+//! A local lives in a place: a pointer in [`FunctionEmitter::places`], which the back end sets (an `alloca`, or a place
 //! of the host's scratch memory) and may change between two blocks. LLVM's `sroa` makes SSA from the `alloca`s.
 
 use std::{

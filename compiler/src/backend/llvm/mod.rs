@@ -10,13 +10,13 @@ mod divide;
 pub(crate) mod driver;
 mod function;
 mod gamma;
-pub(crate) mod guard;
 mod hooks;
 mod libclc;
 mod loops;
 mod math;
 mod power;
 mod saturate;
+pub(crate) mod shim;
 pub(crate) mod size;
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ mod types;
 
 pub(crate) use debug::DebugInfo;
 pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext, float};
-pub(crate) use guard::{Error, Result, internal};
 pub(crate) use hooks::{Hooks, OperandValue};
 pub(crate) use math::{Library, constant};
+pub(crate) use shim::{Error, Result, internal};
 pub(crate) use types::{AddressSpaces, Types};

@@ -9,7 +9,7 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::guard::{Result, internal};
+use super::shim::{Result, internal};
 use crate::ir::{Space, Type};
 
 /// Which of LLVM's address spaces the spaces of pointers are on a target.

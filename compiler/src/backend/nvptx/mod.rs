@@ -23,8 +23,9 @@ use super::{
     llvm::{
         AddressSpaces, DebugInfo, FunctionEmitter, Library, ModuleContext, Result, Types,
         driver::{self, Job},
-        guard::{self, LeakyModule, Machine, MachineSpec},
-        internal, size,
+        internal,
+        shim::{self, LeakyModule, Machine, MachineSpec},
+        size,
     },
 };
 use crate::{
@@ -42,7 +43,7 @@ const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sig
 /// Emits a module as PTX for `sm_<number><suffix>`.
 pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str) -> Result<Emitted> {
     let (kernel_id, kernel) = kernel_of(module)?;
-    let finished = guard::with_context(|context| {
+    let finished = shim::with_context(|context| {
         let cpu = format!("sm_{number}{suffix}");
         let isa = Sm::of_target(&request.target).map(|row| row.lowest_isa);
         let features = isa.map(|(major, minor)| format!("+ptx{major}{minor}")).unwrap_or_default();

@@ -156,13 +156,13 @@ impl FnLowerer<'_> {
             self.error(Code::ArgumentCount, span, message);
             return None;
         }
-        for (slot, (value, _)) in out.iter_mut().zip(args.positional) {
-            *slot = Some(value);
+        for (place, (value, _)) in out.iter_mut().zip(args.positional) {
+            *place = Some(value);
         }
         for (name, value, at) in args.keywords {
             let index = ["shape", "dtype", "alignment"].iter().position(|known| *known == name);
             match index.and_then(|index| out.get_mut(index)) {
-                Some(slot) if slot.is_none() => *slot = Some(value),
+                Some(place) if place.is_none() => *place = Some(value),
                 Some(_) => {
                     let message = format!("`{}` gets `{name}` twice", shown_path(row.path));
                     self.error(Code::ArgumentCount, at, message);

@@ -190,7 +190,7 @@ impl FnLowerer<'_> {
             wrong(self, format!("`{name}` has `{variadic}`, which device functions cannot have"));
             return None;
         }
-        let mut slots: Vec<Option<Value>> = params.iter().map(|_| None).collect();
+        let mut bound: Vec<Option<Value>> = params.iter().map(|_| None).collect();
         let positional = params.iter().filter(|param| param.kind != ParamKind::KeywordOnly).count();
         if args.positional.len() > positional {
             wrong(
@@ -199,18 +199,18 @@ impl FnLowerer<'_> {
             );
             return None;
         }
-        for (slot, (value, _)) in slots.iter_mut().zip(args.positional) {
-            *slot = Some(value);
+        for (place, (value, _)) in bound.iter_mut().zip(args.positional) {
+            *place = Some(value);
         }
         for (keyword, value, _) in args.keywords {
             match params.iter().position(|param| param.name == keyword && param.kind != ParamKind::PositionalOnly) {
                 Some(index) => {
-                    if slots.get(index).is_some_and(Option::is_some) {
+                    if bound.get(index).is_some_and(Option::is_some) {
                         wrong(self, format!("`{name}` gets `{keyword}` twice"));
                         return None;
                     }
-                    if let Some(slot) = slots.get_mut(index) {
-                        *slot = Some(value);
+                    if let Some(place) = bound.get_mut(index) {
+                        *place = Some(value);
                     }
                 }
                 None => {
@@ -220,8 +220,8 @@ impl FnLowerer<'_> {
             }
         }
         let mut out = Vec::new();
-        for (slot, param) in slots.into_iter().zip(params) {
-            let value = match slot {
+        for (place, param) in bound.into_iter().zip(params) {
+            let value = match place {
                 Some(value) => value,
                 None => match (def.defaults.get(&param.name), &param.default) {
                     (Some(captured), _) => self.captured(captured, &param.name, span),

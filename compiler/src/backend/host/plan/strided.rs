@@ -13,7 +13,7 @@ use super::{
     walk::{escapes, for_each_mention},
 };
 use crate::{
-    backend::host::layout::MAX_THREADS,
+    backend::host::offsets::MAX_THREADS,
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind,
         SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,

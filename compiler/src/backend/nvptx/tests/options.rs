@@ -14,7 +14,7 @@ use crate::{
         emit,
         llvm::{
             Error,
-            guard::{self, Machine, MachineSpec},
+            shim::{self, Machine, MachineSpec},
         },
         symbol,
         testing::{KernelBuilder, SPAN, request},
@@ -136,7 +136,7 @@ fn any_python_name_is_a_symbol() {
 #[test]
 fn fatal_errors_are_values() {
     for _ in 0..3 {
-        let result = guard::with_context(|_| {
+        let result = shim::with_context(|_| {
             Machine::new(&MachineSpec {
                 triple: "nvptx64-nvidia-cuda",
                 cpu: "sm_90",

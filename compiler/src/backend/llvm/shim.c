@@ -51,15 +51,15 @@ static void on_diagnostic(Ref info, void *unused) {
   LLVMDisposeMessage(text);
 }
 
-void weft_guard_install(void) { LLVMInstallFatalErrorHandler(on_fatal); }
+void weft_shim_install(void) { LLVMInstallFatalErrorHandler(on_fatal); }
 
-void weft_guard_watch(Ref context) { LLVMContextSetDiagnosticHandler(context, on_diagnostic, NULL); }
+void weft_shim_watch(Ref context) { LLVMContextSetDiagnosticHandler(context, on_diagnostic, NULL); }
 
-/* The message of the last guarded call of this thread; empty if it met no fault. */
-const char *weft_guard_message(void) { return message; }
+/* The message of the last caught call of this thread; empty if it met no fault. */
+const char *weft_shim_message(void) { return message; }
 
 /* Evaluates to 1 after a fatal error, else to 0. The message may be set in both cases. */
-#define GUARD(expression)        \
+#define CAUGHT(expression)        \
   jmp_buf here;                  \
   jmp_buf *outer = landing;      \
   message[0] = 0;                \
@@ -69,27 +69,27 @@ const char *weft_guard_message(void) { return message; }
   landing = outer;               \
   return fatal
 
-int weft_guard_emit(Ref machine, Ref module, int file_type, char **error, Ref *out, int *failed) {
-  GUARD(*failed = LLVMTargetMachineEmitToMemoryBuffer(machine, module, file_type, error, out));
+int weft_shim_emit(Ref machine, Ref module, int file_type, char **error, Ref *out, int *failed) {
+  CAUGHT(*failed = LLVMTargetMachineEmitToMemoryBuffer(machine, module, file_type, error, out));
 }
 
-int weft_guard_passes(Ref module, const char *passes, Ref machine, Ref options, Ref *error) {
-  GUARD(*error = LLVMRunPasses(module, passes, machine, options));
+int weft_shim_passes(Ref module, const char *passes, Ref machine, Ref options, Ref *error) {
+  CAUGHT(*error = LLVMRunPasses(module, passes, machine, options));
 }
 
-int weft_guard_machine(Ref target, const char *triple, const char *cpu, const char *features, int level, int reloc,
+int weft_shim_machine(Ref target, const char *triple, const char *cpu, const char *features, int level, int reloc,
                        int model, Ref *out) {
-  GUARD(*out = LLVMCreateTargetMachine(target, triple, cpu, features, level, reloc, model));
+  CAUGHT(*out = LLVMCreateTargetMachine(target, triple, cpu, features, level, reloc, model));
 }
 
-int weft_guard_link(Ref into, Ref from, int *failed) { GUARD(*failed = LLVMLinkModules2(into, from)); }
+int weft_shim_link(Ref into, Ref from, int *failed) { CAUGHT(*failed = LLVMLinkModules2(into, from)); }
 
-int weft_guard_jit_add(Ref jit, Ref library, Ref object, Ref *error) {
-  GUARD(*error = LLVMOrcLLJITAddObjectFile(jit, library, object));
+int weft_shim_jit_add(Ref jit, Ref library, Ref object, Ref *error) {
+  CAUGHT(*error = LLVMOrcLLJITAddObjectFile(jit, library, object));
 }
 
-int weft_guard_jit_find(Ref jit, unsigned long long *address, const char *name, Ref *error) {
-  GUARD(*error = LLVMOrcLLJITLookup(jit, address, name));
+int weft_shim_jit_find(Ref jit, unsigned long long *address, const char *name, Ref *error) {
+  CAUGHT(*error = LLVMOrcLLJITLookup(jit, address, name));
 }
 
 /* A compile unit of line tables only, in the form that ptxas takes for optimised code: DebugDirectivesOnly, which the

@@ -1,6 +1,6 @@
 //! What is known about the size of an integer, and how operators carry it on.
 //!
-//! A [`Fact`] is an upper bound in bits of a value that is not negative. Where arithmetic may pass the bits of its type,
+//! A [`Bound`] is an upper bound in bits of a value that is not negative. Where arithmetic may pass the bits of its type,
 //! nothing is known any more: it wraps, and a negative number is then as good an index as any.
 
 use weft_artifact::Scalar;
@@ -9,14 +9,14 @@ use crate::ir::{BinaryOp, SpecialRegister, Type};
 
 /// What is known about an integer; ordered from the strongest claim to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fact {
+pub(super) enum Bound {
     /// `0 <= value < 2^bits`.
     Bits(u32),
     /// Anything.
     Unknown,
 }
 
-impl Fact {
+impl Bound {
     /// The strongest claim about a type's values that holds for all of them.
     pub(super) fn of_type(ty: Type) -> Self {
         match ty {

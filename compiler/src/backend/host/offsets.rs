@@ -1,4 +1,4 @@
-//! Scratch memory of a block: block-shared arrays, then what threads carry from segment to segment, then dynamic
+//! Offsets memory of a block: block-shared arrays, then what threads carry from segment to segment, then dynamic
 //! shared memory, whose size only the launch knows.
 
 use weft_artifact::Scalar;
@@ -15,7 +15,7 @@ const LINE: u64 = 64;
 
 /// Offsets into scratch memory, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct Offsets {
     shared: Vec<u64>,
     locals: Vec<(LocalId, u64)>,
     arrays: Vec<(LocalArrayId, ArrayPlace)>,
@@ -33,7 +33,7 @@ pub(super) struct ArrayPlace {
     pub stride: u64,
 }
 
-impl Layout {
+impl Offsets {
     /// Lays out what a block shares, for threads that keep the rest on their stacks.
     pub(super) fn of_shared(module: &Module) -> Self {
         let mut this = Self::default();

@@ -1,4 +1,4 @@
-//! The calls of LLVM that can meet a fatal error, through the C shim `guard.c`: each gives an error value.
+//! The calls of LLVM that can meet a fatal error, through the C shim `shim.c`: each gives an error value.
 //!
 //! After [`Error::Fatal`] the context, its modules and the target machine must be leaked, never dropped. That is why
 //! [`with_context`] hands out the only contexts of this crate, modules are [`LeakyModule`]s (a context frees the
@@ -33,12 +33,12 @@ use inkwell::{
 use crate::diagnostic::Diagnostic;
 
 unsafe extern "C" {
-    fn weft_guard_install();
-    fn weft_guard_watch(context: *mut c_void);
+    fn weft_shim_install();
+    fn weft_shim_watch(context: *mut c_void);
     fn weft_gate_large(context: *mut c_void);
     fn weft_split_blocks(module: LLVMModuleRef);
-    fn weft_guard_message() -> *const c_char;
-    fn weft_guard_emit(
+    fn weft_shim_message() -> *const c_char;
+    fn weft_shim_emit(
         machine: LLVMTargetMachineRef,
         module: LLVMModuleRef,
         file_type: c_int,
@@ -46,14 +46,14 @@ unsafe extern "C" {
         out: *mut LLVMMemoryBufferRef,
         failed: *mut c_int,
     ) -> c_int;
-    fn weft_guard_passes(
+    fn weft_shim_passes(
         module: LLVMModuleRef,
         passes: *const c_char,
         machine: LLVMTargetMachineRef,
         options: *mut c_void,
         error: *mut *mut c_void,
     ) -> c_int;
-    fn weft_guard_machine(
+    fn weft_shim_machine(
         target: *mut c_void,
         triple: *const c_char,
         cpu: *const c_char,
@@ -63,7 +63,7 @@ unsafe extern "C" {
         model: c_int,
         out: *mut LLVMTargetMachineRef,
     ) -> c_int;
-    fn weft_guard_link(into: LLVMModuleRef, from: LLVMModuleRef, failed: *mut c_int) -> c_int;
+    fn weft_shim_link(into: LLVMModuleRef, from: LLVMModuleRef, failed: *mut c_int) -> c_int;
 }
 
 /// Why emission failed.
@@ -109,14 +109,14 @@ pub(crate) fn internal<T>(text: impl Into<String>) -> Result<T> {
 /// A module that is freed with its context, never by itself.
 pub(crate) type LeakyModule<'ctx> = ManuallyDrop<Module<'ctx>>;
 
-/// Makes LLVM ready for both targets, with fatal errors caught in guarded calls. It may be called any number of times.
+/// Makes LLVM ready for both targets, with fatal errors caught in caught calls. It may be called any number of times.
 pub(crate) fn initialize() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         Target::initialize_nvptx(&InitializationConfig::default());
         Target::initialize_x86(&InitializationConfig::default());
         // SAFETY: installs a function that lives as long as the process; nothing else installs one.
-        unsafe { weft_guard_install() };
+        unsafe { weft_shim_install() };
     });
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Resul
     let mut context = ManuallyDrop::new(Context::create());
     let raw = AsContextRef::as_ctx_ref(&&*context);
     // SAFETY: the context is alive, and the handler is a function of the shim with no state.
-    unsafe { weft_guard_watch(raw.cast()) };
+    unsafe { weft_shim_watch(raw.cast()) };
     let result = work(&context);
     if !matches!(result, Err(Error::Fatal(_))) {
         // SAFETY: `context` is not used after this, and no fatal error has left its objects in an unknown state.
@@ -147,16 +147,16 @@ pub(crate) fn split_blocks(module: &Module<'_>) {
     unsafe { weft_split_blocks(module.as_mut_ptr()) };
 }
 
-/// The text of the last guarded call's error, if it met one.
+/// The text of the last caught call's error, if it met one.
 fn message() -> Option<String> {
     // SAFETY: the function takes nothing and gives a thread-local buffer.
-    let text = unsafe { weft_guard_message() };
-    // SAFETY: the buffer ends with a NUL and does not change before the next guarded call of this thread.
+    let text = unsafe { weft_shim_message() };
+    // SAFETY: the buffer ends with a NUL and does not change before the next caught call of this thread.
     let text = unsafe { CStr::from_ptr(text) };
     (!text.is_empty()).then(|| text.to_string_lossy().into_owned())
 }
 
-/// What a guarded call left: `fatal` is its return value.
+/// What a caught call left: `fatal` is its return value.
 pub(crate) fn outcome(what: &str, fatal: c_int) -> Result<()> {
     let text = message();
     if fatal != 0 {
@@ -209,7 +209,7 @@ impl Machine {
         };
         // SAFETY: the strings outlive the call, which copies them; `raw` is written only where the call succeeds.
         let fatal = unsafe {
-            weft_guard_machine(
+            weft_shim_machine(
                 target.as_mut_ptr().cast(),
                 triple.as_ptr(),
                 cpu.as_ptr(),
@@ -241,7 +241,7 @@ impl Machine {
         let mut error = ptr::null_mut();
         // SAFETY: all four objects are alive, and the module belongs to a context that this thread alone uses.
         let fatal = unsafe {
-            weft_guard_passes(
+            weft_shim_passes(
                 module.as_mut_ptr(),
                 text.as_ptr(),
                 self.machine.as_mut_ptr(),
@@ -271,7 +271,7 @@ impl Machine {
         };
         // SAFETY: the machine and the module are alive; the three results are written where the call succeeds.
         let fatal = unsafe {
-            weft_guard_emit(
+            weft_shim_emit(
                 self.machine.as_mut_ptr(),
                 module.as_mut_ptr(),
                 file_type,
@@ -308,7 +308,7 @@ impl Machine {
 pub(crate) fn link<'ctx>(into: &Module<'ctx>, from: LeakyModule<'ctx>) -> Result<()> {
     let mut failed = 0;
     // SAFETY: both modules are of one context; `from` is LLVM's after this and is not used again.
-    let fatal = unsafe { weft_guard_link(into.as_mut_ptr(), from.as_mut_ptr(), &raw mut failed) };
+    let fatal = unsafe { weft_shim_link(into.as_mut_ptr(), from.as_mut_ptr(), &raw mut failed) };
     outcome("LLVM's linker", fatal)?;
     if failed != 0 { internal("LLVM's linker failed without a message") } else { Ok(()) }
 }
