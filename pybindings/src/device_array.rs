@@ -18,7 +18,7 @@ use crate::{
     host_array::HostArray,
     key, numpy,
     stream::stream_of,
-    strides::{contiguous, layout, span},
+    strides::{check_extents, contiguous, layout, span},
     types::Type,
 };
 
@@ -107,6 +107,7 @@ impl DeviceArray {
             let shown = PyTuple::new(owner.py(), &shape)?;
             return Err(PyValueError::new_err(format!("an array of shape {shown} and {dtype} elements is too big")));
         }
+        check_extents(shape.iter().copied())?;
         let lent = owner.cast::<Memory>().ok().and_then(|memory| {
             let buffer = &memory.get().buffer;
             buffer.order().map(|order| (order, Arc::clone(buffer)))

@@ -58,7 +58,9 @@ impl HostArray {
         if ndim > MAX_NDIM {
             return Err(too_many_dimensions(ndim));
         }
-        Ok(Some(Self { buffer, dtype, ndim }))
+        let array = Self { buffer, dtype, ndim };
+        strides::check_extents(array.shape().iter().map(|extent| *extent as u64))?;
+        Ok(Some(array))
     }
 
     /// Opens a buffer as bytes, whatever its elements are.

@@ -84,6 +84,7 @@ fn read<'py>(interface: &Bound<'py, PyDict>, max_ndim: usize, cells: &mut Vec<u6
         None => strides::push_c(cells, extents, item),
     }
     let (shape, steps) = cells.get(extents..).unwrap_or_default().split_at(ndim);
+    strides::check_extents(shape.iter().copied())?;
     let layout = strides::layout(shape.iter().copied(), steps.iter().map(|stride| *stride as i64), item);
     let stream = optional(intern!(py, "stream"))?.map(|stream| stream.extract()).transpose()?;
     Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream })

@@ -2,7 +2,25 @@
 //! is here; Python's part asks for it.
 
 use pyo3::{exceptions::PyValueError, prelude::*};
-use weft_artifact::Layout;
+use weft_artifact::{EXTENT_BITS, Layout};
+
+/// Looks that all extents are as short as compiled code takes them to be. Only elements that overlap, or none, make
+/// longer ones.
+///
+/// # Errors
+///
+/// `ValueError` with the extent that is too long.
+pub(crate) fn check_extents(mut shape: impl Iterator<Item = u64>) -> PyResult<()> {
+    match shape.find(|extent| extent >> EXTENT_BITS != 0) {
+        Some(extent) => {
+            let message = format!(
+                "an array with {extent} elements along an axis is too big: kernels take fewer than 2**{EXTENT_BITS}"
+            );
+            Err(PyValueError::new_err(message))
+        }
+        None => Ok(()),
+    }
+}
 
 /// Whether strides are those of one piece of memory; the fastest dimension comes first. A dimension of one element may
 /// have any stride.

@@ -19,4 +19,4 @@ pub use dtype::{CompoundId, DType};
 pub use fields::{Field, Leaf, Which};
 pub use number::{Complex, Number, Scalar};
 pub use table::{NUMBERS, Row};
-pub use types::{ArgType, ArrayType, Layout, MAX_LEAVES, MAX_NDIM};
+pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM};

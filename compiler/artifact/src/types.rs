@@ -12,6 +12,10 @@ use crate::{
 /// The most dimensions that a kernel's array has.
 pub const MAX_NDIM: usize = 4;
 
+/// An extent of a kernel's array fits so many bits. No machine has 2^48 bytes of memory; compiled code counts on it,
+/// also where all elements are the same one.
+pub const EXTENT_BITS: u32 = 48;
+
 /// The most values that a tuple may hold, with those of the tuples in it, which grow quickly.
 pub const MAX_LEAVES: usize = 10_000;
 

@@ -3,7 +3,7 @@
 //! A [`Bound`] is an upper bound in bits of a value that is not negative. Where arithmetic may pass the bits of its type,
 //! nothing is known any more: it wraps, and a negative number is then as good an index as any.
 
-use weft_artifact::Scalar;
+use weft_artifact::{EXTENT_BITS, Scalar};
 
 use crate::ir::{BinaryOp, SpecialRegister, Type};
 
@@ -34,8 +34,8 @@ impl Bound {
         }
     }
 
-    /// An array's extent. Its elements lie in memory, of which no machine has 2^48 bytes.
-    pub(super) const EXTENT: Self = Self::Bits(48);
+    /// An array's extent, which whoever launches looks at.
+    pub(super) const EXTENT: Self = Self::Bits(EXTENT_BITS);
 
     pub(super) fn of_constant(value: i128) -> Self {
         if value < 0 { Self::Unknown } else { Self::Bits(128 - value.leading_zeros()) }

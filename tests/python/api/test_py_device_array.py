@@ -315,6 +315,24 @@ def test_too_big_an_array_is_an_error_with_its_shape_and_size() -> None:
         type(one)(one.owner, one.address, (2**40, 2**40), (0, 0), "f8", 0)
 
 
+def test_an_extent_is_below_2_48() -> None:
+    one = cuda.device_array(1)
+    with pytest.raises(ValueError, match=r"an array with 281474976710656 elements along an axis is too big"):
+        type(one)(one.owner, one.address, (2**48,), (0,), "f8", 0)
+    assert type(one)(one.owner, one.address, (2**48 - 1,), (0,), "f8", 0).shape == (2**48 - 1,)
+
+    @cuda.jit
+    def extent(a, r):
+        r[0] = a.shape[a.ndim - 1]
+
+    r = np.zeros(1, np.int64)
+    for shape in ((2**50,), (0, 2**50)):
+        with pytest.raises(ValueError, match=r"1125899906842624 elements along an axis is too big"):
+            extent[1, 1](np.broadcast_to(np.float32(1), shape), r)
+    extent[1, 1](np.broadcast_to(np.float32(1), (0, 2**47)), r)
+    assert r[0] == 2**47
+
+
 def test_masks_and_lists_are_no_indices() -> None:
     device = cuda.to_device(BASE)
     mask = BASE > 3
