@@ -150,7 +150,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             legalize: |_| Ok(()),
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             emit,
-            large: size::is_large(module, segments),
+            bulk: size::bulk(module, segments),
             keep_llvm: keep.llvm,
             attributes: &[],
         };

@@ -16,6 +16,7 @@ use inkwell::{
 use super::{
     Library, ModuleContext, Result, internal,
     shim::{self, LeakyModule, Machine},
+    size::Bulk,
 };
 
 /// The scalar functions of libclc, cut out by `build.rs`. Aligned, because bitcode is read in words.
@@ -30,8 +31,8 @@ struct Aligned<T>(T);
 pub(crate) struct Job<'a> {
     /// The pipeline: `default<O3>`.
     pub passes: &'a str,
-    /// The kernel is large ([`super::size`]).
-    pub large: bool,
+    /// How large the kernel is.
+    pub bulk: Bulk,
     /// What the target changes after the passes.
     pub legalize: fn(&ModuleContext<'_, '_>) -> Result<()>,
     /// What to emit after the passes, in order.
@@ -59,15 +60,16 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     link_library(cx, machine, job.attributes)?;
     verify(cx.module)?;
     let options = PassBuilderOptions::create();
-    if job.large {
-        shim::skip_slow_passes(cx.types.context);
+    let large = job.bulk >= Bulk::Large;
+    if large {
+        shim::skip_slow_passes(cx.types.context, job.bulk == Bulk::Huge);
         // Four turns of each vector loop side by side are four times the code.
         options.set_loop_interleaving(false);
         options.set_loop_slp_vectorization(false);
     }
     machine.run_passes(cx.module, job.passes, &options)?;
     (job.legalize)(cx)?;
-    if job.large {
+    if large {
         shim::split_blocks(cx.module);
     }
     let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());

@@ -10,6 +10,9 @@
 namespace {
 
 struct Large final : llvm::OptPassGate {
+  bool huge;
+  explicit Large(bool huge) : huge(huge) {}
+
   bool isEnabled() const override { return true; }
 
   bool shouldRunPass(llvm::StringRef name, llvm::StringRef) const override {
@@ -18,23 +21,25 @@ struct Large final : llvm::OptPassGate {
         "loop-unroll",   /* when the count is known at run time only; loops of few turns are still unrolled */
         "codegenprepare", "Loop Strength Reduction",
         "slsr", "nary-reassociate", "load-store-vectorizer", /* NVPTX */
+        "post-RA-sched", /* the CPU's */
     };
     for (llvm::StringRef slow : names)
       if (name == slow) return false;
-    return true;
+    /* Asks of each instruction what all those are that it comes of. It is worth the time as long as it can be. */
+    return !(huge && name == "loop-vectorize");
   }
 };
 
-const Large large;
+const Large large(false), huge(true);
 
 /* Instructions that the code generator selects at a time: each of a basic block meets all the others. */
 constexpr size_t block_size = 256;
 
 } // namespace
 
-/* From now on the context's passes are those for large functions. */
-extern "C" void weft_gate_large(LLVMContextRef context) {
-  llvm::unwrap(context)->setOptPassGate(const_cast<Large &>(large));
+/* From now on the context's passes are those for large functions, or for huge ones. */
+extern "C" void weft_gate_large(LLVMContextRef context, int is_huge) {
+  llvm::unwrap(context)->setOptPassGate(const_cast<Large &>(is_huge ? huge : large));
 }
 
 /* Splits long basic blocks, which the code generator joins again after selecting instructions. */

@@ -35,7 +35,7 @@ use crate::diagnostic::Diagnostic;
 unsafe extern "C" {
     fn weft_shim_install();
     fn weft_shim_watch(context: *mut c_void);
-    fn weft_gate_large(context: *mut c_void);
+    fn weft_gate_large(context: *mut c_void, is_huge: c_int);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_shim_message() -> *const c_char;
     fn weft_shim_emit(
@@ -135,10 +135,10 @@ pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Resul
     result
 }
 
-/// Leaves out LLVM's passes that take too long for large functions.
-pub(crate) fn skip_slow_passes(context: &Context) {
+/// Leaves out LLVM's passes that take too long for large functions, or for huge ones.
+pub(crate) fn skip_slow_passes(context: &Context, huge: bool) {
     // SAFETY: the context is alive; what it refers to from now on is a constant of the shim.
-    unsafe { weft_gate_large(AsContextRef::as_ctx_ref(&context).cast()) };
+    unsafe { weft_gate_large(AsContextRef::as_ctx_ref(&context).cast(), huge.into()) };
 }
 
 /// Splits basic blocks that are too long for LLVM's code generator.

@@ -10,6 +10,19 @@ use crate::ir::{Function, Module, StmtKind, for_each_stmt};
 const LOOPS: u64 = 16;
 /// Expressions of a kernel from which on it is large: about 400 lines of Python.
 const EXPRS: u64 = 4000;
+/// Expressions of a kernel from which on it is huge. 9000 in one chain take LLVM's vectorizer of loops 1.3 seconds.
+const HUGE_EXPRS: u64 = 8000;
+
+/// How large a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Bulk {
+    /// LLVM has time for all of its passes.
+    Ordinary,
+    /// It does without the slowest.
+    Large,
+    /// Not even its loops are vectorized.
+    Huge,
+}
 
 /// What a function holds, with all that it calls in place of the calls.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,8 +50,8 @@ impl Size {
     }
 }
 
-/// `true` if a module's kernel is large; `more_loops` are those that the back end adds.
-pub(crate) fn is_large(module: &Module, more_loops: u64) -> bool {
+/// How large a module's kernel is; `more_loops` are those that the back end adds.
+pub(crate) fn bulk(module: &Module, more_loops: u64) -> Bulk {
     // A callee stands before its callers.
     let mut sizes = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
@@ -46,5 +59,11 @@ pub(crate) fn is_large(module: &Module, more_loops: u64) -> bool {
         sizes.push(size);
     }
     let kernel = module.kernel.and_then(|kernel| sizes.get(kernel.index()).copied()).unwrap_or_default();
-    kernel.loops.saturating_add(more_loops) > LOOPS || kernel.exprs > EXPRS
+    if kernel.exprs > HUGE_EXPRS {
+        Bulk::Huge
+    } else if kernel.exprs > EXPRS || kernel.loops.saturating_add(more_loops) > LOOPS {
+        Bulk::Large
+    } else {
+        Bulk::Ordinary
+    }
 }

@@ -70,7 +70,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         build(&cx, kernel_id)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
-            large: size::is_large(module, 0),
+            bulk: size::bulk(module, 0),
             legalize: |cx| {
                 if cx.options.opt {
                     loads::hoist(cx.types.context, cx.module);
