@@ -2,7 +2,12 @@
 
 use weft_artifact::{Param, Scalar, SlotSource};
 
-use super::{Arena, FuncId, expr::Expr, stmt::Block, types::Type};
+use super::{
+    Arena, ExprId, FuncId, LocalId,
+    expr::{Const, Expr, ExprKind},
+    stmt::Block,
+    types::Type,
+};
 use crate::source::{SourceMap, Span};
 
 /// One kernel and the device functions that it calls.
@@ -32,7 +37,7 @@ pub struct Function {
     /// Kernel or device function.
     pub kind: FunctionKind,
     /// The locals that take the arguments, in order. For a kernel: one a slot, and `slots` says which.
-    pub params: Vec<super::LocalId>,
+    pub params: Vec<LocalId>,
     /// What each parameter of a kernel is; as long as `params`, and empty for device functions.
     pub slots: Vec<SlotSource>,
     /// Result types; a kernel has none.
@@ -147,5 +152,15 @@ impl Function {
             inline: false,
             span,
         }
+    }
+
+    /// The local that an expression reads and nothing else.
+    pub(crate) fn local(&self, id: ExprId) -> Option<LocalId> {
+        if let ExprKind::Local(local) = self.exprs[id].kind { Some(local) } else { None }
+    }
+
+    /// The value of an integer constant.
+    pub(crate) fn int(&self, id: ExprId) -> Option<i128> {
+        if let ExprKind::Const(Const::Int(value)) = self.exprs[id].kind { Some(value) } else { None }
     }
 }

@@ -12,7 +12,7 @@
 //! A local is live if an effect, a condition or the value of a live local reads it. Calls stay, as their callees may
 //! have effects; loops stay, as they may not end.
 
-use crate::ir::{Block, ExprKind, Function, Module, StmtKind, for_each_expr_of_stmt, for_each_stmt};
+use crate::ir::{Block, Function, Module, StmtKind, for_each_expr_of_stmt, for_each_stmt};
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
@@ -42,7 +42,7 @@ pub(super) fn live_locals(function: &Function) -> Vec<bool> {
     for_each_stmt(&function.body, &mut |stmt| {
         let mut reads = Vec::new();
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-            if let ExprKind::Local(local) = function.exprs[id].kind {
+            if let Some(local) = function.local(id) {
                 reads.push(local.index());
             }
         });

@@ -54,7 +54,7 @@ impl Uses {
         }
         uses.block(&function.body, false);
         for_each_expr_of_block(function, &function.body, &mut |id| {
-            if let ExprKind::Local(local) = function.exprs[id].kind {
+            if let Some(local) = function.local(id) {
                 uses.n_read[local.index()] += 1;
             }
         });
@@ -118,27 +118,9 @@ fn assign_directly(function: &mut Function, uses: &Uses, block: &mut Block) {
             index += 1;
             continue;
         };
-        let found = match function.exprs[value].kind {
-            ExprKind::Local(temp) if uses.is_temp(function, temp) && uses.n_read[temp.index()] == 1 => {
-                definition(function, &block[..index], temp, target).map(|at| (at, temp))
-            }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(_)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => None,
-        };
+        let temp = function.local(value);
+        let temp = temp.filter(|temp| uses.is_temp(function, *temp) && uses.n_read[temp.index()] == 1);
+        let found = temp.and_then(|temp| Some((definition(function, &block[..index], temp, target)?, temp)));
         let Some((at, temp)) = found else {
             index += 1;
             continue;

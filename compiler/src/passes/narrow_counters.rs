@@ -90,7 +90,7 @@ fn check_uses(function: &Function, narrow: &Locals, wide: &mut Locals) {
             | ExprKind::Wrap { .. } => false,
         };
         if !fine {
-            wide.extend(expr.kind.children().into_iter().filter_map(|child| local_of(function, child)));
+            wide.extend(expr.kind.children().into_iter().filter_map(|child| function.local(child)));
         }
     });
     // A sum may stand where it is not assigned to its own local.
@@ -147,7 +147,7 @@ fn check_assignments(
 /// Whether a loop's test leaves room for one `counter + by` a turn, which must be the turn's only assignment to it.
 fn has_room(function: &Function, narrow: &Locals, around: Around<'_>, counter: LocalId, by: i128) -> bool {
     let mut leaves_room = |above: ExprId, or_equal: bool| {
-        let largest = if let ExprKind::Const(Const::Int(value)) = function.exprs[above].kind {
+        let largest = if let Some(value) = function.int(above) {
             value
         } else if fits(function, narrow, above) {
             LARGEST
@@ -162,29 +162,8 @@ fn has_room(function: &Function, narrow: &Locals, around: Around<'_>, counter: L
 /// `local + constant`, of a constant above 0.
 fn increment(function: &Function, id: ExprId) -> Option<(LocalId, i128)> {
     let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[id].kind else { return None };
-    match function.exprs[by].kind {
-        ExprKind::Const(Const::Int(by)) if by > 0 && by <= LARGEST => Some((local_of(function, now)?, by)),
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(_)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => None,
-    }
-}
-
-fn local_of(function: &Function, id: ExprId) -> Option<LocalId> {
-    if let ExprKind::Local(local) = function.exprs[id].kind { Some(local) } else { None }
+    let by = function.int(by).filter(|by| (1..=LARGEST).contains(by))?;
+    Some((function.local(now)?, by))
 }
 
 /// Whether an `I64` expression is seen to fit 32 bits, and can be written on 32.
@@ -285,7 +264,7 @@ fn rewrite(function: &mut Function, narrow: &Locals) {
 }
 
 fn is_narrow(function: &Function, narrow: &Locals, id: ExprId) -> bool {
-    local_of(function, id).is_some_and(|local| narrow.contains(&local))
+    function.local(id).is_some_and(|local| narrow.contains(&local))
 }
 
 /// Writes an expression that [`fits`] on 32 bits.

@@ -252,25 +252,7 @@ fn bound_of(function: &Function, locals: &[Bound], id: ExprId) -> Bound {
 
 /// The value of a constant that is not negative.
 fn constant(function: &Function, id: ExprId) -> Option<u32> {
-    match function.exprs[id].kind {
-        ExprKind::Const(Const::Int(value)) => u32::try_from(value).ok(),
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(_)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => None,
-    }
+    u32::try_from(function.int(id)?).ok()
 }
 
 /// An absolute value is negative only as the type's minimum, which no extent brings into an array.

@@ -19,8 +19,8 @@ use weft_artifact::Scalar;
 
 use crate::{
     ir::{
-        BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt, StmtKind,
-        Together, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+        BinaryOp, Block, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt, StmtKind, Together,
+        Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -84,24 +84,9 @@ fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
     if function.exprs[now].kind != ExprKind::Local(*counter) || !local.nonneg || local.ty != Type::I64 {
         return None;
     }
-    match function.exprs[stride].kind {
-        ExprKind::Const(Const::Int(2..=LARGEST_STRIDE)) => {}
-        ExprKind::Local(_) => {}
-        ExprKind::Const(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(_)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => return None,
+    let steps = function.int(stride).is_some_and(|stride| (2..=LARGEST_STRIDE).contains(&stride));
+    if !steps && function.local(stride).is_none() {
+        return None;
     }
     let (head, turn) = body.split_first()?;
     let StmtKind::If { cond, then, otherwise } = &head.kind else { return None };

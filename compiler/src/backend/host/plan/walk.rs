@@ -5,7 +5,7 @@ use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_ex
 /// Calls `visit` on each local that an expression reads.
 pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn FnMut(LocalId)) {
     for_each_expr(function, root, &mut |id| {
-        if let ExprKind::Local(local) = function.exprs[id].kind {
+        if let Some(local) = function.local(id) {
             visit(local);
         }
     });
