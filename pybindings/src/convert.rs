@@ -1,10 +1,9 @@
 //! How an argument of one type is passed as a declared type, for kernels with declared signatures.
 //!
-//! Numbers convert as Numba's ranking has it: exact before promotion (a wider number of the same kind) before a safe
-//! conversion (no value is lost) before an unsafe one (a Python `int` as `int32` wraps around, as `boolean` it is whether
-//! it is not 0). Nothing becomes an integer that was not one. Arrays never convert; a C or F array may be passed where any layout is declared.
+//! The signature is chosen by the table of `weft_artifact::Conversion`. A Python `int` as `int32` wraps around, as
+//! `boolean` it is whether it is not 0; nothing becomes an integer that was not one.
 
-use weft_artifact::{ArgType, DType, Layout, Number, Scalar};
+use weft_artifact::{ArgType, Conversion, Misfit, Number, Rank, Scalar};
 
 /// A number to convert before the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,22 +13,13 @@ pub(crate) struct Cast {
     to: Number,
 }
 
-/// How much a conversion loses. The order is that of preference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Cost {
-    Exact,
-    Promote,
-    Safe,
-    Unsafe,
-}
-
 /// How a call's arguments are passed as a signature's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Match {
     /// The conversions to make.
     pub(crate) casts: Vec<Cast>,
-    /// Unsafe, safe and promoting conversions: the smaller, the better.
-    pub(crate) rank: [u32; 3],
+    /// The smaller, the better.
+    pub(crate) rank: Rank,
 }
 
 /// Why they cannot be.
@@ -43,108 +33,33 @@ pub(crate) struct Mismatch {
 
 /// Matches a call's argument types with declared ones of the same number.
 pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Match, Mismatch> {
-    let mut found = Match::default();
+    let mut casts = Vec::new();
+    let mut conversions = Vec::new();
     let mut cell = 0;
     for (param, (from, to)) in given.iter().zip(declared).enumerate() {
-        match_type(from, to, cell, &mut found).map_err(|message| Mismatch { param, message })?;
+        let conversion = Conversion::of_argument(from, to, cell, &mut |cell, from, to| {
+            let conversion = cost(from, to)?;
+            if conversion != Conversion::Exact {
+                casts.push(Cast { cell, from, to });
+            }
+            Some(conversion)
+        });
+        conversions.push(conversion.map_err(|misfit| Mismatch {
+            param,
+            message: match misfit {
+                Misfit::Type => format!("the signature declares {to}, but it is {from}"),
+                Misfit::ReadOnly => format!("the signature declares {to}, but the array is read-only"),
+            },
+        })?);
         cell += from.cells();
     }
-    Ok(found)
+    Ok(Match { casts, rank: conversions.into_iter().collect() })
 }
 
-fn match_type(given: &ArgType, declared: &ArgType, cell: usize, found: &mut Match) -> Result<(), String> {
-    let wrong = || Err(format!("the signature declares {declared}, but it is {given}"));
-    match (given, declared) {
-        (ArgType::Value(DType::Number(from)), ArgType::Value(DType::Number(to))) => {
-            let rank = match cost(*from, *to) {
-                Some(Cost::Exact) => return Ok(()),
-                Some(Cost::Promote) => 2,
-                Some(Cost::Safe) => 1,
-                Some(Cost::Unsafe) => 0,
-                None => return wrong(),
-            };
-            if let Some(count) = found.rank.get_mut(rank) {
-                *count += 1;
-            }
-            found.casts.push(Cast { cell, from: *from, to: *to });
-            Ok(())
-        }
-        (ArgType::Array(from), ArgType::Array(to)) => {
-            if (from.dtype, from.ndim) != (to.dtype, to.ndim) {
-                return wrong();
-            }
-            if from.readonly && !to.readonly {
-                return Err(format!("the signature declares {declared}, but the array is read-only"));
-            }
-            match (from.layout, to.layout) {
-                (from, to) if from == to => Ok(()),
-                (_, Layout::Any) => {
-                    if let Some(count) = found.rank.get_mut(2) {
-                        *count += 1;
-                    }
-                    Ok(())
-                }
-                _ => wrong(),
-            }
-        }
-        (ArgType::Tuple(from), ArgType::Tuple(to)) if from.len() == to.len() => {
-            let mut cell = cell;
-            for (from, to) in from.iter().zip(to) {
-                match_type(from, to, cell, found)?;
-                cell += from.cells();
-            }
-            Ok(())
-        }
-        (ArgType::Value(from), ArgType::Value(to)) if from == to => Ok(()),
-        (ArgType::Value(_) | ArgType::Array(_) | ArgType::Tuple(_), _) => wrong(),
-    }
-}
-
-fn cost(from: Number, to: Number) -> Option<Cost> {
-    if from == to {
-        return Some(Cost::Exact);
-    }
-    let wider = to.size_bytes() > from.size_bytes();
-    match (from, to) {
-        (Number::Real(from), Number::Real(to)) => real_cost(from, to),
-        (Number::Complex(_), Number::Complex(_)) => Some(if wider { Cost::Promote } else { Cost::Unsafe }),
-        (Number::Real(from), Number::Complex(to)) if from.is_float() => {
-            Some(if to.part().size_bytes() >= from.size_bytes() { Cost::Safe } else { Cost::Unsafe })
-        }
-        (Number::Real(from), Number::Complex(to)) => Some(whole_to_float(from, to.part())),
-        (Number::Complex(_), Number::Real(_)) => None,
-    }
-}
-
-fn real_cost(from: Scalar, to: Scalar) -> Option<Cost> {
-    let wider = to.size_bytes() > from.size_bytes();
-    let whole = |scalar: Scalar| scalar.is_int() || scalar == Scalar::Bool;
-    Some(if whole(from) && to.is_int() {
-        let same_kind = from.is_signed_int() == to.is_signed_int();
-        match (from == Scalar::Bool, same_kind, wider) {
-            (true, _, _) => Cost::Safe,
-            (_, true, true) => Cost::Promote,
-            (_, false, true) if from.is_unsigned_int() => Cost::Safe,
-            _ => Cost::Unsafe,
-        }
-    } else if from.is_int() && to == Scalar::Bool {
-        Cost::Unsafe
-    } else if whole(from) && to.is_float() {
-        whole_to_float(from, to)
-    } else if from.is_float() && to.is_float() {
-        if wider { Cost::Promote } else { Cost::Unsafe }
-    } else {
-        return None;
-    })
-}
-
-/// The mantissa of a float holds every value of a narrower integer.
-fn whole_to_float(from: Scalar, to: Scalar) -> Cost {
-    if to.size_bytes() > from.size_bytes() || (to == Scalar::F64 && from.size_bytes() == 8) {
-        Cost::Safe
-    } else {
-        Cost::Unsafe
-    }
+/// What a launch converts: as Numba, which hands numbers to `ctypes`, no float becomes an integer or a bool.
+fn cost(from: Number, to: Number) -> Option<Conversion> {
+    let refused = from.part().is_float() && !to.part().is_float();
+    Conversion::of(from, to).filter(|_| !refused)
 }
 
 /// Converts numbers in their cells.
@@ -184,8 +99,6 @@ fn convert(from: Number, to: Number, low: u64, high: u64) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use weft_artifact::ArrayType;
-
     use super::*;
 
     fn scalar(number: Number) -> ArgType {
@@ -195,7 +108,7 @@ mod tests {
     #[test]
     fn int_becomes_int32_with_wrap_around() {
         let found = match_types(&[scalar(Number::I64)], &[scalar(Number::I32)]).expect("an unsafe conversion");
-        assert_eq!(found.rank, [1, 0, 0]);
+        assert_eq!(found.rank, [Conversion::Unsafe].into_iter().collect());
         let mut cells = [0x1_0000_0005, 0];
         apply(&found.casts, &mut cells);
         assert_eq!(cells[0] as u32, 5);
@@ -204,7 +117,7 @@ mod tests {
     #[test]
     fn int_becomes_bool_by_not_being_zero() {
         let found = match_types(&[scalar(Number::I64)], &[scalar(Number::BOOL)]).expect("an unsafe conversion");
-        assert_eq!(found.rank, [1, 0, 0]);
+        assert_eq!(found.rank, [Conversion::Unsafe].into_iter().collect());
         assert_eq!([0, 1, 256, u64::MAX].map(|int| convert(Number::I64, Number::BOOL, int, 0).0), [0, 1, 1, 1]);
         assert!(match_types(&[scalar(Number::F64)], &[scalar(Number::BOOL)]).is_err());
     }
@@ -227,15 +140,5 @@ mod tests {
         let wrong =
             match_types(&[scalar(Number::I64), scalar(Number::F64)], &[scalar(Number::I64), scalar(Number::I64)]);
         assert_eq!(wrong.map_err(|mismatch| mismatch.param), Err(1));
-    }
-
-    #[test]
-    fn arrays_match_their_dtype_and_layout() {
-        let array =
-            |dtype: Number, layout| ArgType::Array(ArrayType { dtype: dtype.into(), ndim: 1, layout, readonly: false });
-        let c = array(Number::F32, Layout::C);
-        assert!(match_types(std::slice::from_ref(&c), &[array(Number::F32, Layout::Any)]).is_ok());
-        assert!(match_types(&[array(Number::F32, Layout::Any)], std::slice::from_ref(&c)).is_err());
-        assert!(match_types(&[c], &[array(Number::F64, Layout::C)]).is_err());
     }
 }

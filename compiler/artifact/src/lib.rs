@@ -1,9 +1,10 @@
-//! What the compiler hands over and the executors run: argument types, the kernel ABI, and code.
+//! What the compiler hands over and the executors run: argument types, their conversions, the kernel ABI, and code.
 //!
 //! This crate has no dependencies, so that the runtime needs no compiler and the compiler no runtime.
 
 mod artifact;
 mod compound;
+mod conversion;
 mod dtype;
 mod fields;
 mod number;
@@ -15,6 +16,7 @@ pub use artifact::{
     SlotType, Step,
 };
 pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
+pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
 pub use fields::{Field, Leaf, Which};
 pub use number::{Complex, Number, Scalar};

@@ -224,9 +224,10 @@ pub(super) fn same_function(a: &Arc<FunctionDef>, b: &Arc<FunctionDef>) -> bool 
     Arc::ptr_eq(a, b) || (a.source == b.source && a.ast.name == b.ast.name && a.ast.span == b.ast.span)
 }
 
-/// The result type that a device function is declared with for some arguments.
+/// The result type that a device function is declared with for arguments that were converted to a signature of its own.
 pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
-    let signature = def.signatures.iter().find(|sig| sig.args.len() == args.len())?;
+    let args: Vec<_> = args.iter().map(Ty::arg).collect::<Option<_>>()?;
+    let signature = def.signatures.iter().find(|sig| sig.args == args)?;
     signature.returns.as_ref().map(Ty::of_arg)
 }
 

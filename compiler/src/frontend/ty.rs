@@ -117,6 +117,24 @@ impl Ty {
         }
     }
 
+    /// The type as an argument of a call; `None` for what is no argument.
+    pub(super) fn arg(&self) -> Option<ArgType> {
+        match self {
+            Self::Scalar(_) | Self::Int(_) | Self::Bool(_) | Self::Complex(_) => self.number().map(ArgType::from),
+            Self::Array(array) => Some(ArgType::Array(array.arg())),
+            Self::Tuple(items) => items.iter().map(Self::arg).collect::<Option<_>>().map(ArgType::Tuple),
+            Self::DType(_)
+            | Self::None
+            | Self::Str(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => None,
+        }
+    }
+
     /// The type of a number.
     pub(super) fn of(number: Number) -> Self {
         match number {

@@ -11,7 +11,7 @@ use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError},
     prelude::*,
 };
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Choice};
 
 use super::{
     Dispatcher,
@@ -86,22 +86,23 @@ impl Dispatcher {
                 Err(wrong) => Err(PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))),
             };
         }
-        let mut fits: Vec<_> = self
+        let fitting = self
             .declared
             .iter()
             .filter(|signature| signature.args.len() == given.len())
             .filter_map(|signature| Some((convert::match_types(given, &signature.args).ok()?, signature)))
-            .collect();
-        fits.sort_by_key(|(found, _)| found.rank);
+            .map(|(found, signature)| (found.rank, (signature, found.casts)));
         let types = || given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        match fits.as_slice() {
-            [] => Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types()))),
-            [(first, _), (second, _), ..] if first.rank == second.rank => Err(PyTypeError::new_err(format!(
+        match weft_artifact::choose(fitting) {
+            Choice::None => {
+                Err(PyTypeError::new_err(format!("No matching definition for argument type(s) {}", types())))
+            }
+            Choice::Ambiguous(_) => Err(PyTypeError::new_err(format!(
                 "Ambiguous overloading for {} with argument type(s) {}",
                 self.name,
                 types()
             ))),
-            [(found, signature), ..] => Ok((signature.args.clone(), found.casts.clone())),
+            Choice::Best((signature, casts)) => Ok((signature.args.clone(), casts)),
         }
     }
 

@@ -227,6 +227,18 @@ def test_several_signatures_choose_the_best() -> None:
         run(ambiguous, out, 3)
 
 
+def test_numbas_ranks_decide_between_signatures() -> None:
+    kernel = cuda.jit(["void(float64[:], float32)", "void(float64[:], float64)"])(fill_function)
+    out = np.zeros(1)
+    # Numba counts uint16 to float32 as unsafe.
+    run(kernel, out, np.uint16(3))
+    assert out.tolist() == [3.0]
+    # A more general array is a safe conversion, which is worse than a promotion.
+    kernel = cuda.jit(["void(float64[:], float32)", "void(float64[::1], float64)"])(fill_function)
+    run(kernel, out, np.float32(0.5))
+    assert out.tolist() == [0.5]
+
+
 def test_signatures_are_compiled_at_once() -> None:
     with pytest.raises(weft.CompileError, match="E0201"):
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import run
+from harness import launch, run
 from weft import cuda
 
 
@@ -283,3 +283,29 @@ def effects_in_order(a, out):
 
 def test_functions_with_effects_run_in_order():
     run(effects_in_order, 1, 1, np.arange(5) + 1, np.zeros(20, np.int64))
+
+
+@cuda.jit(["int32(int32)", "float64(float64)"], device=True)
+def half(x):
+    return x / 2
+
+
+@cuda.jit(["int64(int64, float64)", "float64(float32, int64)", "float64(float64, float64)"], device=True)
+def second(x, y):
+    return y + x * 0
+
+
+@cuda.jit
+def chooses(x, out):
+    out[0] = half(x[0])
+    out[1] = half(np.int32(7))
+    out[2] = half(np.uint16(7))
+    out[3] = second(x[0], 2.5)
+    out[4] = second(np.int16(0), 2.5)
+
+
+def test_the_best_of_several_signatures_is_called():
+    # Numba's ranks: a float32 is promoted to float64, not cut to int32; uint16 fits both, int32 without a loss as well
+    # as float64, so that the first is taken; (float32, float64) fits the last, (int16, float64) the first.
+    out = launch(chooses, 1, 1, np.array([7.5], np.float32), np.zeros(5))[1]
+    assert out.tolist() == [3.75, 3.0, 3.0, 2.5, 2.0]

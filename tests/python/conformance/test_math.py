@@ -250,8 +250,6 @@ def test_pow_with_huge_exponents(dtype):
     ("left", "right"), [("int32", "int32"), ("int64", "int64"), ("float32", "float64"), ("float32", "int64")]
 )
 def test_mixed_arguments_become_float64(name, left, right):
-    if (name, right) == ("pow", "int64"):
-        right = "float64"  # an integer exponent keeps the base's type: see below
     x, y = np.arange(1, 9).astype(left), np.arange(3, 11).astype(right)
     reference = {"atan2": np.arctan2, "pow": np.power}.get(name) or getattr(np, name)
     expected = reference(x.astype("f8"), y.astype("f8"))
@@ -262,6 +260,11 @@ def test_mixed_arguments_become_float64(name, left, right):
 def test_pow_with_an_integer_exponent(dtype):
     x, n = np.array([1.5, -2.0, 0.5, 3.0], dtype), np.array([3, -3, 0, 7], np.int32)
     np.testing.assert_allclose(run_binary("pow", x, n, dtype), x.astype("f8") ** n, rtol=1e-6)
+
+
+def test_an_exponent_beyond_int32_is_no_int32():
+    x, n = np.array([1 + 2.0**-33, -1.0]), np.array([2**33, 2**32 + 1])
+    np.testing.assert_allclose(run_binary("pow", x, n, np.float64), [math.e, -1.0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -4,7 +4,7 @@ mod arrays;
 mod cast;
 mod numbers;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Conversion, Number, Rank, Scalar};
 
 use super::{
     expr::Args,
@@ -181,12 +181,11 @@ impl FnLowerer<'_> {
             self.error(Code::ArgumentCount, span, message);
             return None;
         }
-        let best = row
-            .signatures
-            .iter()
-            .filter_map(|sig| cost(sig, &types).map(|cost| (cost, sig)))
-            .min_by_key(|(cost, _)| *cost);
-        let Some((_, sig)) = best else {
+        let fitting = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).filter_map(|sig| {
+            let conversions = sig.args.iter().zip(&types).map(|(arg, ty)| conversion(*arg, ty));
+            Some((conversions.collect::<Option<Rank>>()?, sig))
+        });
+        let Some(sig) = weft_artifact::choose(fitting).first() else {
             self.no_overload(row, &types, span);
             return None;
         };
@@ -211,7 +210,7 @@ impl FnLowerer<'_> {
             format!("no overload of `{name}` takes ({})", given.join(", ")),
         );
         let closest = row.signatures.iter().max_by_key(|sig| {
-            let fitting = sig.args.iter().zip(types).filter(|(arg, ty)| arg_cost(**arg, ty).is_some()).count();
+            let fitting = sig.args.iter().zip(types).filter(|(arg, ty)| conversion(**arg, ty).is_some()).count();
             (fitting, sig.args.len() == types.len())
         });
         if let Some(sig) = closest {
@@ -291,35 +290,24 @@ impl FnLowerer<'_> {
     }
 }
 
-/// How far argument types are from an overload; `None` if they do not fit.
-fn cost(sig: &Signature, types: &[Ty]) -> Option<u32> {
-    if sig.args.len() != types.len() {
-        return None;
+/// How an argument is passed to an overload. Stricter than for functions of the user's: no float becomes an integer. An
+/// integer that becomes a float counts as `int64`, so that it computes as `float64`, however small its type.
+fn conversion(arg: Arg, ty: &Ty) -> Option<Conversion> {
+    match (arg, ty) {
+        (Arg::Scalar(to), ty) => {
+            let from = ty.scalar()?;
+            let whole = promote::is_integral(from);
+            match (whole, to.is_float()) {
+                (false, false) if to != Scalar::Bool => None,
+                (true, true) => Conversion::of(Number::I64, to.into()),
+                _ => Conversion::of(from.into(), to.into()),
+            }
+        }
+        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => Some(Conversion::Exact),
+        (Arg::Complex(to), Ty::Complex(from)) if to == *from => Some(Conversion::Exact),
+        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Tuple(_)) => Some(Conversion::Exact),
+        (Arg::Array(_) | Arg::Complex(_) | Arg::Index | Arg::Const(_) | Arg::DType(_), _) => None,
     }
-    sig.args.iter().zip(types).map(|(arg, ty)| arg_cost(*arg, ty)).sum()
-}
-
-fn arg_cost(arg: Arg, ty: &Ty) -> Option<u32> {
-    let to = match (arg, ty) {
-        (Arg::Scalar(to), _) => to,
-        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => return Some(0),
-        (Arg::Complex(to), Ty::Complex(from)) if to == *from => return Some(0),
-        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Tuple(_)) => return Some(0),
-        _ => return None,
-    };
-    let from = ty.scalar()?;
-    if from == to {
-        return Some(0);
-    }
-    Some(match (from, to) {
-        (Scalar::F32, Scalar::F64) => 2,
-        (Scalar::F64, Scalar::F32) => return None,
-        (from, to) if from.is_float() && to.is_int() => return None,
-        // Integers compute as float64; the int32 of `ldexp` and `pow` takes any integer.
-        (_, Scalar::F64) => 3,
-        (_, Scalar::F32) => return None,
-        (_, _) => 1,
-    })
 }
 
 /// An overload's arguments as Numba writes types.

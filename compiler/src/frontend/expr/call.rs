@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{Number, Scalar};
+use weft_artifact::{ArgType, Conversion, Rank, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -13,7 +13,7 @@ use crate::{
         value::{Known, Value},
     },
     ir::{FuncId, StmtKind as Ir, Type},
-    request::{FunctionDef, Signature},
+    request::FunctionDef,
     source::Span,
     syntax::ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
 };
@@ -262,20 +262,19 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// Converts arguments to a declared signature, if the function has some: the exact one, else the first that fits.
+    /// Converts arguments to a declared signature, if the function has some: the first of those that fit best.
     fn convert_to_signature(&mut self, def: &Arc<FunctionDef>, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
         if def.signatures.is_empty() {
             return Some(values);
         }
-        let fits = |sig: &&Signature, exact: bool| {
-            sig.args.len() == values.len()
-                && sig.args.iter().zip(&values).all(|(arg, value)| accepts(&Ty::of_arg(arg), &value.ty(), exact))
-        };
-        let chosen = def
-            .signatures
-            .iter()
-            .find(|sig| fits(sig, true))
-            .or_else(|| def.signatures.iter().find(|sig| fits(sig, false)));
+        let given: Option<Vec<ArgType>> = values.iter().map(|value| value.ty().arg()).collect();
+        let fitting = def.signatures.iter().filter(|sig| sig.args.len() == values.len()).filter_map(|sig| {
+            let conversions = given.as_deref()?.iter().zip(&sig.args).map(|(given, declared)| {
+                Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to)).ok()
+            });
+            Some((conversions.collect::<Option<Rank>>()?, sig))
+        });
+        let chosen = weft_artifact::choose(fitting).first();
         let Some(chosen) = chosen else {
             let given: Vec<String> = values.iter().map(|value| value.ty().to_string()).collect();
             let mut diagnostic = Diagnostic::error(
@@ -303,24 +302,6 @@ impl FnLowerer<'_> {
             out.push(self.try_convert(value, &to, span)?);
         }
         Some(out)
-    }
-}
-
-/// Whether a declared parameter type takes a value: numbers convert, arrays may be more special than declared.
-fn accepts(to: &Ty, from: &Ty, exact: bool) -> bool {
-    match (to, from) {
-        (Ty::Scalar(to), from) => from.scalar().is_some_and(|from| !exact || from == *to),
-        (Ty::Complex(to), from) => from.number().is_some_and(|from| !exact || from == Number::Complex(*to)),
-        (Ty::Array(to), Ty::Array(from)) => {
-            to.dtype == from.dtype
-                && to.ndim == from.ndim
-                && (to.layout == from.layout || (!exact && to.layout == weft_artifact::Layout::Any))
-                && (!from.readonly || to.readonly)
-        }
-        (Ty::Tuple(to), Ty::Tuple(from)) => {
-            to.len() == from.len() && to.iter().zip(from).all(|(to, from)| accepts(to, from, exact))
-        }
-        _ => false,
     }
 }
 
