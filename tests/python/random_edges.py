@@ -241,7 +241,7 @@ class EdgeWriter(CarriedWriter):
         if self.maybe(0.3):
             collatz[2:2] = [f"    if {turns} < -1:", "        break"]
         many = [f"{turns} = 0", f"for {u} in range(pf + 3):", f"    {turns} = {turns} * 3 + {u}"]
-        load = [f"{turns} = w[pf, 1]"]
+        load = [f"{turns} = gone[pf]"]
         what = self.pick([f"{u} = pn", *collatz], [f"{u} = pn", *collatz], many, load)
         at = self.random.randrange(3)
         ends = [

@@ -253,6 +253,11 @@ class ExpressionWriter:
         paths = self.paths(*called, kinds) if called else []
         return self.pick(*paths) if paths else self.leaf(scope) if "i" in kinds else self.complex_leaf(scope)
 
+    @staticmethod
+    def link(leaf: str, left: str, op: str, right: str) -> str:
+        """A comparison in a chain: if it were known, so would be the whole, and a type would go."""
+        return f"{left} {op} {right if leaf in left or leaf in right else leaf}"
+
     def condition(self, scope: Scope, depth: int, *, uniform: bool = False) -> str:
         """A bool that depends on an argument."""
         inputs = scope.uniform if uniform else scope.inputs
@@ -269,9 +274,11 @@ class ExpressionWriter:
         if kind < 0.22:
             return f"not {self.pick(leaf, '(' + self.condition(scope, depth - 1, uniform=uniform) + ')')}"
         if kind < 0.27:
-            return f"({leaf} {self.pick('<', '<=', '!=', '>')} {number()} {self.pick('<', '>=', '==')} {number()})"
+            one, link = self.pick("<", "<=", "!=", ">"), self.link(leaf, number(), self.pick("<", ">=", "=="), number())
+            return f"({leaf} {one} {link})"
         if kind < 0.3:
-            return f"({number()} <= {leaf} {self.pick('<', '!=', '>')} {number()} {self.pick('<', '>=')} {number()})"
+            first, one = number(), self.pick("<", "!=", ">")
+            return f"({first} <= {leaf} {one} {self.link(leaf, number(), self.pick('<', '>='), number())})"
         if kind < 0.34 and not uniform:
             return self.truth(scope, leaf, depth)
         comparison = self.pick("<", "<=", ">", ">=", "==", "!=")

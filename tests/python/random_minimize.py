@@ -29,12 +29,12 @@ def answer(pipe: object, program: Program) -> None:
 
     numeric._BINARY.update(EXACT)
     try:
-        known = expected(program)
+        expected(program)
     except Exception as error:
         pipe.send(f"the oracle failed: {error}")
         return
     pipe.send("runs")
-    pipe.send(run(program) if known else "skipped")
+    pipe.send(run(program))
 
 
 def failure(program: Program, timeout: float) -> str:
@@ -54,7 +54,7 @@ def failure(program: Program, timeout: float) -> str:
     finally:
         process.kill()
         process.join()
-    if found in ("passed", "skipped") or found.startswith("the "):
+    if found == "passed" or found.startswith("the "):
         return ""
     return found
 

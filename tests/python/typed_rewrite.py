@@ -43,10 +43,14 @@ from typed_values import (
     dotted,
     flattened,
     join,
+    known,
     merge,
     sometimes,
     unify,
 )
+
+# So many walks of a loop may also make types less general, since promotion is not monotone; from then on they only grow.
+FREE_WALKS = 24
 
 
 class Typer:
@@ -175,6 +179,8 @@ class Typer:
         return ty, ast.IfExp(test, *((right, left) if isinstance(node.op, ast.And) else (left, right)))
 
     def expr_IfExp(self, node):
+        if (taken := known(node.test)) is not None:
+            return self.expr(node.body if taken else node.orelse)
         _, test = self.number(node.test)
         (a, body), (b, orelse) = self.perhaps(node.body), self.perhaps(node.orelse)
         ty = unify(a, b)
@@ -380,6 +386,8 @@ class Typer:
         return node
 
     def stmt_If(self, node):
+        if (taken := known(node.test)) is not None:
+            return self.block(node.body if taken else node.orelse)
         test = self.test(node.test)
         before = self.env
         self.env = dict(before)
@@ -397,7 +405,7 @@ class Typer:
         before = dict(self.env)
         head = dict(before)
         returns, unknown = len(self.returns), self.unknown
-        while True:
+        for walk in itertools.count(1):
             del self.returns[returns:]
             self.unknown = unknown
             self.env = dict(head)
@@ -410,10 +418,11 @@ class Typer:
             ends = [env for env in ends if env is not None]
             turned = {name: merge(ty, *(env[name] for env in ends)) for name, ty in before.items()}
             turned |= sometimes(self.functions.kept - before.keys(), ends)
-            merged = {name: merge(head.get(name, ty), ty) for name, ty in turned.items()}
-            if merged == head:
+            wider = {name: merge(head.get(name, ty), ty) for name, ty in turned.items()}
+            found = wider if walk >= FREE_WALKS else turned
+            if found == head:
                 break
-            head = merged
+            head = found
         if self.unknown and not self.loops:
             self.unknown = False
             raise TypeError("a variable that never has a type")

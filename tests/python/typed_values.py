@@ -149,6 +149,16 @@ def zero(ty: Type) -> ast.expr | None:
     return None if None in items else ast.Tuple(items, ast.Load())
 
 
+def known(node: ast.expr) -> bool | None:
+    """Whether a condition made of literals holds: what is not taken then has no type. None for any other condition."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return bool(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = known(node.operand)
+        return None if inner is None else not inner
+    return None
+
+
 def dotted(node: ast.expr) -> str:
     """`a.b.c`, or nothing."""
     if isinstance(node, ast.Attribute):

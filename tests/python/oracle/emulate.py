@@ -284,7 +284,10 @@ def _range(*bounds):
         dtype = np.uint64
     else:
         dtype = np.int64
-    return (dtype(item) for item in range(*(int(numeric.cast(bound, dtype)) for bound in bounds)))
+    whole = [int(numeric.cast(bound, dtype)) for bound in bounds]
+    if whole[2:] == [0]:  # a step that is known at launch only
+        return iter(())
+    return (dtype(item) for item in range(*whole))
 
 
 def _int(item):

@@ -86,6 +86,22 @@ def binary(op: str, left: object, right: object) -> object:
         return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
 
 
+def known_power(left: object, exponent: int) -> object:
+    """`left ** exponent`, where the exponent is a number from 0 to 8 in the source: products, by squaring."""
+    left = value(left)
+    dtype = result_type("**", left.dtype, INT64)
+    if dtype.kind == "c":
+        return binary("**", left, exponent)
+    result, square = None, cast(left, dtype)
+    with np.errstate(all="ignore"):
+        while exponent:
+            if exponent & 1:
+                result = square if result is None else _BINARY["*"](result, square, dtype)
+            exponent >>= 1
+            square = _BINARY["*"](square, square, dtype) if exponent else square
+    return np.ones_like(square) if result is None else result
+
+
 def _floordiv(a, b, dtype):
     result = np.floor_divide(a, b)
     if dtype == INT64:  # the minimum // -1 is 0

@@ -88,6 +88,9 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        exponent = node.right.value if isinstance(node.right, ast.Constant) else None
+        if isinstance(node.op, ast.Pow) and type(exponent) is int and 0 <= exponent <= 8:
+            return runtime_call("known_power", self.visit(node.left), ast.Constant(exponent))
         symbol = ast.Constant(OPERATORS[type(node.op)])
         return runtime_call("binary", symbol, self.visit(node.left), self.visit(node.right))
 

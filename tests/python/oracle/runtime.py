@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle import numeric
 from oracle.emulate import CUDA, CURRENT, BarrierCall, Left, Register, Sited, substitute
-from oracle.numeric import binary, compare, unary
+from oracle.numeric import binary, compare, known_power, unary
 from oracle.rewrite import Function, as_function
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "check",
     "compare",
     "iterate",
+    "known_power",
     "load",
     "read",
     "slice",
