@@ -49,7 +49,7 @@ from typed_values import (
     unify,
 )
 
-# So many walks of a loop may also make types less general, since promotion is not monotone; from then on they only grow.
+# So many walks of a loop may also make types less general: promotion is not monotone. From then on they only grow.
 FREE_WALKS = 24
 
 
