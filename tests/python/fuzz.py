@@ -11,6 +11,7 @@ end within `--timeout` seconds. Failures are printed with seed and program as th
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -31,6 +32,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--strategy", choices=["auto", "loops", "fibers"], help="how threads run on the CPU")
+    parser.add_argument(
+        "--optimize", type=int, default=1, metavar="N", help="have LLVM optimize every Nth program only"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a program may take")
     parser.add_argument("--only", help="rare features that programs may have, with commas; 'none' for none")
@@ -52,12 +56,12 @@ def features(asked: argparse.Namespace) -> tuple[str, ...]:
     return tuple(name for name in FEATURES if name in only and name not in without)
 
 
-def run(program: object) -> str:
+def run(program: object, *, optimized: bool = True) -> str:
     """`passed`, `inexact` or `meaningless` if the program proves nothing, or what is wrong."""
     from random_check import Inexact, Meaningless, compare, expected, is_sound
 
     try:
-        _, wanted = expected(program)
+        wanted = expected(program)
     except Inexact:
         return "inexact"
     except Meaningless:
@@ -65,7 +69,8 @@ def run(program: object) -> str:
     except Exception:
         return f"the oracle failed\n{traceback.format_exc()}"
     try:
-        compare(program, program.source, wanted)
+        source = program.source
+        compare(program, source if optimized else source.replace("@cuda.jit\n", "@cuda.jit(opt=False)\n"), wanted)
     except AssertionError as error:
         return f"{'results differ' if is_sound(program) else 'the program is unsound'}: {error}"
     except Exception as error:
@@ -79,9 +84,10 @@ def written(program: object) -> str:
     return f"{head}\n{program.source}"
 
 
-def work(seeds: object, results: object, chosen: tuple[str, ...]) -> None:
+def work(seeds: object, results: object, chosen: tuple[str, ...], optimize: int) -> None:
     """A process: takes seeds until there are none and answers each."""
     warnings.simplefilter("ignore")
+    gc.set_threshold(200_000, 20, 20)  # trees are many and do not stay
     import linecache
 
     from oracle import numeric, rewrite
@@ -95,7 +101,7 @@ def work(seeds: object, results: object, chosen: tuple[str, ...]) -> None:
         except Exception:
             results.send((seed, f"the generator failed\n{traceback.format_exc()}", ""))
             continue
-        outcome = run(program)
+        outcome = run(program, optimized=seed % optimize == 0)
         results.send((seed, outcome, "" if outcome in GOOD else written(program)))
         rewrite._functions.clear()
         linecache.clearcache()
@@ -104,10 +110,10 @@ def work(seeds: object, results: object, chosen: tuple[str, ...]) -> None:
 class Worker:
     """A process and what it is at."""
 
-    def __init__(self, context: object, chosen: tuple[str, ...]) -> None:
+    def __init__(self, context: object, *work_with: object) -> None:
         self.seeds, seeds = context.Pipe()
         self.results, results = context.Pipe(duplex=False)
-        self.process = context.Process(target=work, args=(seeds, results, chosen), daemon=True)
+        self.process = context.Process(target=work, args=(seeds, results, *work_with), daemon=True)
         self.process.start()
         seeds.close()
         results.close()
@@ -143,7 +149,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
     context = multiprocessing.get_context("spawn")
     counts = dict.fromkeys((*GOOD, "failed"), 0)
     waiting = iter(range(asked.first, asked.first + asked.count))
-    workers: list[Worker] = [Worker(context, chosen) for _ in range(asked.jobs)]
+    workers: list[Worker] = [Worker(context, chosen, asked.optimize) for _ in range(asked.jobs)]
     start = last = time.monotonic()
     for worker in workers:
         worker.give(next(waiting, None))
@@ -169,7 +175,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
                 if following is None:
                     worker.seed = None
                     continue
-                workers[place] = worker = Worker(context, chosen)
+                workers[place] = worker = Worker(context, chosen, asked.optimize)
             worker.give(following)
         if time.monotonic() - last > 60:
             last = time.monotonic()
@@ -195,6 +201,7 @@ def main() -> int:
     os.environ["WEFT_DEVICE"] = asked.device
     if asked.device == "cpu" and asked.jobs > 1:
         os.environ.setdefault("WEFT_CPU_THREADS", "1")  # the programs themselves run side by side
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     if asked.strategy:
         os.environ["WEFT_CPU_STRATEGY"] = asked.strategy
     warnings.simplefilter("ignore")

@@ -5,16 +5,18 @@ Used by `conformance/test_random_programs.py`, by `fuzz.py`, which runs very man
 
 from __future__ import annotations
 
+import ast
 import linecache
+import math
 import types
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
 from harness import assert_exact, launch
-from oracle import numeric
+from oracle import numeric, rewrite
 from typed_rewrite import elaborate
+from weft import cuda
 
 if TYPE_CHECKING:
     from random_programs import Program
@@ -33,12 +35,17 @@ class Meaningless(Exception):
 def exact_product(a, b, dtype):
     """A product that is exact, or an exception."""
     result = a * b
+    if dtype.kind in "iub":
+        return result
     if dtype.kind == "c":
         parts = [exact_product(x, y, x.dtype) for x in (a.real, a.imag) for y in (b.real, b.imag)]
         if not np.isfinite(parts).all():  # which of its parts are NaN depends on how the product is formed
             raise Inexact
-    if dtype.kind == "f" and np.isfinite(a) and np.isfinite(b):
-        if not np.isfinite(result) or Fraction(float(a)) * Fraction(float(b)) != Fraction(float(result)):
+    if dtype.kind == "f" and math.isfinite(a) and math.isfinite(b):
+        if not math.isfinite(result):
+            raise Inexact
+        (one, per_one), (two, per_two), (both, per_both) = (float(each).as_integer_ratio() for each in (a, b, result))
+        if one * two * per_both != both * per_one * per_two:
             raise Inexact
     return result
 
@@ -63,22 +70,30 @@ def kernel_of(text: str) -> object:
     return module.kernel
 
 
-def expected(program: Program) -> tuple[str, list[object]]:
-    """The program with its types written out and what it must give; Inexact or Meaningless if nothing certain."""
-    typed = elaborate(program.source, program.types, program.kept)
+def typed(program: Program) -> str:
+    """The program with its types written out."""
+    tree = elaborate(program.source, program.types, program.kept)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def run_oracle(program: Program, *, otherwise: bool = False) -> list[object]:
+    """The arguments after the program ran on the oracle with the types that weft must give."""
+    tree = elaborate(program.source, program.types, program.kept)
+    kernel = rewrite.kernel_of(tree, {"np": np, "cuda": cuda})
+    return oracle.launch(kernel, program.grid, program.block, *program.args, otherwise=otherwise)
+
+
+def expected(program: Program) -> list[object]:
+    """What a program must give; an exception if that is not certain."""
     try:
-        return typed, oracle.launch(kernel_of(typed), program.grid, program.block, *program.args)
+        return run_oracle(program)
     except IndexError as error:
         raise Meaningless from error
 
 
 def is_sound(program: Program) -> bool:
     """Whether a program's results depend on no race and on no memory that was never written."""
-    one, two = (
-        oracle.launch(kernel_of(text), program.grid, program.block, *program.args, otherwise=otherwise)
-        for otherwise in (False, True)
-        for text in [elaborate(program.source, program.types, program.kept)]
-    )
+    one, two = (run_oracle(program, otherwise=otherwise) for otherwise in (False, True))
     arrays = [pair for pair in zip(one, two, strict=True) if isinstance(pair[0], np.ndarray)]
     return all(np.array_equal(mine, theirs, equal_nan=mine.dtype.kind in "fc") for mine, theirs in arrays)
 

@@ -541,8 +541,11 @@ def written(functions: Functions, source: ast.FunctionDef, env: Env) -> tuple[Ty
     return typer, body
 
 
-def elaborate(text: str, types: dict[str, Type], kept: set[str] | None = None) -> str:
-    """The module with all conversions written out; `types` are those of the parameters of `kernel`."""
+def elaborate(text: str, types: dict[str, Type], kept: set[str] | None = None) -> ast.Module:
+    """The module with all conversions written out; `types` are those of the parameters of `kernel`.
+
+    Its nodes have no places, and some stand at several.
+    """
     tree = ast.parse(text)
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     functions = Functions({name: node for name, node in definitions.items() if name != "kernel"})
@@ -551,4 +554,4 @@ def elaborate(text: str, types: dict[str, Type], kept: set[str] | None = None) -
     _, body = written(functions, kernel, dict(types))
     rest = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
     new = ast.FunctionDef("kernel", kernel.args, body, kernel.decorator_list)
-    return ast.unparse(ast.fix_missing_locations(ast.Module(flattened([*rest, *functions.written, new]), [])))
+    return ast.Module(flattened([*rest, *functions.written, new]), [])

@@ -65,7 +65,10 @@ def unify(*types: Type) -> Type:
 def merge(*types: Type) -> Type:
     """The type of a variable after paths that give it these types. What is not known yet adds nothing."""
     first = types[0]
-    if all(ty is first for ty in types):
+    for ty in types:
+        if ty is not first:
+            break
+    else:
         return first
     known = [ty for ty in types if ty is not UNKNOWN]
     if not known:

@@ -7,8 +7,12 @@ taken modulo 64, floats saturate to integers.
 
 from __future__ import annotations
 
+import math
+import operator
+
 import numpy as np
 
+_LEAST = -(2**63)
 INT32, INT64, UINT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("int32", "int64", "uint64", "float32", "float64"))
 COMPLEX64, COMPLEX128, BOOL = (np.dtype(name) for name in ("complex64", "complex128", "bool"))
 
@@ -86,6 +90,40 @@ def binary(op: str, left: object, right: object) -> object:
         return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
 
 
+# What `binary`, `compare` and `unary` find out about types, for scalars: the quick ways below look here. Whoever calls
+# those has NumPy's warnings off.
+_PLANS: dict[tuple, tuple] = {}
+
+
+def quick_binary(op: str, left: object, right: object) -> object:
+    """`binary`."""
+    key = op, left.__class__, right.__class__
+    if (plan := _PLANS.get(key)) is None:
+        if not (isinstance(left, np.generic) and isinstance(right, np.generic)):
+            return binary(op, left, right)
+        dtype = result_type(op, left.dtype, right.dtype)
+        plan = _PLANS[key] = dtype, *(None if item.dtype == dtype else dtype.type for item in (left, right))
+    dtype, left_as, right_as = plan
+    return _BINARY[op](left_as(left) if left_as else left, right_as(right) if right_as else right, dtype)
+
+
+def quick_compare(op: str, left: object, right: object) -> object:
+    """`compare`."""
+    kind = left.__class__
+    if kind is right.__class__ and kind in _COMPARABLE and op in _SAME:
+        return _SAME[op](left, right)
+    return compare(op, left, right)
+
+
+def quick_unary(op: str, operand: object) -> object:
+    """`unary`."""
+    if op == "not" and operand.__class__ in _COMPARABLE:
+        return np.bool_(not operand)
+    if operand.__class__ in _WIDE:
+        return _UNARY[op](operand)
+    return unary(op, operand)
+
+
 def known_power(left: object, exponent: int) -> object:
     """`left ** exponent`, where the exponent is a number from 0 to 8 in the source: products, by squaring."""
     left = value(left)
@@ -103,6 +141,8 @@ def known_power(left: object, exponent: int) -> object:
 
 
 def _floordiv(a, b, dtype):
+    if dtype == INT64 and np.ndim(a) == 0 == np.ndim(b):
+        return np.int64(0) if b == -1 and a == _LEAST else np.floor_divide(a, b)
     result = np.floor_divide(a, b)
     if dtype == INT64:  # the minimum // -1 is 0
         result = np.where((a == np.iinfo(np.int64).min) & (b == -1), np.int64(0), result)
@@ -110,6 +150,8 @@ def _floordiv(a, b, dtype):
 
 
 def _mod(a, b, dtype):
+    if dtype == INT64 and np.ndim(a) == 0 == np.ndim(b):
+        return np.int64(0) if b == -1 else np.remainder(a, b)
     if dtype == INT64:  # the hardware traps on minimum % -1, and NumPy may too
         b = np.where(b == -1, np.int64(1), b)
     result = np.remainder(a, b)
@@ -193,7 +235,10 @@ def unary(op: str, operand: object) -> object:
     if is_int(dtype):
         operand = cast(operand, UINT64 if dtype.kind == "u" else INT64)
     with np.errstate(all="ignore"):
-        return {"-": np.negative, "+": np.positive, "~": np.invert}[op](operand)
+        return _UNARY[op](operand)
+
+
+_UNARY = {"-": np.negative, "+": np.positive, "~": np.invert}
 
 
 def cast(item: object, dtype: object) -> object:
@@ -201,14 +246,13 @@ def cast(item: object, dtype: object) -> object:
 
     Floats reach 8- and 16-bit integers through int32. To bool is `!= 0`.
     """
-    dtype = np.dtype(dtype)
+    kind = dtype if isinstance(dtype, type) else np.dtype(dtype).type
+    if item.__class__ is kind:
+        return item
     item = value(item)
-    if isinstance(item, np.generic):  # what most are
-        if item.dtype is dtype or item.dtype == dtype:
-            return item
-        if item.dtype.kind in "iub" and dtype.kind in "iuf":
-            return item.astype(dtype)
-    array = np.asarray(item)
+    if (convert := _CONVERSIONS.get((item.__class__, kind))) is not None:  # what most are
+        return convert(item)
+    dtype, array = np.dtype(dtype), np.asarray(item)
     with np.errstate(all="ignore"):
         if dtype == BOOL:
             result = array != 0
@@ -219,6 +263,44 @@ def cast(item: object, dtype: object) -> object:
         else:
             result = array.astype(dtype)
     return result[()] if np.ndim(result) == 0 else result
+
+
+def _saturating(kind: type):
+    """The conversion of a float to a type of integers."""
+    info = np.iinfo(INT32 if np.dtype(kind).itemsize < 4 else kind)
+    low, high = int(info.min), int(info.max)
+    least, modulus = int(np.iinfo(kind).min), 1 << np.iinfo(kind).bits
+
+    def convert(item):
+        item = float(item)
+        if math.isnan(item):
+            return kind(0)
+        whole = low if item <= low else high if item >= high else int(item)
+        return kind((whole - least) % modulus + least)
+
+    return convert
+
+
+def _narrowed(item):
+    with np.errstate(all="ignore"):
+        return np.float32(item)
+
+
+_INTS = [np.dtype(name).type for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()]
+_FLOATS = [np.float32, np.float64]
+_REALS = [np.bool_, *_INTS, *_FLOATS]
+_COMPARABLE = frozenset(_REALS)
+_WIDE = {np.int64, np.uint64, *_FLOATS}  # what keeps its type
+_SAME = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+# Conversions between scalars.
+_CONVERSIONS = {(one, one): lambda item: item for one in _REALS}
+_CONVERSIONS |= {(one, two): two for one in [np.bool_, *_INTS] for two in _INTS + _FLOATS if one is not two}
+_CONVERSIONS |= {(np.float32, np.float64): np.float64, (np.float64, np.float32): _narrowed}
+_CONVERSIONS |= {(one, np.bool_): np.bool_ for one in [*_INTS, *_FLOATS]}
+_CONVERSIONS |= {(one, two): _saturating(two) for one in _FLOATS for two in _INTS}
 
 
 def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import itertools
 import textwrap
 import types
 
 from oracle import numeric
-from oracle.emulate import BarrierCall, substitute
+from oracle.emulate import BarrierCall, Register, substitute
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -51,6 +52,7 @@ class Rewriter(ast.NodeTransformer):
         self.namespace = namespace
         self.local_names = local_names
         self.temporaries = itertools.count()
+        self.met_barrier = False
 
     def resolve(self, node: ast.expr) -> object:
         """The object that a global name or a chain of attributes of one stands for, or None."""
@@ -83,7 +85,7 @@ class Rewriter(ast.NodeTransformer):
         return self.constant(node.value) if isinstance(node.value, (int, float, complex)) else node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if isinstance(node.ctx, ast.Load) and node.id not in self.local_names:
+        if node.id not in self.local_names and isinstance(self.namespace.get(node.id), Register):
             return runtime_call("read", node)
         return node
 
@@ -113,6 +115,11 @@ class Rewriter(ast.NodeTransformer):
             left = following
         return parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
 
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return ast.Tuple(
+            [self.visit(item) for item in node.elts], node.ctx
+        )  # a new one: a shape may stand at two places
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         return runtime_call("attribute", self.visit(node.value), ast.Constant(node.attr))
 
@@ -127,6 +134,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         waits = self.waits(node.func)
+        self.met_barrier |= waits
         site = ast.Constant(next(_sites))
         args = [site, self.visit(node.func), *(self.visit(arg) for arg in node.args)]
         call = runtime_call("call_waiting" if waits else "call", *args)
@@ -201,31 +209,35 @@ class Rewriter(ast.NodeTransformer):
 class Function:
     """A rewritten function. `waits` says that it is a generator that stops at barriers."""
 
-    def __init__(self, original: types.FunctionType, runtime: object) -> None:
+    def __init__(self, name: str, definition: ast.FunctionDef, namespace: dict[str, object], local_names: set[str]):
+        """`namespace` has what its free names mean; its defaults are left out."""
+        from oracle import runtime
+
+        self.namespace = namespace
+        self.namespace[RUNTIME] = runtime
+        rewriter = Rewriter(self.namespace, local_names)
+        self._strip(definition)
+        definition.body = rewriter.block(definition.body)
+        self.waits = rewriter.met_barrier
+        place(definition)
+        exec(compile(ast.Module([definition], []), f"<oracle of {name}>", "exec"), self.namespace)
+        self.call = self.namespace[definition.name]
+
+    @classmethod
+    def of(cls, original: types.FunctionType) -> Function:
+        """A function, read from its source."""
         tree = ast.parse(textwrap.dedent(inspect.getsource(original)))
         definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        self.namespace = self._captured(original, definition)
-        self.namespace[RUNTIME] = runtime
-        locals_ = set(original.__code__.co_varnames) | set(original.__code__.co_cellvars)
-        rewriter = Rewriter(self.namespace, locals_)
-        self.waits = any(isinstance(node, ast.Call) and rewriter.waits(node.func) for node in ast.walk(definition))
-        self._strip(definition)
-        body = definition.body
-        definition.body = rewriter.block(body)
-        module = ast.fix_missing_locations(ast.Module([definition], []))
-        code = compile(module, f"<oracle of {original.__qualname__}>", "exec")
-        exec(code, self.namespace)
-        self.call = self.namespace[definition.name]
-        self.call.__defaults__ = numeric.value(original.__defaults__)
-        if original.__kwdefaults__:
-            self.call.__kwdefaults__ = {key: numeric.value(item) for key, item in original.__kwdefaults__.items()}
-
-    @staticmethod
-    def _captured(original: types.FunctionType, definition: ast.FunctionDef) -> dict[str, object]:
         closure = inspect.getclosurevars(original)  # takes attributes for globals too: only names that occur count
         captured = {**closure.builtins, **closure.globals, **closure.nonlocals}
         names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-        return {name: as_function(substitute(item)) for name, item in captured.items() if name in names}
+        namespace = {name: as_function(substitute(item)) for name, item in captured.items() if name in names}
+        locals_ = set(original.__code__.co_varnames) | set(original.__code__.co_cellvars)
+        made = cls(original.__qualname__, definition, namespace, locals_)
+        made.call.__defaults__ = numeric.value(original.__defaults__)
+        if original.__kwdefaults__:
+            made.call.__kwdefaults__ = {key: numeric.value(item) for key, item in original.__kwdefaults__.items()}
+        return made
 
     @staticmethod
     def _strip(definition: ast.FunctionDef) -> None:
@@ -234,6 +246,51 @@ class Function:
         definition.args.kw_defaults = [None] * len(definition.args.kwonlyargs)
         for arg in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
             arg.annotation = None
+
+
+def place(node: ast.AST) -> None:
+    """Gives nodes without a place in the source one."""
+    rest = [node]
+    while rest:
+        node = rest.pop()
+        if "lineno" not in node.__dict__:
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
+        for name in node._fields:
+            item = getattr(node, name, None)
+            if isinstance(item, list):
+                rest += [each for each in item if isinstance(each, ast.AST)]
+            elif isinstance(item, _PLACED):
+                rest.append(item)
+
+
+_PLACED = (ast.expr, ast.stmt, ast.arguments, ast.arg, ast.keyword, ast.comprehension)
+
+
+def kernel_of(tree: ast.Module, names: dict[str, object]) -> Function:
+    """The last function of a module's tree, which is used up; `names` has the modules that it imports.
+
+    What `as_function` makes of the kernel, without its source being written and read again.
+    """
+    known = {**vars(builtins), **names}
+    made: Function | None = None
+    for definition in tree.body:
+        if not isinstance(definition, ast.FunctionDef):
+            continue
+        arguments = definition.args
+        defaults = [eval(compile(ast.Expression(each), "<default>", "eval"), known) for each in arguments.defaults]
+        definition.args = ast.arguments([], [ast.arg(arg.arg) for arg in arguments.args], None, [], [], None, [])
+        used = [node for node in ast.walk(definition) if isinstance(node, ast.Name)]
+        local_names = {node.id for node in used if isinstance(node.ctx, ast.Store)}
+        local_names |= {arg.arg for arg in arguments.args}
+        free = {node.id for node in used} - local_names
+        namespace = {name: as_function(substitute(known[name])) for name in free if name in known}
+        made = Function(definition.name, definition, namespace, local_names)
+        made.call.__defaults__ = numeric.value(tuple(defaults)) or None
+        known[definition.name] = made
+    if made is None:
+        raise TypeError("there is no kernel")
+    return made
 
 
 _functions: dict[object, Function] = {}
@@ -245,7 +302,5 @@ def as_function(item: object) -> object:
     if not isinstance(python, types.FunctionType):
         return item
     if python not in _functions:
-        from oracle import runtime
-
-        _functions[python] = Function(python, runtime)
+        _functions[python] = Function.of(python)
     return _functions[python]

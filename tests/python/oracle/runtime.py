@@ -8,8 +8,11 @@ import types
 import numpy as np
 
 from oracle import numeric
-from oracle.emulate import CUDA, CURRENT, BarrierCall, Left, Register, Sited, substitute
-from oracle.numeric import binary, compare, known_power, unary
+from oracle.emulate import CUDA, CURRENT, BarrierCall, Dim3, Left, Register, Sited, substitute
+from oracle.numeric import known_power
+from oracle.numeric import quick_binary as binary
+from oracle.numeric import quick_compare as compare
+from oracle.numeric import quick_unary as unary
 from oracle.rewrite import Function, as_function
 
 __all__ = [
@@ -36,12 +39,14 @@ def read(item: object) -> object:
 
 def attribute(owner: object, name: str) -> object:
     """`owner.name`."""
+    if owner is CUDA or owner.__class__ is Dim3:
+        return getattr(owner, name)
     if isinstance(owner, np.ndarray):
         item = getattr(owner, name)
         return item if name in ("T", "real", "imag", "dtype") else numeric.value(item)
     if isinstance(owner, types.ModuleType):
         return read(as_function(substitute(getattr(owner, name))))
-    return getattr(owner, name) if owner is CUDA else as_function(substitute(getattr(owner, name)))
+    return as_function(substitute(getattr(owner, name)))
 
 
 def slice(lower: object, upper: object, step: object) -> builtins.slice:
@@ -50,12 +55,12 @@ def slice(lower: object, upper: object, step: object) -> builtins.slice:
 
 
 def _checked(array: object, index: object) -> object:
+    if isinstance(index, np.integer):
+        return int(index) if array.__class__ is tuple else index
     parts = index if isinstance(index, tuple) else (index,)
     for part in parts:
         if isinstance(part, (np.floating, np.bool_)):
             raise TypeError(f"{part!r} cannot be an index")
-    if isinstance(array, tuple) and isinstance(index, np.integer):
-        return int(index)
     return index
 
 
@@ -66,7 +71,7 @@ def load(array: object, index: object) -> object:
 
 def store(array: np.ndarray, index: object, item: object) -> None:
     """`array[index] = item`, converted as weft converts."""
-    array[_checked(array, index)] = numeric.cast(item, array.dtype)
+    array[_checked(array, index)] = numeric.cast(item, array.dtype.type)
 
 
 def check(condition: object) -> None:
@@ -82,12 +87,12 @@ def iterate(item: object) -> object:
 
 def call(site: int, function: object, *args: object, **kwargs: object) -> object:
     """`function(*args)` at a numbered place of the source."""
-    if isinstance(function, Sited):
-        return function.function(site, *args, **kwargs)
-    if isinstance(function, Function):
-        return function.call(*args, **kwargs)
     if isinstance(function, type) and issubclass(function, np.generic):
         return numeric.cast(*args, function)
+    if isinstance(function, Function):
+        return function.call(*args, **kwargs)
+    if isinstance(function, Sited):
+        return function.function(site, *args, **kwargs)
     return numeric.value(substitute(function)(*args, **kwargs))
 
 
