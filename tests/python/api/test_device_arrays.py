@@ -1,11 +1,18 @@
-"""Device arrays: round trips of dtypes, orders and strides; attributes; views; conversions."""
+"""Device arrays: allocation, round trips of dtypes, orders and strides, attributes, protocols."""
+
+from __future__ import annotations
+
+import pickle
 
 import numpy as np
 import pytest
-from harness import launch
+import weft
 from weft import cuda
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64 complex64 complex128".split()
+
+
+BASE = np.arange(24).reshape(2, 3, 4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -36,28 +43,73 @@ def test_shapes_and_orders(shape, order):
         assert back.flags.f_contiguous == host.flags.f_contiguous
 
 
-def test_copy_to_host_into_an_array():
-    host = np.arange(6.0)
-    device = cuda.to_device(host)
-    target = np.zeros(6)
-    assert device.copy_to_host(target) is target
-    np.testing.assert_array_equal(target, host)
-    with pytest.raises(TypeError, match="dtype"):
-        device.copy_to_host(np.zeros(6, np.float32))
-    with pytest.raises(ValueError, match="shape"):
-        device.copy_to_host(np.zeros(5))
+def test_to_device_and_back() -> None:
+    for host in (BASE, BASE.T, np.asfortranarray(BASE), BASE[0, 0, 0], np.zeros((0, 3)), [1, 2.5], 7, True, 1j):
+        device = cuda.to_device(host)
+        array = np.asarray(host)
+        assert device.shape == array.shape
+        assert device.dtype == array.dtype
+        assert device.strides == array.strides or not array.size
+        back = device.copy_to_host()
+        assert np.array_equal(back, array)
+        assert back.dtype == array.dtype
+        assert device.nbytes == array.nbytes
+        np.testing.assert_array_equal(device, array)
 
 
-def test_copy_to_device():
-    device = cuda.to_device(np.zeros(4))
-    device.copy_to_device(np.arange(4.0))
-    assert device.copy_to_host().tolist() == [0, 1, 2, 3]
-    device.copy_to_device(cuda.to_device(np.full(4, 7.0)))
-    assert device.copy_to_host().tolist() == [7] * 4
+def test_gaps_of_host_arrays_are_left_out() -> None:
+    view = BASE[:, ::2, 1:3]
+    device = cuda.to_device(view)
+    assert np.array_equal(device.copy_to_host(), view)
+    assert device.is_c_contiguous()
+    transposed = cuda.device_array_like(BASE.transpose(1, 0, 2)[:, :, ::2])
+    assert transposed.shape == (3, 2, 2)
+    assert transposed.strides == (16, 48, 8)
+
+
+def test_to_device_into_and_without_copy() -> None:
+    target = cuda.device_array(BASE.shape, BASE.dtype)
+    assert cuda.to_device(BASE, to=target) is target
+    assert np.array_equal(target, BASE)
+    assert cuda.to_device(target) is target
+    assert cuda.to_device(BASE, copy=False).shape == BASE.shape
+
+
+def test_shapes_and_orders_that_no_array_has() -> None:
+    for shape in (-1, (2, -3)):
+        with pytest.raises(ValueError, match="extents of an array cannot be negative"):
+            cuda.device_array(shape)
+    with pytest.raises(TypeError, match=r"shape must be an integer or integers, got 3\.0"):
+        cuda.device_array(3.0)
+    for make in (cuda.device_array, cuda.pinned_array):
+        with pytest.raises(ValueError, match="order must be 'C' or 'F', not 'K'"):
+            make(3, order="K")
+
+
+def test_device_array() -> None:
+    array = cuda.device_array(3)
+    assert (array.shape, array.dtype, array.ndim, array.size, array.nbytes, array.itemsize) == (
+        (3,),
+        np.float64,
+        1,
+        3,
+        24,
+        8,
+    )
+    assert cuda.device_array((2, 3), np.int8, order="F").strides == (1, 2)
+    assert cuda.device_array((2, 3), weft.float32).dtype == np.float32
+    assert cuda.device_array((2, 3), "f4", strides=(16, 4)).alloc_size == 28
+    assert cuda.device_array((), np.int8).size == 1
+    with pytest.raises(TypeError, match="shape must be an integer"):
+        cuda.device_array((2, 1.5))
+    with pytest.raises(ValueError, match="differ in length"):
+        cuda.device_array((2, 3), strides=(8,))
+    with pytest.raises(TypeError, match="float16"):
+        cuda.device_array(3, np.float16)
 
 
 @pytest.mark.parametrize("dtype", [None, np.float32, "int16", np.dtype("complex64")])
-def test_device_array(dtype):
+def test_device_arrays_of_dtypes(dtype):
     device = cuda.device_array((3, 4)) if dtype is None else cuda.device_array((3, 4), dtype=dtype)
     assert device.dtype == np.dtype(dtype or np.float64)
     assert device.shape == (3, 4)
@@ -65,127 +117,155 @@ def test_device_array(dtype):
     assert cuda.device_array((3, 4), np.int8, order="F").strides == (1, 3)
 
 
-def test_device_array_like():
-    for host in (np.zeros((3, 4), np.int16), np.zeros((3, 4), order="F"), np.zeros(7, np.complex64)):
-        for source in (host, cuda.to_device(host)):
-            like = cuda.device_array_like(source)
-            assert (like.shape, like.dtype, like.strides) == (host.shape, host.dtype, host.strides)
+def test_copy_to_host_into() -> None:
+    device = cuda.to_device(BASE)
+    out = np.zeros_like(BASE)
+    assert device.copy_to_host(out) is out
+    assert np.array_equal(out, BASE)
+    strided = np.zeros((2, 3, 8), BASE.dtype)[:, :, ::2]
+    device.copy_to_host(strided)
+    assert np.array_equal(strided, BASE)
+    device[:, 1].copy_to_host(strided[:, 0])
+    assert np.array_equal(strided[:, 0], BASE[:, 1])
+    with pytest.raises(TypeError, match=r"incompatible dtype: float64 vs\. int64"):
+        device.copy_to_host(np.zeros(BASE.shape))
+    with pytest.raises(ValueError, match="incompatible shape"):
+        device.copy_to_host(np.zeros((3, 2, 4), int))
+    locked = np.zeros_like(BASE)
+    locked.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        device.copy_to_host(locked)
 
 
-def test_python_values_become_arrays():
-    assert cuda.to_device([1.5, 2.5]).copy_to_host().tolist() == [1.5, 2.5]
-    device = cuda.to_device(np.arange(3))
-    assert cuda.to_device(device) is device
+def test_copy_to_device() -> None:
+    device = cuda.device_array_like(BASE)
+    device.copy_to_device(BASE)
+    assert np.array_equal(device, BASE)
+    device.copy_to_device(cuda.to_device(BASE + 1))
+    assert np.array_equal(device, BASE + 1)
+    device.T.copy_to_device(BASE.T)
+    assert np.array_equal(device, BASE)
+    device[:, :, 1].copy_to_device(cuda.to_device(BASE)[:, :, 2])
+    assert np.array_equal(device[:, :, 1].copy_to_host(), BASE[:, :, 2])
+    with pytest.raises(ValueError, match="incompatible shape"):
+        device.copy_to_device(BASE[0])
 
 
-def test_array_protocol_and_elements():
-    host = np.arange(12).reshape(3, 4)
-    device = cuda.to_device(host)
-    np.testing.assert_array_equal(np.asarray(device), host)
-    np.testing.assert_equal(device[1, 2], host[1, 2])
-    np.testing.assert_array_equal(device[1].copy_to_host(), host[1])
-    np.testing.assert_array_equal(device[:, 1:3].copy_to_host(), host[:, 1:3])
-    np.testing.assert_array_equal(device[::2, ::-1].copy_to_host(), host[::2, ::-1])
-    with pytest.raises(IndexError):
-        device[3, 0]
-
-
-def test_assignment():
-    host = np.arange(12.0).reshape(3, 4)
-    device = cuda.to_device(host)
-    for target in (host, device):
-        target[1] = 5
-        target[:, 0] = np.array([7.0, 8.0, 9.0])
-        target[2, 3] = -1
-    np.testing.assert_array_equal(device.copy_to_host(), host)
-
-
-def test_reshape_and_ravel():
-    device = cuda.to_device(np.arange(12))
-    assert device.reshape(3, 4).shape == (3, 4)
-    assert device.reshape((2, -1)).shape == (2, 6)
-    np.testing.assert_array_equal(device.reshape(3, 4)[1].copy_to_host(), [4, 5, 6, 7])
-    assert device.reshape(3, 4).ravel().shape == (12,)
-    with pytest.raises(ValueError, match="size"):
-        device.reshape(5, 5)
-
-
-@cuda.jit
-def bump(x):
-    i, j = cuda.grid(2)
-    if i < x.shape[0] and j < x.shape[1]:
-        x[i, j] += 1
-
-
-@pytest.mark.parametrize("key", [np.s_[:], np.s_[1:, ::2], np.s_[::-1], np.s_[:, 1:3]], ids=str)
-def test_kernels_write_through_views(key):
-    host = np.arange(20).reshape(4, 5)
-    device = cuda.to_device(host)
-    bump[(1, 1), (8, 8)](device[key])
-    host[key] += 1
-    np.testing.assert_array_equal(device.copy_to_host(), host)
-
-
-def test_a_view_keeps_its_memory_alive():
-    view = cuda.to_device(np.arange(1000))[10:20]
-    for _ in range(10):
-        cuda.device_array(1000, np.int64)
-    assert view.copy_to_host().tolist() == list(range(10, 20))
-
-
-def test_host_arrays_are_written_back():
-    for order in "CF":
-        host = np.zeros((3, 4), order=order)
-        bump[(1, 1), (8, 8)](host)
-        assert (host == 1).all()
-    part = np.zeros((6, 8))
-    bump[(1, 1), (8, 8)](part[::2, ::2])
-    assert part.sum() == part[::2, ::2].size
-    assert (part[::2, ::2] == 1).all()
-
-
-@cuda.jit
-def copies(source, target):
-    i = cuda.grid(1)
-    if i < target.size:
-        target[i] = source[i]
-
-
-def test_readonly_host_arrays_are_read():
-    source = np.arange(4.0)
-    source.flags.writeable = False
-    assert launch(copies, 1, 4, source, np.zeros(4))[1].tolist() == [0, 1, 2, 3]
-
-
-def test_readonly_host_arrays_are_not_written():
-    target = np.zeros(4)
-    target.flags.writeable = False
-    with pytest.raises(Exception, match=r"(?i)read-?only"):
-        copies[1, 4](np.ones(4), target)
-    assert not target.any()
-
-
-@pytest.mark.parametrize("dtype", [">f4", ">i8", "f2", "U3", "M8[s]", object])
-def test_dtypes_that_kernels_do_not_have(dtype):
-    host = np.zeros(4, dtype)
+def test_protocols() -> None:
+    device = cuda.to_device(BASE)
+    assert len(device) == 2
+    assert device[1, 2, 3].dtype == BASE.dtype
+    assert [part.shape for part in device] == [(3, 4)] * 2
+    assert device.flags == {"C_CONTIGUOUS": True, "F_CONTIGUOUS": False}
+    assert np.asarray(device, dtype=np.float32).dtype == np.float32
+    assert np.zeros_like(device).shape == BASE.shape
+    assert np.array_equal(pickle.loads(pickle.dumps(device)), BASE)
+    assert bool(cuda.to_device(np.ones(1)))
+    assert "shape=(2, 3, 4) dtype=int64" in repr(device)
+    assert device.device_ctypes_pointer.value == device.address
+    with pytest.raises(ValueError, match="without a copy"):
+        device.__array__(copy=False)
     with pytest.raises(TypeError):
-        copies[1, 4](host, np.zeros(4))
+        len(cuda.to_device(3))
 
 
-def test_out_and_in():
-    source, target = np.arange(4.0), np.zeros(4)
-    copies[1, 4](cuda.In(source), cuda.Out(target))
-    assert target.tolist() == [0, 1, 2, 3]
+def test_pinned_arrays_are_arrays() -> None:
+    assert cuda.pinned_array((2, 3), np.int8, order="F").flags.f_contiguous
+    assert cuda.pinned_array_like(BASE).shape == BASE.shape
 
 
-def test_cuda_array_interface(device):
-    array = cuda.to_device(np.arange(6.0).reshape(2, 3))
-    if device == "cpu":
-        assert not hasattr(array, "__cuda_array_interface__")
+def test_too_big_an_array_is_an_error_with_its_shape_and_size() -> None:
+    for shape, size in (
+        ((2**40, 2**40), 8 << 80),
+        (2**70, 8 << 70),
+        ((2**31, 2**31), 8 << 62),
+        ((0, 2**70), 8 << 70),
+    ):
+        with pytest.raises(ValueError, match="is too big") as caught:
+            cuda.device_array(shape)
+        assert str(caught.value) == f"a device array of shape {shape!r} and dtype float64 is too big: {size} bytes"
+    for strides in (2**70, 2**61):
+        with pytest.raises(ValueError, match="is too big"):
+            cuda.device_array(9, strides=strides)
+    with pytest.raises(ValueError, match="is too big"):
+        cuda.device_array((2**40, 2**40), strides=(0, 0))
+    with pytest.raises(MemoryError, match=r"cannot allocate 8\.0 TiB \(8796093022208 bytes\)"):
+        cuda.device_array(2**40)
+    # More elements than there are addresses, all of them the same one.
+    one = cuda.device_array(1)
+    with pytest.raises(
+        ValueError, match=r"an array of shape \(1099511627776, 1099511627776\) and float64 elements is too"
+    ):
+        type(one)(one.owner, one.address, (2**40, 2**40), (0, 0), "f8", 0)
+
+
+def test_an_extent_is_below_2_48() -> None:
+    one = cuda.device_array(1)
+    with pytest.raises(ValueError, match=r"an array with 281474976710656 elements along an axis is too big"):
+        type(one)(one.owner, one.address, (2**48,), (0,), "f8", 0)
+    assert type(one)(one.owner, one.address, (2**48 - 1,), (0,), "f8", 0).shape == (2**48 - 1,)
+
+    @cuda.jit
+    def extent(a, r):
+        r[0] = a.shape[a.ndim - 1]
+
+    r = np.zeros(1, np.int64)
+    for shape in ((2**50,), (0, 2**50)):
+        with pytest.raises(ValueError, match=r"1125899906842624 elements along an axis is too big"):
+            extent[1, 1](np.broadcast_to(np.float32(1), shape), r)
+    extent[1, 1](np.broadcast_to(np.float32(1), (0, 2**47)), r)
+    assert r[0] == 2**47
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_an_array_like_another_has_its_order(axes) -> None:
+    host = np.zeros((2, 3, 4), "i2").transpose(axes)
+    for like in (cuda.to_device(host), host):
+        pinned = cuda.pinned_array_like(like)
+        assert (pinned.shape, pinned.dtype, pinned.strides) == (host.shape, host.dtype, host.strides)
+        device = cuda.device_array_like(like)
+        assert (device.shape, device.dtype, device.strides) == (host.shape, host.dtype, host.strides)
+    gaps = cuda.pinned_array_like(cuda.to_device(np.zeros((4, 6), order="F"))[::2, ::3])
+    assert (gaps.shape, gaps.strides) == ((2, 2), (8, 16))
+    assert cuda.pinned_array_like([1.0, 2.0]).shape == (2,)
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, interface) -> None:
+        self.__cuda_array_interface__ = interface
+
+
+def test_cuda_array_interface() -> None:
+    @cuda.jit
+    def touch(x):
+        x[0] = 1
+
+    device = cuda.to_device(np.arange(3.0))
+    if cuda.get_current_device().kind == "cpu":
+        assert not hasattr(device, "__cuda_array_interface__")
+        foreign = Foreign({"shape": (3,), "typestr": "<f8", "data": (16, False), "version": 3})
+        with pytest.raises(weft.LaunchError, match="GPU memory, but kernels run on the CPU"):
+            cuda.as_cuda_array(foreign)
+        with pytest.raises(weft.LaunchError, match=r"argument 1 \(`x`\) .*Foreign is in GPU memory"):
+            touch[1, 1](foreign)
+        assert cuda.is_cuda_array(foreign)
         return
-    interface = array.__cuda_array_interface__
-    assert interface["shape"] == (2, 3)
-    assert interface["typestr"] == "<f8"
-    view = cuda.as_cuda_array(array)
-    bump[(1, 1), (4, 4)](view)
-    assert array.copy_to_host()[0, 0] == 1
+    interface = device.__cuda_array_interface__
+    assert (interface["shape"], interface["typestr"]) == ((3,), "<f8")
+    assert cuda.as_cuda_array(device) is device
+    foreign = Foreign(interface)
+    assert cuda.as_cuda_array(foreign).address == device.address
+    same = cuda.to_device(foreign)
+    assert same.address == device.address
+    touch[1, 1](foreign)
+    assert device.copy_to_host().tolist() == [1, 1, 2]
+
+
+def test_as_cuda_array_needs_the_interface() -> None:
+    with pytest.raises(TypeError, match="doesn't implement the cuda array interface"):
+        cuda.as_cuda_array(np.zeros(3))
+    assert not cuda.is_cuda_array(np.zeros(3))
+    device = cuda.device_array(3)
+    assert cuda.as_cuda_array(device) is device

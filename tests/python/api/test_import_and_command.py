@@ -56,6 +56,7 @@ def test_an_unknown_device_is_refused():
     env = {**os.environ, "WEFT_DEVICE": "abacus"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
+    assert "ValueError" in done.stderr
     assert "WEFT_DEVICE" in done.stderr
     assert "abacus" in done.stderr
 
@@ -120,6 +121,7 @@ def test_a_rejected_program_exits_with_1(tmp_path):
 def test_bad_usage_exits_with_2(tmp_path):
     assert weft_command("emit").returncode == 2
     assert weft_command("no-such-command").returncode == 2
+    assert weft_command("explain", "E9999").returncode == 2
 
 
 def test_explain():

@@ -1,4 +1,4 @@
-"""Devices, contexts, settings, and what `import weft` costs."""
+"""Devices, contexts, and which device runs kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-import weft
 from weft import cuda
 
 
@@ -25,7 +24,9 @@ def test_devices() -> None:
     assert device.MAX_THREADS_PER_BLOCK == 1024
     assert device.WARP_SIZE == 32
     assert device.MULTIPROCESSOR_COUNT >= 1
+    assert device.MAX_SHARED_MEMORY_PER_BLOCK >= 48 * 1024
     assert "WARP_SIZE" in dir(device)
+    assert ("cuda" in repr(device).lower()) == (device.kind == "cuda")
     assert cuda.select_device(0) == device
     assert len(cuda.gpus) == len(list(cuda.gpus)) >= 1
     assert cuda.list_devices() is cuda.gpus
@@ -36,6 +37,11 @@ def test_devices() -> None:
         _ = device.NO_SUCH
     with pytest.raises(IndexError, match="no device 77"):
         cuda.select_device(77)
+
+
+@pytest.mark.cpu
+def test_the_cpu_answers_with_a_capability():
+    assert cuda.get_current_device().compute_capability == (9, 0)
 
 
 def test_contexts() -> None:
@@ -54,18 +60,6 @@ def test_detect(capfd) -> None:
     assert cuda.get_current_device().name in capfd.readouterr().out
 
 
-def test_import_touches_neither_numpy_nor_a_driver() -> None:
-    code = (
-        "import sys\nfrom weft import cuda\nimport weft\n"
-        "assert 'numpy' not in sys.modules\n"
-        "maps = open('/proc/self/maps').read()\nassert 'libcuda' not in maps\n"
-        "@cuda.jit\ndef f(x): x[0] = 1\n"
-        "assert 'numpy' not in sys.modules\nprint('fine')"
-    )
-    result = python(code)
-    assert result.stdout == "fine\n", result.stderr
-
-
 def test_no_gpu_when_one_is_demanded() -> None:
     if cuda.get_current_device().kind == "cuda":
         pytest.skip("there is a GPU")
@@ -79,12 +73,6 @@ def test_no_gpu_when_one_is_demanded() -> None:
     result = python(code, WEFT_DEVICE="cuda")
     assert "True no" in result.stdout, result.stderr
     assert "WEFT_DEVICE" in result.stdout
-
-
-def test_a_setting_that_makes_no_sense() -> None:
-    result = python("from weft import cuda\ncuda.synchronize()", WEFT_DEVICE="tpu")
-    assert "ValueError" in result.stderr
-    assert "WEFT_DEVICE" in result.stderr
 
 
 def test_the_cpu_says_once_that_it_stands_in(tmp_path) -> None:
@@ -107,11 +95,3 @@ def test_the_cpu_says_once_that_it_stands_in(tmp_path) -> None:
 def test_the_compute_capability_of_the_cpu_is_a_setting() -> None:
     code = "from weft import cuda\nprint(cuda.get_current_device().compute_capability)"
     assert python(code, WEFT_DEVICE="cpu", WEFT_CPU_COMPUTE_CAPABILITY="7.5").stdout == "(7, 5)\n"
-
-
-def test_the_command_comes_along() -> None:
-    def command(*args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "weft", *args], capture_output=True, text=True, check=False)
-
-    assert command("--version").stdout == f"weft {weft.__version__}\n"
-    assert command("explain", "E9999").returncode == 2

@@ -1,54 +1,11 @@
-"""Devices, contexts, streams and events."""
+"""Streams and events."""
+
+from __future__ import annotations
+
+import threading
 
 import numpy as np
-import pytest
 from weft import cuda
-
-
-def test_is_available():
-    assert cuda.is_available() in (True, False)
-
-
-def test_detect(capfd):
-    cuda.detect()
-    assert capfd.readouterr().out.strip()
-
-
-def test_current_device(device):
-    current = cuda.get_current_device()
-    assert current.id == 0
-    assert current.name
-    major, minor = current.compute_capability
-    assert (major, minor) >= (5, 0)
-    assert current.MAX_THREADS_PER_BLOCK == 1024
-    assert current.WARP_SIZE == 32
-    assert current.MULTIPROCESSOR_COUNT >= 1
-    assert current.MAX_SHARED_MEMORY_PER_BLOCK >= 48 * 1024
-    with pytest.raises(AttributeError):
-        current.NO_SUCH_ATTRIBUTE  # noqa: B018
-    assert ("cuda" in repr(current).lower()) == (device == "cuda")
-
-
-@pytest.mark.cpu
-def test_the_cpu_answers_with_a_capability():
-    assert cuda.get_current_device().compute_capability == (9, 0)
-
-
-def test_select_device():
-    assert cuda.select_device(0).id == 0
-    with pytest.raises(IndexError):
-        cuda.select_device(4096)
-    assert cuda.get_current_device().id == 0
-    assert len(cuda.gpus) >= 1
-    with cuda.gpus[0]:
-        assert cuda.get_current_device().id == 0
-
-
-def test_context():
-    context = cuda.current_context()
-    context.synchronize()
-    memory = context.get_memory_info()
-    assert 0 < memory.free <= memory.total
 
 
 @cuda.jit
@@ -114,3 +71,34 @@ def test_events():
     assert end.query()
     assert start.elapsed_time(end) >= 0
     assert cuda.event_elapsed_time(start, end) == start.elapsed_time(end)
+
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.shape[0]:
+        x[i] = x[i] * 2
+
+
+def test_streams_and_events() -> None:
+    stream = cuda.stream()
+    start, end = cuda.event(), cuda.event()
+    x = cuda.to_device(np.ones(10), stream=stream)
+    start.record(stream)
+    with stream.auto_synchronize():
+        double[1, 32, stream](x)
+    end.record(stream)
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+    assert cuda.event_elapsed_time(start, end) == start.elapsed_time(end)
+    assert end.query()
+    end.wait(stream)
+    assert (x.copy_to_host(stream=stream) == 2).all()
+    assert int(cuda.default_stream()) == 0
+    assert cuda.default_stream().handle.value == 0
+    assert repr(cuda.default_stream()) == "<Default CUDA stream>"
+    done = threading.Event()
+    stream.add_callback(lambda which, status, arg: done.set() if (which, status, arg) == (stream, 0, 1) else None, 1)
+    assert done.wait(5)
+    double[1, 32, cuda.default_stream()](x)
+    assert (x.copy_to_host() == 4).all()

@@ -1,20 +1,15 @@
-"""`cuda.jit`: call shapes, options, signatures, captured values, pickling."""
+"""`cuda.jit`: call shapes, options, specializations, inspection, and the names that kernels use."""
 
 from __future__ import annotations
 
 import inspect
 import pickle
-import subprocess
-import sys
-import textwrap
-import types as pytypes
 
 import numpy as np
 import pytest
 import weft
+from harness import module
 from weft import cuda
-
-SCALE = 3
 
 
 def fill_function(out, value):
@@ -22,13 +17,6 @@ def fill_function(out, value):
     i = cuda.grid(1)
     if i < out.size:
         out[i] = value
-
-
-@cuda.jit
-def module_kernel(out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = SCALE * i
 
 
 def run(kernel, *args, threads=32):
@@ -102,6 +90,17 @@ def test_what_cannot_be_jitted() -> None:
         cuda.jit(lambda x: None)[1, 1](np.zeros(1))
 
 
+def fresh(source="    x[0] = 1\n", decorator="@cuda.jit", head=""):
+    return module(f"import numpy as np\nfrom weft import cuda\n{head}\n{decorator}\ndef kernel(x):\n{source}").kernel
+
+
+def test_options_together():
+    kernel = fresh(decorator="@cuda.jit(fastmath=True, lineinfo=True, max_registers=64, launch_bounds=128)")
+    x = np.zeros(1)
+    kernel[1, 1](x)
+    assert x[0] == 1
+
+
 def test_options_reach_the_code() -> None:
     sig = "void(float32[:], float32)"
     assert ".maxntid 128" in cuda.jit(launch_bounds=128)(fill_function).inspect_asm(sig)
@@ -130,6 +129,16 @@ def test_launch_bounds_bound_the_block() -> None:
     assert out.tolist() == [4.5] * 96
 
 
+def test_one_specialisation_for_each_tuple_of_types():
+    kernel = fresh()
+    assert len(kernel.overloads) == 0
+    arrays = (np.zeros(4), np.zeros(9), np.zeros(4, np.float32), np.zeros((2, 2))[0], np.zeros(8)[::2])
+    for array, count in zip(arrays, (1, 1, 2, 2, 3), strict=True):
+        kernel[1, 1](array)
+        assert len(kernel.overloads) == count
+        assert len(kernel.signatures) == count
+
+
 def test_inspect() -> None:
     kernel = cuda.jit(fill_function)
     assert kernel.inspect_asm() == {}
@@ -146,6 +155,7 @@ def test_inspect() -> None:
     assert ".target sm_75" in kernel.inspect_asm(types, target="sm_75")
     assert ".text" in kernel.inspect_asm(types, target="host")
     assert "define" in kernel.inspect_llvm(types)
+    assert kernel.inspect_llvm() == {types: kernel.inspect_llvm(types)}
     assert "kernel @fill_function" in kernel.inspect_ir(types)
     with pytest.raises(ValueError, match="there is no target `gpu`"):
         kernel.inspect_asm(types, target="gpu")
@@ -164,92 +174,6 @@ def test_compiled_kernels_know_their_resources() -> None:
     lazy = cuda.jit(fill_function)
     run(lazy, np.zeros(1), 1)
     assert list(lazy.get_local_mem_per_thread()) == lazy.signatures
-
-
-# --- Signatures ---
-
-
-def test_one_signature_converts_numbers() -> None:
-    kernel = cuda.jit("void(complex64[:], complex64)")(fill_function)
-    out = np.zeros(2, np.complex64)
-    for value in (3, 2.5, 1j, np.int8(-1), True, np.uint64(2**63)):
-        run(kernel, out, value)
-        assert out.tolist() == [np.complex64(value)] * 2
-    wrapping = cuda.jit("void(int32[:], int32)")(fill_function)
-    ints = np.zeros(2, np.int32)
-    run(wrapping, ints, 2**32 + 5)
-    assert ints.tolist() == [5, 5]
-
-
-def test_integers_as_a_declared_boolean() -> None:
-    @cuda.jit("void(boolean, int32[::1])")
-    def kernel(flag, out):
-        out[0] = 1 if flag else 2
-
-    for value, expected in ((0, 2), (1, 1), (256, 1), (-1, 1), (True, 1), (np.uint64(2**63), 1), (np.int8(0), 2)):
-        out = np.zeros(1, np.int32)
-        run(kernel, value, out)
-        assert out[0] == expected
-    with pytest.raises(TypeError, match="declares boolean, but it is float64"):
-        run(kernel, 1.0, np.zeros(1, np.int32))
-
-
-def test_one_signature_checks_arrays() -> None:
-    kernel = cuda.jit("void(float32[::1], int32)")(fill_function)
-    cases = [
-        ((np.zeros(2), 1), r"argument 1 \(`out`\) of kernel `fill_function`: .* declares array\(float32, 1d, C\)"),
-        ((np.zeros(2), 1), r"but it is array\(float64, 1d, C\)"),
-        ((np.zeros(4, np.float32)[::2], 1), "1d, A"),
-        ((np.zeros((2, 2), np.float32), 1), "2d, C"),
-        ((np.zeros(2, np.float32), 1.5), r"argument 2 \(`value`\) .* declares int32, but it is float64"),
-        ((3, 1), "but it is int64"),
-    ]
-    for args, text in cases:
-        with pytest.raises(TypeError, match=text):
-            run(kernel, *args)
-    locked = np.zeros(2, np.float32)
-    locked.flags.writeable = False
-    with pytest.raises(TypeError, match="read-only"):
-        run(kernel, locked, 1)
-
-
-def test_several_signatures_choose_the_best() -> None:
-    kernel = cuda.jit(["void(float32[:], float32)", "void(float32[:], int64)"])(fill_function)
-    assert len(kernel.overloads) == 2
-    out = np.zeros(1, np.float32)
-    run(kernel, out, 3)
-    run(kernel, out, np.float32(2.5))
-    assert out.tolist() == [2.5]
-    with pytest.raises(TypeError, match=r"No matching definition for .* array\(float64, 1d, C\), int64"):
-        run(kernel, np.zeros(1), 3)
-    ambiguous = cuda.jit(["void(float32[:], float32)", "void(float32[:], int32)"])(fill_function)
-    with pytest.raises(TypeError, match="Ambiguous overloading"):
-        run(ambiguous, out, 3)
-
-
-def test_numbas_ranks_decide_between_signatures() -> None:
-    kernel = cuda.jit(["void(float64[:], float32)", "void(float64[:], float64)"])(fill_function)
-    out = np.zeros(1)
-    # Numba counts uint16 to float32 as unsafe.
-    run(kernel, out, np.uint16(3))
-    assert out.tolist() == [3.0]
-    # A more general array is a safe conversion, which is worse than a promotion.
-    kernel = cuda.jit(["void(float64[:], float32)", "void(float64[::1], float64)"])(fill_function)
-    run(kernel, out, np.float32(0.5))
-    assert out.tolist() == [0.5]
-
-
-def test_signatures_are_compiled_at_once() -> None:
-    with pytest.raises(weft.CompileError, match="E0201"):
-
-        @cuda.jit("void(float32[:])")
-        def wrong(x):
-            x[0] = no_such_name  # noqa: F821
-
-    with pytest.raises(TypeError, match="must have void return type"):
-        cuda.jit("float32(float32[:], int32)")(fill_function)
-    with pytest.raises(weft.CompileError, match="E0301"):
-        cuda.jit("void(flot32[:])")
 
 
 def test_specialize() -> None:
@@ -274,24 +198,6 @@ def test_disable_compile_and_recompile() -> None:
     assert kernel.signatures == [(weft.float64[::1], weft.float64)]
 
 
-# --- Captured values ---
-
-
-def test_a_compiled_kernel_keeps_its_globals() -> None:
-    global SCALE
-    kernel = cuda.jit(module_kernel.py_func)
-    out = np.zeros(3, np.int64)
-    run(kernel, out)
-    try:
-        SCALE = 10
-        run(kernel, out)
-        assert out.tolist() == [0, 3, 6]
-        run(cuda.jit(module_kernel.py_func), out)
-        assert out.tolist() == [0, 10, 20]
-    finally:
-        SCALE = 3
-
-
 def test_star_parameters_are_named() -> None:
     @cuda.jit
     def positional(x, *rest):
@@ -305,123 +211,6 @@ def test_star_parameters_are_named() -> None:
         run(positional, np.zeros(1), 2)
     with pytest.raises(TypeError, match=r"kernel `keywords` has `\*\*more`, which a kernel cannot have"):
         keywords.compile("void(float64[::1])")
-
-
-def test_a_failed_compilation_freezes_nothing() -> None:
-    def plain():
-        return 4
-
-    helper = plain
-
-    @cuda.jit
-    def kernel(out):
-        out[0] = LATE + helper()  # noqa: F821
-
-    out = np.zeros(1)
-    try:
-        with pytest.raises(weft.CompileError, match="LATE"):
-            run(kernel, out)
-        globals()["LATE"] = 9
-        with pytest.raises(weft.CompileError, match="function"):
-            run(kernel, out)
-        helper = cuda.jit(helper)
-        run(kernel, out)
-        assert out[0] == 13
-    finally:
-        globals().pop("LATE", None)
-
-
-def test_names_of_device_functions_are_read_with_those_of_the_kernel() -> None:
-    value = 1
-
-    @cuda.jit(device=True)
-    def inner():
-        return value
-
-    @cuda.jit(device=True)
-    def outer():
-        return inner() * 10 + value
-
-    @cuda.jit
-    def kernel(out):
-        out[0] = outer() + inner() * 100
-
-    first, second = np.zeros(1), np.zeros(1, np.float32)
-    run(kernel, first)
-    value = 2
-    run(kernel, second)
-    run(kernel, first)
-    assert (first[0], second[0]) == (111, 222)
-    # Texts are of what was compiled, and of the present where nothing was.
-    texts = [kernel.inspect_llvm(signature) for signature in ("void(float64[::1])", "void(float32[::1])")]
-    assert "1.110000e+02" in texts[0]
-    assert "2.220000e+02" in texts[1]
-    value = 3
-    assert kernel.inspect_llvm("void(float64[::1])") == texts[0]
-    kernel.recompile()
-    run(kernel, first)
-    assert first[0] == 333
-
-
-def test_many_kinds_of_captured_values() -> None:
-    box = pytypes.SimpleNamespace(inner=pytypes.SimpleNamespace(factor=2), pair=(1, 2.5))
-    module = pytypes.ModuleType("settings")
-    module.OFFSET = np.int16(4)
-    dtype = np.dtype(np.float64)
-    alias = cuda
-    grid = cuda.grid
-    flag, big, z = True, 2**63, 1 + 2j
-
-    @cuda.jit(device=True)
-    def helper(x, step=box.pair[0]):
-        return x + step
-
-    @cuda.jit
-    def kernel(out):
-        i = grid(1) + alias.threadIdx.y
-        one = cuda.local.array(1, dtype)
-        one[0] = 0.5
-        if i < out.size and flag:
-            out[i] = helper(box.inner.factor * i) + box.pair[1] + module.OFFSET + one[0] + z.imag
-            out[i] += helper(0, step=weft.int32(big > 5))
-
-    out = np.zeros(2)
-    run(kernel, out)
-    assert out.tolist() == [1 + 2.5 + 4 + 0.5 + 2 + 1, 2 + 1 + 2.5 + 4 + 0.5 + 2 + 1]
-
-
-def test_values_that_kernels_cannot_have_are_named() -> None:
-    values = {"a": 1}
-
-    @cuda.jit
-    def kernel(out):
-        out[0] = values["a"]
-
-    with pytest.raises(weft.CompileError, match="dict"):
-        run(kernel, np.zeros(1))
-
-    def plain():
-        return 1
-
-    @cuda.jit
-    def caller(out):
-        out[0] = plain()
-
-    with pytest.raises(weft.CompileError, match="function"):
-        run(caller, np.zeros(1))
-
-
-def test_recursion_is_an_error() -> None:
-    @cuda.jit(device=True)
-    def down(n):
-        return down(n - 1) if n > 0 else 0
-
-    @cuda.jit
-    def kernel(out):
-        out[0] = down(3)
-
-    with pytest.raises(weft.CompileError, match="recurs"):
-        run(kernel, np.zeros(1))
 
 
 def test_a_kernel_in_a_class_with_text_at_the_margin() -> None:
@@ -466,65 +255,6 @@ def test_diagnostics_name_this_file_and_line() -> None:
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     assert copy.diagnostics == caught.value.diagnostics
-
-
-# --- Pickling ---
-
-
-def test_pickle_by_reference_and_by_value() -> None:
-    assert pickle.loads(pickle.dumps(module_kernel)) is module_kernel
-    factor = 4
-
-    @cuda.jit(fastmath=True)
-    def local(out):
-        out[0] = factor * SCALE
-
-    copy = pickle.loads(pickle.dumps(local))
-    assert copy.targetoptions["fastmath"] is True
-    configured = pickle.loads(pickle.dumps(copy[(2, 1), 8, 0, 64]))
-    assert (configured.griddim, configured.blockdim, configured.sharedmem) == ((2, 1, 1), (8, 1, 1), 64)
-    out = np.zeros(1)
-    configured(out)
-    cuda.synchronize()
-    assert out[0] == 12
-
-
-def test_pickle_to_another_process(tmp_path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import multiprocessing, pickle
-            import numpy as np
-            from weft import cuda
-
-            OFFSET = 2
-
-            @cuda.jit(device=True)
-            def plus(x):
-                return x + OFFSET
-
-            @cuda.jit
-            def kernel(out):
-                out[cuda.grid(1)] = plus(cuda.grid(1))
-
-            def work(text):
-                out = np.zeros(3)
-                pickle.loads(text)(out)
-                cuda.synchronize()
-                return out.tolist()
-
-            if __name__ == "__main__":
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    print(pool.apply(work, (pickle.dumps(kernel[1, 3]),)))
-            """
-        )
-    )
-    result = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
-    assert result.stdout == "[2.0, 3.0, 4.0]\n", result.stderr
-
-
-# --- Names of kernels ---
 
 
 def test_kernel_names_refuse_to_run_outside() -> None:

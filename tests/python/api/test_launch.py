@@ -1,9 +1,10 @@
-"""Launches: configurations, arguments, host arrays, errors."""
+"""Launches: configurations, arguments, host arrays, threads."""
 
 from __future__ import annotations
 
 import gc
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -33,9 +34,6 @@ def add_one_2d(a):
         a[i, j] += 1
 
 
-# --- Configurations ---
-
-
 def test_configurations() -> None:
     configured = double[(2, np.int64(3)), 32]
     assert configured.griddim == (2, 3, 1)
@@ -47,70 +45,22 @@ def test_configurations() -> None:
     assert double.configure(1, 2).blockdim == (2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("index", "error", "text"),
-    [
-        (1, TypeError, "must specify at least the griddim and blockdim"),
-        ((1,), ValueError, "must specify at least the griddim and blockdim"),
-        ((1, 2, 0, 0, 0), ValueError, "at most a stream and sharedmem: 5 were given"),
-        (((1, 2, 3, 4), 1), ValueError, r"griddim must be a sequence of 1, 2 or 3 integers, got \[1, 2, 3, 4\]"),
-        ((1, (1, 2.5)), TypeError, r"blockdim must be a sequence of integers, got \[1, 2.5\]"),
-        ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]"),
-        ((-1, 1), ValueError, r"griddim must have integers from 0"),
-        ((None, 1), ValueError, "Kernel launch configuration was not specified"),
-        ((1, 1, "stream"), TypeError, "a stream must be 0 or a weft.cuda stream, not str"),
-        ((1, 1, 0, -1), ValueError, "sharedmem must be a number of bytes"),
-    ],
-)
-def test_wrong_configurations(index, error, text) -> None:
-    with pytest.raises(error, match=text):
-        double[index]
+@cuda.jit
+def scale(x, a):
+    """Multiplies in place."""
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= a
 
 
-def test_a_kernel_that_was_not_configured() -> None:
-    with pytest.raises(ValueError, match=r"Kernel launch configuration was not specified(.|\n)*kernel_function\["):
-        double(np.zeros(1))
-
-
-def test_a_device_function_cannot_be_launched() -> None:
-    device = cuda.jit(device=True)(double.py_func)
-    with pytest.raises(RuntimeError, match="device function"):
-        device(np.zeros(1))
-    with pytest.raises(RuntimeError, match="Cannot compile a device function as a kernel"):
-        device[1, 1](np.zeros(1))
-    with pytest.raises(RuntimeError, match="has no code of its own"):
-        device.inspect_asm()
-
-
-def test_launches_that_the_device_cannot_run() -> None:
-    limit = cuda.get_current_device().MAX_THREADS_PER_BLOCK
-    with pytest.raises(weft.LaunchError, match=rf"{limit + 1}.*{limit}"):
-        double[1, limit + 1](np.zeros(1))
-    with pytest.raises(weft.LaunchError, match="shared memory"):
-        double[1, 1, 0, 2**30](np.zeros(1))
-    with pytest.raises(weft.LaunchError, match="z"):
-        double[1, (1, 1, 65)](np.zeros(1))
-
-
-# --- Counts and kinds of arguments ---
-
-
-def test_argument_counts() -> None:
-    with pytest.raises(TypeError, match=r"kernel `copy` takes 2 arguments \(src, dst\) but 1 was given"):
-        copy[1, 1](np.zeros(1))
-    with pytest.raises(TypeError, match=r"takes 1 argument \(x\) but 2 were given"):
-        double[1, 1](np.zeros(1), 2)
-    with pytest.raises(TypeError, match="by position"):
-        double[1, 1](x=np.zeros(1))
-
-
-def test_arguments_that_cannot_be_passed_are_named() -> None:
-    with pytest.raises(TypeError, match=r"argument 2 \(`dst`\) of kernel `copy`: a list cannot be passed"):
-        copy[1, 1](np.zeros(1), [1])
-    with pytest.raises(ValueError, match=r"argument 1 \(`src`\) of kernel `copy`: Int value is too large"):
-        copy[1, 1](2**64, np.zeros(1))
-    with pytest.raises(TypeError, match=r"argument 1 \(`src`\) .*dict"):
-        copy[1, 1](({}, 1), np.zeros(1))
+def test_configured_kernels_are_reusable():
+    x = np.ones(3)
+    launch = scale[1, 3]
+    launch(x, 2.0)
+    launch(x, 3.0)
+    assert x.tolist() == [6] * 3
+    assert scale.configure(1, 3)(x, 0.5) is None
+    assert x.tolist() == [3] * 3
 
 
 def test_scalars_keep_their_values() -> None:
@@ -146,9 +96,6 @@ def test_nested_tuples() -> None:
 
     write[1, 2]((7, written))
     assert written.tolist() == [7, 7]
-
-
-# --- Host arrays ---
 
 
 @pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
@@ -236,16 +183,6 @@ def test_other_buffers_and_copy_hints() -> None:
     assert on_device.copy_to_host().tolist() == [0, 4, 8]
 
 
-def test_a_warning_tells_of_copies(request) -> None:
-    if weft.cuda.get_current_device().kind == "cpu":
-        pytest.skip("the warning is for GPUs: on the CPU a copy is a copy in memory")
-    with pytest.warns(weft.PerformanceWarning, match="Host array used in CUDA kernel will incur copy overhead"):
-        double[1, 3](np.zeros(3))
-
-
-# --- forall, streams, threads ---
-
-
 @pytest.mark.filterwarnings("ignore::weft.PerformanceWarning")
 def test_forall() -> None:
     x = np.ones(1000)
@@ -257,28 +194,63 @@ def test_forall() -> None:
         double.forall(-1)
 
 
-def test_streams_and_events() -> None:
-    stream = cuda.stream()
-    start, end = cuda.event(), cuda.event()
-    x = cuda.to_device(np.ones(10), stream=stream)
-    start.record(stream)
-    with stream.auto_synchronize():
-        double[1, 32, stream](x)
-    end.record(stream)
-    end.synchronize()
-    assert start.elapsed_time(end) >= 0
-    assert cuda.event_elapsed_time(start, end) == start.elapsed_time(end)
-    assert end.query()
-    end.wait(stream)
-    assert (x.copy_to_host(stream=stream) == 2).all()
-    assert int(cuda.default_stream()) == 0
-    assert cuda.default_stream().handle.value == 0
-    assert repr(cuda.default_stream()) == "<Default CUDA stream>"
-    done = threading.Event()
-    stream.add_callback(lambda which, status, arg: done.set() if (which, status, arg) == (stream, 0, 1) else None, 1)
-    assert done.wait(5)
-    double[1, 32, cuda.default_stream()](x)
-    assert (x.copy_to_host() == 4).all()
+def overlapping_views() -> dict[str, np.ndarray]:
+    base = np.zeros(16)
+    return {
+        "windows": np.lib.stride_tricks.as_strided(base, (8, 8), (8, 8)),
+        "repeated": np.lib.stride_tricks.as_strided(base, (3, 4), (0, 8)),
+    }
+
+
+@pytest.mark.parametrize("name", ["windows", "repeated"])
+def test_a_host_array_whose_elements_overlap_is_not_written(name: str) -> None:
+    view = overlapping_views()[name]
+    with pytest.raises(ValueError, match=r"argument 1 \(`a`\) of kernel `add_one_2d`: .*share memory"):
+        add_one_2d[(1, 1), (8, 8)](view)
+    assert not view.any()
+    # Reading is fine, and so is what only looks odd.
+    out = np.zeros(2)
+    copy[1, 32](view[0], out)
+    fine = np.zeros((4, 6))[::-2, ::3].T
+    add_one_2d[(1, 1), (8, 8)](fine)
+    assert fine.all()
+    add_one_2d[(1, 1), (8, 8)](cuda.In(view))
+    tuple_kernel = cuda.jit(write_second)
+    with pytest.raises(ValueError, match=r"argument 2 .*share memory"):
+        tuple_kernel[1, 1](out, (out, view))
+
+
+def write_second(out, pair):
+    pair[1][0, 0] = out[0] + pair[0][0]
+
+
+def test_host_arrays_of_any_layout_go_through_a_launch_once() -> None:
+    @cuda.jit
+    def negate(a):
+        i, j = cuda.grid(2)
+        if i < a.shape[0] and j < a.shape[1]:
+            a[i, j] = -a[i, j]
+
+    for view in (np.s_[::2, ::3], np.s_[::-1], np.s_[:, ::-2]):
+        host = np.arange(48.0).reshape(6, 8)
+        expected = host.copy()
+        expected[view] *= -1
+        negate[(1, 1), (8, 8)](host[view])
+        np.testing.assert_array_equal(host, expected)
+
+
+@pytest.mark.cuda
+def test_host_arrays_warn():
+    with pytest.warns(weft.errors.NumbaPerformanceWarning, match="Host array used in CUDA kernel"):
+        scale[1, 4](np.ones(4), 2.0)
+
+
+def test_device_arrays_do_not_warn():
+    x = cuda.to_device(np.ones(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Grid size")
+        scale[1, 4](x, 2.0)
 
 
 def test_many_threads_compile_and_launch_one_kernel() -> None:
@@ -323,33 +295,3 @@ def test_kernels_are_collected() -> None:
     reference = make()
     gc.collect()
     assert reference() is None
-
-
-def overlapping_views() -> dict[str, np.ndarray]:
-    base = np.zeros(16)
-    return {
-        "windows": np.lib.stride_tricks.as_strided(base, (8, 8), (8, 8)),
-        "repeated": np.lib.stride_tricks.as_strided(base, (3, 4), (0, 8)),
-    }
-
-
-@pytest.mark.parametrize("name", ["windows", "repeated"])
-def test_a_host_array_whose_elements_overlap_is_not_written(name: str) -> None:
-    view = overlapping_views()[name]
-    with pytest.raises(ValueError, match=r"argument 1 \(`a`\) of kernel `add_one_2d`: .*share memory"):
-        add_one_2d[(1, 1), (8, 8)](view)
-    assert not view.any()
-    # Reading is fine, and so is what only looks odd.
-    out = np.zeros(2)
-    copy[1, 32](view[0], out)
-    fine = np.zeros((4, 6))[::-2, ::3].T
-    add_one_2d[(1, 1), (8, 8)](fine)
-    assert fine.all()
-    add_one_2d[(1, 1), (8, 8)](cuda.In(view))
-    tuple_kernel = cuda.jit(write_second)
-    with pytest.raises(ValueError, match=r"argument 2 .*share memory"):
-        tuple_kernel[1, 1](out, (out, view))
-
-
-def write_second(out, pair):
-    pair[1][0, 0] = out[0] + pair[0][0]

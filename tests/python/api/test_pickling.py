@@ -1,0 +1,96 @@
+"""Kernels and configured kernels as pickles."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+from weft import cuda
+
+SCALE = 3
+
+
+@cuda.jit
+def module_kernel(out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = SCALE * i
+
+
+def test_pickle_by_reference_and_by_value() -> None:
+    assert pickle.loads(pickle.dumps(module_kernel)) is module_kernel
+    factor = 4
+
+    @cuda.jit(fastmath=True)
+    def local(out):
+        out[0] = factor * SCALE
+
+    copy = pickle.loads(pickle.dumps(local))
+    assert copy.targetoptions["fastmath"] is True
+    configured = pickle.loads(pickle.dumps(copy[(2, 1), 8, 0, 64]))
+    assert (configured.griddim, configured.blockdim, configured.sharedmem) == ((2, 1, 1), (8, 1, 1), 64)
+    out = np.zeros(1)
+    configured(out)
+    cuda.synchronize()
+    assert out[0] == 12
+
+
+def test_pickle_to_another_process(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, pickle
+            import numpy as np
+            from weft import cuda
+
+            OFFSET = 2
+
+            @cuda.jit(device=True)
+            def plus(x):
+                return x + OFFSET
+
+            @cuda.jit
+            def kernel(out):
+                out[cuda.grid(1)] = plus(cuda.grid(1))
+
+            def work(text):
+                out = np.zeros(3)
+                pickle.loads(text)(out)
+                cuda.synchronize()
+                return out.tolist()
+
+            if __name__ == "__main__":
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    print(pool.apply(work, (pickle.dumps(kernel[1, 3]),)))
+            """
+        )
+    )
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert result.stdout == "[2.0, 3.0, 4.0]\n", result.stderr
+
+
+OTHER_PROCESS = """
+import pickle, sys
+import numpy as np
+configured = pickle.load(open(sys.argv[1], "rb"))
+x = np.ones(4)
+configured(x, 3.0)
+print(x.tolist())
+"""
+
+
+def test_a_configured_kernel_runs_in_another_process(tmp_path):
+    source = "from weft import cuda\n\n@cuda.jit\ndef kernel(x, a):\n    i = cuda.grid(1)\n    x[i] *= a\n"
+    (tmp_path / "kernels_to_pickle.py").write_text(source)
+    dump = "import pickle, sys, kernels_to_pickle as k\npickle.dump(k.kernel[1, 4], open(sys.argv[1], 'wb'))"
+    file = tmp_path / "kernel.pickle"
+    command = [sys.executable, "-W", "ignore", "-c"]
+    subprocess.run([*command, dump, str(file)], cwd=tmp_path, check=True, timeout=120)
+    done = subprocess.run(
+        [*command, OTHER_PROCESS, str(file)], cwd=tmp_path, check=True, timeout=120, capture_output=True
+    )
+    assert done.stdout.decode().strip() == "[3.0, 3.0, 3.0, 3.0]"

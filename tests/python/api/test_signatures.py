@@ -1,0 +1,143 @@
+"""Declared signatures: how they are written, what is converted to them, which of several is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import weft
+from weft import cuda
+
+
+def fill_function(out, value):
+    """Fills an array."""
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = value
+
+
+def run(kernel, *args, threads=32):
+    kernel[1, threads](*args)
+    cuda.synchronize()
+
+
+SIGNATURES = ["void(float32[:])", "(float32[:],)", "void(f4[::1])", (weft.float32[:],), weft.void(weft.float32[::1])]
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=str)
+def test_one_signature_is_compiled_at_once(signature):
+    @cuda.jit(signature)
+    def kernel(x):
+        x[0] = 3.5
+
+    assert len(kernel.overloads) == 1
+    x = np.zeros(2, np.float32)
+    kernel[1, 1](x)
+    assert x[0] == 3.5
+
+
+def test_a_list_of_signatures():
+    @cuda.jit(["void(float32[:])", "void(int64[:])"])
+    def kernel(x):
+        x[0] = 3
+
+    assert len(kernel.overloads) == 2
+    for dtype in (np.float32, np.int64):
+        x = np.zeros(1, dtype)
+        kernel[1, 1](x)
+        assert x[0] == 3
+    with pytest.raises(TypeError, match="No matching definition"):
+        kernel[1, 1](np.zeros(1, np.complex64))
+
+
+def test_scalars_are_converted_to_the_signature():
+    @cuda.jit("void(float64[:], int32, float32)")
+    def kernel(x, n, a):
+        x[0] = n
+        x[1] = a
+
+    x = np.zeros(2)
+    kernel[1, 1](x, np.int64(5), 0.1)
+    assert x.tolist() == [5, np.float32(0.1)]
+
+
+def test_one_signature_converts_numbers() -> None:
+    kernel = cuda.jit("void(complex64[:], complex64)")(fill_function)
+    out = np.zeros(2, np.complex64)
+    for value in (3, 2.5, 1j, np.int8(-1), True, np.uint64(2**63)):
+        run(kernel, out, value)
+        assert out.tolist() == [np.complex64(value)] * 2
+    wrapping = cuda.jit("void(int32[:], int32)")(fill_function)
+    ints = np.zeros(2, np.int32)
+    run(wrapping, ints, 2**32 + 5)
+    assert ints.tolist() == [5, 5]
+
+
+def test_integers_as_a_declared_boolean() -> None:
+    @cuda.jit("void(boolean, int32[::1])")
+    def kernel(flag, out):
+        out[0] = 1 if flag else 2
+
+    for value, expected in ((0, 2), (1, 1), (256, 1), (-1, 1), (True, 1), (np.uint64(2**63), 1), (np.int8(0), 2)):
+        out = np.zeros(1, np.int32)
+        run(kernel, value, out)
+        assert out[0] == expected
+    with pytest.raises(TypeError, match="declares boolean, but it is float64"):
+        run(kernel, 1.0, np.zeros(1, np.int32))
+
+
+def test_one_signature_checks_arrays() -> None:
+    kernel = cuda.jit("void(float32[::1], int32)")(fill_function)
+    cases = [
+        ((np.zeros(2), 1), r"argument 1 \(`out`\) of kernel `fill_function`: .* declares array\(float32, 1d, C\)"),
+        ((np.zeros(2), 1), r"but it is array\(float64, 1d, C\)"),
+        ((np.zeros(4, np.float32)[::2], 1), "1d, A"),
+        ((np.zeros((2, 2), np.float32), 1), "2d, C"),
+        ((np.zeros(2, np.float32), 1.5), r"argument 2 \(`value`\) .* declares int32, but it is float64"),
+        ((3, 1), "but it is int64"),
+    ]
+    for args, text in cases:
+        with pytest.raises(TypeError, match=text):
+            run(kernel, *args)
+    locked = np.zeros(2, np.float32)
+    locked.flags.writeable = False
+    with pytest.raises(TypeError, match="read-only"):
+        run(kernel, locked, 1)
+
+
+def test_several_signatures_choose_the_best() -> None:
+    kernel = cuda.jit(["void(float32[:], float32)", "void(float32[:], int64)"])(fill_function)
+    assert len(kernel.overloads) == 2
+    out = np.zeros(1, np.float32)
+    run(kernel, out, 3)
+    run(kernel, out, np.float32(2.5))
+    assert out.tolist() == [2.5]
+    with pytest.raises(TypeError, match=r"No matching definition for .* array\(float64, 1d, C\), int64"):
+        run(kernel, np.zeros(1), 3)
+    ambiguous = cuda.jit(["void(float32[:], float32)", "void(float32[:], int32)"])(fill_function)
+    with pytest.raises(TypeError, match="Ambiguous overloading"):
+        run(ambiguous, out, 3)
+
+
+def test_numbas_ranks_decide_between_signatures() -> None:
+    kernel = cuda.jit(["void(float64[:], float32)", "void(float64[:], float64)"])(fill_function)
+    out = np.zeros(1)
+    # Numba counts uint16 to float32 as unsafe.
+    run(kernel, out, np.uint16(3))
+    assert out.tolist() == [3.0]
+    # A more general array is a safe conversion, which is worse than a promotion.
+    kernel = cuda.jit(["void(float64[:], float32)", "void(float64[::1], float64)"])(fill_function)
+    run(kernel, out, np.float32(0.5))
+    assert out.tolist() == [0.5]
+
+
+def test_signatures_are_compiled_at_once() -> None:
+    with pytest.raises(weft.CompileError, match="E0201"):
+
+        @cuda.jit("void(float32[:])")
+        def wrong(x):
+            x[0] = no_such_name  # noqa: F821
+
+    with pytest.raises(TypeError, match="must have void return type"):
+        cuda.jit("float32(float32[:], int32)")(fill_function)
+    with pytest.raises(weft.CompileError, match="E0301"):
+        cuda.jit("void(flot32[:])")
