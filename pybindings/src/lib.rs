@@ -3,25 +3,14 @@
 //! Python code is in `python/weft`; here is what must be quick or must reach the compiler and the runtime.
 
 mod args;
+mod arrays;
 mod capture;
 mod command;
-mod convert;
-mod device_array;
 mod devices;
 mod dispatcher;
 mod engine;
 mod errors;
-mod host_array;
-mod host_code;
-mod interface;
-mod key;
-mod launch;
-mod numpy;
-mod signature;
-mod stream;
-mod strides;
 mod types;
-mod values;
 
 use pyo3::prelude::*;
 
@@ -30,21 +19,22 @@ use pyo3::prelude::*;
 mod _weft {
     #[pymodule_export]
     use crate::{
-        args::CopyHint,
+        args::{CopyHint, typeof_value},
+        arrays::{
+            device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host},
+            interface::read_array_interface,
+            strides::{contiguous_strides, dense_strides},
+        },
         capture::{free_names, intrinsics},
         command::run_command,
-        device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host, typeof_value},
         devices::{
             config, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
+            stream::{Event, Stream},
             synchronize,
         },
         dispatcher::{Dispatcher, forall::ForAll, launcher::Launcher, overload::CompiledKernel},
         engine::{after_fork_in_child, after_fork_in_parent, before_fork},
-        interface::read_array_interface,
-        signature::parse_signature,
-        stream::{Event, Stream},
-        strides::{contiguous_strides, dense_strides},
-        types::{Signature, Type, as_dtype, from_dtype},
+        types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},
     };
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

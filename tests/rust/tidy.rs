@@ -1,6 +1,6 @@
 //! The house rules that can be checked: who may use what, headers, sizes, `unsafe`, dependencies.
 //!
-//! The table of `docs/architecture.md` says who may use what; [`UNITS`] is the same by module.
+//! The table of `docs/architecture.md` says who may use what; [`UNITS`] and [`FACES`] are the same by module.
 
 use crate::support::{files, read, root};
 
@@ -23,6 +23,20 @@ const UNITS: &[(&str, &[&str])] = &[
     ("backend", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
     ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stack"]),
     ("lib", &[]),
+];
+
+/// The same for the modules of the Python face.
+const FACES: &[(&str, &[&str])] = &[
+    ("errors", &[]),
+    ("command", &[]),
+    ("types", &["errors"]),
+    ("devices", &["errors"]),
+    ("arrays", &["errors", "types", "devices"]),
+    ("args", &["errors", "types", "devices", "arrays"]),
+    ("engine", &["errors", "devices"]),
+    ("capture", &["errors", "types"]),
+    ("dispatcher", &["errors", "types", "devices", "arrays", "args", "engine", "capture"]),
+    ("lib", &["command", "types", "devices", "arrays", "args", "engine", "capture", "dispatcher"]),
 ];
 
 /// Crates from outside, and the only places that may name them.
@@ -56,7 +70,7 @@ const MAX_LINES: usize = 600;
 
 /// Where `unsafe` may stand.
 const UNSAFE: [&str; 5] =
-    ["runtime/src/cuda/", "runtime/src/cpu/", "runtime/tests/", "compiler/src/backend/", "pybindings/src/"];
+    ["runtime/src/cuda/", "runtime/src/cpu/", "runtime/tests/", "compiler/src/backend/", "pybindings/src/arrays/"];
 
 /// Fails with the faults, one a line, if there are some.
 fn assert_none(faults: &[String], hint: &str) {
@@ -130,23 +144,25 @@ fn names_behind_crate_are_found() {
 #[test]
 fn modules_use_what_the_table_allows() {
     let mut faults = Vec::new();
-    for path in files(&["compiler/src"], "rs") {
-        let inside = path.trim_start_matches("compiler/src/");
-        let unit = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
-        let Some((_, allowed)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            faults.push(format!("{path}: no row of UNITS for `{unit}`"));
-            continue;
-        };
-        // Tests may build what they need from anywhere.
-        let text = code(&path);
-        let text = if path.ends_with("/tests.rs") || path.ends_with("/testing.rs") || path.contains("/tests/") {
-            ""
-        } else {
-            text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("")
-        };
-        for name in crate_names(text) {
-            if name != unit && !allowed.contains(&name.as_str()) {
-                faults.push(format!("{path}: {unit} may not use {name}"));
+    for (folder, units) in [("compiler/src/", UNITS), ("pybindings/src/", FACES)] {
+        for path in files(&[folder.trim_end_matches('/')], "rs") {
+            let inside = path.trim_start_matches(folder);
+            let unit = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
+            let Some((_, allowed)) = units.iter().find(|(name, _)| *name == unit) else {
+                faults.push(format!("{path}: no row of the table for `{unit}`"));
+                continue;
+            };
+            // Tests may build what they need from anywhere.
+            let text = code(&path);
+            let text = if path.ends_with("/tests.rs") || path.ends_with("/testing.rs") || path.contains("/tests/") {
+                ""
+            } else {
+                text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("")
+            };
+            for name in crate_names(text) {
+                if name != unit && !allowed.contains(&name.as_str()) {
+                    faults.push(format!("{path}: {unit} may not use {name}"));
+                }
             }
         }
     }
@@ -341,11 +357,20 @@ fn only_the_command_prints() {
 
 #[test]
 fn the_table_names_units_that_exist() {
-    for (unit, allowed) in UNITS {
-        let place = root().join("compiler/src").join(unit);
-        assert!(place.is_dir() || place.with_extension("rs").is_file(), "there is no compiler/src/{unit}");
-        for name in *allowed {
-            assert!(UNITS.iter().any(|(other, _)| other == name), "{unit}: there is no {name}");
+    for (folder, units) in [("compiler/src", UNITS), ("pybindings/src", FACES)] {
+        for (unit, allowed) in units {
+            let place = root().join(folder).join(unit);
+            assert!(place.is_dir() || place.with_extension("rs").is_file(), "there is no {folder}/{unit}");
+            for name in *allowed {
+                assert!(units.iter().any(|(other, _)| other == name), "{unit}: there is no {name}");
+            }
+        }
+        // Who stands further down may use who stands above: there are no circles.
+        if folder == "pybindings/src" {
+            for (index, (unit, allowed)) in units.iter().enumerate() {
+                let above = |name: &&str| units.iter().take(index).any(|(other, _)| *other == *name);
+                assert!(allowed.iter().all(above), "{unit} uses what stands below it");
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 use weft_runtime::LaunchConfig;
 
-use super::Dispatcher;
-use crate::{args::Arguments, launch, stream::stream_of};
+use super::{Dispatcher, launch};
+use crate::{args::Arguments, devices::stream::stream_of};
 
 /// Threads in a block where the user does not say: enough to hide latency, few enough for any register count.
 const BLOCK: u32 = 256;

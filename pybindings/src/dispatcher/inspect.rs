@@ -10,8 +10,14 @@ use weft_artifact::ArgType;
 use weft_compiler::request::{Keep, Target};
 use weft_runtime::LoadedKernel;
 
-use super::{Dispatcher, options};
-use crate::{capture::Capturer, devices, engine, errors, types::tuple_of_types};
+use super::Dispatcher;
+use crate::{
+    capture::Capturer,
+    devices,
+    engine::{self, options},
+    errors,
+    types::tuple_of_types,
+};
 
 impl Dispatcher {
     /// A text of one specialization: `what` is `asm`, `llvm` or `ir`; the target is the device's compute capability
@@ -52,7 +58,7 @@ impl Dispatcher {
         if this.jit.device {
             return Err(PyRuntimeError::new_err(format!(
                 "device function `{}` has no code of its own: inspect a kernel that calls it",
-                this.name()
+                this.name
             )));
         }
         if let Some(signature) = signature.filter(|signature| !signature.is_none()) {

@@ -13,8 +13,8 @@ use pyo3::{
 };
 use weft_runtime::{LaunchConfig, Stream};
 
-use super::Dispatcher;
-use crate::{launch, stream::stream_of};
+use super::{Dispatcher, launch};
+use crate::devices::stream::stream_of;
 
 /// A configured kernel. Calling it launches.
 #[pyclass(frozen, weakref, module = "weft._weft", name = "_LaunchConfiguration")]

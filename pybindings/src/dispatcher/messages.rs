@@ -4,8 +4,8 @@ use pyo3::{exceptions::PyTypeError, prelude::*};
 use weft_artifact::ArgType;
 use weft_runtime::LaunchConfig;
 
-use super::Dispatcher;
-use crate::{devices, errors, launch::setting, signature};
+use super::{Dispatcher, launch::setting};
+use crate::{devices, errors, types::signature};
 
 /// Fewer blocks than this leave most of any GPU idle.
 const FEW_BLOCKS: u64 = 128;

@@ -1,14 +1,14 @@
 //! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
-//! one that was compiled, [`inspect`] tells of them, [`launcher`] and [`forall`] configure launches, [`messages`] says
-//! what is wrong with a call.
+//! one that was compiled, [`inspect`] tells of them, [`launcher`] and [`forall`] configure launches, [`launch`] makes
+//! one, [`messages`] says what is wrong with a call.
 
 pub(crate) mod forall;
 mod inspect;
+mod launch;
 pub(crate) mod launcher;
 mod messages;
-pub(crate) mod options;
 pub(crate) mod overload;
 mod resolve;
 
@@ -25,12 +25,12 @@ use weft_compiler::request;
 use self::{
     forall::ForAll,
     launcher::{Launcher, launch_config},
-    options::JitOptions,
     overload::{CompiledKernel, Resolved},
     resolve::State,
 };
 use crate::{
-    capture::{Parsed, parameter_names, variadic},
+    capture::{Jitted, Parsed, parameter_names, variadic},
+    engine::options::JitOptions,
     types::{Signature, tuple_of_types},
 };
 
@@ -69,17 +69,19 @@ impl Dispatcher {
         // Nothing that can panic or run Python happens under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    pub(crate) fn name(&self) -> &str {
+impl Jitted for Dispatcher {
+    fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.py_func.bind(py).clone()
     }
 
     /// The function's text as a tree, made when it is first asked for.
-    pub(crate) fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>> {
+    fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>> {
         let known = self.state().parsed.clone();
         if let Some(known) = known {
             return Ok(known);
@@ -89,7 +91,7 @@ impl Dispatcher {
     }
 
     /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
-    pub(crate) fn device_signatures(&self) -> (Vec<request::Signature>, bool) {
+    fn device_signatures(&self) -> (Vec<request::Signature>, bool) {
         (if self.jit.device { self.declared.clone() } else { Vec::new() }, self.jit.inline)
     }
 }

@@ -11,8 +11,16 @@ use weft_compiler::{
 };
 use weft_runtime::{Executor, LoadedKernel, Module};
 
-use super::options::{self, JitOptions};
-use crate::{convert::Cast, devices, engine, errors, key, types::tuple_of_types};
+use crate::{
+    args::convert::Cast,
+    devices,
+    engine::{
+        self,
+        options::{self, JitOptions},
+    },
+    errors,
+    types::{key, tuple_of_types},
+};
 
 /// One kernel, compiled for one tuple of argument types and loaded on one device.
 #[derive(Debug)]

@@ -18,8 +18,10 @@ use super::{
     overload::{Overload, Resolved},
 };
 use crate::{
+    args::convert,
     capture::{Capturer, Parsed},
-    convert, devices,
+    devices,
+    types::key,
 };
 
 /// What a dispatcher has found so far.
@@ -66,16 +68,16 @@ impl Dispatcher {
         Ok(resolved)
     }
 
-    fn resolve_new(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Resolved> {
+    fn resolve_new(slf: &Bound<'_, Self>, words: &[u32]) -> PyResult<Resolved> {
         let (py, this) = (slf.py(), slf.get());
-        let given = crate::key::decode(key);
+        let given = key::decode(words);
         this.check_count(given.len())?;
         if this.jit.device {
             return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
         }
         devices::announce(py)?;
         let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
-        Self::overload(slf, &args)?.resolve(py, key, casts)
+        Self::overload(slf, &args)?.resolve(py, words, casts)
     }
 
     /// The declared signature that fits best, and the conversions to it.

@@ -10,7 +10,8 @@ use pyo3::{
 use weft_artifact::{DType, MAX_LEAVES, Number, Scalar};
 use weft_compiler::request::{Captured, Unsupported};
 
-use crate::{capture::Capturer, dispatcher::Dispatcher, numpy, types::Type};
+use super::{Capturer, Jitted};
+use crate::types::{Type, numpy};
 
 /// The modules whose members the compiler knows by name.
 const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operator", "numpy", "numba", "builtins"];
@@ -18,9 +19,9 @@ const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operato
 /// How deep attributes and tuples are followed.
 const MAX_DEPTH: usize = 16;
 
-impl<'py> Capturer<'py> {
+impl<'py, D: Jitted> Capturer<'py, D> {
     /// What a value means to a kernel. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
-    pub(crate) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
+    pub(super) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
         if depth > MAX_DEPTH {
             return Ok(Captured::Unsupported(Unsupported::Other, "value nested too deep".to_owned()));
         }
@@ -30,7 +31,7 @@ impl<'py> Capturer<'py> {
         if let Ok(ty) = value.cast::<Type>() {
             return Ok(ty.get().number().map_or_else(|| unsupported(value), Captured::DType));
         }
-        if value.cast::<Dispatcher>().is_ok() {
+        if value.cast::<D>().is_ok() {
             return self.device_function(value);
         }
         if let Some(path) = stub_path(value)? {

@@ -3,6 +3,10 @@
 //! A scalar type is subscripted to an array type (`float32[:, ::1]`), called with types to a signature
 //! (`void(float32[:], int32)`) and called with a value to a NumPy scalar. Its text is Numba's name.
 
+pub(crate) mod key;
+pub(crate) mod numpy;
+pub(crate) mod signature;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::{
@@ -12,8 +16,6 @@ use pyo3::{
 };
 use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_NDIM, Number};
 use weft_compiler::request;
-
-use crate::numpy;
 
 /// The error for an array that has more.
 pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
@@ -291,7 +293,14 @@ pub(crate) fn as_dtype<'py>(ty: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 /// Weft's type of a NumPy dtype.
 #[pyfunction]
 pub(crate) fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Type> {
-    Ok(Type::of(numpy::dtype_of(dtype)?.into()))
+    Ok(Type::of(dtype_of(dtype)?.into()))
+}
+
+/// The dtype that anything usable as one means: a weft type, or what NumPy takes for one.
+pub(crate) fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let Ok(ty) = obj.cast::<Type>() else { return numpy::dtype_of(obj) };
+    let dtype = ty.get().dtype_itself();
+    dtype.ok_or_else(|| PyTypeError::new_err(format!("{} cannot be the element type of an array", ty.as_any())))
 }
 
 /// A Python tuple of types: the key of `overloads`.

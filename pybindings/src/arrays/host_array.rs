@@ -13,7 +13,8 @@ use pyo3::{
 };
 use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};
 
-use crate::{numpy, strides, types::too_many_dimensions};
+use super::strides;
+use crate::types::{numpy, too_many_dimensions};
 
 /// An array of this process and the export that keeps its memory in place.
 pub(crate) struct HostArray {

@@ -13,12 +13,11 @@ use pyo3::{
 use weft_artifact::Access;
 use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
 
+use super::{Dispatcher, overload::Resolved};
 use crate::{
-    args::{Arguments, HostArgument},
-    convert,
-    dispatcher::{Dispatcher, overload::Resolved},
+    args::{Arguments, HostArgument, convert},
+    arrays::host_array::HostArray,
     errors,
-    host_array::HostArray,
 };
 
 /// Memory that launches use again and again.

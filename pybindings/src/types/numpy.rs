@@ -12,8 +12,6 @@ use pyo3::{
 };
 use weft_artifact::{DType, NUMBERS, Number, Scalar};
 
-use crate::types::Type;
-
 /// NumPy's classes.
 pub(crate) struct Classes {
     ndarray: Py<PyType>,
@@ -91,6 +89,17 @@ impl Classes {
     }
 }
 
+/// The dtype that NumPy makes of anything: a scalar type, a dtype, a name.
+pub(crate) fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let py = obj.py();
+    let classes = import(py)?;
+    if let Some(number) = classes.number_of_type(obj) {
+        return Ok(number.into());
+    }
+    let dtype = classes.dtype.bind(py).call1((obj,))?;
+    of_dtype(&dtype)?.ok_or_else(|| unsupported(&dtype.to_string()))
+}
+
 /// Whether an array's class is NumPy's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subclass {
@@ -103,23 +112,6 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
     let classes = import(py)?;
     let known = dtype.number().and_then(|number| classes.dtypes.get(number.code() as usize));
     known.map(|dtype| dtype.bind(py).clone()).ok_or_else(|| unsupported(&dtype.to_string()))
-}
-
-/// The dtype that anything usable as one means: a weft type, a NumPy dtype or scalar type, a name.
-pub(crate) fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
-    if let Ok(ty) = obj.cast::<Type>() {
-        return ty
-            .get()
-            .dtype_itself()
-            .ok_or_else(|| PyTypeError::new_err(format!("{} cannot be the element type of an array", ty.as_any())));
-    }
-    let py = obj.py();
-    let classes = import(py)?;
-    if let Some(number) = classes.number_of_type(obj) {
-        return Ok(number.into());
-    }
-    let dtype = classes.dtype.bind(py).call1((obj,))?;
-    of_dtype(&dtype)?.ok_or_else(|| unsupported(&dtype.to_string()))
 }
 
 /// The error for a dtype that kernels cannot have.

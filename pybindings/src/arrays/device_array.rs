@@ -5,21 +5,18 @@
 
 use std::sync::Arc;
 
-use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
-    prelude::*,
-    types::PyTuple,
-};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
-use crate::{
-    devices, errors,
+use super::{
     host_array::HostArray,
-    key, numpy,
-    stream::stream_of,
     strides::{check_extents, contiguous, layout, span},
-    types::Type,
+};
+use crate::{
+    devices::{self, stream::stream_of},
+    errors,
+    types::{Type, dtype_of, key, numpy},
 };
 
 /// Device memory; freed when the last array that uses it is gone.
@@ -95,7 +92,7 @@ impl DeviceArray {
         device: u32,
         readonly: bool,
     ) -> PyResult<Self> {
-        let dtype = numpy::dtype_of(dtype)?;
+        let dtype = dtype_of(dtype)?;
         if shape.len() != strides.len() {
             return Err(PyValueError::new_err("an array needs one stride for each dimension"));
         }
@@ -364,16 +361,4 @@ pub(crate) fn copy_on_device(
         Ok(())
     })
     .map_err(|error| errors::runtime(py, &error))
-}
-
-/// The weft type of anything that a kernel takes, as `typeof` gives it.
-#[pyfunction]
-#[pyo3(signature = (value))]
-pub(crate) fn typeof_value(value: &Bound<'_, PyAny>) -> PyResult<Type> {
-    let mut arguments = crate::args::Arguments::default();
-    arguments.push(value)?;
-    key::decode(&arguments.key)
-        .pop()
-        .map(Type::of)
-        .ok_or_else(|| PyTypeError::new_err(format!("{} has no type in a kernel", value.get_type())))
 }

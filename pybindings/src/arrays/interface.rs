@@ -11,7 +11,8 @@ use pyo3::{
 };
 use weft_artifact::{ArrayType, DType, Number};
 
-use crate::{numpy, strides, types::too_many_dimensions};
+use super::strides;
+use crate::types::{numpy, too_many_dimensions};
 
 /// The most dimensions that an array of NumPy's has.
 const NUMPY_NDIM: usize = 64;

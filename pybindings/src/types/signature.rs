@@ -8,10 +8,8 @@ use weft_compiler::{
     source::{SourceFile, SourceMap},
 };
 
-use crate::{
-    errors,
-    types::{Signature, Type},
-};
+use super::{Signature, Type};
+use crate::errors;
 
 /// Reads a signature: `"void(float32[:], int32)"`, `void(float32[:], int32)`, or the argument types alone.
 pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature> {

@@ -1,5 +1,7 @@
 //! The process's engine, which all dispatchers compile with, and its way through a fork.
 
+pub(crate) mod options;
+
 use std::{
     cell::RefCell,
     sync::{Arc, LazyLock},
@@ -15,7 +17,8 @@ use weft_compiler::{
 use weft_engine::{Engine, HeldEngine};
 use weft_runtime::CpuStrategy;
 
-use crate::{devices, dispatcher::options::JitOptions, errors};
+use self::options::JitOptions;
+use crate::{devices, errors};
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::new);
 

@@ -5,20 +5,23 @@
 //! does: closure cells, then globals, then builtins. A name that is nowhere is left out, so that the compiler reports
 //! it at its place.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod values;
+
+use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
 
 use pyo3::{
-    intern,
+    PyClass, intern,
     prelude::*,
+    pyclass::boolean_struct::True,
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Unsupported},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Signature, Unsupported},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
 
-use crate::{dispatcher::Dispatcher, errors};
+use crate::errors;
 
 /// What a function's text alone says.
 pub(crate) struct Parsed {
@@ -45,23 +48,39 @@ impl Parsed {
     }
 }
 
-/// Captures functions, and through them the functions that they call.
-pub(crate) struct Capturer<'py> {
+/// The class of jitted functions, as far as capturing one asks it.
+pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
+    /// The function's name.
+    fn name(&self) -> &str;
+
+    /// The Python function.
+    fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny>;
+
+    /// The function's text as a tree, made when it is first asked for.
+    fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>>;
+
+    /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
+    fn device_signatures(&self) -> (Vec<Signature>, bool);
+}
+
+/// Captures functions, and through them the functions that they call: the objects of class `D`.
+pub(crate) struct Capturer<'py, D> {
     py: Python<'py>,
+    class: PhantomData<fn(D)>,
     /// The dispatchers that are being captured, outermost first: one that is met again is a recursion.
     path: Vec<Bound<'py, PyAny>>,
     /// Those that were: a function that two others call is one definition.
     done: Vec<(Bound<'py, PyAny>, Arc<FunctionDef>)>,
 }
 
-impl<'py> Capturer<'py> {
+impl<'py, D: Jitted> Capturer<'py, D> {
     /// A capturer that has seen nothing.
     pub(crate) fn new(py: Python<'py>) -> Self {
-        Self { py, path: Vec::new(), done: Vec::new() }
+        Self { py, class: PhantomData, path: Vec::new(), done: Vec::new() }
     }
 
     /// The definition behind a dispatcher, with the values that its names have now.
-    pub(crate) fn dispatcher(&mut self, dispatcher: &Bound<'py, Dispatcher>) -> PyResult<Arc<FunctionDef>> {
+    pub(crate) fn dispatcher(&mut self, dispatcher: &Bound<'py, D>) -> PyResult<Arc<FunctionDef>> {
         if let Some((_, known)) = self.done.iter().find(|(done, _)| done.is(dispatcher)) {
             return Ok(Arc::clone(known));
         }
@@ -75,7 +94,7 @@ impl<'py> Capturer<'py> {
 
     /// A dispatcher as the value of a name in another function.
     pub(crate) fn device_function(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Captured> {
-        let dispatcher = value.cast::<Dispatcher>()?;
+        let dispatcher = value.cast::<D>()?;
         if self.path.iter().any(|seen| seen.is(value)) {
             return Ok(Captured::Unsupported(
                 Unsupported::Recursion,
@@ -88,7 +107,7 @@ impl<'py> Capturer<'py> {
         Ok(Captured::Function(self.dispatcher(dispatcher)?))
     }
 
-    fn function(&mut self, dispatcher: &Dispatcher) -> PyResult<FunctionDef> {
+    fn function(&mut self, dispatcher: &D) -> PyResult<FunctionDef> {
         let py_func = dispatcher.function(self.py);
         let parsed = dispatcher.parsed(self.py)?;
         let globals = self.names(&py_func, &parsed.chains)?;

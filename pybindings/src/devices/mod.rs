@@ -4,6 +4,9 @@
 //! Nothing here touches a driver before the first call that needs a device. The choice between GPU and CPU is made
 //! once, from `WEFT_DEVICE`. The current device is a thread's own, as in CUDA.
 
+mod host_code;
+pub(crate) mod stream;
+
 use std::{
     cell::Cell,
     path::PathBuf,
@@ -20,7 +23,8 @@ use pyo3::{
 };
 use weft_runtime::{DeviceChoice, Error, Executor, Libdevice, Settings, cpu, cuda};
 
-use crate::{errors, host_code::Loader};
+use self::host_code::Loader;
+use crate::errors;
 
 /// What this process computes on.
 struct Devices {

@@ -1,7 +1,9 @@
-//! From Python arguments to type keys and cells (see `key.rs`).
+//! From Python arguments to type keys and cells (see `types/key.rs`).
 //!
 //! The order of the tests is the order of how often they are met: device arrays, Python's own numbers, NumPy arrays
 //! and scalars, tuples, and last objects with `__cuda_array_interface__` and other buffers.
+
+pub(crate) mod convert;
 
 use std::sync::Arc;
 
@@ -15,8 +17,13 @@ use weft_artifact::{Complex, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
 use crate::{
-    device_array::DeviceArray, devices, errors, host_array::HostArray, interface::Interface, key, numpy,
-    numpy::Subclass, types::too_many_dimensions,
+    arrays::{device_array::DeviceArray, host_array::HostArray, interface::Interface},
+    devices, errors,
+    types::{
+        Type, key,
+        numpy::{self, Subclass},
+        too_many_dimensions,
+    },
 };
 
 /// How an argument's host array is copied, whatever the kernel does with it: `cuda.In`, `cuda.Out`, `cuda.InOut`.
@@ -251,4 +258,16 @@ fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!(
         "a {name} cannot be passed to a kernel; pass numbers, NumPy arrays, device arrays and tuples of them"
     ))
+}
+
+/// The weft type of anything that a kernel takes, as `typeof` gives it.
+#[pyfunction]
+#[pyo3(signature = (value))]
+pub(crate) fn typeof_value(value: &Bound<'_, PyAny>) -> PyResult<Type> {
+    let mut arguments = Arguments::default();
+    arguments.push(value)?;
+    key::decode(&arguments.key)
+        .pop()
+        .map(Type::of)
+        .ok_or_else(|| PyTypeError::new_err(format!("{} has no type in a kernel", value.get_type())))
 }

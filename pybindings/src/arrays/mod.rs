@@ -1,0 +1,6 @@
+//! Arrays: in device memory, in this process, of other libraries; and what their extents and strides mean.
+
+pub(crate) mod device_array;
+pub(crate) mod host_array;
+pub(crate) mod interface;
+pub(crate) mod strides;
