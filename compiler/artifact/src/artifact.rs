@@ -7,16 +7,7 @@
 //! On CUDA the slots are the `.param`s of the entry, in order. On the host the entry is `void entry(HostContext *)`: it
 //! runs the blocks that the context names, or, if [`HostEntry::stack_bytes`] says so, one thread of one block.
 //!
-//! Behind the configuration of a [`HostContext`] stands the address of a watch, for code that may run for long:
-//!
-//! ```c
-//! struct watch {
-//!     const volatile uint32_t *flag;            // while it is 0 the kernel goes on
-//!     uint32_t (*look)(const struct watch *);   // otherwise this says whether it does: 0 for yes
-//! };
-//! ```
-//!
-//! `look` may run Python, so it is called on the stack of the thread that called the entry, never on a fiber's.
+//! A [`HostWatch`] tells code that runs for long whether its launch goes on.
 
 use crate::{number::Scalar, types::ArgType};
 
@@ -63,14 +54,45 @@ pub struct Kernel {
     pub host: Option<HostEntry>,
 }
 
+/// What compiled code looks at to see whether its launch goes on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HostWatch {
+    /// While it is 0 the kernel goes on. Other threads write it.
+    pub flag: *const u32,
+    /// Says otherwise whether it does: 0 for yes. Who is told to leave once is told so again. It may run Python, so it is
+    /// called on the stack of the thread that called the entry, never on a fiber's.
+    pub look: unsafe extern "C" fn(*const HostWatch) -> u32,
+}
+
+impl HostWatch {
+    /// The watch of a launch that nobody gives up.
+    pub const fn idle() -> Self {
+        extern "C" fn goes_on(_: *const HostWatch) -> u32 {
+            0
+        }
+        Self { flag: &0, look: goes_on }
+    }
+}
+
+/// A launch as an entry on the host is told of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HostConfig {
+    /// `gridDim.x`, `.y`, `.z`, `blockDim.x`, `.y`, `.z`, dynamic shared bytes, 0.
+    pub words: [u32; 8],
+    /// Whether it goes on.
+    pub watch: *const HostWatch,
+}
+
 /// What an entry on the host gets: all that a call of it depends on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostContext {
     /// The slots' cells, one slot after the other; a value in its low bytes.
     pub slots: *const u64,
-    /// `gridDim.x`, `.y`, `.z`, `blockDim.x`, `.y`, `.z`, dynamic shared bytes, 0; then the address of a watch.
-    pub config: *const u32,
+    /// The launch.
+    pub config: *const HostConfig,
     /// Linear block numbers: `x` runs fastest, then `y`, then `z`.
     pub first_block: u64,
     /// One past the last; blocks `first..last` run one after the other. Not read where threads have stacks.
@@ -92,7 +114,7 @@ impl HostContext {
     /// The context of a range of blocks whose threads are loops: they never call back.
     pub const fn of_blocks(
         slots: *const u64,
-        config: *const u32,
+        config: *const HostConfig,
         (first_block, last_block): (u64, u64),
         scratch: *mut u8,
     ) -> Self {

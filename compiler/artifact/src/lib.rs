@@ -12,8 +12,8 @@ mod table;
 mod types;
 
 pub use artifact::{
-    Access, Artifact, CodeFormat, HostContext, HostEntry, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource,
-    SlotType, Step,
+    Access, Artifact, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param, RuntimeSlot, Slot,
+    SlotField, SlotSource, SlotType, Step,
 };
 pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};

@@ -4,10 +4,9 @@
 
 use std::{ops::Range, ptr};
 
-use super::{
-    interrupt::Watch,
-    pool::{Pool, Work},
-};
+use weft_artifact::HostWatch;
+
+use super::pool::{Pool, Work};
 use crate::error::{Error, ErrorKind};
 
 /// From here on threads share a copy.
@@ -146,7 +145,7 @@ impl Shared {
 }
 
 impl Work for Shared {
-    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const Watch) -> bool {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const HostWatch) -> bool {
         while let Some(chunks) = next() {
             let Range { start, end } = self.bytes(&chunks);
             let to = self.transfer.to.wrapping_add(start);
@@ -244,7 +243,7 @@ mod tests {
     struct CopyInside<'a>(&'a Pool, &'a [u8]);
 
     impl Work for CopyInside<'_> {
-        fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const Watch) -> bool {
+        fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const HostWatch) -> bool {
             let mut copy = vec![0; self.1.len()];
             while next().is_some() {
                 copy_to_device(self.0, address(&mut copy), self.1).expect("copies");

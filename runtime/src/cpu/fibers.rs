@@ -11,13 +11,9 @@
 use std::{cell::RefCell, mem, ops::Range, ptr, thread};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder, stack::DefaultStack};
-use weft_artifact::HostContext;
+use weft_artifact::{HostConfig, HostContext, HostWatch};
 
-use super::{
-    interrupt::Watch,
-    module::{Config, Entry},
-    scratch::with_scratch,
-};
+use super::{interrupt::leaves, module::Entry, scratch::with_scratch};
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
@@ -106,7 +102,7 @@ impl Fibers<'_> {
     }
 
     /// Runs the ranges of blocks that `next` gives, block after block. `false` if there is not the memory for it.
-    pub(super) fn one_by_one(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
+    pub(super) fn one_by_one(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             let Some(mut stacks) = take_stacks(self.n_threads(), self.stack_bytes) else { return false };
             while let Some(range) = next() {
@@ -123,7 +119,7 @@ impl Fibers<'_> {
     }
 
     /// Runs all blocks of the launch at a time, so that they may wait for each other in any order.
-    pub(super) fn together(&self, n_blocks: usize, watch: *const Watch) -> bool {
+    pub(super) fn together(&self, n_blocks: usize, watch: *const HostWatch) -> bool {
         let stride = self.scratch_bytes.next_multiple_of(64);
         let ran = with_scratch(stride.saturating_mul(n_blocks), |scratch| {
             let Some(mut stacks) = take_stacks(self.n_threads() * n_blocks, self.stack_bytes) else { return false };
@@ -141,16 +137,16 @@ impl Fibers<'_> {
         scratch: *mut u8,
         stride: usize,
         stacks: &mut Vec<DefaultStack>,
-        watch: *const Watch,
+        watch: *const HostWatch,
     ) -> bool {
-        let config = Config { words: *self.config, watch };
+        let config = HostConfig { words: *self.config, watch };
         let n_threads = self.n_threads();
         let mut threads: Vec<Thread> = Vec::new();
         for (at, block) in blocks.enumerate() {
             threads.extend((0..n_threads).map(|thread| Thread {
                 context: HostContext {
                     slots: self.slots.as_ptr(),
-                    config: (&raw const config).cast::<u32>(),
+                    config: &raw const config,
                     first_block: block,
                     last_block: block + 1,
                     scratch: scratch.wrapping_add(at * stride),
@@ -177,7 +173,7 @@ impl Fibers<'_> {
             }));
         }
         let mut states = vec![State::Ready; fibers.len()];
-        while states.iter().any(|state| *state != State::Done) {
+        'launch: while states.iter().any(|state| *state != State::Done) {
             let mut moved = false;
             for (fiber, state) in fibers.iter_mut().zip(&mut states).filter(|(_, state)| **state == State::Ready) {
                 *state = match fiber.resume(()) {
@@ -187,12 +183,12 @@ impl Fibers<'_> {
                     CoroutineResult::Return(()) => State::Done,
                 };
                 moved |= *state != State::Ready;
+                // SAFETY: the watch is this launch's, and no fiber runs now.
+                if unsafe { leaves(watch) } {
+                    break 'launch;
+                }
             }
             moved |= states.chunks_mut(n_threads).fold(false, |moved, block| release(block) | moved);
-            // SAFETY: the watch is this launch's, and no fiber runs now.
-            if unsafe { Watch::leaves(watch) } {
-                break;
-            }
             if !moved {
                 // All wait for what another thread of the system writes.
                 thread::yield_now();

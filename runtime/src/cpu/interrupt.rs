@@ -17,6 +17,8 @@ use std::{
     time::Duration,
 };
 
+use weft_artifact::HostWatch;
+
 use crate::executor::Poll;
 
 /// How long a launch runs before its caller is asked, and then between questions.
@@ -24,47 +26,37 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// The thread that raises flags ends after so many ticks without a launch.
 const IDLE_TICKS: u32 = 20;
 
-/// What compiled code looks at: while `*flag` is 0 it goes on; otherwise it calls `look` with a pointer to this, on the
-/// thread's own stack, and leaves the kernel unless that answers 0.
-#[repr(C)]
-pub(super) struct Watch {
-    flag: *const AtomicU32,
-    look: unsafe extern "C" fn(*const Watch) -> u32,
-}
-
-impl Watch {
-    /// Whether to leave, asked if the flag is raised: for the runtime's own loops.
-    ///
-    /// # Safety
-    ///
-    /// It is the watch of the launch that this thread runs, and this is the thread's own stack.
-    pub(super) unsafe fn leaves(watch: *const Self) -> bool {
-        // SAFETY: the caller's promise.
-        let Self { flag, look } = unsafe { &*watch };
-        // SAFETY: the flag lives as long as its watch.
-        let raised = unsafe { &**flag }.load(Ordering::Relaxed) != 0;
-        // SAFETY: as above.
-        raised && unsafe { look(watch) } != 0
-    }
+/// Whether to leave, asked if the flag is raised: for the runtime's own loops.
+///
+/// # Safety
+///
+/// It is the watch of the launch that this thread runs, and this is the thread's own stack.
+pub(super) unsafe fn leaves(watch: *const HostWatch) -> bool {
+    // SAFETY: the caller's promise.
+    let HostWatch { flag, look } = unsafe { *watch };
+    // SAFETY: the flag is an atomic one, and lives as long as its watch.
+    let raised = unsafe { &*flag.cast::<AtomicU32>() }.load(Ordering::Relaxed) != 0;
+    // SAFETY: as above.
+    raised && unsafe { look(watch) } != 0
 }
 
 /// A thread that helps: its flag is the one that stops the launch.
 #[repr(C)]
 pub(super) struct Helper<'a> {
-    watch: Watch,
+    watch: HostWatch,
     stop: &'a AtomicU32,
 }
 
 impl<'a> Helper<'a> {
     pub(super) fn new(stop: &'a AtomicU32) -> Self {
         /// The flag is the answer.
-        unsafe extern "C" fn look(_watch: *const Watch) -> u32 {
+        unsafe extern "C" fn look(_watch: *const HostWatch) -> u32 {
             1
         }
-        Self { watch: Watch { flag: ptr::from_ref(stop), look }, stop }
+        Self { watch: HostWatch { flag: ptr::from_ref(stop).cast(), look }, stop }
     }
 
-    pub(super) fn watch(&self) -> &Watch {
+    pub(super) fn watch(&self) -> &HostWatch {
         &self.watch
     }
 
@@ -77,7 +69,7 @@ impl<'a> Helper<'a> {
 /// The calling thread's part in a launch.
 #[repr(C)]
 pub(super) struct Caller<'a> {
-    watch: Watch,
+    watch: HostWatch,
     poll: Option<Poll<'a>>,
     stop: &'a AtomicU32,
     seat: Option<Running>,
@@ -87,19 +79,19 @@ impl<'a> Caller<'a> {
     /// Enters a launch that others leave when `stop` is not 0.
     pub(super) fn enter(poll: Option<Poll<'a>>, stop: &'a AtomicU32) -> Self {
         /// Asks.
-        unsafe extern "C" fn look(watch: *const Watch) -> u32 {
+        unsafe extern "C" fn look(watch: *const HostWatch) -> u32 {
             // SAFETY: it is the first field of a `Caller`, whose address the code got as a whole, and which lives.
             let caller = unsafe { &*watch.cast::<Caller<'_>>() };
             u32::from(caller.asks())
         }
         let seat = poll.and_then(|_| Running::start());
         let flag = seat.as_ref().map_or(ptr::from_ref(stop), |seat| ptr::from_ref(&seat.0.flag));
-        Self { watch: Watch { flag, look }, poll, stop, seat }
+        Self { watch: HostWatch { flag: flag.cast(), look }, poll, stop, seat }
     }
 
     /// What compiled code gets: the whole of it, since `look` reads behind the first field.
-    pub(super) fn watch(&self) -> *const Watch {
-        ptr::from_ref(self).cast::<Watch>()
+    pub(super) fn watch(&self) -> *const HostWatch {
+        ptr::from_ref(self).cast::<HostWatch>()
     }
 
     /// Whether there is someone to ask.
@@ -120,7 +112,8 @@ impl<'a> Caller<'a> {
         if let Some(seat) = &self.seat {
             seat.0.flag.store(0, Ordering::Relaxed);
         }
-        if self.poll.is_some_and(|poll| poll()) {
+        // Who has given up is not asked again.
+        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(|poll| poll()) {
             self.stop.store(1, Ordering::Relaxed);
         }
         let stops = self.stop.load(Ordering::Relaxed) != 0;

@@ -3,11 +3,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, HostContext, Kernel};
+use weft_artifact::{Artifact, CodeFormat, HostConfig, HostContext, HostWatch, Kernel};
 
 use super::{
     fibers::Fibers,
-    interrupt::Watch,
     pool::{Cost, Pool, Work},
     scratch::with_scratch,
     stream::check_stream,
@@ -159,13 +158,6 @@ impl LoadedKernel for CpuKernel {
     }
 }
 
-/// What an entry is told of its launch and its thread; see `weft_artifact`.
-#[repr(C)]
-pub(super) struct Config {
-    pub(super) words: [u32; 8],
-    pub(super) watch: *const Watch,
-}
-
 /// A launch of fibers all of whose blocks run at a time, as if they were one.
 struct Together<'a> {
     fibers: Fibers<'a>,
@@ -173,7 +165,7 @@ struct Together<'a> {
 }
 
 impl Work for Together<'_> {
-    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         while next().is_some() {
             if !self.fibers.together(self.n_blocks, watch) {
                 return false;
@@ -201,14 +193,14 @@ impl Launch<'_> {
 }
 
 impl Work for Launch<'_> {
-    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         if let Some(fibers) = self.fibers() {
             return fibers.one_by_one(next, watch);
         }
-        let config = Config { words: self.config, watch };
+        let config = HostConfig { words: self.config, watch };
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
-                let (slots, config) = (self.slots.as_ptr(), (&raw const config).cast::<u32>());
+                let (slots, config) = (self.slots.as_ptr(), &raw const config);
                 let mut context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch

@@ -24,7 +24,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::interrupt::{Caller, Helper, TICK, Watch};
+use weft_artifact::HostWatch;
+
+use super::interrupt::{Caller, Helper, TICK};
 use crate::{
     error::{Error, ErrorKind},
     executor::Poll,
@@ -47,7 +49,7 @@ const STACK_BYTES: usize = 8 << 20;
 pub(super) trait Work: Sync {
     /// Runs the ranges of blocks that `next` gives until it gives none, on this thread. `false` if this thread has
     /// not the memory for it; it has then taken no range. `watch` is for code inside of a range that may run for long.
-    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const Watch) -> bool;
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool;
 }
 
 /// What a block of a kernel has cost so far, in picoseconds; 0 before the first launch.

@@ -8,7 +8,8 @@ pub(crate) mod fake;
 use std::{slice, sync::Arc};
 
 use weft_artifact::{
-    Artifact, CodeFormat, HostContext, HostEntry, Kernel, Scalar, Slot, SlotField, SlotSource, SlotType,
+    Artifact, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Scalar, Slot, SlotField, SlotSource,
+    SlotType,
 };
 use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
 
@@ -109,28 +110,19 @@ pub(crate) fn slot(slots: *const u64, i: usize) -> u64 {
 }
 
 /// A word of a kernel's configuration.
-pub(crate) fn config_word(config: *const u32, i: usize) -> u32 {
-    // SAFETY: there are eight.
-    unsafe { *config.wrapping_add(i) }
-}
-
-/// What a kernel looks at: see `weft_artifact`.
-#[repr(C)]
-struct Watch {
-    flag: *const std::sync::atomic::AtomicU32,
-    look: unsafe extern "C" fn(*const Watch) -> u32,
+pub(crate) fn config_word(config: *const HostConfig, i: usize) -> u32 {
+    // SAFETY: the device calls kernels with a configuration.
+    unsafe { (*config).words[i] }
 }
 
 /// Whether a kernel should leave, as compiled code finds out.
-pub(crate) fn leaves(config: *const u32) -> bool {
-    // SAFETY: behind the eight words there is the address of a watch, as the ABI says.
-    let watch = unsafe { *(config.wrapping_add(8) as usize as *const *const Watch) };
+pub(crate) fn leaves(config: *const HostConfig) -> bool {
+    // SAFETY: the device calls kernels with a configuration.
+    let watch = unsafe { (*config).watch };
     // SAFETY: it lives as long as the kernel runs.
-    let flag = unsafe { (*watch).flag };
-    // SAFETY: as above.
-    let flag = unsafe { &*flag };
-    // SAFETY: as above.
-    let look = unsafe { (*watch).look };
+    let HostWatch { flag, look } = unsafe { *watch };
+    // SAFETY: as above; whoever writes it does so atomically.
+    let flag = unsafe { &*flag.cast::<std::sync::atomic::AtomicU32>() };
     // SAFETY: it is called on the thread's own stack.
     flag.load(std::sync::atomic::Ordering::Relaxed) != 0 && unsafe { look(watch) } != 0
 }

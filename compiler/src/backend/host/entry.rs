@@ -16,6 +16,7 @@ use super::{
     offsets::Offsets,
     parallel::Parallel,
     plan::Plan,
+    stop::Watch,
 };
 use crate::{
     backend::{
@@ -120,6 +121,7 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx>
 /// The values at the start of the entry.
 struct Start<'ctx> {
     frame: Frame<'ctx>,
+    watch: Watch<'ctx>,
     first: IntValue<'ctx>,
     last: IntValue<'ctx>,
 }
@@ -139,7 +141,8 @@ pub(super) fn emit<'ctx>(
     let builder = cx.types.context.create_builder();
     builder.position_at_end(body);
     let start = read_config(&cx.types, &builder, value)?;
-    let hooks = HostHooks::new(offsets, start.frame);
+    let hooks = HostHooks::new(offsets, start.frame, (&plan.look, &plan.fixed));
+    hooks.watch.set(Some(start.watch));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     // The emitter's own first block is the loop over blocks' first.
     let prologue = emitter.current()?;
@@ -198,7 +201,8 @@ fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: Functi
         return internal("the entry has other parameters");
     };
     let frame = frame(types, builder, config, scratch, context)?;
-    Ok(Start { frame, first, last })
+    let watch = Watch::of(types, builder, config)?;
+    Ok(Start { frame, watch, first, last })
 }
 
 /// The frame of a launch configuration; it is nobody's thread and in no block.
@@ -338,8 +342,10 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.hooks.frame.set(Frame { block, ..self.hooks.frame.get() });
         self.body()?;
 
+        self.emitter.builder.position_at_end(self.block_end);
+        self.hooks.look_up(&self.emitter)?;
         let builder = &self.emitter.builder;
-        builder.position_at_end(self.block_end);
+        let last = self.emitter.current()?;
         let one = int.const_int(1, false);
         let next = builder.build_int_nuw_add(number.as_basic_value().into_int_value(), long.const_int(1, false), "")?;
         let [x, y, z] = block;
@@ -350,10 +356,10 @@ impl<'ctx> Entry<'_, 'ctx> {
         let plane_ends = builder.build_int_compare(IntPredicate::EQ, next_y, grid_y, "")?;
         let new_y = builder.build_select(plane_ends, int.const_zero(), next_y, "")?;
         let new_z = builder.build_int_add(z, builder.build_int_z_extend(plane_ends, int, "")?, "")?;
-        number.add_incoming(&[(&next, self.block_end)]);
-        phis[0].add_incoming(&[(&new_x, self.block_end)]);
-        phis[1].add_incoming(&[(&new_y, self.block_end)]);
-        phis[2].add_incoming(&[(&new_z, self.block_end)]);
+        number.add_incoming(&[(&next, last)]);
+        phis[0].add_incoming(&[(&new_x, last)]);
+        phis[1].add_incoming(&[(&new_y, last)]);
+        phis[2].add_incoming(&[(&new_z, last)]);
         let more = builder.build_int_compare(IntPredicate::ULT, next, start.last, "")?;
         builder.build_conditional_branch(more, head, done)?;
         builder.position_at_end(done);

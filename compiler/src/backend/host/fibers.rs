@@ -18,6 +18,7 @@ use super::{
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
+    plan::{Fixed, Look},
 };
 use crate::{
     backend::llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
@@ -71,7 +72,7 @@ pub(super) fn fields<'ctx>(
 }
 
 /// Emits the entry: one thread of one block.
-pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, symbol: &str) -> Result<()> {
+pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, look: &Look, symbol: &str) -> Result<()> {
     let function = &cx.ir.functions[id];
     let pointer = cx.types.pointer(ir::Space::Generic);
     let ty = cx.types.context.void_type().fn_type(&[pointer.into()], false);
@@ -87,7 +88,8 @@ pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, sy
     let outside = frame(&types, &builder, config, scratch, given)?;
     let block = place_of(&types, &builder, first, outside.grid_dim)?;
     let thread = place_of(&types, &builder, thread, outside.block_dim)?;
-    let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside });
+    let fixed = Fixed::of(function, &function.body);
+    let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (look, &fixed));
     hooks.stacks = true;
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;

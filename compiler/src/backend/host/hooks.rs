@@ -11,10 +11,15 @@ use inkwell::{
     values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
 
-use super::{fibers, offsets::Offsets};
+use super::{
+    fibers,
+    offsets::Offsets,
+    plan::{Fixed, Look},
+    stop::Watch,
+};
 use crate::{
     backend::llvm::{FunctionEmitter, Hooks, OperandValue, Result, Types, float, internal},
-    ir::{LocalArrayId, Op, Scope, SharedId, SpecialRegister},
+    ir::{FuncId, LocalArrayId, Op, Scope, SharedId, SpecialRegister, Stmt},
 };
 
 /// What a thread knows of itself: an `i32` each, but for the memory.
@@ -101,12 +106,30 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
     /// Each thread has a stack of its own.
     pub stacks: bool,
+    /// Where threads look up.
+    pub look: &'a Look,
+    /// The function's locals that can be computed again.
+    pub fixed: &'a Fixed,
+    /// What threads that are loops look at.
+    pub watch: Cell<Option<Watch<'ctx>>>,
+    /// Where a thread goes that is told to leave.
+    pub stop_to: Cell<Option<BasicBlock<'ctx>>>,
 }
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
     /// Hooks with a first frame.
-    pub(super) fn new(offsets: &'a Offsets, frame: Frame<'ctx>) -> Self {
-        Self { offsets, frame: Cell::new(frame), arrays: RefCell::default(), return_to: Cell::new(None), stacks: false }
+    pub(super) fn new(offsets: &'a Offsets, frame: Frame<'ctx>, (look, fixed): (&'a Look, &'a Fixed)) -> Self {
+        Self {
+            offsets,
+            frame: Cell::new(frame),
+            arrays: RefCell::default(),
+            return_to: Cell::new(None),
+            stacks: false,
+            look,
+            fixed,
+            watch: Cell::new(None),
+            stop_to: Cell::new(None),
+        }
     }
 }
 
@@ -223,8 +246,17 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         }
     }
 
-    fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
-        if self.stacks { fibers::turn(emitter, self.frame.get().context) } else { Ok(()) }
+    fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+        let function = emitter.function;
+        if self.stacks {
+            let looks = self.look.in_loop(function, self.fixed, body, step);
+            return if looks { fibers::turn(emitter, self.frame.get().context) } else { Ok(()) };
+        }
+        if self.look.in_loop(function, self.fixed, body, step) { self.look_up(emitter) } else { Ok(()) }
+    }
+
+    fn called(&self, emitter: &FunctionEmitter<'_, 'ctx>, callee: FuncId) -> Result<()> {
+        if !self.stacks && self.look.after_call(callee) { self.look_up(emitter) } else { Ok(()) }
     }
 
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {

@@ -12,6 +12,7 @@ mod offsets;
 mod outline;
 mod parallel;
 mod plan;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -44,7 +45,8 @@ use crate::{
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
-use plan::Plan;
+use plan::{Fixed, Look, Plan};
+use stop::Watch;
 
 /// One address space for everything.
 const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, local: 0, generic: 0 };
@@ -94,7 +96,7 @@ enum Strategy {
     /// A block's threads are loops.
     Loops(Box<Plan>, Offsets),
     /// Each thread has a stack.
-    Fibers(FuncId, Offsets),
+    Fibers(FuncId, Offsets, Look),
 }
 
 impl Strategy {
@@ -105,7 +107,7 @@ impl Strategy {
             CpuThreads::Fibers => true,
         };
         if fibers {
-            return Ok(Self::Fibers(kernel_of(module)?.0, Offsets::of_shared(module)));
+            return Ok(Self::Fibers(kernel_of(module)?.0, Offsets::of_shared(module), Look::of(module)));
         }
         let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
         // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
@@ -120,7 +122,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let strategy = Strategy::of(module, options)?;
     let (emitted, offsets, stack_bytes, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, None, plan.segments),
-        Strategy::Fibers(_, offsets) => {
+        Strategy::Fibers(_, offsets, _) => {
             let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
             let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
             (module, offsets, Some(bytes.fold(STACK_BYTES, u64::saturating_add)), 0)
@@ -143,7 +145,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let parallel = Parallel::new(context)?;
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
-            Strategy::Fibers(kernel, offsets) => build_fibers(&cx, *kernel, offsets)?,
+            Strategy::Fibers(kernel, offsets, look) => build_fibers(&cx, *kernel, offsets, look)?,
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
@@ -176,32 +178,37 @@ fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, par
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
-            device_function(cx, id, offsets, false)?;
+            device_function(cx, id, offsets, &plan.look, false)?;
         }
     }
     Ok(())
 }
 
 /// Declares and fills every function of a kernel whose threads have stacks.
-fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets) -> Result<()> {
+fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets, look: &Look) -> Result<()> {
     for (id, function) in cx.ir.functions.iter() {
         if id == kernel {
-            fibers::emit(cx, id, offsets, &symbol(&function.name))?;
+            fibers::emit(cx, id, offsets, look, &symbol(&function.name))?;
         } else {
-            device_function(cx, id, offsets, true)?;
+            device_function(cx, id, offsets, look, true)?;
         }
     }
     Ok(())
 }
 
 /// A function that one thread calls.
-fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, stacks: bool) -> Result<()> {
+fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, look: &Look, stacks: bool) -> Result<()> {
     let function = &cx.ir.functions[id];
     let value = cx.declare_device(id, &Frame::types(&cx.types))?;
     let (frame, hidden) = Frame::received(value)?;
-    let mut hooks = HostHooks::new(offsets, frame);
+    let fixed = Fixed::of(function, &function.body);
+    let mut hooks = HostHooks::new(offsets, frame, (look, &fixed));
     hooks.stacks = stacks;
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+    if !stacks {
+        let config = fibers::fields(&cx.types, &emitter.builder, frame.context)?.config;
+        hooks.watch.set(Some(Watch::of(&cx.types, &emitter.builder, config)?));
+    }
     emitter.declare_locals()?;
     let mut arrays = Vec::new();
     for (_, array) in function.local_arrays.iter() {

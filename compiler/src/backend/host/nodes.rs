@@ -126,6 +126,9 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.emitter.in_step = true;
         self.nodes(step)?;
         self.emitter.in_step = false;
+        if !self.emitter.ended()? {
+            self.hooks.look_up(&self.emitter)?;
+        }
         self.emitter.go(head)?;
         self.emitter.builder.position_at_end(end);
         Ok(())

@@ -17,6 +17,7 @@ use super::{
     entry::Entry,
     hooks::{Frame, HostHooks},
     plan::{Guard, Segment, for_each_mention, for_each_read},
+    stop::Watch,
 };
 use crate::{
     backend::llvm::{FunctionEmitter, Result, internal},
@@ -53,11 +54,16 @@ impl<'ctx> Entry<'_, 'ctx> {
         let align = Attribute::get_named_enum_kind_id("align");
         value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(align, 64));
         self.emitter.builder.build_call(value, &args, "")?;
+        if self.goes_on_for_long(segment) {
+            self.hooks.look_up(&self.emitter)?;
+        }
 
         let allocas = cx.types.context.create_builder();
         allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
         let (frame, _) = Frame::received(value)?;
-        let hooks = HostHooks::new(self.offsets, frame);
+        let hooks = HostHooks::new(self.offsets, frame, (&self.plan.look, &self.plan.fixed));
+        let config = super::fibers::fields(&cx.types, &allocas, frame.context)?.config;
+        hooks.watch.set(Some(Watch::of(&cx.types, &allocas, config)?));
         let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
         let body = emitter.current()?;
         for (index, &local) in shared.iter().enumerate() {

@@ -80,10 +80,17 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     /// A segment for all threads that take part.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        let looks = self.goes_on_for_long(segment);
         self.rows(segment.guard.as_ref(), segment.parallel, |this, index, thread| {
             this.set_thread(index);
-            this.thread(segment, thread)
+            this.thread(segment, thread)?;
+            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })
+    }
+
+    /// Whether a thread may stay in a segment for long: it looks up then, before the next one starts.
+    pub(super) fn goes_on_for_long(&self, segment: &Segment) -> bool {
+        self.plan.look.for_long(self.emitter.function, &self.plan.fixed, &segment.body)
     }
 
     /// Runs `body` for `threadIdx` and number of each thread, row by row, so that LLVM has one loop around the one

@@ -310,6 +310,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             values.push(self.emit_expr(arg)?.into());
         }
         let call = self.builder.build_call(callee, &values, "")?;
+        self.hooks.called(self, func)?;
         let value = call.try_as_basic_value().basic();
         match (results, value) {
             ([], _) => {}

@@ -3,7 +3,7 @@
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
 use super::{FunctionEmitter, Result};
-use crate::ir::{LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Type};
+use crate::ir::{FuncId, LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Stmt, Type};
 
 /// An operand of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,13 @@ pub(crate) trait Hooks<'ctx> {
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>>;
 
-    /// Before another turn of a loop.
-    fn turn(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+    /// Before another turn of a loop with this body and step.
+    fn turn(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _body: &[Stmt], _step: &[Stmt]) -> Result<()> {
+        Ok(())
+    }
+
+    /// After a call of a device function.
+    fn called(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _callee: FuncId) -> Result<()> {
         Ok(())
     }
 

@@ -33,7 +33,7 @@ struct Counted<'a> {
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
     pub(super) fn emit_loop(&mut self, body: &Block, step: &Block) -> Result<()> {
         if let Some(counted) = self.counted(body, step) {
-            return self.emit_counted(&counted);
+            return self.emit_counted(&counted, body, step);
         }
         let head = self.block("loop");
         let step_block = self.block("step");
@@ -47,7 +47,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         self.emit_block(step)?;
         self.in_step = outside;
         if !self.ended()? {
-            self.hooks.turn(self)?;
+            self.hooks.turn(self, body, step)?;
         }
         self.go(head)?;
         self.builder.position_at_end(end);
@@ -63,7 +63,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    fn emit_counted(&mut self, counted: &Counted<'_>) -> Result<()> {
+    fn emit_counted(&mut self, counted: &Counted<'_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let [turn, step_block, next, leave, end] = ["loop", "step", "next", "leave", "endloop"].map(|n| self.block(n));
         let targets = LoopTargets { break_to: end, continue_to: step_block };
         let first = self.emit_int(counted.test)?;
@@ -87,6 +87,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             self.builder.build_int_nuw_add(now, by, "")?
         };
         self.set_local(counted.counter, sum.into())?;
+        self.hooks.turn(self, body, step)?;
         self.go(turn)?;
         self.builder.position_at_end(end);
         Ok(())

@@ -7,6 +7,7 @@ mod forms;
 mod guards;
 mod inline;
 mod lockstep;
+mod look;
 mod regions;
 mod segments;
 mod shape;
@@ -16,6 +17,7 @@ pub(crate) mod waiting;
 mod walk;
 
 pub(crate) use crossing::Crossing;
+pub(crate) use look::Look;
 pub(crate) use shape::{Cut, Guard, MaskId, Node, Range, Segment};
 pub(crate) use uniform::Fixed;
 pub(crate) use walk::{for_each_mention, for_each_read};
@@ -43,6 +45,8 @@ pub(crate) struct Plan {
     pub own: Vec<bool>,
     /// Locals that can be computed again.
     pub fixed: Fixed,
+    /// Where threads look up.
+    pub look: Look,
 }
 
 impl Plan {
@@ -83,7 +87,8 @@ impl Plan {
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         module.functions[kernel] = function;
-        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed })
+        let look = Look::of(&module);
+        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, look })
     }
 }
 

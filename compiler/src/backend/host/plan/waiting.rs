@@ -22,7 +22,8 @@ pub(crate) fn waits(module: &Module) -> bool {
     })
 }
 
-fn loop_waits(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
+/// `true` if a thread may wait in a loop with this body and step.
+pub(crate) fn loop_waits(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
     let mut inside = Inside {
         function,
         changes: vec![false; function.locals.len()],

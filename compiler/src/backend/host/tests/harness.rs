@@ -4,10 +4,14 @@
 
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
-use weft_artifact::{ArgType, HostContext, Number, SlotField, SlotSource};
+use weft_artifact::{ArgType, HostConfig, HostContext, HostWatch, Number, SlotField, SlotSource};
 
 use crate::{
     backend::host::jit,
+    diagnostic::Failure,
+    frontend,
+    ir::Module,
+    passes,
     pipeline::{self, Output},
     request::{Captured, FunctionDef, Keep, Options, Request, Target},
     signature::parse_signature,
@@ -54,6 +58,23 @@ pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
 
 /// As [`kernel`], for any target.
 pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
+    pipeline::compile(&request(source, signature, target)).unwrap_or_else(|failure| failed(&failure))
+}
+
+/// The module that the back end gets.
+pub(super) fn module(source: &str, signature: &str) -> Module {
+    let request = request(source, signature, Target::Host(crate::host_cpu()));
+    let mut module = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).module;
+    passes::run(&mut module, &request.target).expect("the passes keep the rules");
+    module
+}
+
+fn failed(failure: &Failure) -> ! {
+    let texts: Vec<_> = failure.diagnostics.iter().map(|d| format!("{}: {:?}", d.message, d.notes)).collect();
+    panic!("{}", texts.join("\n"))
+}
+
+fn request(source: &str, signature: &str, target: Target) -> Request {
     let source = Arc::new(SourceFile::new("kernel.py", source));
     let mut globals = BTreeMap::new();
     for (name, path) in [("cuda", "weft.cuda"), ("math", "math"), ("range", "builtins.range")] {
@@ -80,22 +101,40 @@ pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
         last = Some(def);
     }
     let args: Vec<ArgType> = parse_signature(signature).expect("a signature").args;
-    let request = Request {
+    Request {
         function: last.expect("a function"),
         args,
         target,
         options: Options::default(),
         keep: Keep { ir: true, llvm: true, asm: true },
-    };
-    pipeline::compile(&request).unwrap_or_else(|failure| {
-        let texts: Vec<_> = failure.diagnostics.iter().map(|d| format!("{}: {:?}", d.message, d.notes)).collect();
-        panic!("{}", texts.join("\n"))
-    })
+    }
 }
 
 impl Kernel {
     /// Runs all blocks, in two calls, with scratch memory that holds rubbish.
     pub(super) fn launch(&self, grid: [u32; 3], block: [u32; 3], dynamic: u32, args: &[Arg]) {
+        // Raised, so that the code asks wherever it may.
+        let blocks: u64 = grid.iter().map(|&extent| u64::from(extent)).product();
+        let watch = HostWatch { flag: &1, ..HostWatch::idle() };
+        self.run((grid, block, dynamic), args, &watch, &[(0, blocks / 3), (blocks / 3, blocks)]);
+    }
+
+    /// Runs all blocks, in one call, which is given up as soon as it asks.
+    pub(super) fn launch_and_give_up(&self, grid: [u32; 3], block: [u32; 3], args: &[Arg]) {
+        extern "C" fn stops(_: *const HostWatch) -> u32 {
+            1
+        }
+        let blocks = grid.iter().map(|&extent| u64::from(extent)).product();
+        self.run((grid, block, 0), args, &HostWatch { flag: &1, look: stops }, &[(0, blocks)]);
+    }
+
+    fn run(
+        &self,
+        (grid, block, dynamic): ([u32; 3], [u32; 3], u32),
+        args: &[Arg],
+        watch: &HostWatch,
+        ranges: &[(u64, u64)],
+    ) {
         let record = &self.output.artifact.kernels[0];
         let slots: Vec<u64> = record
             .slots
@@ -116,17 +155,17 @@ impl Kernel {
                 (arg, field) => panic!("{arg:?} has no {field:?}"),
             })
             .collect();
-        let config = [grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic, 0];
+        let words = [grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic, 0];
+        let config = HostConfig { words, watch };
         let bytes = record.host.expect("a host kernel").dynamic_offset as usize + dynamic as usize;
         let mut scratch = vec![0xab_u8; bytes + 64];
         let aligned = scratch.as_mut_ptr().align_offset(64);
         let address = self.module.find(&record.symbol).expect("the entry");
         // SAFETY: the symbol is the kernel's entry, which has this signature.
         let entry: Entry = unsafe { std::mem::transmute(address) };
-        let blocks = grid.iter().map(|&extent| u64::from(extent)).product();
-        for (first, last) in [(0, blocks / 3), (blocks / 3, blocks)] {
+        for &(first, last) in ranges {
             let scratch = scratch[aligned..].as_mut_ptr();
-            let mut context = HostContext::of_blocks(slots.as_ptr(), config.as_ptr(), (first, last), scratch);
+            let mut context = HostContext::of_blocks(slots.as_ptr(), &raw const config, (first, last), scratch);
             // SAFETY: slots, configuration and scratch are as the artifact says; the arrays outlive the call.
             unsafe { entry(&raw mut context) };
         }

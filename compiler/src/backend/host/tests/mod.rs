@@ -4,4 +4,5 @@ mod barriers;
 mod harness;
 mod large;
 mod lockstep;
+mod look;
 mod vector;

@@ -7,7 +7,7 @@ mod floats;
 mod integers;
 mod math;
 
-use weft_artifact::{HostContext, Scalar};
+use weft_artifact::{HostConfig, HostContext, HostWatch, Scalar};
 
 use crate::{
     backend::{
@@ -82,7 +82,8 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
     b.resize(blocks * BLOCK, B::default());
     let mut out = vec![R::default(); items.len() * blocks * BLOCK];
     let slots = [a.as_ptr() as u64, b.as_ptr() as u64, out.as_mut_ptr() as u64];
-    let config = [blocks as u32, 1, 1, BLOCK as u32, 1, 1, 0, 0];
+    let watch = HostWatch::idle();
+    let config = HostConfig { words: [blocks as u32, 1, 1, BLOCK as u32, 1, 1, 0, 0], watch: &raw const watch };
     let record = &emitted.artifact.kernels[0];
     let mut scratch = vec![0_u8; record.host.expect("a host kernel").dynamic_offset as usize + 64];
     let aligned = scratch.as_mut_ptr().align_offset(64);
@@ -90,7 +91,7 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
     // SAFETY: the symbol is the kernel's entry, which has this signature.
     let entry: Entry = unsafe { std::mem::transmute(address) };
     let scratch = scratch[aligned..].as_mut_ptr();
-    let mut context = HostContext::of_blocks(slots.as_ptr(), config.as_ptr(), (0, blocks as u64), scratch);
+    let mut context = HostContext::of_blocks(slots.as_ptr(), &raw const config, (0, blocks as u64), scratch);
     // SAFETY: slots, configuration and scratch are as the artifact says; the arrays hold one element a thread.
     unsafe { entry(&raw mut context) };
     out.chunks(blocks * BLOCK).map(|part| part[..pairs.len()].to_vec()).collect()

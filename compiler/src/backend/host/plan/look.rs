@@ -1,0 +1,426 @@
+//! Where a thread looks up from its work: whether the launch goes on, and on a stack of its own, whether others run.
+//!
+//! A loop that only counts, and holds nothing that goes on for long, ends soon by itself, and LLVM vectorises it only
+//! if it is left alone. In every other loop, and in one that waits for what
+//! another thread writes, a thread looks up before the next turn, and after a call of a function that
+//! has such a loop. What is not known to count goes on for ever.
+
+use super::{uniform::Fixed, waiting::loop_waits, walk::escapes};
+use crate::ir::{
+    BinaryOp, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister, Stmt, StmtKind,
+    UnaryOp, for_each_expr, for_each_stmt,
+};
+
+/// Loops that take no more turns than this, those inside of them multiplied, are as good as straight code: LLVM may unroll
+/// them, and vectorise what is around them.
+const FEW_TURNS: u64 = 256;
+
+/// What functions do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Called {
+    /// How many turns of loops a call takes at most.
+    turns: u64,
+    /// Threads look up in it.
+    looks: bool,
+}
+
+/// The answers for one module.
+#[derive(Debug)]
+pub(crate) struct Look {
+    functions: Vec<Called>,
+}
+
+impl Look {
+    /// Reads a module's functions, callees first.
+    pub(crate) fn of(module: &Module) -> Self {
+        let mut this = Self { functions: Vec::with_capacity(module.functions.len()) };
+        for (_, function) in module.functions.iter() {
+            let fixed = Fixed::of(function, &function.body);
+            let turns = this.turns(function, &fixed, &function.body);
+            let mut looks = false;
+            for_each_stmt(&function.body, &mut |stmt| {
+                looks |= match &stmt.kind {
+                    StmtKind::Loop { body, step } => this.in_loop(function, &fixed, body, step),
+                    StmtKind::Call { func, .. } => this.after_call(*func),
+                    StmtKind::Assign(..)
+                    | StmtKind::Store { .. }
+                    | StmtKind::Op { .. }
+                    | StmtKind::If { .. }
+                    | StmtKind::Break
+                    | StmtKind::Continue
+                    | StmtKind::Return(_) => false,
+                };
+            });
+            this.functions.push(Called { turns, looks });
+        }
+        this
+    }
+
+    /// Whether threads look up before each further turn of a loop.
+    pub(crate) fn in_loop(&self, function: &Function, fixed: &Fixed, body: &[Stmt], step: &[Stmt]) -> bool {
+        !Counter::of(function, fixed, body, step).is_some_and(|counter| counter.ends())
+            || self.for_long(function, fixed, body)
+            || self.for_long(function, fixed, step)
+            || loop_waits(function, body, step)
+    }
+
+    /// Whether some statements may go on for long.
+    pub(crate) fn for_long(&self, function: &Function, fixed: &Fixed, list: &[Stmt]) -> bool {
+        self.turns(function, fixed, list) > FEW_TURNS
+    }
+
+    /// Whether a thread looks up after a call.
+    pub(crate) fn after_call(&self, func: FuncId) -> bool {
+        self.called(func).looks
+    }
+
+    fn called(&self, func: FuncId) -> Called {
+        self.functions.get(func.index()).copied().unwrap_or(Called { turns: u64::MAX, looks: true })
+    }
+
+    /// How many turns of loops some statements take at most.
+    fn turns(&self, function: &Function, fixed: &Fixed, list: &[Stmt]) -> u64 {
+        let mut sum = 0_u64;
+        for (index, stmt) in list.iter().enumerate() {
+            let own = match &stmt.kind {
+                StmtKind::If { then, otherwise, .. } => {
+                    self.turns(function, fixed, then).max(self.turns(function, fixed, otherwise))
+                }
+                StmtKind::Loop { body, step } => {
+                    let counter = Counter::of(function, fixed, body, step);
+                    let own = counter.and_then(|counter| counter.turns(list.get(..index)?)).unwrap_or(u64::MAX);
+                    let turn =
+                        self.turns(function, fixed, body).saturating_add(self.turns(function, fixed, step)).max(1);
+                    own.saturating_mul(turn)
+                }
+                StmtKind::Call { func, .. } => self.called(*func).turns,
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => 0,
+            };
+            sum = sum.saturating_add(own);
+        }
+        sum
+    }
+}
+
+/// A loop that starts with `if not test { break }`, and whose turns each add one amount to a local.
+struct Counter<'a> {
+    function: &'a Function,
+    fixed: &'a Fixed,
+    body: &'a [Stmt],
+    step: &'a [Stmt],
+    test: ExprId,
+    local: LocalId,
+    by: By,
+}
+
+/// What a turn adds.
+#[derive(Clone, Copy)]
+struct By {
+    amount: ExprId,
+    /// It is taken away.
+    negated: bool,
+}
+
+/// Which way a counter goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+impl<'a> Counter<'a> {
+    fn of(function: &'a Function, fixed: &'a Fixed, body: &'a [Stmt], step: &'a [Stmt]) -> Option<Self> {
+        let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
+        let leaves = matches!(then.last(), Some(Stmt { kind: StmtKind::Break, .. })) && otherwise.is_empty();
+        let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[*cond].kind else { return None };
+        if !leaves {
+            return None;
+        }
+        let mut found = None;
+        for (list, is_step) in [(step, true), (body, false)] {
+            for (index, stmt) in list.iter().enumerate() {
+                let StmtKind::Assign(local, sum) = stmt.kind else { continue };
+                let Some(by) = increment(function, local, sum) else { continue };
+                let this = Counter { function, fixed, body, step, test, local, by };
+                // A turn that goes on early does not come to an increment that stands in the body.
+                let reached = is_step || !list.get(..index).is_some_and(|before| escapes(before).continues);
+                if reached && this.assignments() == 1 && this.is_tested() && this.stays(by.amount) {
+                    found = Some(this);
+                }
+            }
+        }
+        found
+    }
+
+    /// How often the loop assigns the counter.
+    fn assignments(&self) -> usize {
+        let mut count = 0;
+        for part in [self.body, self.step] {
+            for_each_stmt(part, &mut |stmt| {
+                count += stmt.kind.assigned().iter().filter(|&&local| local == self.local).count();
+            });
+        }
+        count
+    }
+
+    fn is_tested(&self) -> bool {
+        let mut found = false;
+        for_each_expr(self.function, self.test, &mut |id| {
+            found |= matches!(self.function.exprs[id].kind, ExprKind::Local(local) if local == self.local);
+        });
+        found
+    }
+
+    /// Whether an expression is the same in every turn.
+    fn stays(&self, root: ExprId) -> bool {
+        let mut reads = Vec::new();
+        let mut loads = false;
+        for_each_expr(self.function, root, &mut |id| match self.function.exprs[id].kind {
+            ExprKind::Local(local) => reads.push(local),
+            ExprKind::Load(_) => loads = true,
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => {}
+        });
+        for part in [self.body, self.step] {
+            for_each_stmt(part, &mut |stmt| loads |= stmt.kind.assigned().iter().any(|local| reads.contains(local)));
+        }
+        !loads
+    }
+
+    /// Whether the test fails at some time.
+    fn ends(&self) -> bool {
+        self.test_ends(self.test, None)
+    }
+
+    /// The same for a part of the test, where the counter is known to go some way.
+    fn test_ends(&self, test: ExprId, known: Option<Way>) -> bool {
+        match self.function.exprs[test].kind {
+            ExprKind::Compare(..) => self
+                .limit(test)
+                .is_some_and(|(way, bound, or_equal)| self.goes(way, known) && self.stops_at(bound, or_equal)),
+            ExprKind::Binary(BinaryOp::And, a, b) => {
+                let known = known.or_else(|| self.sign(a)).or_else(|| self.sign(b));
+                self.test_ends(a, known) || self.test_ends(b, known)
+            }
+            ExprKind::Select(cond, a, b) => {
+                self.test_ends(a, known.or_else(|| self.sign(cond))) && self.test_ends(b, known)
+            }
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => false,
+        }
+    }
+
+    /// Of a comparison with what stays: which way the counter must go to fail it, with what it is compared, and whether
+    /// it may equal that.
+    fn limit(&self, test: ExprId) -> Option<(Way, ExprId, bool)> {
+        let ExprKind::Compare(op, a, b) = self.function.exprs[test].kind else { return None };
+        let (bound, swapped) = match (self.is_counter(a), self.is_counter(b)) {
+            (true, false) => (b, false),
+            (false, true) => (a, true),
+            (true, true) | (false, false) => return None,
+        };
+        let (way, or_equal) = match op {
+            CompareOp::Lt => (Way::Up, false),
+            CompareOp::Le => (Way::Up, true),
+            CompareOp::Gt => (Way::Down, false),
+            CompareOp::Ge => (Way::Down, true),
+            CompareOp::Eq | CompareOp::Ne => return None,
+        };
+        let way = match (way, swapped) {
+            (Way::Up, false) | (Way::Down, true) => Way::Up,
+            (Way::Down, false) | (Way::Up, true) => Way::Down,
+        };
+        self.stays(bound).then_some((way, bound, or_equal))
+    }
+
+    fn is_counter(&self, id: ExprId) -> bool {
+        matches!(self.function.exprs[id].kind, ExprKind::Local(local) if local == self.local)
+    }
+
+    /// Whether the counter stops at a bound before it comes to the end of its type and starts again. From one end of 64
+    /// bits to the other takes for ever in any case.
+    fn stops_at(&self, bound: ExprId, or_equal: bool) -> bool {
+        let local = &self.function.locals[self.local];
+        let Some(ty) = local.ty.scalar().filter(|ty| ty.is_int()) else { return false };
+        if ty.size_bytes() == 8 || local.counts {
+            return true;
+        }
+        let Some(by) = self.constant(self.by.amount) else { return false };
+        if by.abs() == 1 && !or_equal {
+            return true;
+        }
+        let bits = 8 * ty.size_bytes();
+        let (least, most) =
+            if ty.is_signed_int() { (-(1_i128 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+        self.constant(bound).is_some_and(|bound| bound - by.abs() >= least && bound + by.abs() <= most)
+    }
+
+    fn goes(&self, way: Way, known: Option<Way>) -> bool {
+        let of_amount = known.or_else(|| self.amount_sign(self.by.amount, 16));
+        let up = if self.by.negated { Way::Down } else { Way::Up };
+        of_amount.is_some_and(|sign| (sign == Way::Up) == (up == way))
+    }
+
+    /// What a test of the amount against zero shows.
+    fn sign(&self, test: ExprId) -> Option<Way> {
+        let ExprKind::Compare(op, a, b) = self.function.exprs[test].kind else { return None };
+        let amount = &self.function.exprs[self.by.amount].kind;
+        let is_amount = matches!(amount, ExprKind::Local(_)) && self.function.exprs[a].kind == *amount;
+        if !is_amount || self.constant(b) != Some(0) {
+            return None;
+        }
+        match op {
+            CompareOp::Gt => Some(Way::Up),
+            CompareOp::Lt => Some(Way::Down),
+            CompareOp::Eq | CompareOp::Ne | CompareOp::Le | CompareOp::Ge => None,
+        }
+    }
+
+    /// The sign of an amount; `None` where it is not known, or zero.
+    fn amount_sign(&self, id: ExprId, depth: u32) -> Option<Way> {
+        let depth = depth.checked_sub(1)?;
+        let ty = self.function.exprs[id].ty.scalar()?;
+        match self.function.exprs[id].kind {
+            ExprKind::Const(Const::Int(value)) if value > 0 => Some(Way::Up),
+            ExprKind::Const(Const::Int(value)) if value < 0 && ty.is_signed_int() => Some(Way::Down),
+            ExprKind::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_)) => Some(Way::Up),
+            ExprKind::Convert(a) => {
+                let from = self.function.exprs[a].ty.scalar()?;
+                let widens = from.is_signed_int() && ty.is_int() && ty.size_bytes() >= from.size_bytes();
+                if widens { self.amount_sign(a, depth) } else { None }
+            }
+            // Products of extents, which are far from the ends of 64 bits.
+            ExprKind::Binary(BinaryOp::Add | BinaryOp::Mul, a, b) if ty.size_bytes() == 8 => {
+                let both = (self.amount_sign(a, depth)?, self.amount_sign(b, depth)?);
+                (both == (Way::Up, Way::Up)).then_some(Way::Up)
+            }
+            ExprKind::Unary(UnaryOp::Neg, a) if ty.is_signed_int() && ty.size_bytes() == 8 => {
+                (self.amount_sign(a, depth)? == Way::Up).then_some(Way::Down)
+            }
+            ExprKind::Local(local) => self.amount_sign(self.fixed.value(local)?, depth),
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => None,
+        }
+    }
+
+    fn constant(&self, id: ExprId) -> Option<i128> {
+        let known = |id: ExprId| {
+            if let ExprKind::Const(Const::Int(value)) = self.function.exprs[id].kind { Some(value) } else { None }
+        };
+        if let ExprKind::Local(local) = self.function.exprs[id].kind {
+            return known(self.fixed.value(local)?);
+        }
+        known(id)
+    }
+
+    /// How many turns the loop takes at most, if that is known; `before` stands before it.
+    fn turns(&self, before: &[Stmt]) -> Option<u64> {
+        // Any one of them ends the loop.
+        let limits = self.limits(self.test);
+        let (way, bound, or_equal) = limits.into_iter().find(|&(_, bound, _)| self.constant(bound).is_some())?;
+        if !self.stops_at(bound, or_equal) {
+            return None;
+        }
+        let bound = self.constant(bound)?;
+        let by = self.constant(self.by.amount)?;
+        let by = if self.by.negated { by.checked_neg()? } else { by };
+        let first = before.iter().rposition(|stmt| {
+            let mut assigns = false;
+            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                assigns |= inner.kind.assigned().contains(&self.local);
+            });
+            assigns
+        })?;
+        let StmtKind::Assign(_, first) = before.get(first)?.kind else { return None };
+        let first = self.constant(first)?;
+        let (distance, by) = match way {
+            Way::Up => (bound.checked_sub(first)?, by),
+            Way::Down => (first.checked_sub(bound)?, by.checked_neg()?),
+        };
+        if by <= 0 {
+            return None;
+        }
+        let distance = distance.checked_add(i128::from(or_equal))?.max(0);
+        u64::try_from(distance / by + i128::from(distance % by != 0)).ok()
+    }
+
+    /// Comparisons of which each must hold for another turn.
+    fn limits(&self, test: ExprId) -> Vec<(Way, ExprId, bool)> {
+        if let ExprKind::Binary(BinaryOp::And, a, b) = self.function.exprs[test].kind {
+            let mut all = self.limits(a);
+            all.extend(self.limits(b));
+            return all;
+        }
+        self.limit(test).into_iter().collect()
+    }
+}
+
+/// What an assignment adds to a local.
+fn increment(function: &Function, local: LocalId, sum: ExprId) -> Option<By> {
+    let is_local = |id: ExprId| matches!(function.exprs[id].kind, ExprKind::Local(read) if read == local);
+    match function.exprs[sum].kind {
+        ExprKind::Binary(BinaryOp::Add, a, b) => match (is_local(a), is_local(b)) {
+            (true, false) => Some(By { amount: b, negated: false }),
+            (false, true) => Some(By { amount: a, negated: false }),
+            (true, true) | (false, false) => None,
+        },
+        ExprKind::Binary(BinaryOp::Sub, a, b) if is_local(a) => Some(By { amount: b, negated: true }),
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Load(_)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => None,
+    }
+}
