@@ -111,7 +111,8 @@ impl Targets {
     }
 }
 
-/// Runs every pass that is for `target`, and verifies the module before the first and after each in debug builds.
+/// Runs every pass that is for `target`, and verifies the module before the first and after the last, in debug builds
+/// after each.
 ///
 /// # Errors
 ///
@@ -120,14 +121,15 @@ pub fn run(module: &mut Module, target: &Target) -> Result<(), Diagnostic> {
     check(module, "the front end")?;
     for pass in PASSES.iter().filter(|pass| pass.targets.contains(target)) {
         (pass.run)(module);
-        check(module, pass.name)?;
+        if cfg!(debug_assertions) {
+            check(module, pass.name)?;
+        }
     }
-    Ok(())
+    if cfg!(debug_assertions) { Ok(()) } else { check(module, "a pass") }
 }
 
-/// Verifies in debug builds.
 fn check(module: &Module, after: &str) -> Result<(), Diagnostic> {
-    if cfg!(debug_assertions) { ir::verify(module).map_err(|errors| invalid(module, after, &errors)) } else { Ok(()) }
+    ir::verify(module).map_err(|errors| invalid(module, after, &errors))
 }
 
 /// The report of a fault of weft's own.
