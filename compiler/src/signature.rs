@@ -147,7 +147,19 @@ impl Reader<'_> {
                 Some(value) => self.deeper().signatures(&value),
                 None => Err(self.not_a_signature(expr)),
             },
-            _ => Ok(vec![self.signature(expr)?]),
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::Starred(_)
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => Ok(vec![self.signature(expr)?]),
         }
     }
 
@@ -165,7 +177,19 @@ impl Reader<'_> {
                 Some(value) => self.deeper().signature(&value),
                 None => Err(self.not_a_signature(expr)),
             },
-            _ => Err(self.not_a_signature(expr)),
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::List(_)
+            | ExprKind::Starred(_)
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => Err(self.not_a_signature(expr)),
         }
     }
 
@@ -199,10 +223,23 @@ impl Reader<'_> {
             ExprKind::Constant(Constant::Str(text)) => parse_type(text).map_err(|error| inside(error, expr, text)),
             ExprKind::Subscript { value, index } => match self.ty(value)? {
                 ArgType::Value(dtype) => array(dtype, index),
-                other => Err(bad(value.span, format!("{other} cannot be the element type of an array"))),
+                other @ (ArgType::Array(_) | ArgType::Tuple(_)) => {
+                    Err(bad(value.span, format!("{other} cannot be the element type of an array")))
+                }
             },
             ExprKind::Call { func, args, keywords } => self.constructed(expr, func, args, keywords),
-            _ => Err(bad(expr.span, "this is not a type")),
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Starred(_)
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => Err(bad(expr.span, "this is not a type")),
         }
     }
 
@@ -264,7 +301,9 @@ impl Reader<'_> {
                 let layout = layout_of(layout)?;
                 match self.ty(dtype)? {
                     ArgType::Value(dtype) => Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly })),
-                    other => Err(bad(dtype.span, format!("{other} cannot be the element type of an array"))),
+                    other @ (ArgType::Array(_) | ArgType::Tuple(_)) => {
+                        Err(bad(dtype.span, format!("{other} cannot be the element type of an array")))
+                    }
                 }
             }
             ("Tuple", [Expr { kind: ExprKind::Tuple(items) | ExprKind::List(items), .. }]) => {
@@ -323,24 +362,21 @@ fn is_type_member(path: &str) -> bool {
 
 /// `a.b.c`, if the expression is that.
 fn chain(expr: &Expr) -> Option<String> {
-    match &expr.kind {
-        ExprKind::Name(name) => Some(name.clone()),
-        ExprKind::Attribute { value, attr } => Some(format!("{}.{attr}", chain(value)?)),
-        _ => None,
+    if let ExprKind::Attribute { value, attr } = &expr.kind {
+        return Some(format!("{}.{attr}", chain(value)?));
     }
+    if let ExprKind::Name(name) = &expr.kind { Some(name.clone()) } else { None }
 }
 
 fn count(expr: &Expr) -> Option<u64> {
-    match expr.kind {
-        ExprKind::Constant(Constant::Int(value)) => u64::try_from(value).ok(),
-        _ => None,
-    }
+    if let ExprKind::Constant(Constant::Int(value)) = expr.kind { u64::try_from(value).ok() } else { None }
 }
 
 fn layout_of(expr: &Expr) -> Result<Layout> {
-    let name = match &expr.kind {
-        ExprKind::Name(name) | ExprKind::Constant(Constant::Str(name)) => name.as_str(),
-        _ => "",
+    let name = if let ExprKind::Name(name) | ExprKind::Constant(Constant::Str(name)) = &expr.kind {
+        name.as_str()
+    } else {
+        ""
     };
     match name {
         "C" => Ok(Layout::C),
@@ -352,17 +388,13 @@ fn layout_of(expr: &Expr) -> Result<Layout> {
 
 /// `float32[:, ::1]`: the index says how many dimensions, and which one is contiguous.
 fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
-    let dims = match &index.kind {
-        ExprKind::Tuple(dims) => dims.as_slice(),
-        _ => std::slice::from_ref(index),
-    };
+    let dims = if let ExprKind::Tuple(dims) = &index.kind { dims.as_slice() } else { std::slice::from_ref(index) };
     let mut contiguous = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
-        let step = match &dim.kind {
-            ExprKind::Slice { lower: None, upper: None, step } => step.as_deref(),
-            _ => return Err(bad(dim.span, "a dimension is written `:` or `::1`")),
+        let ExprKind::Slice { lower: None, upper: None, step } = &dim.kind else {
+            return Err(bad(dim.span, "a dimension is written `:` or `::1`"));
         };
-        match step {
+        match step.as_deref() {
             None => {}
             Some(step) if count(step) == Some(1) => contiguous.push(axis),
             Some(step) => {

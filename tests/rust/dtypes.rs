@@ -13,10 +13,9 @@ use weft_compiler::{
 /// The messages of a kernel of one parameter that does nothing with it.
 fn messages(arg: ArgType) -> Vec<String> {
     let source = Arc::new(SourceFile::new("kernel.py", "def kernel(x):\n    pass\n"));
-    let ast = parse_module(&source, 0).into_iter().find_map(|item| match item {
-        ModuleItem::Function(ast) => Some(ast),
-        _ => None,
-    });
+    let ast = parse_module(&source, 0)
+        .into_iter()
+        .find_map(|item| if let ModuleItem::Function(ast) = item { Some(ast) } else { None });
     let function = Arc::new(FunctionDef {
         ast: ast.expect("the text has a function"),
         source,

@@ -128,7 +128,20 @@ impl Walk<'_> {
                 let message = format!("a kernel cannot have a {what}");
                 self.faults.push(Diagnostic::error(Code::UnsupportedExpression, expr.span, message));
             }
-            _ => {}
+            ExprKind::Name(_)
+            | ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Attribute { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::Starred(_)
+            | ExprKind::Named { .. } => {}
         }
         for child in expr.children() {
             self.expr(child);

@@ -259,7 +259,15 @@ impl FnLowerer<'_> {
                 array.strides = array.strides.into_iter().map(|atom| settle(self, atom)).collect();
                 Value::Array(array)
             }
-            other => other,
+            other @ (Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => other,
         }
     }
 
@@ -300,17 +308,30 @@ impl FnLowerer<'_> {
     pub(super) fn number(&mut self, value: &Value, to: Scalar, span: Span) -> Option<ExprId> {
         match value {
             Value::Scalar(expr, _) => Some(self.b.convert(*expr, Type::Scalar(to), span)),
-            Value::Int(value) => Some(match to {
-                Scalar::Bool => self.b.bool(*value != 0, span),
-                float if float.is_float() => self.b.float(float, *value as f64, span),
-                int => self.b.int(int, wrap_int(*value, int), span),
+            Value::Int(value) => Some(if to == Scalar::Bool {
+                self.b.bool(*value != 0, span)
+            } else if to.is_float() {
+                self.b.float(to, *value as f64, span)
+            } else {
+                self.b.int(to, wrap_int(*value, to), span)
             }),
-            Value::Bool(value) => Some(match to {
-                Scalar::Bool => self.b.bool(*value, span),
-                float if float.is_float() => self.b.float(float, f64::from(u8::from(*value)), span),
-                int => self.b.int(int, i128::from(*value), span),
+            Value::Bool(value) => Some(if to == Scalar::Bool {
+                self.b.bool(*value, span)
+            } else if to.is_float() {
+                self.b.float(to, f64::from(u8::from(*value)), span)
+            } else {
+                self.b.int(to, i128::from(*value), span)
             }),
-            _ => None,
+            Value::Complex(..)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison => None,
         }
     }
 

@@ -145,9 +145,10 @@ impl Ty {
 
     /// The number that the value computes as; `None` for what is no number.
     pub(super) fn number(&self) -> Option<Number> {
-        match self {
-            Self::Complex(complex) => Some(Number::Complex(*complex)),
-            other => other.scalar().map(Number::Real),
+        if let Self::Complex(complex) = self {
+            Some(Number::Complex(*complex))
+        } else {
+            self.scalar().map(Number::Real)
         }
     }
 
@@ -157,7 +158,18 @@ impl Ty {
             Self::Scalar(scalar) => Some(*scalar),
             Self::Int(value) => Some(int_scalar(*value)),
             Self::Bool(_) => Some(Scalar::Bool),
-            _ => None,
+            Self::Complex(_)
+            | Self::None
+            | Self::Str(_)
+            | Self::Array(_)
+            | Self::Tuple(_)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => None,
         }
     }
 
@@ -167,7 +179,18 @@ impl Ty {
             Self::Int(value) => Self::Scalar(int_scalar(*value)),
             Self::Bool(_) => Self::Scalar(Scalar::Bool),
             Self::Tuple(items) => Self::Tuple(items.iter().map(Self::widened).collect()),
-            other => other.clone(),
+            other @ (Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::None
+            | Self::Str(_)
+            | Self::Array(_)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison) => other.clone(),
         }
     }
 
@@ -176,7 +199,18 @@ impl Ty {
         match self {
             Self::Bottom | Self::Poison => true,
             Self::Tuple(items) => items.iter().any(Self::is_poison),
-            _ => false,
+            Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::None
+            | Self::Str(_)
+            | Self::Array(_)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Conflict(_) => false,
         }
     }
 
@@ -208,7 +242,17 @@ impl Ty {
                     item.collect_parts(&format!("{prefix}.{i}"), out);
                 }
             }
-            _ => {}
+            Self::Int(_)
+            | Self::Bool(_)
+            | Self::None
+            | Self::Str(_)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => {}
         }
     }
 }

@@ -149,7 +149,7 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
             return Ok(Some(match ty {
                 Number::Real(Scalar::Bool) => Captured::Bool(number.int != 0),
                 Number::Real(int) if int.is_int() => Captured::NumpyInt(int, number.int),
-                float => Captured::NumpyFloat(float, number.real, number.imag),
+                Number::Real(_) | Number::Complex(_) => Captured::NumpyFloat(ty, number.real, number.imag),
             }));
         }
         if classes.is_scalar(value) {

@@ -24,7 +24,15 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         Captured::NumpyInt(ty, value) => (Value::Int(value), Some(ty.into())),
         Captured::NumpyFloat(ty @ Number::Complex(_), real, imag) => (Value::Complex(real, imag), Some(ty)),
         Captured::NumpyFloat(ty, real, _) => (Value::Float(real), Some(ty)),
-        _ => return None,
+        Captured::None
+        | Captured::Str(_)
+        | Captured::Tuple(_)
+        | Captured::DType(_)
+        | Captured::Known(_)
+        | Captured::Module(..)
+        | Captured::Function(_)
+        | Captured::Unsupported(..)
+        | Captured::Unknown(..) => return None,
     })
 }
 
@@ -105,7 +113,16 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
             BinOp::BitAnd => return Some(Captured::Bool(a & b)),
             BinOp::BitOr => return Some(Captured::Bool(a | b)),
             BinOp::BitXor => return Some(Captured::Bool(a ^ b)),
-            _ => {}
+            BinOp::Add
+            | BinOp::Sub
+            | BinOp::Mul
+            | BinOp::Div
+            | BinOp::FloorDiv
+            | BinOp::Mod
+            | BinOp::Pow
+            | BinOp::MatMul
+            | BinOp::LShift
+            | BinOp::RShift => {}
         }
     }
     let ((left, left_ty), (right, right_ty)) = (number(left)?, number(right)?);
@@ -227,7 +244,16 @@ fn floats(op: BinOp, a: f64, b: f64) -> Option<f64> {
         BinOp::FloorDiv if b != 0.0 => float_mod(a, b).0,
         BinOp::Mod if b != 0.0 => float_mod(a, b).1,
         BinOp::Pow if a >= 0.0 || b.fract() == 0.0 => (a != 0.0 || b >= 0.0).then(|| a.powf(b))?,
-        _ => return None,
+        BinOp::Div
+        | BinOp::FloorDiv
+        | BinOp::Mod
+        | BinOp::Pow
+        | BinOp::MatMul
+        | BinOp::LShift
+        | BinOp::RShift
+        | BinOp::BitAnd
+        | BinOp::BitOr
+        | BinOp::BitXor => return None,
     })
 }
 
@@ -254,7 +280,16 @@ fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Value>
             let norm = c * c + d * d;
             ((a * c + b * d) / norm, (b * c - a * d) / norm)
         }
-        _ => return None,
+        BinOp::Div
+        | BinOp::FloorDiv
+        | BinOp::Mod
+        | BinOp::Pow
+        | BinOp::MatMul
+        | BinOp::LShift
+        | BinOp::RShift
+        | BinOp::BitAnd
+        | BinOp::BitOr
+        | BinOp::BitXor => return None,
     };
     Some(Value::Complex(real, imag))
 }
@@ -265,10 +300,13 @@ pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bo
         return match (a, b) {
             (Value::Int(a), Value::Int(b)) => ordered(op, &a, &b),
             // Python orders no complex numbers; as pairs they are equal where Python says so.
-            (Value::Complex(..), _) | (_, Value::Complex(..)) => match op {
-                CmpOp::Eq | CmpOp::NotEq => ordered(op, &complex(a), &complex(b)),
-                _ => None,
-            },
+            (Value::Complex(..), _) | (_, Value::Complex(..)) => {
+                if matches!(op, CmpOp::Eq | CmpOp::NotEq) {
+                    ordered(op, &complex(a), &complex(b))
+                } else {
+                    None
+                }
+            }
             _ => ordered(op, &complex(a).0, &complex(b).0),
         };
     }
@@ -280,7 +318,7 @@ pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bo
         _ => match op {
             CmpOp::Eq | CmpOp::Is => Some(left == right),
             CmpOp::NotEq | CmpOp::IsNot => Some(left != right),
-            _ => None,
+            CmpOp::Lt | CmpOp::LtE | CmpOp::Gt | CmpOp::GtE | CmpOp::In | CmpOp::NotIn => None,
         },
     }
 }
@@ -365,7 +403,7 @@ fn math(name: &str, args: &[Captured]) -> Option<Captured> {
         .iter()
         .map(|arg| match number(arg)?.0 {
             Value::Complex(..) => None,
-            value => Some(complex(value).0),
+            value @ (Value::Int(_) | Value::Float(_)) => Some(complex(value).0),
         })
         .collect::<Option<_>>()?;
     let result = match (name, values.as_slice()) {

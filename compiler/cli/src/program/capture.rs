@@ -57,9 +57,14 @@ impl Program {
             let value = self.lookup(function.module, parts.next()?)?;
             Some(parts.fold(value, |value, part| self.member(value, part)))
         });
-        let indices = values.filter_map(|value| match value {
-            Value::Function(callee) if callee != index => Some(callee),
-            _ => None,
+        let indices = values.filter_map(|value| {
+            if let Value::Function(callee) = value
+                && callee != index
+            {
+                Some(callee)
+            } else {
+                None
+            }
         });
         indices.collect()
     }

@@ -46,13 +46,16 @@ impl Program {
                 .lookup(module, name)
                 .unwrap_or_else(|| Value::Opaque("name that the file does not define".into(), None)),
             ExprKind::Attribute { value, attr } => self.member(self.eval(module, value), attr),
-            ExprKind::Unary { op, operand } => match self.eval(module, operand) {
-                value if *op == UnaryOp::Not => {
+            ExprKind::Unary { op, operand } => {
+                let value = self.eval(module, operand);
+                if *op == UnaryOp::Not {
                     truth(&value).map_or_else(unknown, |value| constant(Captured::Bool(!value)))
+                } else if let Value::Const(value) = value {
+                    arith::unary(*op, &value).map_or_else(unknown, constant)
+                } else {
+                    unknown()
                 }
-                Value::Const(value) => arith::unary(*op, &value).map_or_else(unknown, constant),
-                _ => unknown(),
-            },
+            }
             ExprKind::Binary { op, left, right } => match (self.eval(module, left), self.eval(module, right)) {
                 (Value::Const(left), Value::Const(right)) => {
                     arith::binary(*op, &left, &right).map_or_else(unknown, constant)
@@ -156,7 +159,7 @@ impl Program {
                 }),
                 None => unknown(),
             },
-            _ => unknown(),
+            Value::Const(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => unknown(),
         }
     }
 }
@@ -179,10 +182,7 @@ fn constant(value: Captured) -> Value {
 }
 
 fn into_constant(value: Value) -> Option<Captured> {
-    match value {
-        Value::Const(value) => Some(value),
-        _ => None,
-    }
+    if let Value::Const(value) = value { Some(value) } else { None }
 }
 
 /// A path as the compiler knows it: `numba.` is `weft.`, and the deeper ways to the types are one.

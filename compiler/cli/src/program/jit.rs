@@ -53,29 +53,23 @@ impl Program {
 
     /// Whether an expression in a place that is not carried out looks like `cuda.jit`: names there may be local.
     pub(super) fn may_be_jit(&self, module: usize, expr: &Expr) -> bool {
-        let func = match &expr.kind {
-            ExprKind::Call { func, .. } => func,
-            _ => expr,
-        };
+        let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         let named = |value: &Expr, expected: &str| matches!(&value.kind, ExprKind::Name(name) if name == expected);
-        let looks = match &func.kind {
-            ExprKind::Attribute { value, attr } => attr == "jit" && named(value, "cuda"),
-            _ => false,
+        let looks = if let ExprKind::Attribute { value, attr } = &func.kind {
+            attr == "jit" && named(value, "cuda")
+        } else {
+            false
         };
         looks || self.is_jit(module, expr)
     }
 
     /// The path of `cuda.jit` or its like that an expression is or calls.
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
-        let func = match &expr.kind {
-            ExprKind::Call { func, .. } => func,
-            _ => expr,
-        };
-        match self.eval(module, func) {
-            Value::Const(Captured::Known(path)) => {
-                matches!(path.as_str(), "weft.cuda.jit" | "weft.jit" | "weft.njit").then_some(path)
-            }
-            _ => None,
+        let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
+        if let Value::Const(Captured::Known(path)) = self.eval(module, func) {
+            matches!(path.as_str(), "weft.cuda.jit" | "weft.jit" | "weft.njit").then_some(path)
+        } else {
+            None
         }
     }
 
@@ -142,7 +136,7 @@ impl Program {
                 Some(Named::Value(Expr { kind: ExprKind::Constant(Constant::Str(text)), span: Span::default() }))
             }
             Value::Opaque(_, Some(expr)) => Some(Named::Value(*expr)),
-            _ => None,
+            Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => None,
         }
     }
 }
@@ -165,10 +159,7 @@ fn set_option(jit: &mut Jit, name: &str, value: &Value) {
 }
 
 fn launch_bounds(value: &Value) -> Option<(u32, Option<u32>)> {
-    let bound = |value: &Captured| match value {
-        Captured::Int(value) => u32::try_from(*value).ok(),
-        _ => None,
-    };
+    let bound = |value: &Captured| if let Captured::Int(value) = value { u32::try_from(*value).ok() } else { None };
     match value {
         Value::Const(Captured::Tuple(items)) => match items.as_slice() {
             [threads] => Some((bound(threads)?, None)),
@@ -176,6 +167,6 @@ fn launch_bounds(value: &Value) -> Option<(u32, Option<u32>)> {
             [] => None,
         },
         Value::Const(value) => Some((bound(value)?, None)),
-        _ => None,
+        Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => None,
     }
 }

@@ -122,15 +122,27 @@ impl Program {
             }
             ModuleItem::ImportFrom { module: path, name, bound, span } => {
                 let value = match self.import(&path) {
-                    Value::Opaque(what, _) => match self.import(&format!("{path}.{name}")) {
-                        Value::Module(index) => Value::Module(index),
-                        _ => Value::Opaque(format!("member of a {what}"), None),
-                    },
-                    from => self.member(from, &name),
+                    Value::Opaque(what, _) => {
+                        if let Value::Module(index) = self.import(&format!("{path}.{name}")) {
+                            Value::Module(index)
+                        } else {
+                            Value::Opaque(format!("member of a {what}"), None)
+                        }
+                    }
+                    from @ (Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Unknown(..)) => {
+                        self.member(from, &name)
+                    }
                 };
                 Some((bound, value, span))
             }
-            _ => None,
+            ModuleItem::Function(_)
+            | ModuleItem::If { .. }
+            | ModuleItem::Try { .. }
+            | ModuleItem::Maybe(_)
+            | ModuleItem::Binds { .. }
+            | ModuleItem::Inner { .. }
+            | ModuleItem::Stmt(_)
+            | ModuleItem::Unparsed { .. } => None,
         }
     }
 
@@ -190,7 +202,17 @@ impl Program {
             }
             StmtKind::Expr(value) | StmtKind::Assert { test: value, message: _ } => self.walrus(module, &value),
             // Blocks are items of the module.
-            _ => {}
+            StmtKind::AnnAssign { .. }
+            | StmtKind::If { .. }
+            | StmtKind::While { .. }
+            | StmtKind::For { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_)
+            | StmtKind::Pass
+            | StmtKind::Raise(_)
+            | StmtKind::FunctionDef(_)
+            | StmtKind::Unsupported(_) => {}
         }
     }
 
@@ -218,7 +240,7 @@ impl Program {
         }
         match self.eval(module, &value) {
             Value::Opaque(what, _) => Value::Opaque(what, Some(Box::new(value))),
-            known => known,
+            known @ (Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Unknown(..)) => known,
         }
     }
 
@@ -229,7 +251,7 @@ impl Program {
                 let (items, each) = match value {
                     Value::Const(Captured::Tuple(items)) if items.len() == targets.len() => (items, None),
                     unknown @ Value::Unknown(..) => (Vec::new(), Some(unknown)),
-                    _ => (Vec::new(), None),
+                    Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Opaque(..) => (Vec::new(), None),
                 };
                 let each = each.unwrap_or_else(|| Value::Opaque("value that only Python can compute".into(), None));
                 let mut items = items.into_iter().map(Value::Const);
@@ -247,7 +269,17 @@ impl Program {
                 }
             }
             // An element: of nothing that the command follows.
-            _ => {}
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => {}
         }
     }
 
@@ -288,7 +320,19 @@ impl Program {
                     }
                     StmtKind::AnnAssign { target, annotation: _, value: Some(_) }
                     | StmtKind::AugAssign { target, .. } => self.assign(module, &target, unknown(target.span)),
-                    _ => self.stmt(module, stmt),
+                    StmtKind::AnnAssign { .. }
+                    | StmtKind::Expr(_)
+                    | StmtKind::If { .. }
+                    | StmtKind::While { .. }
+                    | StmtKind::For { .. }
+                    | StmtKind::Break
+                    | StmtKind::Continue
+                    | StmtKind::Return(_)
+                    | StmtKind::Pass
+                    | StmtKind::Assert { .. }
+                    | StmtKind::Raise(_)
+                    | StmtKind::FunctionDef(_)
+                    | StmtKind::Unsupported(_) => self.stmt(module, stmt),
                 },
                 ModuleItem::Function(_)
                 | ModuleItem::Binds { .. }
@@ -346,7 +390,12 @@ impl Program {
                 }
                 ModuleItem::Try { body, handlers: _ } => self.skip(module, body, inside),
                 ModuleItem::Maybe(items) => self.skip(module, items, inside),
-                _ => {}
+                ModuleItem::Function(_)
+                | ModuleItem::Import { .. }
+                | ModuleItem::ImportFrom { .. }
+                | ModuleItem::Binds { .. }
+                | ModuleItem::Stmt(_)
+                | ModuleItem::Unparsed { .. } => {}
             }
         }
     }

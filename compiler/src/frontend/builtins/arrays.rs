@@ -28,7 +28,18 @@ impl FnLowerer<'_> {
                 let message = format!("`{}` takes 1, 2 or 3 dimensions, not {other}", shown_path(row.path));
                 return self.error(Code::NoMatchingOverload, span, message);
             }
-            other => {
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => {
                 let diagnostic = Diagnostic::error(
                     Code::NotConstant,
                     span,
@@ -180,16 +191,17 @@ impl FnLowerer<'_> {
 
     /// The extents of a shape that is known when the kernel is compiled.
     fn known_shape(&mut self, row: &Intrinsic, shape: Value, span: Span) -> Option<Vec<i64>> {
-        let items = match shape {
-            Value::Tuple(items) => items,
-            one => vec![one],
-        };
+        let items = if let Value::Tuple(items) = shape { items } else { vec![shape] };
         let mut out = Vec::new();
         for item in items {
-            let known = match &item {
-                Value::Int(known) => i64::try_from(*known).ok(),
-                Value::Scalar(expr, scalar) if scalar.is_int() => self.constant_int(*expr),
-                _ => None,
+            let known = if let Value::Int(known) = &item {
+                i64::try_from(*known).ok()
+            } else if let Value::Scalar(expr, scalar) = &item
+                && scalar.is_int()
+            {
+                self.constant_int(*expr)
+            } else {
+                None
             };
             match known {
                 Some(known) => out.push(known),

@@ -27,10 +27,15 @@ impl FnLowerer<'_> {
         let cast = match to {
             Number::Real(Scalar::Bool) => return self.truth_value(value, span),
             Number::Complex(to) => self.complex(&value, to, span).map(|(real, imag)| Value::Complex(real, imag, to)),
-            Number::Real(to) => self.number(&value, to, span).map(|expr| match value {
+            Number::Real(to) => self.number(&value, to, span).map(|expr| {
                 // A cast of a literal to its own type keeps its value known: it can be a shape.
-                Value::Int(known) if to == Scalar::I64 => Value::Int(wrap_int(known, to)),
-                _ => Value::Scalar(expr, to),
+                if to == Scalar::I64
+                    && let Value::Int(known) = value
+                {
+                    Value::Int(wrap_int(known, to))
+                } else {
+                    Value::Scalar(expr, to)
+                }
             }),
         };
         cast.unwrap_or_else(|| self.cannot_cast(to, &ty, span))
@@ -89,7 +94,18 @@ impl FnLowerer<'_> {
                     "nan" => Value::Scalar(self.b.float(Scalar::F64, f64::NAN, span), Scalar::F64),
                     _ => self.no_overload(row, &[value.ty()], span),
                 },
-                other => {
+                other @ (Value::Scalar(..)
+                | Value::Complex(..)
+                | Value::Int(_)
+                | Value::Bool(_)
+                | Value::None
+                | Value::Array(_)
+                | Value::Tuple(_)
+                | Value::DType(_)
+                | Value::Known(_)
+                | Value::Module(..)
+                | Value::Function(_)
+                | Value::Poison) => {
                     let ty = other.ty();
                     self.no_overload(row, &[ty], span)
                 }

@@ -271,7 +271,18 @@ impl FnLowerer<'_> {
             Value::Scalar(_, scalar) if scalar.is_float() => {
                 self.number(&index, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
             }
-            other => other,
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => other,
         }
     }
 
@@ -285,7 +296,17 @@ impl FnLowerer<'_> {
                 Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
                 None => Value::Poison,
             },
-            other => self.no_overload(row, &[other.ty()], span),
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Array(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => self.no_overload(row, &[other.ty()], span),
         }
     }
 }

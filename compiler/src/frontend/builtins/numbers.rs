@@ -30,7 +30,17 @@ impl FnLowerer<'_> {
             }
             Value::Int(known) if known < 0 => self.folded(known, -known, span),
             Value::Int(known) => Value::Int(known),
-            value => match value.ty().scalar() {
+            value @ (Value::Scalar(..)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => match value.ty().scalar() {
                 Some(scalar) => {
                     // The type stays, and the minimum of a signed type wraps; a bool counts as int8.
                     let ty = if scalar == Scalar::Bool { Scalar::I8 } else { scalar };

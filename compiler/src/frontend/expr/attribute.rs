@@ -48,7 +48,7 @@ impl FnLowerer<'_> {
                 "itemsize" => Value::Int(i128::from(number.size_bytes())),
                 _ => self.no_attribute(&value.ty(), attr, &["type", "itemsize"], span),
             },
-            number if number.ty().scalar().is_some() => {
+            number @ (Value::Scalar(..) | Value::Int(_) | Value::Bool(_)) => {
                 let ty = number.ty().scalar().unwrap_or(Scalar::I64);
                 match attr {
                     "real" => number,
@@ -59,7 +59,9 @@ impl FnLowerer<'_> {
                     _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
                 }
             }
-            other => self.no_attribute(&other.ty(), attr, &[], span),
+            other @ (Value::None | Value::Str(_) | Value::Tuple(_) | Value::Function(_)) => {
+                self.no_attribute(&other.ty(), attr, &[], span)
+            }
         }
     }
 
@@ -88,9 +90,11 @@ impl FnLowerer<'_> {
             }
             return Some(Value::Known(Known::Row(row)));
         }
-        match super::name::known(path) {
-            Value::Known(known) => intrinsics::is_known(known.path()).then_some(Value::Known(known)),
-            other => Some(other),
+        let found = super::name::known(path);
+        if let Value::Known(known) = found {
+            intrinsics::is_known(known.path()).then_some(Value::Known(known))
+        } else {
+            Some(found)
         }
     }
 
@@ -147,7 +151,7 @@ impl FnLowerer<'_> {
         let layout = match array.ty.layout {
             Layout::C if array.ty.ndim > 1 => Layout::F,
             Layout::F => Layout::C,
-            other => other,
+            other @ (Layout::C | Layout::Any) => other,
         };
         let mut strides = if layout == Layout::Any { array.strides.clone() } else { Vec::new() };
         strides.reverse();

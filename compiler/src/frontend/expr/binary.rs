@@ -45,7 +45,18 @@ impl FnLowerer<'_> {
             BinOp::Div => ty,
             // Shifts work on the left operand widened by its own signedness.
             BinOp::LShift | BinOp::RShift if from == Number::BOOL => Scalar::I64,
-            _ => ty,
+            BinOp::Add
+            | BinOp::Sub
+            | BinOp::Mul
+            | BinOp::FloorDiv
+            | BinOp::Mod
+            | BinOp::Pow
+            | BinOp::MatMul
+            | BinOp::LShift
+            | BinOp::RShift
+            | BinOp::BitAnd
+            | BinOp::BitOr
+            | BinOp::BitXor => ty,
         };
         let (Some(a), Some(b)) = (self.number(&left, work, span), self.number(&right, work, span)) else {
             return Value::Poison;
@@ -209,7 +220,9 @@ fn fold(op: BinOp, a: i128, b: i128) -> Option<i128> {
         BinOp::BitAnd => a & b,
         BinOp::BitOr => a | b,
         BinOp::BitXor => a ^ b,
-        _ => return None,
+        BinOp::Div | BinOp::FloorDiv | BinOp::Mod | BinOp::Pow | BinOp::MatMul | BinOp::LShift | BinOp::RShift => {
+            return None;
+        }
     };
     // Beyond 64 bits the kernel's arithmetic wraps: leave it to run time.
     (i128::from(i64::MIN)..=i128::from(i64::MAX)).contains(&value).then_some(value)

@@ -76,7 +76,15 @@ impl FnLowerer<'_> {
                 let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
                 self.error(Code::NotCallable, func.span, message)
             }
-            other => {
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::Module(..)) => {
                 let message = format!("{} cannot be called", other.ty());
                 self.error(Code::NotCallable, func.span, message)
             }
@@ -88,22 +96,18 @@ impl FnLowerer<'_> {
         let mut out = Args { positional: Vec::new(), keywords: Vec::new() };
         let later = |after: usize| args.iter().chain(keywords.iter().map(|(_, value)| value)).skip(after + 1);
         for (index, arg) in args.iter().enumerate() {
-            let (inner, starred) = match &arg.kind {
-                ExprKind::Starred(inner) => (inner.as_ref(), true),
-                _ => (arg, false),
-            };
+            let (inner, starred) =
+                if let ExprKind::Starred(inner) = &arg.kind { (inner.as_ref(), true) } else { (arg, false) };
             let value = self.expr(inner);
             let value = self.before(value, arg.span, later(index));
-            match value {
-                Value::Tuple(items) if starred => {
-                    out.positional.extend(items.into_iter().map(|item| (item, arg.span)));
-                }
-                other if starred => {
-                    let message = format!("`*` unpacks tuples, not {}", other.ty());
-                    self.error(Code::UnsupportedExpression, arg.span, message);
-                    return None;
-                }
-                value => out.positional.push((value, arg.span)),
+            if !starred {
+                out.positional.push((value, arg.span));
+            } else if let Value::Tuple(items) = value {
+                out.positional.extend(items.into_iter().map(|item| (item, arg.span)));
+            } else {
+                let message = format!("`*` unpacks tuples, not {}", value.ty());
+                self.error(Code::UnsupportedExpression, arg.span, message);
+                return None;
             }
         }
         for (index, (name, value)) in keywords.iter().enumerate() {
@@ -244,22 +248,27 @@ impl FnLowerer<'_> {
     }
 
     fn literal_default(&mut self, default: &Expr, span: Span) -> Option<Value> {
-        Some(match &default.kind {
-            ExprKind::Constant(Constant::Int(value)) => Value::Int(*value),
-            ExprKind::Constant(Constant::Bool(value)) => Value::Bool(*value),
-            ExprKind::Constant(Constant::None) => Value::None,
-            ExprKind::Constant(Constant::Float(value)) => {
-                Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64)
+        let (literal, minus) = if let ExprKind::Unary { op: UnaryOp::Minus, operand } = &default.kind {
+            (operand.as_ref(), true)
+        } else {
+            (default, false)
+        };
+        let ExprKind::Constant(literal) = &literal.kind else { return None };
+        match literal {
+            Constant::Int(value) if minus => Some(self.folded(*value, -value, span)),
+            Constant::Int(value) => Some(Value::Int(*value)),
+            Constant::Float(value) => {
+                let value = if minus { -value } else { *value };
+                Some(Value::Scalar(self.b.float(Scalar::F64, value, span), Scalar::F64))
             }
-            ExprKind::Unary { op: UnaryOp::Minus, operand } => match &operand.kind {
-                ExprKind::Constant(Constant::Int(value)) => self.folded(*value, -value, span),
-                ExprKind::Constant(Constant::Float(value)) => {
-                    Value::Scalar(self.b.float(Scalar::F64, -value, span), Scalar::F64)
-                }
-                _ => return None,
-            },
-            _ => return None,
-        })
+            Constant::Bool(value) => (!minus).then_some(Value::Bool(*value)),
+            Constant::None => (!minus).then_some(Value::None),
+            Constant::BigInt(_)
+            | Constant::Imaginary(_)
+            | Constant::Str(_)
+            | Constant::Bytes(_)
+            | Constant::Ellipsis => None,
+        }
     }
 
     /// Converts arguments to a declared signature, if the function has some: the first of those that fit best.

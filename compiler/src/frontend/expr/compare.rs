@@ -187,7 +187,17 @@ impl FnLowerer<'_> {
         match found {
             Value::Scalar(expr, ty) => Value::Scalar(self.b.unary(crate::ir::UnaryOp::Not, expr, span), ty),
             Value::Bool(known) => Value::Bool(!known),
-            other => other,
+            other @ (Value::Complex(..)
+            | Value::Int(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => other,
         }
     }
 }
@@ -214,7 +224,7 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
             return match op {
                 CmpOp::Eq | CmpOp::Is => Some(same),
                 CmpOp::NotEq | CmpOp::IsNot => Some(!same),
-                _ => None,
+                CmpOp::Lt | CmpOp::LtE | CmpOp::Gt | CmpOp::GtE | CmpOp::In | CmpOp::NotIn => None,
             };
         }
     };

@@ -47,43 +47,40 @@ impl Index {
 impl FnLowerer<'_> {
     /// The indices of a subscript; `None` where one was reported.
     pub(in crate::frontend) fn indices(&mut self, index: &Expr) -> Option<Vec<Index>> {
-        match &index.kind {
-            ExprKind::Tuple(items) => {
-                let mut out = Vec::new();
-                let mut good = true;
-                for (at, item) in items.iter().enumerate() {
-                    match self.index(item) {
-                        Some(index) if items[at + 1..].iter().any(has_effect) => {
-                            out.extend(self.settle_indices(index, item.span));
-                        }
-                        Some(index) => out.extend(index),
-                        None => good = false,
+        if let ExprKind::Tuple(items) = &index.kind {
+            let mut out = Vec::new();
+            let mut good = true;
+            for (at, item) in items.iter().enumerate() {
+                match self.index(item) {
+                    Some(index) if items[at + 1..].iter().any(has_effect) => {
+                        out.extend(self.settle_indices(index, item.span));
                     }
+                    Some(index) => out.extend(index),
+                    None => good = false,
                 }
-                good.then_some(out)
             }
-            _ => self.index(index),
+            good.then_some(out)
+        } else {
+            self.index(index)
         }
     }
 
     /// One index, or those of a tuple value such as `cuda.grid(2)`.
     fn index(&mut self, index: &Expr) -> Option<Vec<Index>> {
-        match &index.kind {
-            ExprKind::Slice { lower, upper, step } => {
-                let parts = [lower.as_deref(), upper.as_deref(), step.as_deref()];
-                let mut bounds = [None; 3];
-                for (at, part) in parts.into_iter().enumerate() {
-                    bounds[at] = self.bound(part, parts[at + 1..].iter().flatten().any(|part| has_effect(part)))?;
-                }
-                let [lower, upper, step] = bounds;
-                Some(vec![Index::Slice { lower, upper, step }])
+        if let ExprKind::Slice { lower, upper, step } = &index.kind {
+            let parts = [lower.as_deref(), upper.as_deref(), step.as_deref()];
+            let mut bounds = [None; 3];
+            for (at, part) in parts.into_iter().enumerate() {
+                bounds[at] = self.bound(part, parts[at + 1..].iter().flatten().any(|part| has_effect(part)))?;
             }
-            ExprKind::Constant(Constant::Ellipsis) => Some(vec![Index::Ellipsis]),
-            _ => {
-                let value = self.expr(index);
-                self.index_values(value, index.span)
-            }
+            let [lower, upper, step] = bounds;
+            return Some(vec![Index::Slice { lower, upper, step }]);
         }
+        if let ExprKind::Constant(Constant::Ellipsis) = &index.kind {
+            return Some(vec![Index::Ellipsis]);
+        }
+        let value = self.expr(index);
+        self.index_values(value, index.span)
     }
 
     /// The indices that a value is: an integer, or a tuple of them.
@@ -120,7 +117,18 @@ impl FnLowerer<'_> {
                 let most = self.b.int(Scalar::U64, most, span);
                 Value::Scalar(self.b.binary(BinaryOp::Min, expr, most, span), Scalar::U64)
             }
-            other => other,
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => other,
         }
     }
 
@@ -142,10 +150,7 @@ impl FnLowerer<'_> {
             self.report(diagnostic);
             return None;
         };
-        let known = match value {
-            Value::Int(known) => i64::try_from(known).ok(),
-            _ => None,
-        };
+        let known = if let Value::Int(known) = value { i64::try_from(known).ok() } else { None };
         let wraps = known.map_or(scalar.is_signed_int(), |known| known < 0);
         let expr = self.number(&value, Scalar::I64, span)?;
         Some(Bound { expr, known, wraps })

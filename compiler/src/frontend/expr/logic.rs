@@ -64,7 +64,19 @@ impl FnLowerer<'_> {
         match left {
             Value::Bool(true) => right(self),
             Value::Scalar(cond, Scalar::Bool) => self.short_circuit(true, cond, span, right),
-            other => other,
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => other,
         }
     }
 
@@ -80,10 +92,7 @@ impl FnLowerer<'_> {
         block.extend(self.conversions(after, &joined, span));
         let unchanged = self.conversions(before, &joined, span);
         self.env = joined;
-        let known = match &value {
-            Value::Bool(known) => Some(*known),
-            _ => None,
-        };
+        let known = if let Value::Bool(known) = value { Some(known) } else { None };
         if block.is_empty() && unchanged.is_empty() {
             if let Some(known) = known {
                 // `cond and True` is cond; `cond and False` is False.
@@ -196,7 +205,18 @@ impl FnLowerer<'_> {
                 );
                 return self.report(diagnostic);
             }
-            _ => {}
+            Ty::Scalar(_)
+            | Ty::Complex(_)
+            | Ty::Int(_)
+            | Ty::Bool(_)
+            | Ty::None
+            | Ty::Str(_)
+            | Ty::Array(_)
+            | Ty::Tuple(_)
+            | Ty::DType(_)
+            | Ty::Known(_)
+            | Ty::Module(..)
+            | Ty::Function(_) => {}
         }
         if then.is_empty()
             && otherwise.is_empty()

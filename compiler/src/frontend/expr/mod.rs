@@ -117,10 +117,7 @@ impl FnLowerer<'_> {
     pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
         let mut later = later.into_iter();
         // A call may store, but binds no name.
-        let changes = match value {
-            Value::Array(_) => later.any(binds),
-            _ => later.any(has_effect),
-        };
+        let changes = if matches!(value, Value::Array(_)) { later.any(binds) } else { later.any(has_effect) };
         if changes { self.settle(value, span) } else { value }
     }
 
@@ -216,7 +213,16 @@ impl FnLowerer<'_> {
             Value::Scalar(expr, ty) => Value::Scalar(self.b.again(*expr, span), *ty),
             Value::Complex(real, imag, ty) => Value::Complex(self.b.again(*real, span), self.b.again(*imag, span), *ty),
             Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.reread(item, span)).collect()),
-            other => other.clone(),
+            other @ (Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)
+            | Value::Poison) => other.clone(),
         }
     }
 }

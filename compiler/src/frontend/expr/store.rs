@@ -25,7 +25,16 @@ impl FnLowerer<'_> {
                 self.error(Code::BadAssignment, span, "an item of a tuple cannot be assigned");
                 return;
             }
-            other => {
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)) => {
                 let message = format!("{} cannot be indexed", other.ty());
                 self.error(Code::BadAssignment, span, message);
                 return;
@@ -49,8 +58,16 @@ impl FnLowerer<'_> {
             Value::Poison => return,
             Value::Tuple(items) if view.ty.ndim == 1 => return self.store_tuple(&view, items, span),
             Value::Array(source) if source.ty.ndim == view.ty.ndim => Value::Array(source),
-            number if number.ty().scalar().is_some() => self.settle(number, span),
-            other => {
+            number @ (Value::Scalar(..) | Value::Int(_) | Value::Bool(_)) => self.settle(number, span),
+            other @ (Value::Complex(..)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::Tuple(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)) => {
                 let message = format!("{} cannot be stored into {}", other.ty(), Ty::Array(view.ty));
                 self.error(Code::BadAssignment, span, message);
                 return;
@@ -90,12 +107,11 @@ impl FnLowerer<'_> {
             let at = |this: &mut Self, counters: &[crate::ir::LocalId]| -> Vec<Index> {
                 counters.iter().map(|counter| Index::at(this.b.read(*counter, span))).collect()
             };
-            let element = match value {
-                Value::Array(source) => {
-                    let indices = at(self, counters);
-                    self.subscript(Value::Array(source.clone()), &indices, span)
-                }
-                number => self.reread(number, span),
+            let element = if let Value::Array(source) = value {
+                let indices = at(self, counters);
+                self.subscript(Value::Array(source.clone()), &indices, span)
+            } else {
+                self.reread(value, span)
             };
             let indices = at(self, counters);
             if let Some(Place::Element(pointer)) = self.place(view, &indices, span) {

@@ -31,7 +31,16 @@ impl FnLowerer<'_> {
                 Some(Place::View(view)) => Value::Array(view),
             },
             Value::Tuple(items) => self.tuple_item_at(items, indices, span),
-            other => {
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)) => {
                 let message = format!("{} cannot be indexed", other.ty());
                 self.error(Code::BadIndex, span, message)
             }
@@ -167,7 +176,7 @@ impl FnLowerer<'_> {
         for index in indices {
             match index {
                 Index::Ellipsis => out.extend((0..array.ty.ndim - given).map(|_| full())),
-                other => out.push(other.clone()),
+                other @ (Index::At { .. } | Index::Slice { .. }) => out.push(other.clone()),
             }
         }
         out.truncate(array.ty.ndim);
@@ -238,15 +247,14 @@ impl FnLowerer<'_> {
             if let (Atom::Int(start), Atom::Int(stop)) = (start, stop) {
                 return (self.b.i64(start, span), Atom::Int((stop - start).max(0)), None);
             }
-            let length = match start {
-                Atom::Int(0) => stop,
-                _ => {
-                    let (a, b) = (self.use_atom(stop, span), self.use_atom(start, span));
-                    let length = self.b.binary(BinaryOp::Sub, a, b, span);
-                    let zero = self.b.i64(0, span);
-                    let length = self.b.binary(BinaryOp::Max, length, zero, span);
-                    self.nonneg_atom(length, span)
-                }
+            let length = if matches!(start, Atom::Int(0)) {
+                stop
+            } else {
+                let (a, b) = (self.use_atom(stop, span), self.use_atom(start, span));
+                let length = self.b.binary(BinaryOp::Sub, a, b, span);
+                let zero = self.b.i64(0, span);
+                let length = self.b.binary(BinaryOp::Max, length, zero, span);
+                self.nonneg_atom(length, span)
             };
             return (self.use_atom(start, span), length, None);
         }

@@ -51,7 +51,16 @@ impl FnLowerer<'_> {
                     self.error(Code::BadAssignment, target.span, message);
                 }
             }
-            _ => {
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => {
                 self.error(Code::BadAssignment, target.span, "this cannot be assigned to");
             }
         }
@@ -84,7 +93,17 @@ impl FnLowerer<'_> {
                     .collect()
             }
             Value::Poison => targets.iter().map(|_| Value::Poison).collect(),
-            other => {
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)) => {
                 let message = format!("{} cannot be unpacked", other.ty());
                 self.error(Code::BadAssignment, at, message);
                 targets.iter().map(|_| Value::Poison).collect()
@@ -141,7 +160,20 @@ impl FnLowerer<'_> {
                 let result = self.binary(op, left, right, span);
                 self.store_subscript(base_value, &indices, result, target.span);
             }
-            _ => {
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Attribute { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Starred(_)
+            | ExprKind::Named { .. }
+            | ExprKind::Unsupported(_) => {
                 self.error(Code::BadAssignment, target.span, "this cannot be assigned to");
             }
         }

@@ -58,7 +58,17 @@ impl FnLowerer<'_> {
             Value::Array(array) if array.ty.ndim > 0 => self.for_array(target, array, body, orelse, span),
             Value::Tuple(items) => self.for_tuple(target, items, iter.span, body, orelse, span),
             Value::Poison => self.poison_body(target, body, span),
-            other => {
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::None
+            | Value::Str(_)
+            | Value::Array(_)
+            | Value::DType(_)
+            | Value::Known(_)
+            | Value::Module(..)
+            | Value::Function(_)) => {
                 let diagnostic = Diagnostic::error(
                     Code::UnsupportedStatement,
                     iter.span,
@@ -118,10 +128,7 @@ impl FnLowerer<'_> {
         }
         let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
         // What a literal is in the range's type: from 2^63 on, a negative `int64`.
-        let literal = |value: &Value| match value {
-            Value::Int(known) => Some(wrap_int(*known, ty)),
-            _ => None,
-        };
+        let literal = |value: &Value| if let Value::Int(known) = value { Some(wrap_int(*known, ty)) } else { None };
         let (start, stop, step) = match values.as_slice() {
             [(stop, _, at)] => ((Value::Int(0), *at), (stop.clone(), *at), None),
             [(start, _, a), (stop, _, b)] => ((start.clone(), *a), (stop.clone(), *b), None),
@@ -287,8 +294,8 @@ impl FnLowerer<'_> {
 fn range_type(args: &[Scalar]) -> Scalar {
     let narrow = |scalar: &Scalar| match scalar {
         Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::Bool => Scalar::I32,
-        unsigned if unsigned.is_unsigned_int() => Scalar::U64,
-        _ => Scalar::I64,
+        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Scalar::U64,
+        Scalar::I64 | Scalar::F32 | Scalar::F64 => Scalar::I64,
     };
     let mut types = args.iter().map(narrow);
     let Some(first) = types.next() else { return Scalar::I64 };
