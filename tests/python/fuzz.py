@@ -15,6 +15,7 @@ import gc
 import multiprocessing
 import multiprocessing.connection
 import os
+import signal
 import sys
 import time
 import traceback
@@ -22,6 +23,7 @@ import warnings
 from pathlib import Path
 
 GOOD = ("passed", "inexact", "meaningless")  # what may come of a program
+ORACLE = 5.0  # seconds of the processor's that the oracle may take: most programs take it a hundredth of one
 LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
 
 
@@ -60,8 +62,16 @@ def run(program: object, *, optimized: bool = True) -> str:
     """`passed`, `inexact` or `meaningless` if the program proves nothing, or what is wrong."""
     from random_check import Inexact, Meaningless, compare, expected, is_sound
 
+    def endless(*_: object) -> None:
+        raise Meaningless("a loop does not end, as `n > bound` never holds for a NaN")
+
+    signal.signal(signal.SIGVTALRM, endless)
     try:
-        wanted = expected(program)
+        signal.setitimer(signal.ITIMER_VIRTUAL, ORACLE)
+        try:
+            wanted = expected(program)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except Inexact:
         return "inexact"
     except Meaningless:

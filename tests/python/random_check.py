@@ -29,7 +29,7 @@ class Inexact(Exception):
 
 
 class Meaningless(Exception):
-    """An index was out of bounds: what is random in it cannot always be held in, as `x % 4` of a float can be 4."""
+    """An index was out of bounds, or a loop does not end: `x % 4` of a float can be 4, or NaN."""
 
 
 def exact_product(a, b, dtype):

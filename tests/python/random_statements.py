@@ -306,6 +306,8 @@ class StatementWriter(MemoryWriter):
             after = 2 if self.maybe(0.6) or "    continue" in "\n".join(lines) else len(lines)
             return [start, *lines[:after], *leave, *lines[after:]]
         test = f"{name} < {self.bound(scope, uniform=False)}"
+        if (start, test) == (f"{name} = 0", f"{name} < 0"):  # known to be false: the loop would go, and its types
+            test = f"{name} < 1"
         if self.maybe(0.4):
             scope.fixed.add(name)
             condition = self.condition(scope, 1)
@@ -331,6 +333,8 @@ class StatementWriter(MemoryWriter):
         if self.maybe(0.3):
             turns = f"{name} < {self.bound(scope, uniform=True)}"
             count, start = self.fresh("n"), self.pick("0", "np.int32(0)", "np.uint8(0)")
+            if (start, turns) == ("0", f"{name} < 0"):
+                turns = f"{name} < 1"
             scope.typer.env, scope.fixed = env, fixed
             lines = [f"{count} = {start}", f"while {turns.replace(name, count)}:", f"    {count} += 1"]
             return [*lines, f"    {name} = {count}", *body]

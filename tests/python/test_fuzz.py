@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracle import numeric
 from random_check import EXACT, Inexact, Meaningless, expected, is_sound, typed
-from random_programs import Program
+from random_programs import Program, generate
 from typed_values import Array
 
 HEAD = "import numpy as np\nfrom weft import cuda\n\n\n@cuda.jit\ndef kernel(o):\n    i = cuda.grid(1)\n"
@@ -93,6 +93,10 @@ def test_a_small_constant_power_is_exact(monkeypatch):
     for op, exact in EXACT.items():
         monkeypatch.setitem(numeric._BINARY, op, exact)
     assert expected(program("    o[i] = (i + 0.5) ** 2 * 4\n"))[0].tolist() == [1, 9, 25, 49]
+
+
+def test_no_loop_is_known_to_have_no_turn():
+    assert "while n1 < 1 and" in generate(700096).source  # the type of what is assigned in it would go, too
 
 
 @pytest.mark.cpu
