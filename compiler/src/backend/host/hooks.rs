@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     backend::llvm::{FunctionEmitter, Hooks, OperandValue, Result, Types, float, internal},
-    ir::{FuncId, LocalArrayId, Op, Scope, SharedId, SpecialRegister, Stmt},
+    ir::{FuncId, LocalArrayId, Op, Scope, SharedId, Space, SpecialRegister, Stmt, Type},
 };
 
 /// What a thread knows of itself: an `i32` each, but for the memory.
@@ -48,7 +48,7 @@ impl<'ctx> Frame<'ctx> {
     /// The types of a frame that is passed to a device function.
     pub(super) fn types(types: &Types<'ctx>) -> Vec<BasicTypeEnum<'ctx>> {
         let mut all = vec![types.context.i32_type().into(); FRAME_INTS];
-        let pointer: BasicTypeEnum<'ctx> = types.pointer(crate::ir::Space::Generic).into();
+        let pointer: BasicTypeEnum<'ctx> = types.pointer(Space::Generic).into();
         all.extend([pointer, pointer]);
         all
     }
@@ -131,6 +131,12 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             stop_to: Cell::new(None),
         }
     }
+}
+
+/// Whether an operation is on shared memory: one thread of the system runs all threads of the block, and switches
+/// between them in calls only, so that nobody comes between two instructions.
+fn points_to_shared(operands: &[OperandValue<'_>]) -> bool {
+    matches!(operands.first(), Some(OperandValue { ty: Type::Ptr(_, Space::Shared), .. }))
 }
 
 /// `base + bytes`, which stays in the memory that `base` points into.
@@ -220,6 +226,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         match op {
+            Op::Atomic { op, .. } if points_to_shared(operands) => Ok(vec![emitter.emit_unshared(op, operands)?]),
             // The name of LLVM's system scope is empty: all threads are threads of one process.
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
                 Ok(vec![emitter.emit_atomic(op, order, "", operands)?])

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "LLVM's C interface, for what inkwell's builder cannot build")]
 
 use inkwell::{
+    IntPredicate,
     context::AsContextRef,
     llvm_sys::{
         LLVMAtomicOrdering, LLVMAtomicRMWBinOp,
@@ -58,6 +59,34 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             }
             (AtomicOp::Add | AtomicOp::Cas, _) => internal(format!("atomic {op:?} of {element}")),
         }
+    }
+}
+
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// The same step on memory that no other thread touches meanwhile: plain loads and stores.
+    pub(crate) fn emit_unshared(&self, op: AtomicOp, operands: &[OperandValue<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
+        let Some((OperandValue { ty: Type::Ptr(element, _), value: pointer }, operands)) = operands.split_first()
+        else {
+            return internal(format!("a step of {op:?} without a pointer"));
+        };
+        let pointer = pointer.into_pointer_value();
+        let old = self.builder.build_load(self.cx.types.memory(Type::Scalar(*element))?, pointer, "old")?;
+        let new = match (op, operands, old) {
+            (AtomicOp::Add, [value], BasicValueEnum::FloatValue(old)) => {
+                self.builder.build_float_add(old, value.value.into_float_value(), "")?.into()
+            }
+            (AtomicOp::Add, [value], BasicValueEnum::IntValue(old)) => {
+                self.builder.build_int_add(old, value.value.into_int_value(), "")?.into()
+            }
+            (AtomicOp::Cas, [compare, value], BasicValueEnum::IntValue(old)) => {
+                let same = IntPredicate::EQ;
+                let same = self.builder.build_int_compare(same, old, compare.value.into_int_value(), "")?;
+                self.builder.build_select(same, value.value, old.into(), "")?
+            }
+            (AtomicOp::Add | AtomicOp::Cas, _, _) => return internal(format!("a step of {op:?} on {element}")),
+        };
+        self.builder.build_store(pointer, new)?;
+        Ok(old)
     }
 }
 

@@ -155,6 +155,51 @@ def k(counts, total):
 }
 
 #[test]
+fn atomics_on_shared_memory_are_plain() {
+    let source = "
+def count(bins, v):
+    return cuda.atomic.add(bins, v, 1)
+
+def k(x, out, old):
+    bins = cuda.shared.array(16, int32)
+    total = cuda.shared.array(1, float64)
+    t = cuda.threadIdx.x
+    if t < 16:
+        bins[t] = 0
+    if t == 0:
+        total[0] = 0
+    cuda.syncthreads()
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        old[i] = count(bins, x[i])
+        cuda.atomic.add(total, 0, 0.5)
+    cuda.syncthreads()
+    if t < 16:
+        cuda.atomic.add(out, t, bins[t] + total[0] * 2)
+";
+    let kernel = kernel(source, "void(int32[::1], float64[::1], int32[::1])");
+    let atomics = kernel.llvm().lines().filter(|line| line.contains("atomicrmw")).collect::<Vec<_>>();
+    assert!(!atomics.is_empty() && atomics.iter().all(|line| line.contains("double")), "{atomics:?}");
+    let (n, grid, block) = (1000_usize, 3_usize, 64_usize);
+    let mut x: Vec<i32> = (0..n as i32).map(|i| i * i % 16).collect();
+    let (mut out, mut old) = (vec![0.0_f64; 16], vec![-1_i32; n]);
+    let args = [array(&mut x), array(&mut out), array(&mut old)];
+    kernel.launch([grid as u32, 1, 1], [block as u32, 1, 1], 0, &args);
+    for (bin, &got) in out.iter().enumerate() {
+        let count = x.iter().filter(|&&v| v == bin as i32).count();
+        assert!((got - (count + n) as f64).abs() < 1e-9, "bin {bin}");
+        for which in 0..grid {
+            let of_block = |i: &usize| i % (grid * block) / block == which && x[*i] == bin as i32;
+            let mut seen: Vec<i32> = (0..n).filter(of_block).map(|i| old[i]).collect();
+            seen.sort_unstable();
+            assert!(
+                seen.iter().enumerate().all(|(at, &value)| value == at as i32),
+                "bin {bin} of block {which}: {seen:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn device_functions_see_their_thread() {
     let source = "
 def index():
