@@ -106,8 +106,8 @@ pub struct HostContext {
     /// Returns when the threads that wait together are here: those of the block, or, if the last argument is not 0,
     /// those of the warp that are in the mask.
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
-    /// Lets other threads go on.
-    pub pause: extern "C" fn(*mut HostContext),
+    /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
+    pub pause: extern "C" fn(*mut HostContext, u32),
 }
 
 impl HostContext {
@@ -121,7 +121,7 @@ impl HostContext {
         extern "C" fn no_wait(_: *mut HostContext, _: u32, _: u32) {
             unreachable!("a thread that is a loop waits")
         }
-        extern "C" fn no_pause(_: *mut HostContext) {
+        extern "C" fn no_pause(_: *mut HostContext, _: u32) {
             unreachable!("a thread that is a loop pauses")
         }
         Self { slots, config, first_block, last_block, scratch, thread: 0, turns: 0, wait: no_wait, pause: no_pause }

@@ -2,28 +2,52 @@
 //!
 //! A fiber stops where the code calls back: at a barrier, and in loops every so many turns, so that a thread that
 //! waits for another one's write lets it go on. Threads are resumed in order, again and again; those at a barrier when
-//! all that wait together are there. `docs/design/cpu-fibers.md` has the design.
+//! all that wait together are there. Where all wait, further blocks begin. `docs/design/cpu-fibers.md` has the design.
 #![expect(
     unsafe_code,
     reason = "calls code that was compiled at run time, on stacks that it may leave at any call back"
 )]
 
-use std::{cell::RefCell, mem, ops::Range, ptr, thread};
+use std::{
+    cell::RefCell,
+    mem,
+    ops::Range,
+    ptr,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
-use corosensei::{Coroutine, CoroutineResult, Yielder, stack::DefaultStack};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
 use weft_artifact::{HostConfig, HostContext, HostWatch};
 
-use super::{interrupt::leaves, module::Entry, scratch::with_scratch};
+use super::{
+    interrupt::leaves,
+    machine,
+    memory::Allocation,
+    module::Entry,
+    stacks::{BlockStack, Stacks},
+};
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
 /// Threads of a warp.
 const WARP: usize = 32;
+/// A thread of the system keeps the stacks of about so many threads for the next launch.
+const MOST_KEPT: usize = 4096;
+/// A thread uses about so much of its stack, beside local arrays, and of its context.
+const USED_BYTES: u64 = 9 << 10;
+/// Loops that are not known to wait, and in which no thread has come to a barrier or its end for so long, may wait.
+const SLOW: Duration = Duration::from_millis(50);
+/// So many threads may be alive for these.
+const MOST_SLOW: usize = 16 << 10;
+/// A launch fails in which all threads have waited for so long, and no memory is left for more of them.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a thread stops.
 enum Stop {
-    /// To let others go on.
-    Pause,
+    /// To let others go on; in a loop that waits for them, or in one that may end by itself.
+    Pause { waits: bool },
     /// At the block's barrier.
     Block,
     /// At a barrier of the threads of its warp in a mask.
@@ -41,10 +65,10 @@ extern "C" fn wait(context: *mut HostContext, mask: u32, warp: u32) {
     suspend(context, if warp == 0 { Stop::Block } else { Stop::Warp(mask) });
 }
 
-extern "C" fn pause(context: *mut HostContext) {
+extern "C" fn pause(context: *mut HostContext, waits: u32) {
     // SAFETY: the running code got this context, which nobody else uses meanwhile.
     unsafe { (*context).turns = TURNS };
-    suspend(context, Stop::Pause);
+    suspend(context, Stop::Pause { waits: waits != 0 });
 }
 
 fn suspend(context: *mut HostContext, stop: Stop) {
@@ -63,26 +87,82 @@ enum State {
     Done,
 }
 
-type Fiber = Coroutine<(), Stop, (), DefaultStack>;
+type Fiber = Coroutine<(), Stop, (), BlockStack>;
+
+/// Memory for one block.
+struct Room {
+    stacks: Stacks,
+    scratch: Allocation,
+}
+
+/// Rooms of one shape: threads, bytes of a stack, bytes of scratch memory.
+#[derive(Default)]
+struct Rooms {
+    shape: (usize, usize, usize),
+    free: Vec<Room>,
+}
 
 thread_local! {
-    /// Stacks of one size that wait for the next block.
-    static STACKS: RefCell<(usize, Vec<DefaultStack>)> = const { RefCell::new((0, Vec::new())) };
+    /// Rooms that wait for the next launch.
+    static ROOMS: RefCell<Rooms> = const { RefCell::new(Rooms { shape: (0, 0, 0), free: Vec::new() }) };
 }
 
-/// So many stacks, if there is the memory for them; kept ones first.
-fn take_stacks(n_stacks: usize, bytes: usize) -> Option<Vec<DefaultStack>> {
-    let kept = STACKS.try_with(|kept| mem::take(&mut *kept.borrow_mut()));
-    let mut stacks = kept.ok().filter(|(size, _)| *size == bytes).map(|(_, stacks)| stacks).unwrap_or_default();
-    while stacks.len() < n_stacks {
-        stacks.push(DefaultStack::new(bytes).ok()?);
+impl Rooms {
+    fn of(shape: (usize, usize, usize)) -> Self {
+        let kept = ROOMS.try_with(|kept| mem::take(&mut *kept.borrow_mut()));
+        kept.ok().filter(|kept| kept.shape == shape).unwrap_or(Self { shape, free: Vec::new() })
     }
-    Some(stacks)
+
+    fn keep(mut self) {
+        self.free.truncate((MOST_KEPT / self.shape.0.max(1)).max(1));
+        // A thread that ends has no place for them any more.
+        let _ends = ROOMS.try_with(|kept| *kept.borrow_mut() = self);
+    }
+
+    /// A room for another block, if there is the memory.
+    fn take(&mut self) -> Option<Room> {
+        let (n_threads, stack_bytes, scratch_bytes) = self.shape;
+        let new = || {
+            let scratch = Allocation::new(scratch_bytes.max(1))?;
+            Some(Room { stacks: Stacks::new(n_threads, stack_bytes)?, scratch })
+        };
+        self.free.pop().or_else(new)
+    }
 }
 
-fn keep_stacks(bytes: usize, stacks: Vec<DefaultStack>) {
-    // A thread that ends has no place for them any more.
-    let _ends = STACKS.try_with(|kept| *kept.borrow_mut() = (bytes, stacks));
+/// A block that has begun and not ended.
+struct Block {
+    fibers: Vec<Fiber>,
+    /// What the fibers point to.
+    _threads: Vec<Thread>,
+    states: Vec<State>,
+    n_ready: usize,
+    room: Room,
+}
+
+/// What came of resuming all threads of a block that could go on.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    /// Some came to a barrier or to their end.
+    moved: bool,
+    /// Some are in a loop that is not known to wait.
+    busy: bool,
+}
+
+/// What the threads of the system that run a launch know of each other.
+#[derive(Default)]
+pub(super) struct Together {
+    /// Changes when some thread gets on.
+    progress: AtomicU64,
+    /// All threads wait, and there is no memory for more.
+    full: AtomicBool,
+}
+
+impl Together {
+    /// Whether the launch was given up because there was no memory for all its threads.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
 }
 
 /// A launch whose threads have stacks.
@@ -94,6 +174,7 @@ pub(super) struct Fibers<'a> {
     pub(super) scratch_bytes: usize,
     /// Of a thread.
     pub(super) stack_bytes: usize,
+    pub(super) together: &'a Together,
 }
 
 impl Fibers<'_> {
@@ -101,70 +182,99 @@ impl Fibers<'_> {
         self.config[3..6].iter().map(|&extent| extent as usize).product()
     }
 
-    /// Runs the ranges of blocks that `next` gives, block after block. `false` if there is not the memory for it.
-    pub(super) fn one_by_one(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
-        let ran = with_scratch(self.scratch_bytes, |scratch| {
-            let Some(mut stacks) = take_stacks(self.n_threads(), self.stack_bytes) else { return false };
-            while let Some(range) = next() {
-                for block in range {
-                    if !self.run(block..block + 1, scratch, 0, &mut stacks, watch) {
-                        break;
-                    }
+    /// Runs the blocks that `next` gives: one after the other, and more at a time where all threads wait. `false` if there
+    /// is not the memory for one; none was then taken.
+    pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
+        let config = HostConfig { words: *self.config, watch };
+        let mut rooms = Rooms::of((self.n_threads(), self.stack_bytes, self.scratch_bytes));
+        let mut taken = 0..0;
+        let mut next = || {
+            if taken.is_empty() {
+                taken = next()?;
+            }
+            taken.next()
+        };
+        let mut live: Vec<Block> = Vec::new();
+        let mut worker = Worker::default();
+        let mut had_room = true;
+        'launch: while !self.together.is_full() {
+            if live.is_empty() {
+                let Some(room) = rooms.take() else {
+                    had_room = false;
+                    break;
+                };
+                let Some(block) = next() else {
+                    rooms.free.push(room);
+                    break;
+                };
+                let Some(block) = self.begin(block, room, &config) else { break };
+                live.push(block);
+            }
+            let mut all = Turn::default();
+            for block in &mut live {
+                let Some(turn) = block.turn(watch) else { break 'launch };
+                all = Turn { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
+            }
+            for index in (0..live.len()).rev() {
+                if live[index].is_done() {
+                    rooms.free.push(live.remove(index).end());
                 }
             }
-            keep_stacks(self.stack_bytes, stacks);
-            true
-        });
-        ran.unwrap_or(false)
-    }
-
-    /// Runs all blocks of the launch at a time, so that they may wait for each other in any order.
-    pub(super) fn together(&self, n_blocks: usize, watch: *const HostWatch) -> bool {
-        let stride = self.scratch_bytes.next_multiple_of(64);
-        let ran = with_scratch(stride.saturating_mul(n_blocks), |scratch| {
-            let Some(mut stacks) = take_stacks(self.n_threads() * n_blocks, self.stack_bytes) else { return false };
-            self.run(0..n_blocks as u64, scratch, stride, &mut stacks, watch);
-            keep_stacks(self.stack_bytes, stacks);
-            true
-        });
-        ran.unwrap_or(false)
-    }
-
-    /// Runs some blocks to their end; there is a stack for each thread. `false` if the launch was given up.
-    fn run(
-        &self,
-        blocks: Range<u64>,
-        scratch: *mut u8,
-        stride: usize,
-        stacks: &mut Vec<DefaultStack>,
-        watch: *const HostWatch,
-    ) -> bool {
-        let config = HostConfig { words: *self.config, watch };
-        let n_threads = self.n_threads();
-        let mut threads: Vec<Thread> = Vec::new();
-        for (at, block) in blocks.enumerate() {
-            threads.extend((0..n_threads).map(|thread| Thread {
-                context: HostContext {
-                    slots: self.slots.as_ptr(),
-                    config: &raw const config,
-                    first_block: block,
-                    last_block: block + 1,
-                    scratch: scratch.wrapping_add(at * stride),
-                    thread: thread as u64,
-                    turns: TURNS,
-                    wait,
-                    pause,
-                },
-                yielder: ptr::null(),
-            }));
+            let more = worker.look(self.together, all, live.len(), live.len() * self.n_threads());
+            let mut begun = 0;
+            while begun < more && self.has_memory(live.len(), more - begun) {
+                let Some(room) = rooms.take() else { break };
+                let Some(block) = next() else {
+                    rooms.free.push(room);
+                    worker.all_begun = true;
+                    break;
+                };
+                let Some(block) = self.begin(block, room, &config) else { break 'launch };
+                live.push(block);
+                begun += 1;
+            }
+            worker.began(self.together, begun, more);
         }
+        for block in live {
+            rooms.free.push(block.end());
+        }
+        rooms.keep();
+        had_room
+    }
+
+    /// Whether there is memory for the threads of further blocks, which is taken as they use it.
+    fn has_memory(&self, n_live: usize, n_blocks: usize) -> bool {
+        // A few are always had.
+        if (n_live + n_blocks) * self.n_threads() <= MOST_KEPT {
+            return true;
+        }
+        let each = USED_BYTES + (self.stack_bytes as u64).saturating_sub(64 << 10);
+        let wanted = each.saturating_mul(self.n_threads() as u64).saturating_add(self.scratch_bytes as u64);
+        wanted.saturating_mul(n_blocks as u64) <= machine::memory_info().0 / 2
+    }
+
+    /// Makes the threads of a block; `None` if there is no stack for one, which the room has.
+    fn begin(&self, block: u64, mut room: Room, config: &HostConfig) -> Option<Block> {
+        let n_threads = self.n_threads();
+        let context = |thread: usize| HostContext {
+            slots: self.slots.as_ptr(),
+            config: ptr::from_ref(config),
+            first_block: block,
+            last_block: block + 1,
+            scratch: room.scratch.start(),
+            thread: thread as u64,
+            turns: TURNS,
+            wait,
+            pause,
+        };
+        let mut threads: Vec<Thread> =
+            (0..n_threads).map(|thread| Thread { context: context(thread), yielder: ptr::null() }).collect();
         let start = threads.as_mut_ptr();
         let entry = self.entry;
-        let mut fibers: Vec<Fiber> = Vec::with_capacity(threads.len());
-        while fibers.len() < threads.len() {
-            let Some(stack) = stacks.pop() else { return false };
-            let thread = start.wrapping_add(fibers.len());
-            fibers.push(Coroutine::with_stack(stack, move |yielder: &Yielder<(), Stop>, ()| {
+        let mut fibers: Vec<Fiber> = Vec::with_capacity(n_threads);
+        for index in 0..n_threads {
+            let thread = start.wrapping_add(index);
+            fibers.push(Coroutine::with_stack(room.stacks.take(index)?, move |yielder: &Yielder<(), Stop>, ()| {
                 // SAFETY: the threads outlive the fibers, and each is used by its own alone.
                 unsafe { (*thread).yielder = ptr::from_ref(yielder) };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
@@ -172,39 +282,109 @@ impl Fibers<'_> {
                 unsafe { entry(thread.cast::<HostContext>()) };
             }));
         }
-        let mut states = vec![State::Ready; fibers.len()];
-        'launch: while states.iter().any(|state| *state != State::Done) {
-            let mut moved = false;
-            for (fiber, state) in fibers.iter_mut().zip(&mut states).filter(|(_, state)| **state == State::Ready) {
-                *state = match fiber.resume(()) {
-                    CoroutineResult::Yield(Stop::Pause) => State::Ready,
-                    CoroutineResult::Yield(Stop::Block) => State::AtBlock,
-                    CoroutineResult::Yield(Stop::Warp(mask)) => State::AtWarp(mask),
-                    CoroutineResult::Return(()) => State::Done,
-                };
-                moved |= *state != State::Ready;
-                // SAFETY: the watch is this launch's, and no fiber runs now.
-                if unsafe { leaves(watch) } {
-                    break 'launch;
-                }
+        Some(Block { fibers, _threads: threads, states: vec![State::Ready; n_threads], n_ready: n_threads, room })
+    }
+}
+
+/// What a thread of the system makes of its turns.
+#[derive(Default)]
+struct Worker {
+    /// What it last saw of the others' progress.
+    seen: u64,
+    /// Since when no thread of its own has come to a barrier or its end.
+    slow: Option<Instant>,
+    /// Since when no thread of the launch has got on, as far as it knows.
+    stuck: Option<Instant>,
+    /// There is no further block.
+    all_begun: bool,
+}
+
+impl Worker {
+    /// After a turn of all threads of the blocks that live: how many further blocks are to begin.
+    fn look(&mut self, together: &Together, turn: Turn, n_live: usize, n_threads: usize) -> usize {
+        if turn.moved || turn.busy {
+            self.seen = together.progress.fetch_add(1, Ordering::Relaxed) + 1;
+            self.stuck = None;
+        }
+        if turn.moved || n_live == 0 {
+            self.slow = None;
+            return 0;
+        }
+        if turn.busy {
+            let slow = *self.slow.get_or_insert_with(Instant::now);
+            if slow.elapsed() < SLOW {
+                return 0;
             }
-            moved |= states.chunks_mut(n_threads).fold(false, |moved, block| release(block) | moved);
-            if !moved {
-                // All wait for what another thread of the system writes.
-                thread::yield_now();
+            self.slow = None;
+            return usize::from(!self.all_begun && n_threads < MOST_SLOW);
+        }
+        let progress = together.progress.load(Ordering::Relaxed);
+        if progress == self.seen && !self.all_begun {
+            // Twice as many, so that there are few turns in which all wait.
+            return n_live;
+        }
+        if progress != self.seen {
+            self.seen = progress;
+            self.stuck = None;
+        }
+        // All wait for what another thread of the system writes.
+        thread::yield_now();
+        0
+    }
+
+    /// So many of the further blocks have begun.
+    fn began(&mut self, together: &Together, begun: usize, wanted: usize) {
+        if begun > 0 || wanted == 0 || self.all_begun || self.slow.is_some() {
+            return;
+        }
+        if self.stuck.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            together.full.store(true, Ordering::Relaxed);
+        }
+        thread::yield_now();
+    }
+}
+
+impl Block {
+    /// Resumes each thread that can go on, once. `None` if the launch was given up.
+    fn turn(&mut self, watch: *const HostWatch) -> Option<Turn> {
+        let mut turn = Turn::default();
+        if self.n_ready == 0 {
+            return Some(turn);
+        }
+        for (fiber, state) in self.fibers.iter_mut().zip(&mut self.states).filter(|(_, s)| **s == State::Ready) {
+            match fiber.resume(()) {
+                CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
+                CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
+                CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
+                CoroutineResult::Return(()) => *state = State::Done,
+            }
+            turn.moved |= *state != State::Ready;
+            // SAFETY: the watch is this launch's, and no fiber runs now.
+            if unsafe { leaves(watch) } {
+                return None;
             }
         }
-        let mut finished = true;
-        for mut fiber in fibers {
+        if turn.moved {
+            release(&mut self.states);
+            self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
+        }
+        Some(turn)
+    }
+
+    fn is_done(&self) -> bool {
+        self.n_ready == 0 && self.states.iter().all(|state| *state == State::Done)
+    }
+
+    /// Ends it, whether its threads have ended or not; gives its memory back.
+    fn end(mut self) -> Room {
+        for mut fiber in self.fibers {
             if !fiber.done() {
-                finished = false;
                 // SAFETY: nothing on its stack is to be dropped: compiled code, and a call back that holds nothing.
                 unsafe { fiber.force_reset() };
             }
-            stacks.push(fiber.into_stack());
+            self.room.stacks.give_back(fiber.into_stack());
         }
-        drop(threads);
-        finished
+        self.room
     }
 }
 

@@ -10,6 +10,7 @@ mod memory;
 mod module;
 mod pool;
 mod scratch;
+mod stacks;
 mod stream;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::{ops::Range, sync::Arc};
 use weft_artifact::{Artifact, CodeFormat, HostConfig, HostContext, HostWatch, Kernel};
 
 use super::{
-    fibers::Fibers,
+    fibers::{Fibers, Together},
     pool::{Cost, Pool, Work},
     scratch::with_scratch,
     stream::check_stream,
@@ -20,9 +20,8 @@ use crate::{
 /// The entry of a kernel; see `weft_artifact`.
 pub(super) type Entry = unsafe extern "C" fn(*mut HostContext);
 
-/// A launch of up to so many threads with stacks runs on one thread of the system, all its blocks at a time: they may
-/// wait for each other in any order.
-const MOST_TOGETHER: u64 = 4096;
+/// A launch of up to so many threads with stacks runs on one thread of the system: waking others takes longer.
+const MOST_ALONE: u64 = 4096;
 
 /// What launches need from the executor.
 #[derive(Debug)]
@@ -138,17 +137,29 @@ impl LoadedKernel for CpuKernel {
             config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
             stack_bytes: self.stack_bytes,
+            together: Together::default(),
         };
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
-        let ran = match launch.fibers() {
-            Some(fibers) if n_threads <= MOST_TOGETHER => {
-                let together = Together { fibers, n_blocks: n_blocks as usize };
-                self.shared.pool.run(&together, 1, &Cost::default(), poll)
+        let pool = &self.shared.pool;
+        let ran = match self.stack_bytes {
+            Some(_) if n_threads <= MOST_ALONE => {
+                pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll)
             }
-            _ => self.shared.pool.run(&launch, n_blocks, &self.cost, poll),
+            // Blocks may wait for later ones: no thread stops after some, whatever the last launch has cost.
+            Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
+            None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
+        if launch.together.is_full() {
+            let name = &self.limits.name;
+            return Err(Error::new(
+                ErrorKind::Memory,
+                format!(
+                    "the blocks of `{name}` wait for each other, and there is not the memory to run them all at a time"
+                ),
+            ));
+        }
         ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
                 error.message = format!("the launch of `{}` was interrupted", self.limits.name);
@@ -158,20 +169,16 @@ impl LoadedKernel for CpuKernel {
     }
 }
 
-/// A launch of fibers all of whose blocks run at a time, as if they were one.
-struct Together<'a> {
-    fibers: Fibers<'a>,
-    n_blocks: usize,
+/// A launch with stacks on one thread of the system.
+struct Alone<'a> {
+    launch: &'a Launch<'a>,
+    n_blocks: u64,
 }
 
-impl Work for Together<'_> {
+impl Work for Alone<'_> {
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
-        while next().is_some() {
-            if !self.fibers.together(self.n_blocks, watch) {
-                return false;
-            }
-        }
-        true
+        let mut all = next().map(|_| 0..self.n_blocks);
+        self.launch.run(&mut || all.take(), watch)
     }
 }
 
@@ -182,20 +189,26 @@ struct Launch<'a> {
     config: [u32; 8],
     scratch_bytes: usize,
     stack_bytes: Option<usize>,
+    together: Together,
 }
 
 impl Launch<'_> {
     fn fibers(&self) -> Option<Fibers<'_>> {
-        let Self { entry, slots, config, scratch_bytes, stack_bytes } = self;
+        let Self { entry, slots, config, scratch_bytes, stack_bytes, together } = self;
         let stack_bytes = (*stack_bytes)?;
-        Some(Fibers { entry: *entry, slots, config, scratch_bytes: *scratch_bytes, stack_bytes })
+        Some(Fibers { entry: *entry, slots, config, scratch_bytes: *scratch_bytes, stack_bytes, together })
     }
 }
 
 impl Work for Launch<'_> {
+    /// A block that others wait for must not lie with a thread that has not come to it yet.
+    fn at_once(&self) -> u64 {
+        if self.stack_bytes.is_some() { 1 } else { u64::MAX }
+    }
+
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         if let Some(fibers) = self.fibers() {
-            return fibers.one_by_one(next, watch);
+            return fibers.run(next, watch);
         }
         let config = HostConfig { words: self.config, watch };
         let ran = with_scratch(self.scratch_bytes, |scratch| {

@@ -47,6 +47,11 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// The blocks of one launch.
 pub(super) trait Work: Sync {
+    /// How many blocks a thread may take at once.
+    fn at_once(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Runs the ranges of blocks that `next` gives until it gives none, on this thread. `false` if this thread has
     /// not the memory for it; it has then taken no range. `watch` is for code inside of a range that may run for long.
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool;
@@ -157,7 +162,7 @@ impl Job {
         // SAFETY: as above.
         let helper = Helper::new(unsafe { self.stop.as_ref() });
         let mut pace = Pace::start();
-        let mut next = || if helper.stops() { None } else { blocks.take(pace.next()) };
+        let mut next = || if helper.stops() { None } else { blocks.take(pace.next().min(work.at_once())) };
         let run = AssertUnwindSafe(|| work.run(&mut next, helper.watch()));
         if catch_unwind(run).is_err() {
             // SAFETY: as above.
@@ -420,7 +425,7 @@ impl Pool {
             if caller.stops() {
                 return None;
             }
-            blocks.take(pace.next()).inspect(|chunk| mine += chunk.end - chunk.start)
+            blocks.take(pace.next().min(work.at_once())).inspect(|chunk| mine += chunk.end - chunk.start)
         };
         let run = AssertUnwindSafe(|| work.run(&mut next, caller.watch()));
         let sound = catch_unwind(run).is_ok();

@@ -125,7 +125,7 @@ def test_a_lock_that_every_thread_takes(grid, block):
     assert data.tolist() == [expected, grid * block]
 
 
-@pytest.mark.parametrize("blocks", [1, 3, 50, 200])
+@pytest.mark.parametrize("blocks", [1, 3, 50, 1000])
 def test_blocks_wait_for_the_one_before(blocks):
     x = np.arange(blocks * 64, dtype=np.int64) % 17
     out = np.zeros_like(x)
@@ -133,7 +133,78 @@ def test_blocks_wait_for_the_one_before(blocks):
     np.testing.assert_array_equal(out, np.cumsum(x))
 
 
-@pytest.mark.parametrize(("blocks", "threads"), [(1, 8), (4, 32), (30, 64)])
+@cuda.jit
+def contended_barrier(bar, counts, n):
+    """A barrier of the whole grid at which every thread waits for itself."""
+    threads = cuda.gridsize(1)
+    for turn in range(n):
+        cuda.atomic.add(counts, turn, 1)
+        cuda.threadfence()
+        cuda.atomic.add(bar, 0, 1)
+        while cuda.atomic.add(bar, 0, 0) < threads * (turn + 1):
+            pass
+        if cuda.atomic.add(counts, turn, 0) != threads:
+            cuda.atomic.add(counts, n, 1)
+
+
+@cuda.jit
+def backwards(flags, out):
+    """Each block waits for the one after it, in a loop that ends some time in any case."""
+    b = cuda.blockIdx.x
+    if cuda.threadIdx.x == 0 and b + 1 < cuda.gridDim.x:
+        for _ in range(1 << 60):
+            if cuda.atomic.add(flags, b + 1, 0) != 0:
+                break
+    cuda.syncthreads()
+    cuda.atomic.add(out, b, 1)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        cuda.atomic.add(flags, b, 1)
+
+
+@cuda.jit
+def unseen_wait(flags, out):
+    """As `backwards`, but the loop reads other elements too: it is not known to wait."""
+    b = cuda.blockIdx.x
+    turns = 0
+    while cuda.atomic.add(flags, flags.size - 1, 0) == 0:
+        pass
+    if b + 1 < cuda.gridDim.x:
+        while cuda.atomic.add(flags, (b + 1) * (1 + turns % 2), 0) == 0:
+            turns += 1
+    cuda.threadfence()
+    out[b] = 1
+    cuda.atomic.add(flags, b, 1)
+    cuda.atomic.add(flags, 2 * b, 1)
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 8), (30, 64), (300, 64), (64, 1024)])
+def test_a_barrier_where_every_thread_waits(blocks, threads):
+    turns = 3
+    counts = np.zeros(turns + 1, np.int32)
+    contended_barrier[blocks, threads](np.zeros(1, np.int32), counts, turns)
+    assert counts.tolist() == [blocks * threads] * turns + [0]
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(2, 1), (100, 32), (500, 64)])
+def test_blocks_wait_for_the_one_after(blocks, threads):
+    out = np.zeros(blocks, np.int32)
+    backwards[blocks, threads](np.zeros(blocks, np.int32), out)
+    assert (out == threads).all()
+
+
+def test_blocks_wait_in_loops_that_look_like_a_search():
+    # More threads than run without waking others.
+    blocks = 5000
+    out = np.zeros(blocks, np.int32)
+    flags = np.zeros(2 * blocks, np.int32)
+    flags[10:] = 1
+    unseen_wait[blocks, 1](flags, out)
+    assert (out == 1).all()
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 8), (4, 32), (30, 64), (64, 1024)])
 def test_a_barrier_of_the_grid(blocks, threads):
     a = np.arange(blocks * threads, dtype=np.int64)
     expected = a.copy()

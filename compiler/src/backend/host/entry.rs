@@ -343,7 +343,9 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.body()?;
 
         self.emitter.builder.position_at_end(self.block_end);
-        self.hooks.look_up(&self.emitter)?;
+        if self.plan.look.call_is_long(self.plan.kernel) {
+            self.hooks.look_up(&self.emitter)?;
+        }
         let builder = &self.emitter.builder;
         let last = self.emitter.current()?;
         let one = int.const_int(1, false);

@@ -126,7 +126,7 @@ pub(super) fn wait<'ctx>(
 }
 
 /// Counts a loop's turn, and calls the context's `pause` when they are used up.
-pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>) -> Result<()> {
+pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>, waits: bool) -> Result<()> {
     let types = emitter.cx.types;
     let builder = &emitter.builder;
     let long = types.context.i64_type();
@@ -141,8 +141,10 @@ pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerVa
     let pointer = types.pointer(ir::Space::Generic);
     let place = field(&types, builder, context, offset_of!(HostContext, pause))?;
     let callee = builder.build_load(pointer, place, "pause")?.into_pointer_value();
-    let ty = types.context.void_type().fn_type(&[pointer.into()], false);
-    builder.build_indirect_call(ty, callee, &[context.into()], "")?;
+    let int = types.context.i32_type();
+    let waits = int.const_int(u64::from(waits), false);
+    let ty = types.context.void_type().fn_type(&[pointer.into(), int.into()], false);
+    builder.build_indirect_call(ty, callee, &[context.into(), waits.into()], "")?;
     builder.build_unconditional_branch(go_on)?;
     builder.position_at_end(go_on);
     Ok(())

@@ -14,7 +14,7 @@ use inkwell::{
 use super::{
     fibers,
     offsets::Offsets,
-    plan::{Fixed, Look},
+    plan::{Fixed, Look, waiting::loop_waits},
     stop::Watch,
 };
 use crate::{
@@ -255,11 +255,14 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
 
     fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let function = emitter.function;
-        if self.stacks {
-            let looks = self.look.in_loop(function, self.fixed, body, step);
-            return if looks { fibers::turn(emitter, self.frame.get().context) } else { Ok(()) };
+        if !self.look.in_loop(function, self.fixed, body, step) {
+            return Ok(());
         }
-        if self.look.in_loop(function, self.fixed, body, step) { self.look_up(emitter) } else { Ok(()) }
+        if self.stacks {
+            fibers::turn(emitter, self.frame.get().context, loop_waits(function, body, step))
+        } else {
+            self.look_up(emitter)
+        }
     }
 
     fn called(&self, emitter: &FunctionEmitter<'_, 'ctx>, callee: FuncId) -> Result<()> {

@@ -74,6 +74,11 @@ impl Look {
         self.called(func).looks
     }
 
+    /// Whether a call of a function may go on for long, or a block of a kernel.
+    pub(crate) fn call_is_long(&self, func: FuncId) -> bool {
+        self.called(func).turns > FEW_TURNS
+    }
+
     fn called(&self, func: FuncId) -> Called {
         self.functions.get(func.index()).copied().unwrap_or(Called { turns: u64::MAX, looks: true })
     }

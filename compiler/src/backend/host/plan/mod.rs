@@ -86,8 +86,8 @@ impl Plan {
         });
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
-        module.functions[kernel] = function;
         let look = Look::of(&module);
+        module.functions[kernel] = function;
         Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, look })
     }
 }

@@ -1,0 +1,133 @@
+//! Stacks for the threads of a block: one piece of memory, a guard page below each stack.
+//!
+//! Memory is taken from the system as it is used, so that a stack costs a page or two. Where the system can guard a page
+//! without dividing the mapping (Linux 6.13), hundreds of thousands fit; elsewhere the number of mappings bounds them.
+#![expect(unsafe_code, reason = "maps memory")]
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{BlockStack, Stacks};
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::{BlockStack, Stacks};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{num::NonZeroUsize, ptr};
+
+    use corosensei::stack::{Stack, StackPointer};
+
+    unsafe extern "C" {
+        fn mmap(at: *mut u8, bytes: usize, protection: i32, flags: i32, file: i32, offset: i64) -> *mut u8;
+        fn munmap(start: *mut u8, bytes: usize) -> i32;
+        fn madvise(start: *mut u8, bytes: usize, advice: i32) -> i32;
+        fn mprotect(start: *mut u8, bytes: usize, protection: i32) -> i32;
+    }
+    const PROT_NONE: i32 = 0;
+    const PROT_READ_WRITE: i32 = 3;
+    /// Private, of no file, not counted before it is used.
+    const FLAGS: i32 = 0x2 | 0x20 | 0x4000;
+    const MADV_NOHUGEPAGE: i32 = 15;
+    const MADV_GUARD_INSTALL: i32 = 102;
+    /// The largest page of the systems that run here: a guard and a stack are multiples of it.
+    const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
+
+    /// The stacks of a block's threads. Freed when dropped: no fiber is on one of them then.
+    pub(crate) struct Stacks {
+        start: *mut u8,
+        /// Of a stack with its guard page.
+        stride: usize,
+        count: usize,
+    }
+
+    /// One of them. It does not own its memory.
+    pub(crate) struct BlockStack {
+        base: NonZeroUsize,
+        limit: NonZeroUsize,
+    }
+
+    // SAFETY: the memory between the two is a stack with a guard page at its low end, which stays mapped as long as the
+    // `Stacks` that it came from, whose owner keeps them longer than the fibers.
+    unsafe impl Stack for BlockStack {
+        fn base(&self) -> StackPointer {
+            self.base
+        }
+
+        fn limit(&self) -> StackPointer {
+            self.limit
+        }
+    }
+
+    impl Stacks {
+        /// `None` if there is not the memory, or if the system has no more mappings.
+        pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<Self> {
+            let stride = bytes.checked_next_multiple_of(PAGE)?.checked_add(PAGE)?;
+            let all = stride.checked_mul(n_stacks)?;
+            // SAFETY: asks for new memory.
+            let start = unsafe { mmap(ptr::null_mut(), all, PROT_READ_WRITE, FLAGS, -1, 0) };
+            if start.is_null() || start.addr() == usize::MAX {
+                return None;
+            }
+            let this = Self { start, stride, count: n_stacks };
+            // A huge page would commit many stacks at once.
+            // SAFETY: the memory was just mapped.
+            let _refused = unsafe { madvise(start, all, MADV_NOHUGEPAGE) };
+            (0..n_stacks).all(|index| this.guard(index)).then_some(this)
+        }
+
+        fn lowest(&self, index: usize) -> *mut u8 {
+            self.start.wrapping_byte_add(self.stride * index)
+        }
+
+        fn guard(&self, index: usize) -> bool {
+            let page = self.lowest(index);
+            // SAFETY: the page is this mapping's, and nothing is on it.
+            let guarded = unsafe { madvise(page, PAGE, MADV_GUARD_INSTALL) } == 0;
+            // SAFETY: as above.
+            guarded || unsafe { mprotect(page, PAGE, PROT_NONE) } == 0
+        }
+
+        /// The stack of a thread; it is used by one fiber at a time.
+        pub(crate) fn take(&mut self, index: usize) -> Option<BlockStack> {
+            let limit = NonZeroUsize::new(self.lowest(index).expose_provenance())?;
+            let base = limit.checked_add(self.stride).filter(|_| index < self.count)?;
+            Some(BlockStack { base, limit })
+        }
+
+        /// Takes it back.
+        #[expect(clippy::unused_self, reason = "elsewhere the stacks lie here")]
+        pub(crate) fn give_back(&mut self, _stack: BlockStack) {}
+    }
+
+    impl Drop for Stacks {
+        fn drop(&mut self) {
+            // SAFETY: it was mapped with this size, and is unmapped once.
+            let _unmapped = unsafe { munmap(self.start, self.stride * self.count) };
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use corosensei::stack::DefaultStack;
+
+    pub(crate) type BlockStack = DefaultStack;
+
+    /// The stacks of a block's threads that no fiber has.
+    pub(crate) struct Stacks(Vec<DefaultStack>);
+
+    impl Stacks {
+        /// `None` if there is not the memory.
+        pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<Self> {
+            (0..n_stacks).map(|_| DefaultStack::new(bytes).ok()).collect::<Option<_>>().map(Self)
+        }
+
+        /// A stack for a thread.
+        pub(crate) fn take(&mut self, _index: usize) -> Option<BlockStack> {
+            self.0.pop()
+        }
+
+        /// Takes it back.
+        pub(crate) fn give_back(&mut self, stack: BlockStack) {
+            self.0.push(stack);
+        }
+    }
+}
