@@ -131,3 +131,39 @@ mod other {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use corosensei::{Coroutine, CoroutineResult, stack::Stack};
+
+    use super::*;
+
+    #[test]
+    fn stacks_lie_apart() {
+        let bytes = 100_000;
+        let mut stacks = Stacks::new(50, bytes).expect("there is the memory");
+        let all: Vec<BlockStack> = (0..50).map(|index| stacks.take(index).expect("there are fifty")).collect();
+        let mut ends: Vec<(usize, usize)> = all.iter().map(|s| (s.limit().get(), s.base().get())).collect();
+        ends.sort_unstable();
+        assert!(ends.iter().all(|(low, high)| high - low >= bytes));
+        assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+        for stack in all {
+            stacks.give_back(stack);
+        }
+    }
+
+    #[test]
+    fn a_stack_can_be_used_again() {
+        let mut stacks = Stacks::new(1, 64 << 10).expect("there is the memory");
+        for turn in 0..3 {
+            let stack = stacks.take(0).expect("there is one");
+            let mut fiber = Coroutine::with_stack(stack, move |yielder, ()| {
+                let all = std::hint::black_box([turn; 4000]);
+                yielder.suspend(all[3999]);
+            });
+            assert!(matches!(fiber.resume(()), CoroutineResult::Yield(value) if value == turn));
+            assert!(matches!(fiber.resume(()), CoroutineResult::Return(())));
+            stacks.give_back(fiber.into_stack());
+        }
+    }
+}

@@ -248,3 +248,38 @@ print("passed")
         command = [sys.executable, "-W", "ignore", str(path)]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.stdout == "passed\n", done.stderr
+
+
+@pytest.mark.cpu
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space as Linux does")
+def test_blocks_that_wait_without_memory_for_all_are_an_error(tmp_path):
+    program = """
+import os, resource
+import numpy as np
+from weft import cuda, errors
+
+@cuda.jit
+def barrier(bar):
+    threads = cuda.gridsize(1)
+    cuda.atomic.add(bar, 0, 1)
+    while cuda.atomic.add(bar, 0, 0) < threads:
+        pass
+
+barrier[8, 1024](np.zeros(1, np.int32))
+with open("/proc/self/statm", encoding="ascii") as file:
+    pages = int(file.read().split()[0])
+most = pages * os.sysconf("SC_PAGE_SIZE") + (1 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    barrier[200, 1024](np.zeros(1, np.int32))
+except errors.DeviceMemoryError as error:
+    assert "wait for each other" in str(error), error
+    barrier[4, 1024](np.zeros(1, np.int32))
+    print("passed")
+"""
+    path = tmp_path / "memory.py"
+    path.write_text(program, encoding="utf-8")
+    command = [sys.executable, "-W", "ignore", str(path)]
+    env = os.environ | {"WEFT_DEVICE": "cpu", "WEFT_CPU_THREADS": "2"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout == "passed\n", done.stdout + done.stderr
