@@ -110,8 +110,8 @@ impl<'ctx> HostHooks<'_, 'ctx> {
     }
 }
 
-/// The function that calls the watch's: `i1(config)`. It is rarely called, and what it does touches no memory that a
-/// kernel reads, unless the program has a handler of a signal write where a kernel works.
+/// The function that calls the watch's: `i1(config)`. It is rarely called. A handler of a signal may run in it, and
+/// launch what writes where this kernel works.
 fn asking_function<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     if let Some(known) = cx.module.get_function(STOPS) {
         return Ok(known);
