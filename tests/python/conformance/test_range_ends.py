@@ -72,6 +72,43 @@ def test_constant_steps(dtype):
             np.testing.assert_array_equal(got, want, err_msg=f"range({start}, {stop}, {step})")
 
 
+FAR = """
+@cuda.jit
+def kernel(x, out, start, stop):
+    total = 0
+    for i in range(start, stop, {step}):
+        total = total * 3 + x[i & 3]
+    out[0] = total
+    k = start
+    while k {sign} stop:
+        out[1] = out[1] * 3 + x[k & 3]
+        k += {step}
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_steps_so_long_that_several_at_once_wrap(dtype):
+    most = np.iinfo(dtype).max
+    x = np.array([3, 5, 7, 11])
+    for step in (most - 5, most // 2, most // 3 + 7, most // 5, most // 9, most // 17, most // 40):
+        for sign in (1, -1):
+            text = FAR.format(step=f"np.{np.dtype(dtype).name}({sign * step})", sign="<" if sign > 0 else ">")
+            kernel = module(PRELUDE + text).kernel
+            for start, stop in [
+                (-most, most - step),
+                (-most + 7, -most + 9),
+                (-9, 3),
+                (-step - 3, min(step, most - step) - 2),
+                (0, 0),
+            ]:
+                want = 0
+                for i in range(start, stop, step):
+                    want = want * 3 + int(x[sign * i & 3])
+                got = launch(kernel, 1, 1, x, np.zeros(2, np.int64), dtype(sign * start), dtype(sign * stop))[1]
+                want = (want + 2**63) % 2**64 - 2**63
+                np.testing.assert_array_equal(got, [want, want], err_msg=f"{sign} * range({start}, {stop}, {step})")
+
+
 @pytest.mark.parametrize(
     ("start", "stop", "step"),
     [

@@ -1,4 +1,5 @@
-/* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large.
+/* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large; and
+ * what LLVM's C interface cannot say of a loop.
  *
  * LLVM's C interface can leave a pass out for the whole process only. A context's gate is asked before each pass
  * that may be skipped, by the pipeline and by the code generator, and the gate here has no state. */
@@ -40,6 +41,16 @@ constexpr size_t block_size = 256;
 /* From now on the context's passes are those for large functions, or for huge ones. */
 extern "C" void weft_gate_large(LLVMContextRef context, int is_huge) {
   llvm::unwrap(context)->setOptPassGate(const_cast<Large &>(is_huge ? huge : large));
+}
+
+/* The loop that a branch goes back in is not unrolled, by ptxas either. */
+extern "C" void weft_keep_rolled(LLVMValueRef back) {
+  llvm::LLVMContext &context = llvm::unwrap(back)->getContext();
+  llvm::Metadata *keep = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  /* A loop's name is a node of its own: its first operand is itself. */
+  llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, keep});
+  loop->replaceOperandWith(0, loop);
+  llvm::cast<llvm::Instruction>(llvm::unwrap(back))->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
 /* Splits long basic blocks, which the code generator joins again after selecting instructions. */

@@ -9,13 +9,19 @@
 //! if $c < $stop { do { … } while $c < max($stop, least + $s) - $s, and then $c = $c + $s }
 //! ```
 
-use inkwell::values::{BasicValueEnum, IntValue};
+use inkwell::{
+    basic_block::BasicBlock,
+    values::{BasicValueEnum, IntValue},
+};
 
 use super::{
     FunctionEmitter, Result,
     function::{LoopTargets, int},
+    shim,
 };
-use crate::ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr};
+use crate::ir::{
+    BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr, for_each_stmt,
+};
 
 /// A loop whose counter must not pass the end of its type.
 struct Counted<'a> {
@@ -49,9 +55,42 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if !self.ended()? {
             self.hooks.turn(self, body, step)?;
         }
-        self.go(head)?;
+        self.go_back(head, body, step)?;
         self.builder.position_at_end(end);
         Ok(())
+    }
+
+    /// Goes to the head of a loop from its end.
+    fn go_back(&mut self, head: BasicBlock<'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+        if self.ended()? {
+            return Ok(());
+        }
+        let last = self.builder.get_insert_block();
+        self.go(head)?;
+        // ptxas takes several turns in one after it has multiplied the step, and does not see that the product wraps.
+        if self.steps_far(body, step)
+            && let Some(back) = last.and_then(BasicBlock::get_terminator)
+        {
+            shim::keep_rolled(back);
+        }
+        Ok(())
+    }
+
+    /// Whether a local moves by so large a constant in each turn that it might wrap in a few.
+    fn steps_far(&self, body: &[Stmt], step: &[Stmt]) -> bool {
+        let mut far = false;
+        let mut look = |stmt: &Stmt| {
+            let StmtKind::Assign(local, value) = stmt.kind else { return };
+            let ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) = self.function.exprs[value].kind else { return };
+            let (by, other) = if self.function.local(a) == Some(local) { (b, a) } else { (a, b) };
+            let Some(by) = self.function.int(by) else { return };
+            let Some(scalar) = self.function.locals[local].ty.scalar() else { return };
+            far |= self.function.local(other) == Some(local)
+                && by.unsigned_abs() >> (8 * scalar.size_bytes()).saturating_sub(10) != 0;
+        };
+        for_each_stmt(body, &mut look);
+        for_each_stmt(step, &mut look);
+        far
     }
 
     fn emit_turn(&mut self, block: &[Stmt], targets: LoopTargets<'ctx>) -> Result<()> {
@@ -88,7 +127,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         };
         self.set_local(counted.counter, sum.into())?;
         self.hooks.turn(self, body, step)?;
-        self.go(turn)?;
+        self.go_back(turn, body, step)?;
         self.builder.position_at_end(end);
         Ok(())
     }

@@ -21,13 +21,14 @@ use inkwell::{
     llvm_sys::{
         core::LLVMDisposeMessage,
         error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage},
-        prelude::{LLVMMemoryBufferRef, LLVMModuleRef},
+        prelude::{LLVMMemoryBufferRef, LLVMModuleRef, LLVMValueRef},
         target_machine::{LLVMCodeModel, LLVMRelocMode, LLVMTargetMachineRef},
     },
     memory_buffer::MemoryBuffer,
     module::Module,
     passes::PassBuilderOptions,
     targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple},
+    values::{AsValueRef, InstructionValue},
 };
 
 use crate::diagnostic::Diagnostic;
@@ -36,6 +37,7 @@ unsafe extern "C" {
     fn weft_shim_install();
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate_large(context: *mut c_void, is_huge: c_int);
+    fn weft_keep_rolled(back: LLVMValueRef);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_shim_message() -> *const c_char;
     fn weft_shim_emit(
@@ -139,6 +141,12 @@ pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Resul
 pub(crate) fn skip_slow_passes(context: &Context, huge: bool) {
     // SAFETY: the context is alive; what it refers to from now on is a constant of the shim.
     unsafe { weft_gate_large(AsContextRef::as_ctx_ref(&context).cast(), huge.into()) };
+}
+
+/// Keeps a loop from being unrolled: the one that this branch goes back in.
+pub(crate) fn keep_rolled(back: InstructionValue<'_>) {
+    // SAFETY: the instruction is alive, and so is its context.
+    unsafe { weft_keep_rolled(back.as_value_ref()) };
 }
 
 /// Splits basic blocks that are too long for LLVM's code generator.
