@@ -2,6 +2,18 @@
 
 use super::{ExprKind, FuncId, Function, Module, Stmt, StmtKind, Together, for_each_expr_of_stmt, for_each_stmt};
 
+/// What is done with memory behind pointers. Least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Touches {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It is read.
+    Reads,
+    /// It is written, and perhaps read.
+    Writes,
+}
+
 /// What statements do, those of the functions that they call included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
@@ -11,11 +23,13 @@ pub struct Effects {
     pub noticed: bool,
     /// They mention thread-local arrays.
     pub local_arrays: bool,
+    /// What they do with memory.
+    pub touches: Touches,
 }
 
 impl Effects {
     /// All that statements can do: those of a function that is not known.
-    const ALL: Self = Self { together: Together::Block, noticed: true, local_arrays: true };
+    const ALL: Self = Self { together: Together::Block, noticed: true, local_arrays: true, touches: Touches::Writes };
 
     /// Of every function of a module, by index.
     pub fn of_module(module: &Module) -> Vec<Self> {
@@ -39,11 +53,16 @@ impl Effects {
             let own = match &stmt.kind {
                 StmtKind::Op { op, .. } => {
                     let row = op.row();
-                    Self { together: row.together, noticed: row.is_noticed(), local_arrays: false }
+                    let touches = match (row.memory.reads(), row.memory.writes()) {
+                        (false, false) => Touches::Nothing,
+                        (true, false) => Touches::Reads,
+                        (_, true) => Touches::Writes,
+                    };
+                    Self { together: row.together, noticed: row.is_noticed(), local_arrays: false, touches }
                 }
+                StmtKind::Store { .. } => Self { touches: Touches::Writes, ..Self::default() },
                 StmtKind::Call { func, .. } => Self::of_function(functions, *func),
                 StmtKind::Assign(..)
-                | StmtKind::Store { .. }
                 | StmtKind::If { .. }
                 | StmtKind::Loop { .. }
                 | StmtKind::Break
@@ -52,7 +71,11 @@ impl Effects {
             };
             effects = effects.and(own);
             for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-                effects.local_arrays |= matches!(function.exprs[id].kind, ExprKind::LocalBase(_));
+                let kind = &function.exprs[id].kind;
+                effects.local_arrays |= matches!(kind, ExprKind::LocalBase(_));
+                if matches!(kind, ExprKind::Load(_)) {
+                    effects.touches = effects.touches.max(Touches::Reads);
+                }
             });
         });
         effects
@@ -73,6 +96,7 @@ impl Effects {
             together: self.together.max(other.together),
             noticed: self.noticed || other.noticed,
             local_arrays: self.local_arrays || other.local_arrays,
+            touches: self.touches.max(other.touches),
         }
     }
 }

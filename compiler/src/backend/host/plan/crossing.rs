@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
+    order,
     shape::{Node, Segment, for_each_segment, for_each_split},
     uniform::{Fixed, Uniformity},
     walk::{escapes, for_each_mention, for_each_read},
@@ -79,7 +80,8 @@ pub(crate) fn analyse(
                 calls |= Effects::of_function(functions, func).local_arrays;
             }
         });
-        segment.parallel = !(effects.noticed || own_array || calls);
+        let kept = order::is_kept(function, fixed, functions, &segment.body);
+        segment.parallel = kept && !(effects.noticed || own_array || calls);
     });
     Crossing { locals: crossing.into_iter().collect(), arrays }
 }

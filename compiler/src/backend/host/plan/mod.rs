@@ -8,6 +8,7 @@ mod guards;
 mod inline;
 mod lockstep;
 mod look;
+mod order;
 mod regions;
 mod segments;
 mod shape;

@@ -1,0 +1,167 @@
+//! Whether the threads of a segment may be promised to LLVM to run side by side, for the order of what one of them does.
+//!
+//! LLVM takes the promise for one about the accesses of a single thread, too. Where it makes one wide access of several
+//! at a constant stride (elements of a row, parts of complex numbers), loads move up to the first of them and stores
+//! down to the last, past any access between them that is at no stride. So nothing is promised where a thread may come
+//! back to a place that it has written, and there is more than one access to put together.
+
+use super::uniform::Fixed;
+use crate::ir::{
+    Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind, Touches, Type,
+    for_each_expr_of_stmt,
+};
+
+/// Times that what stands in a loop is done: it may be unrolled.
+const MANY: u32 = 4;
+
+/// Whose memory an access is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Root {
+    Local(LocalArrayId),
+    Shared(SharedId),
+    /// That a pointer variable points to: a kernel's argument, if it has no other value.
+    Pointer(LocalId),
+    Unknown,
+}
+
+/// The accesses to one memory so far.
+#[derive(Debug)]
+struct Place {
+    root: Root,
+    space: Space,
+    loads: u32,
+    stores: u32,
+}
+
+impl Place {
+    /// Two arguments may overlap; two arrays of the block or of the thread do not.
+    fn may_be(&self, other: &Self) -> bool {
+        match (self.root, other.root) {
+            (Root::Local(a), Root::Local(b)) => a == b,
+            (Root::Shared(a), Root::Shared(b)) => a == b,
+            (Root::Local(_), Root::Shared(_)) | (Root::Shared(_), Root::Local(_)) => false,
+            (Root::Local(_) | Root::Shared(_) | Root::Pointer(_) | Root::Unknown, _) => {
+                self.space == other.space || self.space == Space::Generic || other.space == Space::Generic
+            }
+        }
+    }
+}
+
+/// `false` if LLVM may change the order of what a thread does in a segment.
+pub(super) fn is_kept(function: &Function, fixed: &Fixed, functions: &[Effects], body: &[Stmt]) -> bool {
+    let mut order = Order { function, fixed, functions, places: Vec::new(), again: Vec::new() };
+    order.block(body, 1);
+    order.again.iter().all(|&(written, place, stored)| {
+        let (written, other) = (&order.places[written], &order.places[place]);
+        match (stored, written.root == other.root && written.space == other.space) {
+            (false, _) => other.loads < 2 && written.stores < 2,
+            (true, true) => written.stores < 3,
+            (true, false) => written.stores < 2 && other.stores < 2,
+        }
+    })
+}
+
+struct Order<'a> {
+    function: &'a Function,
+    fixed: &'a Fixed,
+    functions: &'a [Effects],
+    places: Vec<Place>,
+    /// What was written, what may be the same and was touched after it, and whether that was a store.
+    again: Vec<(usize, usize, bool)>,
+}
+
+impl Order<'_> {
+    /// The accesses of a block, each `times` times.
+    fn block(&mut self, block: &[Stmt], times: u32) {
+        for stmt in block {
+            let mut loads = Vec::new();
+            for_each_expr_of_stmt(self.function, &stmt.kind, &mut |id| {
+                if let ExprKind::Load(pointer) = self.function.exprs[id].kind {
+                    loads.push(pointer);
+                }
+            });
+            for pointer in loads {
+                self.access(pointer, false, times);
+            }
+            match &stmt.kind {
+                StmtKind::Store { pointer, .. } => self.access(*pointer, true, times),
+                StmtKind::If { then, otherwise, .. } => {
+                    self.block(then, times);
+                    self.block(otherwise, times);
+                }
+                StmtKind::Loop { body, step } => {
+                    // What comes later in a turn comes before the next one; its accesses are many once it is unrolled.
+                    for part in [body, step, body, step] {
+                        self.block(part, MANY);
+                    }
+                }
+                StmtKind::Op { op, .. } => self.anywhere(op.row().memory.reads(), op.row().memory.writes()),
+                StmtKind::Call { func, .. } => {
+                    let touches = Effects::of_function(self.functions, *func).touches;
+                    self.anywhere(touches >= Touches::Reads, touches >= Touches::Writes);
+                }
+                StmtKind::Assign(..) | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
+            }
+        }
+    }
+
+    fn access(&mut self, pointer: ExprId, store: bool, times: u32) {
+        let space = match self.function.exprs[pointer].ty {
+            Type::Ptr(_, space) => space,
+            Type::Scalar(_) => Space::Generic,
+        };
+        self.touch(self.root(pointer), space, store, times);
+    }
+
+    /// What is not followed: it may be any memory, and more than once.
+    fn anywhere(&mut self, reads: bool, writes: bool) {
+        for (done, store) in [(reads, false), (writes, true)] {
+            if done {
+                self.touch(Root::Unknown, Space::Generic, store, MANY);
+            }
+        }
+    }
+
+    fn touch(&mut self, root: Root, space: Space, store: bool, times: u32) {
+        let known = self.places.iter().position(|place| place.root == root && place.space == space);
+        let place = known.unwrap_or_else(|| {
+            self.places.push(Place { root, space, loads: 0, stores: 0 });
+            self.places.len() - 1
+        });
+        for written in 0..self.places.len() {
+            let seen = (written, place, store);
+            if self.places[written].stores > 0
+                && self.places[written].may_be(&self.places[place])
+                && !self.again.contains(&seen)
+            {
+                self.again.push(seen);
+            }
+        }
+        let count = if store { &mut self.places[place].stores } else { &mut self.places[place].loads };
+        *count = count.saturating_add(times);
+    }
+
+    fn root(&self, pointer: ExprId) -> Root {
+        match &self.function.exprs[pointer].kind {
+            ExprKind::Offset { base, .. } | ExprKind::ByteOffset { base, .. } => self.root(*base),
+            ExprKind::LocalBase(array) => Root::Local(*array),
+            ExprKind::SharedBase(array) => Root::Shared(*array),
+            ExprKind::Local(local) => match self.fixed.value(*local) {
+                Some(value) => self.root(value),
+                None if self.function.params.contains(local) => Root::Pointer(*local),
+                None => Root::Unknown,
+            },
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(_)
+            | ExprKind::DynamicShared
+            | ExprKind::Wrap { .. } => Root::Unknown,
+        }
+    }
+}
