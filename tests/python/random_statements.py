@@ -299,7 +299,10 @@ class StatementWriter(MemoryWriter):
         self.accept(scope, [start])
         scope.typer.env[name] = np.dtype("int64" if ".0" not in start else "float64")
         if self.maybe(0.25):  # left by a break at either end
-            leave = [f"    if {name} > {self.bound(scope, uniform=False)}:", "        break"]
+            limit = self.bound(scope, uniform=False)
+            if (start, limit) == (f"{name} = 0", "0"):  # known to be left in the first turn, as below
+                limit = "1"
+            leave = [f"    if {name} > {limit}:", "        break"]
             lines = self.loop(
                 scope, depth, name, "while True:", scope.typer.env[name], first=f"{name} += 1", endless=True
             )

@@ -97,6 +97,7 @@ def test_a_small_constant_power_is_exact(monkeypatch):
 
 def test_no_loop_is_known_to_have_no_turn():
     assert "while n1 < 1 and" in generate(700096).source  # the type of what is assigned in it would go, too
+    assert "if n7 > 1:\n            " in generate(50974).source  # it would have one turn
 
 
 @pytest.mark.cpu
