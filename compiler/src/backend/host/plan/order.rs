@@ -5,6 +5,8 @@
 //! down to the last, past any access between them that is at no stride. So nothing is promised where a thread may come
 //! back to a place that it has written, and there is more than one access to put together.
 
+use std::iter::repeat;
+
 use super::uniform::Fixed;
 use crate::ir::{
     Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind, Touches, Type,
@@ -31,6 +33,8 @@ struct Place {
     space: Space,
     loads: u32,
     stores: u32,
+    /// There is a store that may stand before what is looked at now.
+    written: bool,
 }
 
 impl Place {
@@ -86,8 +90,17 @@ impl Order<'_> {
             match &stmt.kind {
                 StmtKind::Store { pointer, .. } => self.access(*pointer, true, times),
                 StmtKind::If { then, otherwise, .. } => {
+                    // A thread takes one of the two.
+                    let before = self.written();
                     self.block(then, times);
+                    let after = self.written();
+                    for (place, written) in self.places.iter_mut().zip(before.into_iter().chain(repeat(false))) {
+                        place.written = written;
+                    }
                     self.block(otherwise, times);
+                    for (place, written) in self.places.iter_mut().zip(after) {
+                        place.written |= written;
+                    }
                 }
                 StmtKind::Loop { body, step } => {
                     // What comes later in a turn comes before the next one; its accesses are many once it is unrolled.
@@ -125,20 +138,27 @@ impl Order<'_> {
     fn touch(&mut self, root: Root, space: Space, store: bool, times: u32) {
         let known = self.places.iter().position(|place| place.root == root && place.space == space);
         let place = known.unwrap_or_else(|| {
-            self.places.push(Place { root, space, loads: 0, stores: 0 });
+            self.places.push(Place { root, space, loads: 0, stores: 0, written: false });
             self.places.len() - 1
         });
         for written in 0..self.places.len() {
             let seen = (written, place, store);
-            if self.places[written].stores > 0
+            if self.places[written].written
                 && self.places[written].may_be(&self.places[place])
                 && !self.again.contains(&seen)
             {
                 self.again.push(seen);
             }
         }
-        let count = if store { &mut self.places[place].stores } else { &mut self.places[place].loads };
+        let place = &mut self.places[place];
+        place.written |= store;
+        let count = if store { &mut place.stores } else { &mut place.loads };
         *count = count.saturating_add(times);
+    }
+
+    /// Which places are written before what is looked at now.
+    fn written(&self) -> Vec<bool> {
+        self.places.iter().map(|place| place.written).collect()
     }
 
     fn root(&self, pointer: ExprId) -> Root {

@@ -37,6 +37,23 @@ fn strided_loops_vectorise() {
 }
 
 #[test]
+fn what_is_stored_in_one_branch_does_not_come_before_the_other() {
+    let source = "
+def k(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        if 0 < i < out.size - 1:
+            out[i] = x[i] + x[i - 1] + x[i + 1]
+        else:
+            out[i] = x[i]
+";
+    let kernel = kernel(source, "void(int32[::1], int32[::1])");
+    let llvm = kernel.llvm();
+    // Threads side by side need no test of whether the arrays overlap.
+    assert!(llvm.contains("x i32>") && !llvm.contains("alias.scope"), "{llvm}");
+}
+
+#[test]
 fn strided_loops_with_other_ends() {
     // What the rewriting must leave alone: a break, a variable that is read afterwards, a negative step.
     let source = "
