@@ -47,7 +47,7 @@ class Scope:
         """The type of an expression; what it binds is forgotten."""
         before = self.typer.env
         tree, names = parsed(text)
-        key = text, tuple([before.get(name) for name in names])
+        key = text, tuple([before.get(name) for name in names]), tuple([before.get(f"={name}") for name in names])
         if key not in self.types:
             self.typer.env = dict(before)
             try:

@@ -3,7 +3,7 @@
 What is random is the program, not whether it has a meaning: loops end, indices are in bounds, threads write to elements
 of their own and read shared memory between barriers, what all add to is an integer, floats are small multiples of 1/8
 and are multiplied by powers of two or by one another once, so that a fused multiply-add changes nothing. Conditions
-depend on an argument, since what is known at compile time drops a branch and its types.
+mostly depend on an argument, since what is known at compile time drops a branch and its types.
 
 The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),

@@ -7,6 +7,7 @@ import ast
 import numpy as np
 from random_expressions import INTS, TYPES, Scope
 from random_memory import MemoryWriter
+from typed_known import bind
 from typed_values import NOTHING, Type
 
 
@@ -265,7 +266,7 @@ class StatementWriter(MemoryWriter):
     ) -> list[str]:
         """A loop around a block in which `name` counts."""
         env, fixed, exits = dict(scope.typer.env), set(scope.fixed), scope.exits
-        scope.typer.env[name] = ty
+        bind(scope.typer.env, name, ty)
         if first:
             scope.fixed.add(name)
         scope.exits = ["break", "continue", *(["return"] if scope.kernel and self.leaves and self.maybe(0.2) else [])]
@@ -297,7 +298,7 @@ class StatementWriter(MemoryWriter):
         name = self.fresh("n")
         start = f"{name} = {self.pick('0', 'np.int32(0)', 'np.uint8(0)', '0.0')}"
         self.accept(scope, [start])
-        scope.typer.env[name] = np.dtype("int64" if ".0" not in start else "float64")
+        bind(scope.typer.env, name, np.dtype("int64" if ".0" not in start else "float64"))
         if self.maybe(0.25):  # left by a break at either end
             limit = self.bound(scope, uniform=False)
             if (start, limit) == (f"{name} = 0", "0"):  # known to be left in the first turn, as below
@@ -331,7 +332,7 @@ class StatementWriter(MemoryWriter):
         env, fixed = dict(scope.typer.env), set(scope.fixed)
         name = self.fresh("k")
         text = self.range_of(scope, uniform=True)
-        scope.typer.env[name] = np.dtype("int64")
+        bind(scope.typer.env, name, np.dtype("int64"))
         body = self.nested(scope, depth, uniform=True)
         if self.maybe(0.3):
             turns = f"{name} < {self.bound(scope, uniform=True)}"

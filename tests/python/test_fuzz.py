@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracle import numeric
-from random_check import EXACT, Inexact, Meaningless, expected, is_sound, typed
+from random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
 from random_programs import Program, generate
 from typed_values import Array
 
@@ -68,6 +68,59 @@ def test_types_of_a_loop_that_become_less_general_again():
 def test_what_a_known_condition_leaves_out_has_no_type():
     body = "    r = -2.5 if not 1 else np.uint64(18446744073709551615)\n    o[i] = r - np.uint64(i)\n"
     assert expected(program(body))[0].tolist() == [-1, -2, -3, -4]
+
+
+WIDE = 2**53 + 1  # what no float64 is: a type that 0.5 was unified with shows
+
+
+@pytest.mark.parametrize(
+    ("before", "condition", "known"),
+    [
+        ("a = 3", "a > 2", True),
+        ("a = 9223372036854775804", "(not not a > a) == 0", True),
+        ("a = 3", "a != -a < i + 9", False),
+        ("a = 5 if i else 5", "a", True),
+        ("a = True if i else 1", "a", False),
+        ("t = ((1, i), 3)", "t[0][0] and t[1]", True),
+        ("t = (1, 2) if i else (1, 3)", "t[1]", False),
+        ("a = 3;b = (a := a + 1)", "a == b", True),
+        ("a = 9223372036854775807;a += 1", "a < 0", False),
+        ("a = 5 ** 2;b = ~(a // 7 % 5) ^ 8", "b == -12 and a >> 1 == 12", True),
+        ("a = 5", "min(abs(-a), 7) == np.int64(a)", True),
+        ("a = 5", "np.int32(a)", False),
+        ("a = 5", "i < 9 or a == 5", True),
+        ("a = 5", "i or a == 5", False),
+        ("a = 5;b = i < 0 < (a := 6)", "a", False),
+        ("a = 5;b = (a := 6) if i else (a := 6)", "a == 6", True),
+        ("a = 5", "not (i < a < a)", True),
+        ("for k in range(i):;    if k:;        a = 5;a = 5", "a", True),
+        ("a = 5;if i > 2:;    a = 6", "a", False),
+        ("a = 5;for k in range(i):;    if a == 5:;        a = 5", "a", True),
+        ("a = 5;for k in range(i):;    if a == 5:;        a = 6", "a", False),
+        ("a = n = 1;while a:;    n += 1;    if n > i:;        break;else:;    a = 0", "a", True),
+    ],
+)
+def test_a_condition_that_is_known_through_variables(before, condition, known):
+    body = "".join(f"    {line}\n" for line in before.split(";"))
+    body += f"    r = {WIDE} if {condition} else 0.5\n    o[i] = r\n"
+    made = program(body)
+    out = expected(made)
+    assert out[0].tolist() == [WIDE - (not known)] * 4
+    compare(made, made.source, out)
+
+
+def test_an_augmented_assignment_evaluates_the_index_first():
+    body = "    m = cuda.local.array(4, np.int64)\n    m[2] = 7\n    v = 0\n    m[(v := 2)] += int(v := 1.0)\n"
+    made = program(body + "    o[i] = m[2] + v / 2 * 4\n")
+    out = expected(made)
+    assert out[0].tolist() == [10, 10, 10, 10]
+    with pytest.raises(TypeError, match="index float64"):
+        typed(program(body + "    o[i] = m[v]\n"))
+
+
+def test_no_assertion_is_known_to_fail():
+    with pytest.raises(TypeError, match="known to fail"):
+        typed(program("    a = 1\n    assert (a := False) != a\n    o[i] = a\n"))
 
 
 def test_a_step_of_zero_gives_no_turn():

@@ -10,6 +10,8 @@ A variable that is first assigned in a loop or a branch, and may have no value w
 `Functions.kept` names it: until its type is known, what is computed from it is left out, as weft does in a loop's first
 trials. Where it has no value it gets a zero, so that every path has the variables that the others have.
 
+A condition that weft knows when it compiles (`typed_known.py`) leaves out the way that is not taken, with its types.
+
 A program outside the subset that `random_programs.py` writes, or without types, raises `TypeError`.
 """
 
@@ -21,6 +23,7 @@ import itertools
 import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS, is_least
+from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
 from typed_values import (
     ATOMIC,
     BOOL,
@@ -38,12 +41,13 @@ from typed_values import (
     Maybe,
     Type,
     Unknown,
+    builtin,
+    comparable,
     conversions,
     converted,
     dotted,
     flattened,
     join,
-    known,
     merge,
     sometimes,
     unify,
@@ -67,7 +71,12 @@ class Typer:
 
     def expr(self, node: ast.expr) -> tuple[Type, ast.expr]:
         """The type of an expression, and the expression written out."""
-        return getattr(self, f"expr_{type(node).__name__}")(node)
+        node.known = None
+        ty, new = getattr(self, f"expr_{type(node).__name__}")(node)
+        if node.known is None:
+            node.known = known_value(node, ty, self.env)
+        check(node.known, ty)
+        return ty, new
 
     def number(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
         ty, node = self.expr(node)
@@ -122,67 +131,101 @@ class Typer:
         return ty, new
 
     def expr_Compare(self, node):
-        pairs = [self.expr(node.left), self.expr(node.comparators[0])]
-        pairs += [self.perhaps(operand) for operand in node.comparators[1:]]
-        types = [ty for ty, _ in pairs]
-        for op, (left, right) in zip(node.ops, itertools.pairwise(types), strict=True):
-            if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, tuple):
-                items = [(left, item) for item in right]
-            else:
-                items = [(left, right)]
-            for one, two in items:
-                self.comparable(op, one, two)
-        operands = [operand for _, operand in pairs]
-        return BOOL, ast.Compare(operands[0], node.ops, operands[1:])
+        ty, left = self.expr(node.left)
+        operands: list[ast.expr] = []
+        node.known = self.links(node, 0, node.left, ty, operands)
+        return BOOL, ast.Compare(left, node.ops[: len(operands)], operands)
 
-    def comparable(self, op: ast.cmpop, left: Type, right: Type) -> None:
-        order = isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
-        if isinstance(left, tuple) and isinstance(right, tuple) and not order:
-            if len(left) != len(right):
-                raise TypeError("tuples of different lengths")
-            for pair in zip(left, right, strict=True):
-                self.comparable(op, *pair)
-        elif not (isinstance(left, np.dtype) and isinstance(right, np.dtype)):
-            raise TypeError("comparison of arrays")
-        elif order and "c" in (left.kind, right.kind):
-            raise TypeError("order of complex numbers")
+    def links(self, node: ast.Compare, at: int, left: ast.expr, left_type: Type, operands: list) -> bool | None:
+        """The rest of a chain of comparisons, and whether it is known; what stands behind a known false link goes."""
+        op, right = node.ops[at], node.comparators[at]
+        ty, operand = self.expr(right)
+        operands.append(operand)
+        if isinstance(op, (ast.In, ast.NotIn)) and isinstance(ty, tuple):
+            pairs = [(left_type, item) for item in ty]
+        else:
+            pairs = [(left_type, ty)]
+        for one, two in pairs:
+            comparable(op, one, two)
+        first = compared(op, known(left), known(right))
+        if at + 1 == len(node.ops) or first is False:
+            return first
+        if first is True:
+            return self.links(node, at + 1, right, ty, operands)
+        rest, same = self.perhaps(lambda: self.links(node, at + 1, right, ty, operands))
+        return self.right_decides(rest is False, False, same, node.comparators[at + 1 :])
+
+    @staticmethod
+    def right_decides(decides: bool, value: bool, same: bool, nodes: list[ast.expr]) -> bool | None:
+        """What is known of `x and right`, `x or right` if `right` alone decides it; the left is a bool not known."""
+        if not decides or not same:
+            return None
+        if not plain(nodes):
+            raise TypeError("whether this is known depends on the statements that weft writes for it")
+        return value
 
     def expr_NamedExpr(self, node):
         ty, value = self.expr(node.value)
-        self.env[node.target.id] = ty
+        bind(self.env, node.target.id, ty, known(node.value))
         return ty, ast.NamedExpr(node.target, value)
 
-    def perhaps(self, node: ast.expr) -> tuple[Type, ast.expr]:
-        """An expression that may not be evaluated: a `:=` in it must not change the type of a variable."""
+    def way(self, function):
+        """What `function` gives, which may not be evaluated, and the variables after it; they stay as they were.
+
+        A `:=` in it must not change the type of a variable.
+        """
         before = dict(self.env)
-        result = self.expr(node)
-        if any(self.env[name] != ty for name, ty in before.items()):
+        result = function()
+        after, self.env = self.env, before
+        if any(after[name] != ty for name, ty in before.items() if not isinstance(ty, Known)):
             raise TypeError("a type that depends on a condition inside an expression")
-        self.env = before
-        return result
+        return result, after
+
+    def perhaps(self, function):
+        """What `function` gives, which may not be evaluated, and whether it leaves all that is known as it was."""
+        result, after = self.way(function)
+        before = self.env
+        self.env = meet(before, before, after)
+        return result, after == before
 
     def expr_BoolOp(self, node):
-        first = self.number(node.values[0])
-        types, values = zip(first, *(self.perhaps(value) for value in node.values[1:]), strict=True)
-        if not all(isinstance(ty, np.dtype) for ty in types):
-            raise TypeError("and, or of arrays")
-        ty = unify(*types)
-        if len(set(types)) == 1:
-            return ty, ast.BoolOp(node.op, list(values))
-        if len(values) != 2:
-            # The operands after the first meet first.
-            return self.expr_BoolOp(ast.BoolOp(node.op, [node.values[0], ast.BoolOp(node.op, node.values[1:])]))
+        ty, new, node.known = self.operands(isinstance(node.op, ast.And), node.values)
+        return ty, new
+
+    def operands(self, is_and: bool, values: list[ast.expr]) -> tuple[np.dtype, ast.expr, Value]:
+        """`and` or `or` of some operands: of the first and all others."""
+        left, left_node = self.number(values[0])
+        value = known(values[0])
+        if len(values) == 1 or (value is not None and bool(value) != is_and):
+            return left, left_node, value
+        op = ast.And() if is_and else ast.Or()
+        if value is not None:
+            right, right_node, decided = self.operands(is_and, values[1:])
+            return right, ast.BoolOp(op, [left_node, right_node]), decided
+        (right, right_node, decided), same = self.perhaps(lambda: self.operands(is_and, values[1:]))
+        decides = left == BOOL and isinstance(decided, bool) and decided != is_and
+        value = self.right_decides(decides, not is_and, same, values[1:])
+        ty = unify(left, right)
+        if left == right:
+            return ty, ast.BoolOp(op, [left_node, right_node]), value
         name = f"_b{next(self.functions.temporaries)}"
-        test = ast.NamedExpr(ast.Name(name, ast.Store()), values[0])
-        left = converted(ast.Name(name, ast.Load()), types[0], ty)
-        right = converted(values[1], types[1], ty)
-        return ty, ast.IfExp(test, *((right, left) if isinstance(node.op, ast.And) else (left, right)))
+        test = ast.NamedExpr(ast.Name(name, ast.Store()), left_node)
+        one, two = converted(ast.Name(name, ast.Load()), left, ty), converted(right_node, right, ty)
+        return ty, ast.IfExp(test, *((two, one) if is_and else (one, two))), value
 
     def expr_IfExp(self, node):
-        if (taken := known(node.test)) is not None:
-            return self.expr(node.body if taken else node.orelse)
         _, test = self.number(node.test)
-        (a, body), (b, orelse) = self.perhaps(node.body), self.perhaps(node.orelse)
+        if (taken := known(node.test)) is not None:
+            arm = node.body if taken else node.orelse
+            ty, new = self.expr(arm)
+            node.known = known(arm)
+            none = ast.Constant(0)  # what is not taken
+            return ty, ast.IfExp(test, *((new, none) if taken else (none, new)))
+        ((a, body), then), ((b, orelse), other) = (
+            self.way(lambda arm=arm: self.expr(arm)) for arm in (node.body, node.orelse)
+        )
+        self.env = meet(self.env, then, other)
+        node.known = common(known(node.body), known(node.orelse))
         ty = unify(a, b)
         return ty, ast.IfExp(test, converted(body, a, ty), converted(orelse, b, ty))
 
@@ -262,7 +305,7 @@ class Typer:
             raise TypeError(f"{target} of {types}")
         if any(ty.kind == "c" for ty in types) and target not in ("np.complex64", "np.complex128", "abs"):
             raise TypeError(f"{target} of {types}")
-        return self.builtin(target, types), new
+        return builtin(target, types), new
 
     def atomic(self, node: ast.Call) -> tuple[Type, ast.expr]:
         array, place = self.expr(node.args[0])
@@ -273,28 +316,6 @@ class Typer:
             raise TypeError("an atomic on a part of an array")
         _, value = self.real(node.args[2])
         return array.dtype, ast.Call(node.func, [place, index, value], [])
-
-    @staticmethod
-    def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
-        first = types[0]
-        if target.startswith("np."):
-            return np.dtype(target.removeprefix("np.").rstrip("_"))
-        match target:
-            case "int":
-                return first if first.kind in "iu" else INT64
-            case "float":
-                return first if first.kind == "f" else FLOAT64
-            case "bool":
-                return BOOL
-            case "abs":
-                return {BOOL: np.dtype("int8"), COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(first, first)
-            case "complex":
-                return COMPLEX64 if set(types) == {FLOAT32} else COMPLEX128
-            case "min" | "max":
-                return unify(*types)
-            case "round":
-                return first if numeric.is_int(first) else INT64
-        raise TypeError(target)
 
     def call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr]:
         source = self.functions.sources[target]
@@ -323,7 +344,9 @@ class Typer:
                     break
                 for target in getattr(statement, "targets", [getattr(statement, "target", None)]):
                     names = [name for name in ast.walk(target or statement) if isinstance(name, ast.Name)]
-                    self.env |= {name.id: UNKNOWN for name in names if isinstance(name.ctx, ast.Store)}
+                    for name in names:
+                        if isinstance(name.ctx, ast.Store):
+                            bind(self.env, name.id, UNKNOWN)
         return out
 
     def attempt(self, function, *args):
@@ -334,18 +357,20 @@ class Typer:
             self.unknown = True
             return None
 
-    def test(self, node: ast.expr) -> ast.expr:
-        """A condition."""
-        return (self.attempt(self.number, node) or (BOOL, node))[1]
+    def test(self, node: ast.expr) -> tuple[ast.expr, Value]:
+        """A condition, and its value if that is known."""
+        found = self.attempt(self.number, node)
+        return (found[1], known(node)) if found else (node, None)
 
-    def store(self, target: ast.expr, ty: Type) -> ast.expr:
+    def store(self, target: ast.expr, ty: Type, value: Value) -> ast.expr:
         if isinstance(target, ast.Name):
-            self.env[target.id] = ty
+            bind(self.env, target.id, ty, value)
             return target
         if isinstance(target, ast.Tuple):
             if not isinstance(ty, tuple) or len(ty) != len(target.elts):
                 raise TypeError("unpacking")
-            return ast.Tuple([self.store(*pair) for pair in zip(target.elts, ty, strict=True)], ast.Store())
+            values = value if isinstance(value, tuple) else (None,) * len(ty)
+            return ast.Tuple([self.store(*each) for each in zip(target.elts, ty, values, strict=True)], ast.Store())
         _, new = self.expr(target)
         return ast.Subscript(new.value, new.slice, ast.Store())
 
@@ -355,7 +380,7 @@ class Typer:
             raise TypeError("nothing is assigned")
         for target in node.targets:
             self.fits(target, ty)
-        return ast.Assign([self.store(target, ty) for target in node.targets], value)
+        return ast.Assign([self.store(target, ty, known(node.value)) for target in node.targets], value)
 
     def fits(self, target: ast.expr, ty: Type) -> None:
         """An element or a view takes numbers, a view a view of as many dimensions too, but nothing real a complex."""
@@ -375,9 +400,16 @@ class Typer:
 
     def stmt_AugAssign(self, node):
         read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
-        ty, value = self.expr(ast.BinOp(read, node.op, node.value))
+        before, both = dict(self.env), ast.BinOp(read, node.op, node.value)
+        ty, value = self.expr(both)
+        if isinstance(node.target, ast.Name):
+            return ast.AugAssign(self.store(node.target, ty, known(both)), node.op, value.right)
+        # The index is evaluated once, before the value.
+        after, self.env = self.env, before
         self.fits(node.target, ty)
-        return ast.AugAssign(self.store(node.target, ty), node.op, value.right)
+        self.env = after
+        target = ast.Subscript(value.left.value, value.left.slice, ast.Store())
+        return ast.AugAssign(target, node.op, value.right)
 
     def stmt_Expr(self, node):
         return ast.Expr(self.expr(node.value)[1])
@@ -386,9 +418,10 @@ class Typer:
         return node
 
     def stmt_If(self, node):
-        if (taken := known(node.test)) is not None:
-            return self.block(node.body if taken else node.orelse)
-        test = self.test(node.test)
+        test, taken = self.test(node.test)
+        if taken is not None:
+            arm = self.block(node.body if taken else node.orelse)
+            return ast.If(test, *((arm, []) if taken else ([], arm)))
         before = self.env
         self.env = dict(before)
         body = self.block(node.body)
@@ -401,7 +434,7 @@ class Typer:
         return ast.If(test, body, orelse)
 
     def loop(self, node: ast.For | ast.While, start) -> list:
-        """A loop; `start` types what stands before each turn and gives the test of a while."""
+        """A loop; `start` types what stands before each turn and gives the test of a while, with its known value."""
         before = dict(self.env)
         head = dict(before)
         returns, unknown = len(self.returns), self.unknown
@@ -410,9 +443,13 @@ class Typer:
             self.unknown = unknown
             self.env = dict(head)
             self.loops.append(([], []))
-            first = start()
-            after_test = dict(head)
-            body = self.block(node.body)
+            first, taken = start()
+            after_test = dict(self.env if isinstance(node, ast.While) else head)
+            body = []
+            if taken is not None and not taken:
+                self.env = None
+            else:
+                body = self.block(node.body)
             breaks, continues = self.loops.pop()
             ends = [self.env, *(env for env, _ in continues)]
             ends = [env for env in ends if env is not None]
@@ -429,8 +466,7 @@ class Typer:
         for env, place in continues:
             place += conversions(env, head)
         body.append(conversions(self.env, head))
-        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value
-        self.env = None if endless else after_test
+        self.env = None if taken else after_test
         orelse = self.block(node.orelse)
         out = join(self.functions.kept, self.env, *(env for env, _ in breaks))
         # A name that only some exits have is not read later.
@@ -478,13 +514,16 @@ class Typer:
                 raise TypeError("for over a number")
 
         def start():
-            self.env[node.target.id] = ty
-            return over
+            bind(self.env, node.target.id, ty)
+            return over, None
 
         return [ready, self.loop(node, start)]
 
     def stmt_Assert(self, node):
-        return ast.Assert(self.test(node.test), node.msg)
+        test, holds = self.test(node.test)
+        if holds is not None and not holds:
+            raise TypeError("nothing comes after an assertion that is known to fail: a function may have no result")
+        return ast.Assert(test, node.msg)
 
     def stmt_Break(self, node):
         return self.jump(node, 0)

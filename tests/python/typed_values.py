@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import itertools
 from typing import TypeAlias
 
 import numpy as np
 from oracle import numeric
+from typed_known import Known, common
 
 BOOL, INT32, INT64, UINT64, FLOAT64 = (np.dtype(name) for name in ("bool", "int32", "int64", "uint64", "float64"))
 FLOAT32, COMPLEX64, COMPLEX128 = (np.dtype(name) for name in ("float32", "complex64", "complex128"))
@@ -39,7 +41,8 @@ class Unknown(TypeError):
 
 UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
 Type: TypeAlias = "np.dtype | Array | Maybe | tuple[Type, ...]"
-Env: TypeAlias = "dict[str, Type] | None"  # None: this place is not reached
+# None: this place is not reached. The variables' values stand beside their types, under `typed_known.key`.
+Env: TypeAlias = "dict[str, Type] | None"
 
 
 def unify(*types: Type) -> Type:
@@ -70,6 +73,9 @@ def merge(*types: Type) -> Type:
             break
     else:
         return first
+    if isinstance(first, Known):
+        value = functools.reduce(common, (ty.value for ty in types))
+        return Known(value, repr(value))
     known = [ty for ty in types if ty is not UNKNOWN]
     if not known:
         return UNKNOWN
@@ -101,6 +107,43 @@ def name_of(dtype: np.dtype) -> str:
     return "bool_" if dtype == BOOL else dtype.name
 
 
+def comparable(op: ast.cmpop, left: Type, right: Type) -> None:
+    """TypeError if these are not compared."""
+    order = isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    if isinstance(left, tuple) and isinstance(right, tuple) and not order:
+        if len(left) != len(right):
+            raise TypeError("tuples of different lengths")
+        for pair in zip(left, right, strict=True):
+            comparable(op, *pair)
+    elif not (isinstance(left, np.dtype) and isinstance(right, np.dtype)):
+        raise TypeError("comparison of arrays")
+    elif order and "c" in (left.kind, right.kind):
+        raise TypeError("order of complex numbers")
+
+
+def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
+    """The type that a cast or a function of numbers gives."""
+    first = types[0]
+    if target.startswith("np."):
+        return np.dtype(target.removeprefix("np.").rstrip("_"))
+    match target:
+        case "int":
+            return first if first.kind in "iu" else INT64
+        case "float":
+            return first if first.kind == "f" else FLOAT64
+        case "bool":
+            return BOOL
+        case "abs":
+            return {BOOL: np.dtype("int8"), COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(first, first)
+        case "complex":
+            return COMPLEX64 if set(types) == {FLOAT32} else COMPLEX128
+        case "min" | "max":
+            return unify(*types)
+        case "round":
+            return first if numeric.is_int(first) else INT64
+    raise TypeError(target)
+
+
 def converted(node: ast.expr, have: Type, want: Type) -> ast.expr:
     """An expression for `node`, of type `have`, as a `want`."""
     if have == want:
@@ -129,7 +172,7 @@ def conversions(have: Env, want: Env) -> list[ast.stmt]:
         return []
     lines = []
     for name, ty in want.items():
-        if have.get(name) is ty:
+        if have.get(name) is ty or isinstance(ty, Known):
             continue
         after = ty.type if isinstance(ty, Maybe) else ty
         if name not in have:
@@ -150,16 +193,6 @@ def zero(ty: Type) -> ast.expr | None:
         return ast.parse(f"np.{name_of(ty)}(0)", mode="eval").body
     items = [zero(item) for item in ty] if isinstance(ty, tuple) else [None]
     return None if None in items else ast.Tuple(items, ast.Load())
-
-
-def known(node: ast.expr) -> bool | None:
-    """Whether a condition made of literals holds: what is not taken then has no type. None for any other condition."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return bool(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = known(node.operand)
-        return None if inner is None else not inner
-    return None
 
 
 def dotted(node: ast.expr) -> str:
