@@ -227,7 +227,7 @@ pub(super) fn frame<'ctx>(
         }
         Ok(value)
     };
-    let (grid_limit, block_limit) = (Some(1 << 31), Some(super::offsets::MAX_THREADS + 1));
+    let (grid_limit, block_limit) = (Some(1 << 31), Some(super::plan::MAX_THREADS + 1));
     let grid_dim =
         [field(0, "gridDim.x", grid_limit)?, field(1, "gridDim.y", grid_limit)?, field(2, "gridDim.z", grid_limit)?];
     let block_dim = [

@@ -3,11 +3,8 @@
 
 use weft_artifact::Scalar;
 
-use super::plan::{MaskId, Plan};
+use super::plan::{MAX_THREADS, MaskId, Plan};
 use crate::ir::{LocalArrayId, LocalId, Module, SharedId, Type};
-
-/// Threads a block can have.
-pub(in crate::backend::host) const MAX_THREADS: u64 = 1024;
 
 /// A cache line. Arrays of one element a thread are that much longer than they need be, so that element `t` of one
 /// does not fall into the same cache set as element `t` of all the others.

@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 
 use super::{
+    fixed::Fixed,
     order,
     shape::{Node, Segment, for_each_segment, for_each_split},
-    uniform::{Fixed, Uniformity},
+    uniform::Uniformity,
     walk::{escapes, for_each_mention, for_each_read},
 };
 use crate::ir::{

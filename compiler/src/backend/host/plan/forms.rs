@@ -5,8 +5,8 @@ use std::cell::Cell;
 use weft_artifact::Scalar;
 
 use super::{
+    fixed::Fixed,
     shape::{Parts, Range},
-    uniform::Fixed,
 };
 use crate::ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, Function, LocalId, SpecialRegister, Type, UnaryOp};
 

@@ -10,9 +10,10 @@
 
 use super::{
     crossing,
+    fixed::Fixed,
     forms::Forms,
     shape::{Guard, Parts, Segment},
-    uniform::{Fixed, Uniformity},
+    uniform::Uniformity,
     walk::for_each_read,
 };
 use crate::ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp};

@@ -9,12 +9,12 @@
 //! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element.
 
 use super::{
+    fixed::Fixed,
     forms::{Form, Forms},
     regions::{self, Regions},
-    segments::{self, holds_barrier},
-    shared_by_block, strided,
-    uniform::{Fixed, Uniformity},
-    walk::any_expr,
+    segments, shared_by_block, strided,
+    uniform::Uniformity,
+    walk::{any_expr, holds_barrier},
 };
 use crate::ir::{
     Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Op, Stmt, StmtKind, for_each_expr, for_each_stmt,

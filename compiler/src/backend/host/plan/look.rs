@@ -5,7 +5,7 @@
 //! another thread writes, a thread looks up before the next turn, and after a call of a function that
 //! has such a loop. What is not known to count goes on for ever.
 
-use super::{uniform::Fixed, waiting::loop_waits, walk::escapes};
+use super::{fixed::Fixed, waiting::loop_waits, walk::escapes};
 use crate::ir::{
     BinaryOp, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister, Stmt, StmtKind,
     UnaryOp, for_each_expr, for_each_stmt,

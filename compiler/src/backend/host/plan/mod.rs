@@ -3,6 +3,7 @@
 //! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
 
 mod crossing;
+mod fixed;
 mod forms;
 mod guards;
 mod inline;
@@ -18,9 +19,9 @@ pub(crate) mod waiting;
 mod walk;
 
 pub(crate) use crossing::Crossing;
+pub(crate) use fixed::Fixed;
 pub(crate) use look::Look;
-pub(crate) use shape::{Cut, Guard, MaskId, Node, Range, Segment};
-pub(crate) use uniform::Fixed;
+pub(crate) use shape::{Cut, Guard, MAX_THREADS, MaskId, Node, Range, Segment};
 pub(crate) use walk::{for_each_mention, for_each_read};
 
 use crate::ir::{Effects, Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt};

@@ -7,7 +7,7 @@
 
 use std::iter::repeat;
 
-use super::uniform::Fixed;
+use super::fixed::Fixed;
 use crate::ir::{
     Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind, Touches, Type,
     for_each_expr_of_stmt,

@@ -10,11 +10,10 @@ use std::{
 };
 
 use super::{
+    fixed::Fixed,
     forms::Forms,
-    segments::holds_barrier,
     shape::{Guard, Parts},
-    uniform::Fixed,
-    walk::for_each_mention,
+    walk::{for_each_mention, holds_barrier},
 };
 use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
 

@@ -8,9 +8,9 @@ use super::{
     regions::Regions,
     shape::{Cut, Guard, MaskId, Node, Segment},
     uniform::Uniformity,
-    walk::{escapes, for_each_mention},
+    walk::{escapes, for_each_mention, holds_barrier, is_barrier},
 };
-use crate::ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Together, Type, for_each_stmt};
+use crate::ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, for_each_stmt};
 
 /// A kernel without a barrier: one segment.
 pub(crate) fn whole(body: Block) -> Cut {
@@ -72,27 +72,6 @@ pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity
             });
         }
     }
-    found
-}
-
-fn is_barrier(stmt: &Stmt) -> bool {
-    match &stmt.kind {
-        StmtKind::Op { op, .. } => op.row().together > Together::None,
-        StmtKind::Assign(..)
-        | StmtKind::Store { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::If { .. }
-        | StmtKind::Loop { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => false,
-    }
-}
-
-/// `true` if a statement, or one inside it, is a barrier.
-pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
-    let mut found = false;
-    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
     found
 }
 

@@ -2,6 +2,9 @@
 
 use crate::ir::{Block, CompareOp, ExprId, LocalId};
 
+/// Threads a block can have.
+pub(crate) const MAX_THREADS: u64 = 1024;
+
 /// A byte for each thread that says whether it takes part; by number.
 pub(crate) type MaskId = u32;
 

@@ -5,15 +5,14 @@
 //! loop ends when the block's first thread has no turn left, and the test of each thread becomes a guard of the body.
 
 use super::{
+    fixed::Fixed,
     forms::{Form, Forms},
     lockstep::{Path, cut_here, list_at},
     regions,
-    segments::holds_barrier,
-    uniform::Fixed,
-    walk::{escapes, for_each_mention},
+    shape::MAX_THREADS,
+    walk::{escapes, for_each_mention, holds_barrier},
 };
 use crate::{
-    backend::host::offsets::MAX_THREADS,
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind,
         SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,

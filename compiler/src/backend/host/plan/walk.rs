@@ -1,6 +1,6 @@
 //! Small questions about statements and expressions that several steps of the plan ask.
 
-use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
+use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Together, for_each_expr, for_each_stmt};
 
 /// Calls `visit` on each local that an expression reads.
 pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn FnMut(LocalId)) {
@@ -67,4 +67,26 @@ pub(crate) fn escapes(block: &[Stmt]) -> Escapes {
         }
     }
     all
+}
+
+/// `true` if threads must reach a statement together.
+pub(crate) fn is_barrier(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Op { op, .. } => op.row().together > Together::None,
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
+    }
+}
+
+/// `true` if a statement, or one inside it, is a barrier.
+pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
+    let mut found = false;
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
+    found
 }
