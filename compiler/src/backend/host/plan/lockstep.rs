@@ -14,12 +14,11 @@ use super::{
     regions::{self, Regions},
     segments, shared_by_block, strided,
     uniform::Uniformity,
-    walk::{any_expr, holds_barrier},
+    walk::{Path, any_expr, cut_here, holds_barrier, list_at},
 };
 use crate::ir::{
-    Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Op, Stmt, StmtKind, for_each_expr, for_each_stmt,
+    Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, for_each_expr, for_each_stmt,
 };
-use crate::source::Span;
 
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.
 const FEW_TURNS: i128 = 32;
@@ -34,27 +33,6 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block) -> bool {
         marked |= mark_uniform(function, body, &path);
     }
     marked
-}
-
-/// A way to a statement: the indices of the statements around it, each followed in its first block, and its own.
-pub(crate) type Path = Vec<usize>;
-
-/// The list that a way without its last index leads to.
-pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut Block> {
-    let mut list = body;
-    for &index in path {
-        match &mut list.get_mut(index)?.kind {
-            StmtKind::If { then: first, .. } | StmtKind::Loop { body: first, .. } => list = first,
-            StmtKind::Assign(..)
-            | StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => return None,
-        }
-    }
-    Some(list)
 }
 
 /// Loops that may be worth marking, in a place where they would be lifted without a mask.
@@ -169,11 +147,6 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize]) -> bool {
     }
     *body = attempt;
     true
-}
-
-/// Marks the end of a turn: any order of threads between cuts is right.
-pub(crate) fn cut_here(span: Span) -> Stmt {
-    Stmt { kind: StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span }
 }
 
 /// How many masks a body needs.

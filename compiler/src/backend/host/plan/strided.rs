@@ -7,10 +7,9 @@
 use super::{
     fixed::Fixed,
     forms::{Form, Forms},
-    lockstep::{Path, cut_here, list_at},
     regions,
     shape::MAX_THREADS,
-    walk::{escapes, for_each_mention, holds_barrier},
+    walk::{Path, cut_here, escapes, for_each_mention, holds_barrier, list_at},
 };
 use crate::{
     ir::{

@@ -1,6 +1,9 @@
 //! Small questions about statements and expressions that several steps of the plan ask.
 
-use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Together, for_each_expr, for_each_stmt};
+use crate::{
+    ir::{Block, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, Together, for_each_expr, for_each_stmt},
+    source::Span,
+};
 
 /// Calls `visit` on each local that an expression reads.
 pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn FnMut(LocalId)) {
@@ -89,4 +92,30 @@ pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
     let mut found = false;
     for_each_stmt(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
     found
+}
+
+/// A way to a statement: the indices of the statements around it, each followed in its first block, and its own.
+pub(crate) type Path = Vec<usize>;
+
+/// The list that a way without its last index leads to.
+pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut Block> {
+    let mut list = body;
+    for &index in path {
+        match &mut list.get_mut(index)?.kind {
+            StmtKind::If { then: first, .. } | StmtKind::Loop { body: first, .. } => list = first,
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => return None,
+        }
+    }
+    Some(list)
+}
+
+/// Marks the end of a turn: any order of threads between cuts is right.
+pub(crate) fn cut_here(span: Span) -> Stmt {
+    Stmt { kind: StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span }
 }
