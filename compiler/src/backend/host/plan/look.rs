@@ -1,9 +1,9 @@
 //! Where a thread looks up from its work: whether the launch goes on, and on a stack of its own, whether others run.
 //!
 //! A loop that only counts, and holds nothing that goes on for long, ends soon by itself, and LLVM vectorises it only
-//! if it is left alone. In every other loop, and in one that waits for what
-//! another thread writes, a thread looks up before the next turn, and after a call of a function that
-//! has such a loop. What is not known to count goes on for ever.
+//! if it is left alone. In every other loop, and in one that waits for what another thread writes, a thread looks up
+//! before the next turn, and after a call of a function that has such a loop. What is not known to count goes on for
+//! ever.
 
 use super::{fixed::Fixed, waiting::loop_waits, walk::escapes};
 use crate::ir::{
@@ -176,7 +176,7 @@ impl<'a> Counter<'a> {
     fn is_tested(&self) -> bool {
         let mut found = false;
         for_each_expr(self.function, self.test, &mut |id| {
-            found |= matches!(self.function.exprs[id].kind, ExprKind::Local(local) if local == self.local);
+            found |= self.is_counter(id);
         });
         found
     }
@@ -268,7 +268,7 @@ impl<'a> Counter<'a> {
     }
 
     fn is_counter(&self, id: ExprId) -> bool {
-        matches!(self.function.exprs[id].kind, ExprKind::Local(local) if local == self.local)
+        self.function.local(id) == Some(self.local)
     }
 
     /// Whether the counter stops at a bound before it comes to the end of its type and starts again. From one end of 64
@@ -350,13 +350,10 @@ impl<'a> Counter<'a> {
     }
 
     fn constant(&self, id: ExprId) -> Option<i128> {
-        let known = |id: ExprId| {
-            if let ExprKind::Const(Const::Int(value)) = self.function.exprs[id].kind { Some(value) } else { None }
-        };
-        if let ExprKind::Local(local) = self.function.exprs[id].kind {
-            return known(self.fixed.value(local)?);
+        match self.function.local(id) {
+            Some(local) => self.function.int(self.fixed.value(local)?),
+            None => self.function.int(id),
         }
-        known(id)
     }
 
     /// How many turns the loop takes at most, if that is known; `before` stands before it.
@@ -403,29 +400,11 @@ impl<'a> Counter<'a> {
 
 /// What an assignment adds to a local.
 fn increment(function: &Function, local: LocalId, sum: ExprId) -> Option<By> {
-    let is_local = |id: ExprId| matches!(function.exprs[id].kind, ExprKind::Local(read) if read == local);
-    match function.exprs[sum].kind {
-        ExprKind::Binary(BinaryOp::Add, a, b) => match (is_local(a), is_local(b)) {
-            (true, false) => Some(By { amount: b, negated: false }),
-            (false, true) => Some(By { amount: a, negated: false }),
-            (true, true) | (false, false) => None,
-        },
-        ExprKind::Binary(BinaryOp::Sub, a, b) if is_local(a) => Some(By { amount: b, negated: true }),
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(_)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => None,
+    let ExprKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = function.exprs[sum].kind else { return None };
+    let negated = op == BinaryOp::Sub;
+    match (function.local(a) == Some(local), function.local(b) == Some(local)) {
+        (true, false) => Some(By { amount: b, negated }),
+        (false, true) if !negated => Some(By { amount: a, negated }),
+        (true, true) | (false, _) => None,
     }
 }
