@@ -8,7 +8,7 @@ use std::{env, fmt::Write, fs};
 use weft_artifact::NUMBERS;
 use weft_compiler::{
     diagnostic::Code,
-    intrinsics::{Arg, Intrinsic, Lowering, ROWS, Returns, Signature},
+    intrinsics::{Arg, Intrinsic, Lowering, Returns, Signature, rows},
     target::SMS,
 };
 
@@ -37,7 +37,7 @@ fn the_page_of_intrinsics_is_fresh() {
          `float32[:]` stands for an array of any dimensions; other numbers are converted as Numba does.\n"
     );
     let mut module = "";
-    for row in ROWS {
+    for row in rows() {
         let (own, name) = row.path.rsplit_once('.').expect("paths are dotted");
         let section = section(own);
         if section != module {

@@ -63,9 +63,6 @@ const CRATES: &[(&str, &[&str])] = &[
     ("pybindings/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime", "weft_cli"]),
 ];
 
-/// Files that may be longer than [`MAX_LINES`], and why.
-const LONG_FILES: &[(&str, &str)] = &[("compiler/src/intrinsics/rows.rs", "a table: one row a name")];
-
 const MAX_LINES: usize = 600;
 
 /// Where `unsafe` may stand.
@@ -228,15 +225,10 @@ fn files_are_short_enough_to_read() {
     let mut faults = Vec::new();
     for path in files(&CODE, "rs").into_iter().chain(files(&CODE, "py")) {
         let n_lines = read(&path).lines().count();
-        let excepted = LONG_FILES.iter().any(|(file, _)| *file == path);
-        if n_lines > MAX_LINES && !excepted {
+        if n_lines > MAX_LINES {
             faults.push(format!("{path}: {n_lines} lines, at most {MAX_LINES}"));
         }
-        if n_lines <= MAX_LINES && excepted {
-            faults.push(format!("{path}: no longer needs its exception"));
-        }
     }
-    assert!(LONG_FILES.iter().all(|(_, reason)| !reason.is_empty()), "an exception has a reason");
     assert_none(&faults, "see the house rules in docs/contributing.md");
 }
 

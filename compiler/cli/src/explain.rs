@@ -4,7 +4,7 @@ use std::io::Write;
 
 use weft_compiler::{
     diagnostic::{self, Code, closest},
-    intrinsics::{Arg, Intrinsic, ROWS, Returns, Signature},
+    intrinsics::{self, Arg, Intrinsic, Returns, Signature},
 };
 
 use crate::{args::ExplainArgs, report::Stop};
@@ -41,12 +41,12 @@ pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, 
 fn rows(asked: &str) -> Vec<&'static Intrinsic> {
     let asked = asked.strip_prefix("numba.").map_or_else(|| asked.to_owned(), |rest| format!("weft.{rest}"));
     let paths: Vec<String> = IMPLIED.iter().map(|module| format!("{module}{asked}")).collect();
-    let exact = paths.iter().find_map(|path| ROWS.iter().find(|row| row.path == path));
+    let exact = paths.iter().find_map(|path| intrinsics::rows().find(|row| row.path == path));
     match exact {
         Some(row) => vec![row],
         None => paths
             .iter()
-            .map(|path| ROWS.iter().filter(|row| row.path.starts_with(&format!("{path}."))).collect::<Vec<_>>())
+            .map(|path| intrinsics::rows().filter(|row| row.path.starts_with(&format!("{path}."))).collect::<Vec<_>>())
             .find(|members| !members.is_empty())
             .unwrap_or_default(),
     }
@@ -59,7 +59,8 @@ fn unknown(asked: &str) -> Stop {
         (closest(&asked.to_uppercase(), Code::ALL.iter().map(|code| code.number())), "code")
     } else {
         let short = |row: &'static Intrinsic| IMPLIED.iter().rev().find_map(|module| row.path.strip_prefix(module));
-        let names = ROWS.iter().flat_map(move |row| [Some(row.path), row.path.strip_prefix("weft."), short(row)]);
+        let names =
+            intrinsics::rows().flat_map(move |row| [Some(row.path), row.path.strip_prefix("weft."), short(row)]);
         (closest(asked, names.flatten()), "code and no name in kernels")
     };
     let hint = near.map_or_else(|| "`weft explain` lists the codes".to_owned(), |near| format!("did you mean {near}?"));
@@ -93,7 +94,7 @@ fn shown(row: &Intrinsic, signature: &Signature) -> String {
             Arg::DType(scalar) => format!("type such as {scalar}"),
         })
         .collect();
-    let is_attribute = matches!(row.lowering, weft_compiler::intrinsics::Lowering::Register(_));
+    let is_attribute = matches!(row.lowering, intrinsics::Lowering::Register(_));
     let call = if is_attribute { name.to_owned() } else { format!("{name}({})", args.join(", ")) };
     match signature.returns {
         Returns::Nothing => call,

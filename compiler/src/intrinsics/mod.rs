@@ -6,7 +6,7 @@
 
 mod rows;
 
-pub use rows::ROWS;
+pub use rows::rows;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -229,8 +229,7 @@ pub fn is_builtin(name: &str) -> bool {
 
 /// The row of a path.
 pub fn lookup(path: &str) -> Option<&'static Intrinsic> {
-    static BY_PATH: LazyLock<HashMap<&str, &Intrinsic>> =
-        LazyLock::new(|| ROWS.iter().map(|row| (row.path, row)).collect());
+    static BY_PATH: LazyLock<HashMap<&str, &Intrinsic>> = LazyLock::new(|| rows().map(|row| (row.path, row)).collect());
     BY_PATH.get(path).copied()
 }
 
@@ -256,6 +255,6 @@ pub fn members(module: &str) -> impl Iterator<Item = &'static str> {
     let prefix = format!("{module}.");
     let modules = MODULES.iter().copied();
     let constants = ["math.pi", "math.e", "math.tau", "math.inf", "math.nan", "numpy.pi", "numpy.inf", "numpy.nan"];
-    let all = ROWS.iter().map(|row| row.path).chain(modules).chain(constants);
+    let all = rows().map(|row| row.path).chain(modules).chain(constants);
     all.filter_map(move |path| path.strip_prefix(prefix.as_str()).filter(|name| !name.contains('.')))
 }

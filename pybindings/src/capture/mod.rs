@@ -232,5 +232,5 @@ pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult
 /// The names that kernels can use, with what they do: `("weft.cuda.grid", "…")`.
 #[pyfunction]
 pub(crate) fn intrinsics() -> Vec<(&'static str, &'static str)> {
-    weft_compiler::intrinsics::ROWS.iter().map(|row| (row.path, row.doc)).collect()
+    weft_compiler::intrinsics::rows().map(|row| (row.path, row.doc)).collect()
 }

@@ -1,0 +1,138 @@
+//! Rows of Python's built-in functions and types.
+
+use weft_artifact::{
+    Complex::{C64, C128},
+    Scalar::{Bool, F32, F64, I32, I64, U32, U64},
+};
+
+use super::super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature};
+
+pub(super) const BUILTINS: &[Intrinsic] = &[
+    Intrinsic {
+        path: "builtins.abs",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
+            Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
+            Signature { args: &[Arg::Complex(C64)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Complex(C128)], returns: Returns::Scalar(F64) },
+        ],
+        lowering: Lowering::Custom(Custom::Abs),
+        ptx: Ptx::Computed,
+        doc: "Absolute value; the modulus of a complex number.",
+    },
+    Intrinsic {
+        path: "builtins.min",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(I32), Arg::Scalar(I32)], returns: Returns::Scalar(I32) },
+            Signature { args: &[Arg::Scalar(U32), Arg::Scalar(U32)], returns: Returns::Scalar(U32) },
+            Signature { args: &[Arg::Scalar(I64), Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(U64), Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
+            Signature { args: &[Arg::Scalar(F32), Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Scalar(F64), Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
+        ],
+        lowering: Lowering::Custom(Custom::Min),
+        ptx: Ptx::Computed,
+        doc: "The smallest of two or more numbers, or of a tuple; arguments are unified to one type.",
+    },
+    Intrinsic {
+        path: "builtins.max",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(I32), Arg::Scalar(I32)], returns: Returns::Scalar(I32) },
+            Signature { args: &[Arg::Scalar(U32), Arg::Scalar(U32)], returns: Returns::Scalar(U32) },
+            Signature { args: &[Arg::Scalar(I64), Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(U64), Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
+            Signature { args: &[Arg::Scalar(F32), Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Scalar(F64), Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
+        ],
+        lowering: Lowering::Custom(Custom::Max),
+        ptx: Ptx::Computed,
+        doc: "The largest of two or more numbers, or of a tuple; arguments are unified to one type.",
+    },
+    Intrinsic {
+        path: "builtins.len",
+        signatures: &[Signature { args: &[Arg::Array(F32)], returns: Returns::Scalar(I64) }],
+        lowering: Lowering::Custom(Custom::Len),
+        ptx: Ptx::Computed,
+        doc: "The first extent of an array, or the number of items of a tuple.",
+    },
+    Intrinsic {
+        path: "builtins.round",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(F32), Arg::Scalar(I64)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Scalar(F64), Arg::Scalar(I64)], returns: Returns::Scalar(F64) },
+        ],
+        lowering: Lowering::Custom(Custom::Round),
+        ptx: Ptx::Computed,
+        doc: "Rounds half to even: to an `int64`, or with a second argument to a number of decimals.",
+    },
+    Intrinsic {
+        path: "builtins.pow",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(I64), Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(U64), Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
+            Signature { args: &[Arg::Scalar(F32), Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Scalar(F64), Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
+        ],
+        lowering: Lowering::Custom(Custom::Pow),
+        ptx: Ptx::Computed,
+        doc: "`x ** y`.",
+    },
+    Intrinsic {
+        path: "builtins.int",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(I64) },
+        ],
+        lowering: Lowering::Custom(Custom::Int),
+        ptx: Ptx::Computed,
+        doc: "An integer: floats are truncated to `int64`, integers keep their type.",
+    },
+    Intrinsic {
+        path: "builtins.float",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(I64)], returns: Returns::Scalar(F64) },
+            Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
+        ],
+        lowering: Lowering::Custom(Custom::Float),
+        ptx: Ptx::Computed,
+        doc: "A float: integers become `float64`, floats keep their type.",
+    },
+    Intrinsic {
+        path: "builtins.bool",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(Bool) },
+            Signature { args: &[Arg::Scalar(I64)], returns: Returns::Scalar(Bool) },
+            Signature { args: &[Arg::Scalar(U64)], returns: Returns::Scalar(Bool) },
+            Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(Bool) },
+            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(Bool) },
+        ],
+        lowering: Lowering::Custom(Custom::Bool),
+        ptx: Ptx::Computed,
+        doc: "`x != 0`.",
+    },
+    Intrinsic {
+        path: "builtins.complex",
+        signatures: &[
+            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Complex(C128) },
+            Signature { args: &[Arg::Scalar(F64), Arg::Scalar(F64)], returns: Returns::Complex(C128) },
+            Signature { args: &[Arg::Scalar(F32), Arg::Scalar(F32)], returns: Returns::Complex(C64) },
+        ],
+        lowering: Lowering::Custom(Custom::Complex),
+        ptx: Ptx::Computed,
+        doc: "A complex number from its parts: `complex64` if all are `float32`, else `complex128`.",
+    },
+    Intrinsic {
+        path: "builtins.range",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Range),
+        ptx: Ptx::Computed,
+        doc: "What a `for` loop goes over: `range(stop)`, `range(start, stop)`, `range(start, stop, step)`.",
+    },
+];
