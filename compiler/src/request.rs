@@ -2,9 +2,12 @@
 //!
 //! The compiler is pure: everything that a compilation depends on is in the request.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use weft_artifact::{ArgType, MAX_LEAVES, Number, Scalar};
+use weft_artifact::{ArgType, ArrayType, ClassId, DType, Layout, MAX_LEAVES, Number, Scalar};
 
 use crate::{
     source::{SourceFile, Span},
@@ -28,6 +31,27 @@ pub struct FunctionDef {
     pub signatures: Vec<Signature>,
     /// `inline="always"` or `forceinline=True`.
     pub inline: bool,
+    /// What [`Captured::Recursive`] calls it: no other function that the request leads to has this number.
+    pub number: u32,
+}
+
+impl FunctionDef {
+    /// The function with a number among this one and those that it leads to.
+    pub fn find(self: &Arc<Self>, number: u32) -> Option<Arc<Self>> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![Arc::clone(self)];
+        while let Some(def) = open.pop() {
+            if def.number == number {
+                return Some(def);
+            }
+            if seen.insert(Arc::as_ptr(&def)) {
+                for value in def.globals.values().chain(def.defaults.values()) {
+                    value.for_each_function(&mut |callee| open.push(Arc::clone(callee)));
+                }
+            }
+        }
+        None
+    }
 }
 
 /// The value of a captured name.
@@ -49,10 +73,24 @@ pub enum Captured {
     NumpyFloat(Number, f64, f64),
     /// A string.
     Str(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
     /// A tuple.
     Tuple(Vec<Captured>),
-    /// A NumPy scalar type, a dtype, or a weft type such as `weft.float32`: usable as a dtype and as a cast.
-    DType(Number),
+    /// A named tuple or an instance of a dataclass: the values of its fields.
+    Struct(ClassId, Vec<Captured>),
+    /// A member of an enum, by its place among those of its class, and its value.
+    Enum(ClassId, usize, Box<Captured>),
+    /// A class: for each member of an enum its value, for each field of another class its default if it has one.
+    Class(ClassId, Vec<Option<Captured>>),
+    /// An array of this process, with the elements that it had then: a constant.
+    Array(CapturedArray),
+    /// An array on the device: its type, the address of its first element, extents, strides in bytes. Who makes the
+    /// request keeps the memory in place as long as the code is used.
+    DeviceArray(ArrayType, u64, Vec<u64>, Vec<i64>),
+    /// A NumPy scalar type, a dtype, or a weft type such as `weft.float32` or `weft.cuda.float32x4`: usable as a dtype
+    /// and as a cast.
+    DType(DType),
     /// Something that weft knows by its canonical dotted path: a module (`weft`, `weft.cuda`, `math`, `numpy`), a
     /// member of one (`weft.cuda.grid`, `math.sin`, `numpy.float32`), or a Python builtin (`builtins.range`).
     /// The prefix `numba.` is written as `weft.`.
@@ -61,17 +99,32 @@ pub enum Captured {
     Module(String, BTreeMap<String, Captured>),
     /// Another jitted function.
     Function(Arc<FunctionDef>),
+    /// A jitted function that leads to the one that reads the name, or this one itself, by its
+    /// [number](FunctionDef::number): definitions are a tree, and here it would be a circle. [`FunctionDef::find`] of
+    /// the request's kernel has it.
+    Recursive(u32),
     /// Anything else: what it is, and in words that follow "a" or "an" in the error, such as Python's name of its type.
     Unsupported(Unsupported, String),
     /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
     Unknown(Arc<SourceFile>, Span, String),
 }
 
+/// An array as a constant: its elements without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedArray {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// In which order the elements lie: C or F.
+    pub layout: Layout,
+    /// The elements as they lie in memory.
+    pub bytes: Arc<[u8]>,
+}
+
 /// What a captured value is that no kernel can use, as far as there is something to be said about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// A jitted function that calls itself, directly or through others.
-    Recursion,
     /// A function that is not jitted.
     PlainFunction,
     /// An array.
@@ -108,7 +161,7 @@ impl Captured {
     /// How many values it holds, with those in the tuples in it.
     pub fn leaves(&self) -> usize {
         match self {
-            Self::Tuple(items) => items.iter().map(Self::leaves).sum(),
+            Self::Tuple(items) | Self::Struct(_, items) => items.iter().map(Self::leaves).sum(),
             Self::None
             | Self::Bool(_)
             | Self::Int(_)
@@ -117,12 +170,49 @@ impl Captured {
             | Self::NumpyInt(..)
             | Self::NumpyFloat(..)
             | Self::Str(_)
+            | Self::Bytes(_)
+            | Self::Enum(..)
+            | Self::Class(..)
+            | Self::Array(_)
+            | Self::DeviceArray(..)
             | Self::DType(_)
             | Self::Known(_)
             | Self::Module(..)
             | Self::Function(_)
+            | Self::Recursive(_)
             | Self::Unsupported(..)
             | Self::Unknown(..) => 1,
+        }
+    }
+
+    /// Visits the functions in it, not those that they lead to.
+    fn for_each_function(&self, visit: &mut dyn FnMut(&Arc<FunctionDef>)) {
+        match self {
+            Self::Function(def) => visit(def),
+            Self::Tuple(items) | Self::Struct(_, items) => {
+                for item in items {
+                    item.for_each_function(visit);
+                }
+            }
+            Self::Class(_, items) => items.iter().flatten().for_each(|item| item.for_each_function(visit)),
+            Self::Enum(_, _, value) => value.for_each_function(visit),
+            Self::Module(_, members) => members.values().for_each(|member| member.for_each_function(visit)),
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Complex(..)
+            | Self::NumpyInt(..)
+            | Self::NumpyFloat(..)
+            | Self::Str(_)
+            | Self::Bytes(_)
+            | Self::Array(_)
+            | Self::DeviceArray(..)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Recursive(_)
+            | Self::Unsupported(..)
+            | Self::Unknown(..) => {}
         }
     }
 }
@@ -225,4 +315,37 @@ pub struct Keep {
     pub llvm: bool,
     /// Assembly text of the host target (PTX is the artifact's own code).
     pub asm: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax;
+
+    fn function(number: u32, globals: Vec<Captured>) -> Arc<FunctionDef> {
+        let source = Arc::new(SourceFile::new("k.py", "def f():\n    pass\n"));
+        let ast = syntax::parse_function(&source, 0, None).expect("the text of a function");
+        let globals = globals.into_iter().enumerate().map(|(index, value)| (format!("g{index}"), value)).collect();
+        Arc::new(FunctionDef {
+            ast,
+            source,
+            globals,
+            defaults: BTreeMap::new(),
+            signatures: Vec::new(),
+            inline: false,
+            number,
+        })
+    }
+
+    #[test]
+    fn a_function_is_found_wherever_a_name_leads_to_it() {
+        let inner = function(2, vec![Captured::Recursive(1)]);
+        let members = BTreeMap::from([("f".to_owned(), Captured::Tuple(vec![Captured::Function(Arc::clone(&inner))]))]);
+        let outer = function(1, vec![Captured::None, Captured::Module("m".into(), members)]);
+        let kernel = function(0, vec![Captured::Function(Arc::clone(&outer))]);
+        for (number, expected) in [(0, &kernel), (1, &outer), (2, &inner)] {
+            assert!(kernel.find(number).is_some_and(|found| Arc::ptr_eq(&found, expected)), "{number}");
+        }
+        assert!(inner.find(1).is_none());
+    }
 }

@@ -223,7 +223,12 @@ impl Reader<'_> {
             ExprKind::Constant(Constant::Str(text)) => parse_type(text).map_err(|error| inside(error, expr, text)),
             ExprKind::Subscript { value, index } => match self.ty(value)? {
                 ArgType::Value(dtype) => array(dtype, index),
-                other @ (ArgType::Array(_) | ArgType::Tuple(_)) => {
+                other @ (ArgType::Array(_)
+                | ArgType::Tuple(_)
+                | ArgType::None
+                | ArgType::Struct(..)
+                | ArgType::Enum(..)
+                | ArgType::Record(_)) => {
                     Err(bad(value.span, format!("{other} cannot be the element type of an array")))
                 }
             },
@@ -297,11 +302,17 @@ impl Reader<'_> {
                     None => !written && last(&path) == "Array",
                 };
                 let ndim = count(ndim).filter(|ndim| *ndim <= MAX_NDIM as u64);
-                let ndim = ndim.ok_or_else(|| bad(args[1].span, "an array has 0 to 4 dimensions"))? as u8;
+                let ndim =
+                    ndim.ok_or_else(|| bad(args[1].span, format!("an array has 0 to {MAX_NDIM} dimensions")))? as u8;
                 let layout = layout_of(layout)?;
                 match self.ty(dtype)? {
                     ArgType::Value(dtype) => Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly })),
-                    other @ (ArgType::Array(_) | ArgType::Tuple(_)) => {
+                    other @ (ArgType::Array(_)
+                    | ArgType::Tuple(_)
+                    | ArgType::None
+                    | ArgType::Struct(..)
+                    | ArgType::Enum(..)
+                    | ArgType::Record(_)) => {
                         Err(bad(dtype.span, format!("{other} cannot be the element type of an array")))
                     }
                 }
@@ -409,7 +420,7 @@ fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
         return Err(error.help(format!("an array without dimensions is `array({dtype}, 0d, C)`")));
     }
     if dims.len() > MAX_NDIM {
-        return Err(bad(index.span, format!("an array has 0 to 4 dimensions, not {}", dims.len())));
+        return Err(bad(index.span, format!("an array has 0 to {MAX_NDIM} dimensions, not {}", dims.len())));
     }
     let layout = match contiguous.as_slice() {
         [] => Layout::Any,
@@ -475,7 +486,7 @@ mod tests {
             ("  ", "there is nothing in the signature at 0..0"),
             ("void(int32); void(float32)", "there is more behind the signature at 11..12"),
             ("void(float16[:])", "`float16` is not supported yet at 5..12"),
-            ("void(f4[:,:,:,:,:])", "an array has 0 to 4 dimensions, not 5 at 8..17"),
+            ("void(f4[:,:,:,:,:,:,:,:])", "an array has 0 to 7 dimensions, not 8 at 8..23"),
             ("void(f4[()])", "a dimension is written `:` or `::1` at 8..10"),
             ("void(other.float32)", "`other.float32` is not a type that weft knows at 5..18"),
         ];
@@ -495,7 +506,7 @@ mod tests {
     fn what_a_type_prints_is_read_back() {
         let array = |dtype, ndim, layout, readonly| ArgType::Array(ArrayType { dtype, ndim, layout, readonly });
         let mut types: Vec<ArgType> = Number::all().map(ArgType::from).collect();
-        for ndim in 0..=4 {
+        for ndim in 0..=7 {
             for layout in [Layout::C, Layout::F, Layout::Any] {
                 types.extend([array(DType::F32, ndim, layout, false), array(DType::C128, ndim, layout, true)]);
             }

@@ -23,6 +23,7 @@ fn messages(arg: ArgType) -> Vec<String> {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        number: 0,
     });
     let (target, options, keep) = (Target::Sm(90, ""), Options::default(), Keep::default());
     match pipeline::compile(&Request { function, args: vec![arg], target, options, keep }) {
@@ -42,7 +43,7 @@ fn compound_dtypes_are_refused_by_name() {
     let nested = intern(Compound::Nested(Nested::new(vector, vec![2, 3]).expect("is an array")));
     let record = intern(Compound::Record(Record::in_order(&[("a", nested)], true).expect("is a record")));
     for dtype in [vector, nested, record] {
-        let expected = vec![format!("`x` holds {dtype}: structured dtypes are not supported")];
+        let expected = vec![format!("`x` holds {dtype}, which is not supported")];
         assert_eq!(messages(dtype.into()), expected);
         assert_eq!(messages(array(dtype)), expected);
         assert_eq!(messages(ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![array(dtype)])])), expected);

@@ -5,6 +5,7 @@
 //! functions, and the rows of the intrinsic table all choose by it. Who calls may refuse more than the table does.
 
 use crate::{
+    class::ClassKind,
     number::{Number, Scalar},
     types::{ArgType, Layout},
 };
@@ -84,7 +85,19 @@ impl Conversion {
                     Ok(if from == to { Self::Exact } else { Self::Safe })
                 }
             }
-            (ArgType::Tuple(from), ArgType::Tuple(to)) if from.len() == to.len() => {
+            // A member of an `IntEnum` is an int.
+            (ArgType::Enum(class, from), ArgType::Value(to)) if class.get().kind == ClassKind::IntEnum => {
+                let conversion = to.number().and_then(|to| number(cell, *from, to));
+                conversion.map(|conversion| conversion.max(Self::Safe)).ok_or(Misfit::Type)
+            }
+            (ArgType::None, ArgType::None) => Ok(Self::Exact),
+            (ArgType::Enum(..), ArgType::Enum(..)) | (ArgType::Record(_), ArgType::Record(_)) if given == declared => {
+                Ok(Self::Exact)
+            }
+            (ArgType::Struct(of, _), ArgType::Struct(as_, _)) if of != as_ => Err(Misfit::Type),
+            (ArgType::Tuple(from), ArgType::Tuple(to)) | (ArgType::Struct(_, from), ArgType::Struct(_, to))
+                if from.len() == to.len() =>
+            {
                 let mut worst = Self::Exact;
                 let mut cell = cell;
                 for (from, to) in from.iter().zip(to) {
@@ -93,7 +106,16 @@ impl Conversion {
                 }
                 Ok(worst)
             }
-            (ArgType::Value(_) | ArgType::Array(_) | ArgType::Tuple(_), _) => Err(Misfit::Type),
+            (
+                ArgType::Value(_)
+                | ArgType::Array(_)
+                | ArgType::Tuple(_)
+                | ArgType::None
+                | ArgType::Struct(..)
+                | ArgType::Enum(..)
+                | ArgType::Record(_),
+                _,
+            ) => Err(Misfit::Type),
         }
     }
 }
@@ -175,7 +197,10 @@ pub fn choose<T>(fitting: impl IntoIterator<Item = (Rank, T)>) -> Choice<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ArrayType;
+    use crate::{
+        class::{Class, ClassId},
+        types::ArrayType,
+    };
 
     /// What Numba 0.68 answers for every pair (`TypeManager.check_compatible`): rows convert to columns, in the order
     /// of the header.
@@ -251,6 +276,31 @@ mod tests {
         });
         let first = 3 + array(Layout::C, false).cells();
         assert_eq!((found, cells), (Ok(Conversion::Exact), vec![first, first + ArgType::from(Number::F32).cells()]));
+    }
+
+    #[test]
+    fn objects_stay_of_their_class() {
+        let class = |kind, identity: &str| {
+            let fields = vec!["a".to_owned(), "b".to_owned()];
+            ClassId::intern(Class { kind, name: "C".to_owned(), identity: identity.to_owned(), fields })
+                .expect("there is room")
+        };
+        let [one, other] = ["conversion.C", "conversion.D"].map(|identity| class(ClassKind::NamedTuple, identity));
+        let point = |class, x: Number, y: Number| ArgType::Struct(class, vec![x.into(), y.into()]);
+        let floats = point(one, Number::F64, Number::F64);
+        assert_eq!(pass(&floats, &floats), Ok(Conversion::Exact));
+        assert_eq!(pass(&point(one, Number::F32, Number::F64), &floats), Ok(Conversion::Promote));
+        assert_eq!(pass(&point(other, Number::F64, Number::F64), &floats), Err(Misfit::Type));
+        assert_eq!(pass(&ArgType::Tuple(vec![Number::F64.into(); 2]), &floats), Err(Misfit::Type));
+        assert_eq!(pass(&ArgType::None, &ArgType::None), Ok(Conversion::Exact));
+        assert_eq!(pass(&ArgType::None, &floats), Err(Misfit::Type));
+        let [plain, int] =
+            [ClassKind::Enum, ClassKind::IntEnum].map(|kind| ArgType::Enum(class(kind, "conversion.E"), Number::I64));
+        assert_eq!(pass(&plain, &plain), Ok(Conversion::Exact));
+        assert_eq!(pass(&plain, &int), Err(Misfit::Type));
+        assert_eq!(pass(&plain, &Number::I64.into()), Err(Misfit::Type));
+        assert_eq!(pass(&int, &Number::I64.into()), Ok(Conversion::Safe));
+        assert_eq!(pass(&int, &Number::I32.into()), Ok(Conversion::Unsafe));
     }
 
     #[test]

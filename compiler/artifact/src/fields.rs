@@ -11,13 +11,15 @@ use crate::{
     types::{ArgType, ArrayType, Layout},
 };
 
-/// An argument, or an item of a tuple: what has fields.
+/// An argument, or an item of a tuple or an object: what has fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
     /// Passed by value.
     Value(DType),
     /// An array.
     Array(ArrayType),
+    /// A record in device memory.
+    Record(DType),
 }
 
 /// A field of a leaf.
@@ -69,6 +71,7 @@ impl Leaf {
                 }
                 fields
             }
+            Self::Record(_) => vec![one(SlotField::Data, SlotType::Pointer)],
         }
     }
 
@@ -93,7 +96,7 @@ impl Leaf {
 }
 
 impl ArgType {
-    /// Visits the values and arrays in it, with the way to each through nested tuples.
+    /// Visits the values and arrays in it, with the way to each through nested tuples and objects.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], Leaf)) {
         self.walk(&mut Vec::new(), visit);
     }
@@ -101,8 +104,11 @@ impl ArgType {
     fn walk(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], Leaf)) {
         match self {
             Self::Value(dtype) => visit(path, Leaf::Value(*dtype)),
+            Self::Enum(_, number) => visit(path, Leaf::Value((*number).into())),
             Self::Array(array) => visit(path, Leaf::Array(*array)),
-            Self::Tuple(items) => {
+            Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
+            Self::None => {}
+            Self::Tuple(items) | Self::Struct(_, items) => {
                 for (step, item) in items.iter().enumerate() {
                     path.push(step as Step);
                     item.walk(path, visit);
@@ -112,13 +118,24 @@ impl ArgType {
         }
     }
 
-    /// The value or array at the end of a way through nested tuples.
+    /// The value or array at the end of a way through nested tuples and objects.
     pub fn leaf(&self, path: &[Step]) -> Option<Leaf> {
         match (self, path) {
             (Self::Value(dtype), []) => Some(Leaf::Value(*dtype)),
+            (Self::Enum(_, number), []) => Some(Leaf::Value((*number).into())),
             (Self::Array(array), []) => Some(Leaf::Array(*array)),
-            (Self::Tuple(items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
-            (Self::Value(_) | Self::Array(_) | Self::Tuple(_), _) => None,
+            (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
+            (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
+            (
+                Self::Value(_)
+                | Self::Array(_)
+                | Self::Tuple(_)
+                | Self::None
+                | Self::Struct(..)
+                | Self::Enum(..)
+                | Self::Record(_),
+                _,
+            ) => None,
         }
     }
 
@@ -161,7 +178,7 @@ impl ArgType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Compound, Record};
+    use crate::{Class, ClassId, ClassKind, Compound, Record};
 
     fn array(layout: Layout) -> ArgType {
         ArgType::Array(ArrayType { dtype: DType::C64, ndim: 2, layout, readonly: false })
@@ -209,6 +226,33 @@ mod tests {
         assert_eq!(nested().cell(&[2, 0], SlotField::Shape(2)), None);
         assert_eq!(nested().cell(&[2], SlotField::Data), None);
         assert_eq!(nested().cell(&[0, 0], SlotField::Value), None);
+    }
+
+    #[test]
+    fn objects_are_passed_field_by_field() {
+        let class = |kind| {
+            let fields = vec!["a".to_owned(), "b".to_owned()];
+            ClassId::intern(Class { kind, name: "C".to_owned(), identity: "fields.C".to_owned(), fields })
+                .expect("there is room")
+        };
+        let record = Record::in_order(&[("a", DType::F64), ("b", DType::C128)], false).expect("is a record");
+        let record = ArgType::Record(DType::intern(Compound::Record(record)).expect("there is room"));
+        let member = ArgType::Enum(class(ClassKind::Enum), Number::C64);
+        let ty = ArgType::Struct(
+            class(ClassKind::Dataclass),
+            vec![ArgType::None, ArgType::Tuple(vec![record.clone(), member.clone()])],
+        );
+        let fields: Vec<_> = ty.fields().into_iter().map(|(path, field)| (path, field.field)).collect();
+        assert_eq!(
+            fields,
+            [(vec![1, 0], SlotField::Data), (vec![1, 1], SlotField::Real), (vec![1, 1], SlotField::Imag)]
+        );
+        assert_eq!((ty.leaves(), ty.cells(), ArgType::None.cells()), (2, 1 + 2, 0));
+        assert_eq!(ty.cell(&[1, 1], SlotField::Imag), Some(2));
+        assert_eq!(ty.cell(&[0], SlotField::Value), None);
+        assert_eq!(record.cell(&[], SlotField::Data), Some(0));
+        assert_eq!(record.cell(&[], SlotField::Value), None);
+        assert_eq!(member.cells(), ArgType::from(Number::C64).cells());
     }
 
     #[test]

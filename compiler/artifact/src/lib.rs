@@ -3,6 +3,7 @@
 //! This crate has no dependencies, so that the runtime needs no compiler and the compiler no runtime.
 
 mod artifact;
+mod class;
 mod compound;
 mod conversion;
 mod dtype;
@@ -15,6 +16,7 @@ pub use artifact::{
     Access, Artifact, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param, RuntimeSlot, Slot,
     SlotField, SlotSource, SlotType, Step,
 };
+pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};

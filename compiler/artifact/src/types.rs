@@ -1,16 +1,17 @@
-//! The types of kernel arguments: values, arrays and tuples, and their text forms.
+//! The types of kernel arguments: values, arrays, tuples, objects of classes, records, and their text forms.
 //!
-//! The text forms are Numba's: `int32`, `array(float32, 2d, C)`, `Tuple(int64, float32)`.
+//! The text forms are Numba's: `int32`, `array(float32, 2d, C)`, `Tuple(int64, float32)`, `Point(int64 x 2)`.
 
 use std::fmt;
 
 use crate::{
+    class::{ClassId, ClassKind},
     dtype::DType,
     number::{Number, Scalar},
 };
 
 /// The most dimensions that a kernel's array has.
-pub const MAX_NDIM: usize = 4;
+pub const MAX_NDIM: usize = 7;
 
 /// An extent of a kernel's array fits so many bits. No machine has 2^48 bytes of memory; compiled code counts on it,
 /// also where all elements are the same one.
@@ -70,6 +71,28 @@ pub enum ArgType {
     Array(ArrayType),
     /// Flattened element by element.
     Tuple(Vec<ArgType>),
+    /// `None`: nothing is passed.
+    None,
+    /// A named tuple or a dataclass: flattened field by field.
+    Struct(ClassId, Vec<ArgType>),
+    /// A member of an enum: its value.
+    Enum(ClassId, Number),
+    /// A record: the address of a copy on the device.
+    Record(DType),
+}
+
+fn list(f: &mut fmt::Formatter<'_>, items: &[ArgType]) -> fmt::Result {
+    for (i, item) in items.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        write!(f, "{comma}{item}")?;
+    }
+    Ok(())
+}
+
+/// Several equal types: the first of them.
+fn uniform(items: &[ArgType]) -> Option<&ArgType> {
+    let [first, rest @ ..] = items else { return None };
+    rest.iter().all(|item| item == first).then_some(first)
 }
 
 impl fmt::Display for ArgType {
@@ -78,20 +101,27 @@ impl fmt::Display for ArgType {
             Self::Value(dtype) => dtype.fmt(f),
             Self::Array(array) => array.fmt(f),
             Self::Tuple(items) => {
-                if let [first, _, ..] = items.as_slice()
-                    && items.iter().all(|item| item == first)
-                {
+                if let Some(first) = uniform(items).filter(|_| items.len() > 1) {
                     return write!(f, "UniTuple({first}, {})", items.len());
                 }
                 f.write_str("Tuple(")?;
-                for (i, item) in items.iter().enumerate() {
-                    if i > 0 {
-                        f.write_str(", ")?;
-                    }
-                    item.fmt(f)?;
+                list(f, items)?;
+                f.write_str(")")
+            }
+            Self::None => f.write_str("none"),
+            Self::Struct(class, items) => {
+                write!(f, "{class}(")?;
+                match uniform(items).filter(|_| class.get().kind == ClassKind::NamedTuple) {
+                    Some(first) => write!(f, "{first} x {}", items.len())?,
+                    None => list(f, items)?,
                 }
                 f.write_str(")")
             }
+            Self::Enum(class, number) => {
+                let kind = if class.get().kind == ClassKind::IntEnum { "IntEnum" } else { "Enum" };
+                write!(f, "{kind}<{number}>({class})")
+            }
+            Self::Record(dtype) => dtype.fmt(f),
         }
     }
 }
@@ -111,5 +141,39 @@ impl From<Number> for ArgType {
 impl From<DType> for ArgType {
     fn from(dtype: DType) -> Self {
         Self::Value(dtype)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+
+    #[test]
+    fn texts_are_numbas() {
+        let class = |kind, name: &str| {
+            let fields = vec!["x".to_owned(), "y".to_owned()];
+            ClassId::intern(Class { kind, name: name.to_owned(), identity: format!("m.{name}"), fields })
+                .expect("there is room")
+        };
+        let point = class(ClassKind::NamedTuple, "Point");
+        let (int, float) = (ArgType::from(Number::I64), ArgType::from(Number::F32));
+        let cases = [
+            (ArgType::None, "none"),
+            (ArgType::Struct(point, vec![int.clone(), int.clone()]), "Point(int64 x 2)"),
+            (ArgType::Struct(point, vec![int.clone(), float.clone()]), "Point(int64, float32)"),
+            (
+                ArgType::Struct(class(ClassKind::Dataclass, "Body"), vec![float.clone(), float]),
+                "Body(float32, float32)",
+            ),
+            (ArgType::Enum(class(ClassKind::Enum, "Color"), Number::F64), "Enum<float64>(Color)"),
+            (ArgType::Enum(class(ClassKind::IntEnum, "Shape"), Number::I64), "IntEnum<int64>(Shape)"),
+            (ArgType::Tuple(vec![int.clone(), ArgType::None]), "Tuple(int64, none)"),
+            (ArgType::Tuple(vec![int.clone(), int.clone()]), "UniTuple(int64, 2)"),
+            (ArgType::Tuple(vec![int]), "Tuple(int64)"),
+        ];
+        for (ty, text) in cases {
+            assert_eq!(ty.to_string(), text);
+        }
     }
 }

@@ -4,15 +4,18 @@
 //! No address, hash seed or order of a hash map goes into it, and nothing in the byte order or word size of the
 //! machine. Every value is fed with a tag of its kind, every text and list with its length, so that no two requests
 //! are fed alike. A function is fed as its text and place, from which its tree follows, with what its free names mean;
-//! a function that it calls is fed as its own digest, made once however many callers it has. Functions cannot form a
-//! circle: each is made of those that it refers to.
+//! a function that it calls is fed as its own digest, made once however many callers it has. Definitions cannot form a
+//! circle: each is made of those that it refers to, and a call back is the number of one that the request leads to.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use weft_artifact::{ArgType, ArrayType, Compound, DType, Number, RecordField};
+use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField};
 use weft_compiler::{
     VERSION,
-    request::{Captured, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
+    request::{
+        Captured, CapturedArray, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target,
+        Unsupported,
+    },
     source::{SourceFile, Span},
 };
 
@@ -151,10 +154,7 @@ impl Feed {
             }
             Compound::Nested(nested) => {
                 self.tag(2);
-                self.number(nested.shape().len() as u64);
-                for extent in nested.shape() {
-                    self.number(*extent);
-                }
+                self.extents(nested.shape());
                 self.dtype(nested.dtype());
             }
             Compound::Vector(vector) => {
@@ -165,6 +165,31 @@ impl Feed {
         }
     }
 
+    /// A class is fed as its description, for the same reason.
+    fn class(&mut self, class: ClassId) {
+        let Class { kind, name, identity, fields } = class.get();
+        self.tag(match kind {
+            ClassKind::NamedTuple => 0,
+            ClassKind::Dataclass => 1,
+            ClassKind::Enum => 2,
+            ClassKind::IntEnum => 3,
+        });
+        self.text(name);
+        self.text(identity);
+        self.number(fields.len() as u64);
+        for field in fields {
+            self.text(field);
+        }
+    }
+
+    fn array(&mut self, array: &ArrayType) {
+        let ArrayType { dtype, ndim, layout, readonly } = array;
+        self.dtype(*dtype);
+        self.tag(*ndim);
+        self.text(layout.letter().encode_utf8(&mut [0; 4]));
+        self.flag(*readonly);
+    }
+
     fn types(&mut self, types: &[ArgType]) {
         self.number(types.len() as u64);
         for ty in types {
@@ -173,16 +198,28 @@ impl Feed {
                     self.tag(0);
                     self.dtype(*dtype);
                 }
-                ArgType::Array(ArrayType { dtype, ndim, layout, readonly }) => {
+                ArgType::Array(array) => {
                     self.tag(1);
-                    self.dtype(*dtype);
-                    self.tag(*ndim);
-                    self.text(layout.letter().encode_utf8(&mut [0; 4]));
-                    self.flag(*readonly);
+                    self.array(array);
                 }
                 ArgType::Tuple(items) => {
                     self.tag(2);
                     self.types(items);
+                }
+                ArgType::None => self.tag(3),
+                ArgType::Struct(class, items) => {
+                    self.tag(4);
+                    self.class(*class);
+                    self.types(items);
+                }
+                ArgType::Enum(class, number) => {
+                    self.tag(5);
+                    self.class(*class);
+                    self.scalar(*number);
+                }
+                ArgType::Record(dtype) => {
+                    self.tag(6);
+                    self.dtype(*dtype);
                 }
             }
         }
@@ -233,7 +270,7 @@ impl Feed {
     }
 
     fn function(&mut self, function: &FunctionDef) {
-        let FunctionDef { ast, source, globals, defaults, signatures, inline } = function;
+        let FunctionDef { ast, source, globals, defaults, signatures, inline, number } = function;
         self.place(source, ast.span);
         self.text(&ast.name);
         self.number(ast.params.len() as u64);
@@ -253,6 +290,21 @@ impl Feed {
             self.types(returns.as_slice());
         }
         self.flag(*inline);
+        self.number(u64::from(*number));
+    }
+
+    fn all_captured(&mut self, values: &[Captured]) {
+        self.number(values.len() as u64);
+        for value in values {
+            self.captured(value);
+        }
+    }
+
+    fn extents(&mut self, shape: &[u64]) {
+        self.number(shape.len() as u64);
+        for extent in shape {
+            self.number(*extent);
+        }
     }
 
     fn captured(&mut self, value: &Captured) {
@@ -292,14 +344,11 @@ impl Feed {
             }
             Captured::Tuple(items) => {
                 self.tag(8);
-                self.number(items.len() as u64);
-                for item in items {
-                    self.captured(item);
-                }
+                self.all_captured(items);
             }
-            Captured::DType(scalar) => {
+            Captured::DType(dtype) => {
                 self.tag(9);
-                self.scalar(*scalar);
+                self.dtype(*dtype);
             }
             Captured::Known(path) => {
                 self.tag(10);
@@ -322,10 +371,9 @@ impl Feed {
             Captured::Unsupported(kind, what) => {
                 self.tag(13);
                 self.tag(match kind {
-                    Unsupported::Recursion => 0,
-                    Unsupported::PlainFunction => 1,
-                    Unsupported::Array => 2,
-                    Unsupported::Other => 3,
+                    Unsupported::PlainFunction => 0,
+                    Unsupported::Array => 1,
+                    Unsupported::Other => 2,
                 });
                 self.text(what);
             }
@@ -333,6 +381,50 @@ impl Feed {
                 self.tag(14);
                 self.place(file, *span);
                 self.text(why);
+            }
+            Captured::Bytes(bytes) => {
+                self.tag(15);
+                self.bytes(bytes);
+            }
+            Captured::Struct(class, items) => {
+                self.tag(16);
+                self.class(*class);
+                self.all_captured(items);
+            }
+            Captured::Enum(class, member, value) => {
+                self.tag(17);
+                self.class(*class);
+                self.number(*member as u64);
+                self.captured(value);
+            }
+            Captured::Class(class, values) => {
+                self.tag(18);
+                self.class(*class);
+                self.number(values.len() as u64);
+                for value in values {
+                    self.optional(value.as_ref(), Self::captured);
+                }
+            }
+            Captured::Array(CapturedArray { dtype, shape, layout, bytes }) => {
+                self.tag(19);
+                self.dtype(*dtype);
+                self.extents(shape);
+                self.text(layout.letter().encode_utf8(&mut [0; 4]));
+                self.bytes(bytes);
+            }
+            Captured::DeviceArray(array, address, shape, strides) => {
+                self.tag(20);
+                self.array(array);
+                self.number(*address);
+                self.extents(shape);
+                self.number(strides.len() as u64);
+                for stride in strides {
+                    self.int((*stride).into());
+                }
+            }
+            Captured::Recursive(number) => {
+                self.tag(21);
+                self.number(u64::from(*number));
             }
         }
     }

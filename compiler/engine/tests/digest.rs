@@ -2,9 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, Nested, Number, Record, Scalar, Vector};
+use weft_artifact::{
+    ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Layout, Nested, Number, Record, Scalar, Vector,
+};
 use weft_compiler::{
-    request::{Captured, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target, Unsupported},
+    request::{
+        Captured, CapturedArray, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target,
+        Unsupported,
+    },
     source::{SourceFile, Span},
     syntax,
 };
@@ -26,6 +31,7 @@ fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        number: 0,
     }
 }
 
@@ -66,6 +72,12 @@ fn sample() -> Request {
     }
 }
 
+fn class(kind: ClassKind, identity: &str, fields: &[&str]) -> ClassId {
+    let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+    let class = Class { kind, name: "C".to_owned(), identity: identity.to_owned(), fields };
+    ClassId::intern(class).expect("there is room")
+}
+
 /// The request for a CPU.
 fn host(triple: &str, name: &str, features: &str) -> Request {
     let cpu = HostCpu { triple: triple.into(), name: name.into(), features: features.into() };
@@ -103,7 +115,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_version(&sample(), "test").to_string(),
-        "a416cfc73b79705d0c9e50958775cd0dac3f24e55441795b112558748eb537cb"
+        "d5cd56d80890b4c906de2905644720fef72844274b18413856fb3475098a8e14"
     );
 }
 
@@ -151,6 +163,15 @@ fn every_change_gives_another_digest() {
         |name: &str, member: &str, value| Captured::Module(name.into(), BTreeMap::from([(member.to_owned(), value)]));
     let with_array = |array| Request { args: vec![ArgType::Array(array)], ..sample() };
     let plain = ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false };
+    let taking = |arg| Request { args: vec![arg], ..sample() };
+    let pair = class(ClassKind::NamedTuple, "m.C", &["a", "b"]);
+    let other_pair = class(ClassKind::NamedTuple, "m.f.C", &["a", "b"]);
+    let swapped = class(ClassKind::NamedTuple, "m.C", &["b", "a"]);
+    let data = class(ClassKind::Dataclass, "m.C", &["a", "b"]);
+    let color = class(ClassKind::Enum, "m.C", &["a", "b"]);
+    let int_color = class(ClassKind::IntEnum, "m.C", &["a", "b"]);
+    let constant =
+        || CapturedArray { dtype: DType::I8, shape: vec![1, 2], layout: Layout::C, bytes: Arc::from([1, 2]) };
     let mut renamed = kernel();
     renamed.ast.name = "other".into();
     let mut reparametered = kernel();
@@ -200,7 +221,34 @@ fn every_change_gives_another_digest() {
         capturing(Captured::Known("3".into())),
         capturing(Captured::Unsupported(Unsupported::Other, "3".into())),
         capturing(Captured::Unsupported(Unsupported::Array, "3".into())),
-        capturing(Captured::DType(Number::I64)),
+        capturing(Captured::DType(DType::I64)),
+        capturing(Captured::DType(vector(Scalar::F32, 4))),
+        capturing(Captured::Bytes(b"3".to_vec())),
+        capturing(Captured::Struct(pair, vec![Captured::Int(3), Captured::Int(3)])),
+        capturing(Captured::Struct(other_pair, vec![Captured::Int(3), Captured::Int(3)])),
+        capturing(Captured::Struct(swapped, vec![Captured::Int(3), Captured::Int(3)])),
+        capturing(Captured::Struct(data, vec![Captured::Int(3), Captured::Int(3)])),
+        capturing(Captured::Struct(pair, vec![Captured::Int(3), Captured::Int(4)])),
+        capturing(Captured::Enum(color, 0, Box::new(Captured::Int(3)))),
+        capturing(Captured::Enum(color, 1, Box::new(Captured::Int(3)))),
+        capturing(Captured::Enum(color, 0, Box::new(Captured::Int(4)))),
+        capturing(Captured::Enum(int_color, 0, Box::new(Captured::Int(3)))),
+        capturing(Captured::Class(pair, vec![None, None])),
+        capturing(Captured::Class(pair, vec![None, Some(Captured::Int(3))])),
+        capturing(Captured::Class(pair, vec![Some(Captured::Int(3)), None])),
+        capturing(Captured::Array(constant())),
+        capturing(Captured::Array(CapturedArray { dtype: DType::U8, ..constant() })),
+        capturing(Captured::Array(CapturedArray { shape: vec![2, 1], ..constant() })),
+        capturing(Captured::Array(CapturedArray { layout: Layout::F, ..constant() })),
+        capturing(Captured::Array(CapturedArray { bytes: Arc::from([1, 3]), ..constant() })),
+        capturing(Captured::DeviceArray(plain, 4096, vec![2], vec![4])),
+        capturing(Captured::DeviceArray(ArrayType { readonly: true, ..plain }, 4096, vec![2], vec![4])),
+        capturing(Captured::DeviceArray(plain, 8192, vec![2], vec![4])),
+        capturing(Captured::DeviceArray(plain, 4096, vec![4], vec![4])),
+        capturing(Captured::DeviceArray(plain, 4096, vec![2], vec![-4])),
+        capturing(Captured::Recursive(0)),
+        capturing(Captured::Recursive(1)),
+        with(FunctionDef { number: 1, ..kernel() }),
         capturing(Captured::Tuple(vec![])),
         capturing(Captured::Tuple(vec![Captured::Int(3)])),
         capturing(Captured::Tuple(vec![Captured::Tuple(vec![Captured::Int(3)])])),
@@ -232,6 +280,16 @@ fn every_change_gives_another_digest() {
         with_array(ArrayType { dtype: vector(Scalar::F32, 2), ..plain }),
         with_array(ArrayType { dtype: vector(Scalar::F32, 4), ..plain }),
         with_array(ArrayType { dtype: vector(Scalar::I32, 2), ..plain }),
+        taking(ArgType::None),
+        taking(ArgType::Struct(pair, vec![Scalar::F32.into(), Scalar::F32.into()])),
+        taking(ArgType::Struct(pair, vec![Scalar::F32.into(), ArgType::None])),
+        taking(ArgType::Struct(other_pair, vec![Scalar::F32.into(), Scalar::F32.into()])),
+        taking(ArgType::Enum(color, Number::F32)),
+        taking(ArgType::Enum(color, Number::F64)),
+        taking(ArgType::Enum(int_color, Number::F32)),
+        taking(ArgType::Record(record(&[("x", DType::F32)], false))),
+        taking(ArgType::Record(record(&[("y", DType::F32)], false))),
+        taking(record(&[("x", DType::F32)], false).into()),
         // Target, options, texts.
         Request { target: Target::Sm(90, ""), ..sample() },
         Request { target: Target::Sm(100, "a"), ..sample() },

@@ -51,6 +51,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        number: 0,
     };
     let keep = Keep { ir: true, llvm: true, asm: true };
     Request { function: Arc::new(function), args: Vec::new(), target, options, keep }

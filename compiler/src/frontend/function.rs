@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
-use weft_artifact::{Access, ArgType, ArrayType, DType, Field, Leaf, Param, SlotField, SlotSource};
+use weft_artifact::{Access, ArgType, ArrayType, Field, Param, SlotField, SlotSource};
 
 use super::{
     lowerer::{Compiled, FnLowerer, Lowerer, Returns},
@@ -49,8 +50,8 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         return;
     }
     for (param, arg) in def.ast.params.iter().zip(&request.args) {
-        if let Some(dtype) = compound_in(arg) {
-            let message = format!("`{}` holds {dtype}: structured dtypes are not supported", param.name);
+        if let Some(what) = unsupported_in(arg) {
+            let message = format!("`{}` holds {what}, which is not supported", param.name);
             lowerer.error(Code::UnsupportedValue, param.span, message);
             return;
         }
@@ -74,14 +75,15 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     cx.module.kernel = Some(id);
 }
 
-/// The first dtype in an argument's type that kernels cannot have yet.
-fn compound_in(arg: &ArgType) -> Option<DType> {
-    let mut found = None;
-    arg.for_each_leaf(&mut |_, leaf| {
-        let (Leaf::Value(dtype) | Leaf::Array(ArrayType { dtype, .. })) = leaf;
-        found = found.or((dtype.number().is_none()).then_some(dtype));
-    });
-    found
+/// The first type in an argument's that kernels cannot have yet.
+fn unsupported_in(arg: &ArgType) -> Option<&dyn fmt::Display> {
+    match arg {
+        ArgType::Value(dtype) | ArgType::Array(ArrayType { dtype, .. }) => {
+            dtype.number().is_none().then_some(dtype as &dyn fmt::Display)
+        }
+        ArgType::Tuple(items) => items.iter().find_map(unsupported_in),
+        ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_) => Some(arg),
+    }
 }
 
 /// `3 arguments`, `1 argument`.

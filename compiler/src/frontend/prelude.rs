@@ -31,6 +31,7 @@ static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|
                 defaults: BTreeMap::new(),
                 signatures: Vec::new(),
                 inline: true,
+                number: 0,
                 ast,
             };
             functions.insert(def.ast.name.clone(), Arc::new(def));

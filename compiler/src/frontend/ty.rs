@@ -114,6 +114,7 @@ impl Ty {
             ArgType::Value(dtype) => dtype.number().map_or(Self::Poison, Self::of),
             ArgType::Array(array) => dtype_or_poison(array),
             ArgType::Tuple(items) => Self::Tuple(items.iter().map(Self::of_arg).collect()),
+            ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_) => Self::Poison,
         }
     }
 

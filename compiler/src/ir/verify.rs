@@ -177,7 +177,7 @@ impl Checker<'_> {
         };
         let leaf = self.module.params.get(param as usize)?.ty.leaf(path)?;
         let which = match leaf {
-            Leaf::Value(_) => Which::Kernel,
+            Leaf::Value(_) | Leaf::Record(_) => Which::Kernel,
             // A kernel may take a stride that its layout gives as well.
             Leaf::Array(_) => Which::Launch,
         };
@@ -185,6 +185,7 @@ impl Checker<'_> {
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
             (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.number()?.part(), Space::Global)),
+            (SlotType::Pointer, Leaf::Record(_)) => Some(Type::Ptr(Scalar::U8, Space::Global)),
             // The IR has no type for a long value yet.
             (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }

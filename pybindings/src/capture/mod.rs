@@ -16,7 +16,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Signature, Unsupported},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Signature},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -50,9 +50,6 @@ impl Parsed {
 
 /// The class of jitted functions, as far as capturing one asks it.
 pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
-    /// The function's name.
-    fn name(&self) -> &str;
-
     /// The Python function.
     fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny>;
 
@@ -67,8 +64,11 @@ pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
 pub(crate) struct Capturer<'py, D> {
     py: Python<'py>,
     class: PhantomData<fn(D)>,
-    /// The dispatchers that are being captured, outermost first: one that is met again is a recursion.
-    path: Vec<Bound<'py, PyAny>>,
+    /// The dispatchers that are being captured, outermost first, with the numbers of their definitions: one that is met
+    /// again is a recursion.
+    path: Vec<(Bound<'py, PyAny>, u32)>,
+    /// How many there were: the next one's number.
+    count: u32,
     /// Those that were: a function that two others call is one definition.
     done: Vec<(Bound<'py, PyAny>, Arc<FunctionDef>)>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Capturer<'py, D> {
 impl<'py, D: Jitted> Capturer<'py, D> {
     /// A capturer that has seen nothing.
     pub(crate) fn new(py: Python<'py>) -> Self {
-        Self { py, class: PhantomData, path: Vec::new(), done: Vec::new() }
+        Self { py, class: PhantomData, path: Vec::new(), count: 0, done: Vec::new() }
     }
 
     /// The definition behind a dispatcher, with the values that its names have now.
@@ -84,8 +84,10 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         if let Some((_, known)) = self.done.iter().find(|(done, _)| done.is(dispatcher)) {
             return Ok(Arc::clone(known));
         }
-        self.path.push(dispatcher.clone().into_any());
-        let captured = self.function(dispatcher.get());
+        let number = self.count;
+        self.count += 1;
+        self.path.push((dispatcher.clone().into_any(), number));
+        let captured = self.function(dispatcher.get(), number);
         self.path.pop();
         let function = Arc::new(captured?);
         self.done.push((dispatcher.clone().into_any(), Arc::clone(&function)));
@@ -95,11 +97,8 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     /// A dispatcher as the value of a name in another function.
     pub(crate) fn device_function(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Captured> {
         let dispatcher = value.cast::<D>()?;
-        if self.path.iter().any(|seen| seen.is(value)) {
-            return Ok(Captured::Unsupported(
-                Unsupported::Recursion,
-                format!("recursive function `{}`", dispatcher.get().name()),
-            ));
+        if let Some((_, number)) = self.path.iter().find(|(seen, _)| seen.is(value)) {
+            return Ok(Captured::Recursive(*number));
         }
         if self.path.len() > MAX_CALL_DEPTH {
             return Ok(Captured::too_deep());
@@ -107,14 +106,14 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         Ok(Captured::Function(self.dispatcher(dispatcher)?))
     }
 
-    fn function(&mut self, dispatcher: &D) -> PyResult<FunctionDef> {
+    fn function(&mut self, dispatcher: &D, number: u32) -> PyResult<FunctionDef> {
         let py_func = dispatcher.function(self.py);
         let parsed = dispatcher.parsed(self.py)?;
         let globals = self.names(&py_func, &parsed.chains)?;
         let defaults = self.defaults(&py_func)?;
         let (signatures, inline) = dispatcher.device_signatures();
         let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
-        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline })
+        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, number })
     }
 
     /// The values of the names that a function reads.

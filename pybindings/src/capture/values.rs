@@ -7,7 +7,7 @@ use pyo3::{
     prelude::*,
     types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
-use weft_artifact::{DType, MAX_LEAVES, Number, Scalar};
+use weft_artifact::{MAX_LEAVES, Number, Scalar};
 use weft_compiler::request::{Captured, Unsupported};
 
 use super::{Capturer, Jitted};
@@ -29,7 +29,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
             return Ok(Captured::None);
         }
         if let Ok(ty) = value.cast::<Type>() {
-            return Ok(ty.get().number().map_or_else(|| unsupported(value), Captured::DType));
+            return Ok(ty.get().dtype_itself().map_or_else(|| unsupported(value), Captured::DType));
         }
         if value.cast::<D>().is_ok() {
             return self.device_function(value);
@@ -50,7 +50,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
             return Ok(Captured::Known(path));
         }
         if let Some(scalar) = foreign_type(value) {
-            return Ok(Captured::DType(scalar));
+            return Ok(Captured::DType(scalar.into()));
         }
         if let Ok(tuple) = value.cast::<PyTuple>() {
             // A named tuple whose fields are read by name is an object; any other tuple is its elements.
@@ -137,12 +137,10 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
     }
     if let Some(classes) = numpy::loaded(value.py()) {
         if let Some(ty) = classes.number_of_type(value) {
-            return Ok(Some(Captured::DType(ty)));
+            return Ok(Some(Captured::DType(ty.into())));
         }
         if classes.is_dtype(value) {
-            return Ok(Some(
-                numpy::of_dtype(value)?.and_then(DType::number).map_or_else(|| unsupported(value), Captured::DType),
-            ));
+            return Ok(Some(numpy::of_dtype(value)?.map_or_else(|| unsupported(value), Captured::DType)));
         }
         if let Some(ty) = classes.number_of_type(&value.get_type()) {
             let number = numpy::value(value, ty)?;

@@ -72,10 +72,6 @@ impl Dispatcher {
 }
 
 impl Jitted for Dispatcher {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.py_func.bind(py).clone()
     }

@@ -1,17 +1,25 @@
 //! Type keys: the types of a launch's arguments as a short list of words, quick to make and to compare.
 //!
-//! A value is one word, an array is one word, a tuple is one word and then its elements. The same walk gives each
+//! A value is one word, an array is one word, a tuple is one word and then its elements. Objects are a word of their class
+//! and then what they are passed as: an enum's member its number, others a tuple. The same walk gives each
 //! argument's *cells*, as [`weft_artifact::Leaf`] has them: two for a number (value, or real and imaginary parts), one
 //! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
 //! the same places.
 
-use weft_artifact::{ArgType, ArrayType, DType, Layout, Slot, SlotSource};
+use weft_artifact::{ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotSource};
 
 const TUPLE: u32 = 1 << 31;
 const ARRAY: u32 = 1 << 30;
 const READONLY: u32 = 1 << 29;
 const LAYOUT: u32 = 27;
 const NDIM: u32 = 24;
+/// Where neither bit is set: what the lower bits are the code of.
+const KIND: u32 = 24;
+const VALUE: u32 = 0;
+const NONE: u32 = 1;
+const STRUCT: u32 = 2;
+const ENUM: u32 = 3;
+const RECORD: u32 = 4;
 
 /// The word of a value.
 pub(crate) fn value(dtype: DType) -> u32 {
@@ -34,6 +42,30 @@ pub(crate) fn tuple(len: usize) -> u32 {
     TUPLE | len as u32
 }
 
+/// The word of `None`.
+#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
+pub(crate) const fn none() -> u32 {
+    NONE << KIND
+}
+
+/// The word before the [`tuple`] of a named tuple's or dataclass's fields.
+#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
+pub(crate) fn object(class: ClassId) -> u32 {
+    STRUCT << KIND | class.code()
+}
+
+/// The word before the [`value`] of an enum's member.
+#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
+pub(crate) fn member(class: ClassId) -> u32 {
+    ENUM << KIND | class.code()
+}
+
+/// The word of a record that is passed by its address.
+#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
+pub(crate) fn record(dtype: DType) -> u32 {
+    RECORD << KIND | dtype.code()
+}
+
 /// The types that a key stands for.
 pub(crate) fn decode(key: &[u32]) -> Vec<ArgType> {
     let mut words = key.iter().copied();
@@ -49,10 +81,24 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
     if word & TUPLE != 0 {
         return Some(ArgType::Tuple((0..word & !TUPLE).map_while(|_| next(words)).collect()));
     }
-    let dtype = DType::from_code(word & (DType::CODES - 1))?;
+    let code = word & (DType::CODES - 1);
     if word & ARRAY == 0 {
-        return Some(ArgType::Value(dtype));
+        return match word >> KIND {
+            VALUE => DType::from_code(code).map(ArgType::Value),
+            NONE => Some(ArgType::None),
+            STRUCT => match (ClassId::from_code(code)?, next(words)?) {
+                (class, ArgType::Tuple(items)) => Some(ArgType::Struct(class, items)),
+                _ => None,
+            },
+            ENUM => match (ClassId::from_code(code)?, next(words)?) {
+                (class, ArgType::Value(DType::Number(number))) => Some(ArgType::Enum(class, number)),
+                _ => None,
+            },
+            RECORD => DType::from_code(code).map(ArgType::Record),
+            _ => None,
+        };
     }
+    let dtype = DType::from_code(code)?;
     let layout = match word >> LAYOUT & 3 {
         0 => Layout::C,
         1 => Layout::F,
@@ -80,7 +126,7 @@ pub(crate) fn cells_of(args: &[ArgType], slots: &[Slot]) -> Option<Box<[u32]>> {
 
 #[cfg(test)]
 mod tests {
-    use weft_artifact::{Number, SlotField, SlotType};
+    use weft_artifact::{Class, ClassKind, Number, SlotField, SlotType};
 
     use super::*;
 
@@ -93,6 +139,22 @@ mod tests {
         ]
     }
 
+    fn objects() -> Vec<ArgType> {
+        let class = |kind| {
+            let fields = vec!["a".to_owned(), "b".to_owned()];
+            ClassId::intern(Class { kind, name: "C".to_owned(), identity: "key.C".to_owned(), fields })
+                .expect("there is room")
+        };
+        let member = ArgType::Enum(class(ClassKind::Enum), Number::C64);
+        vec![
+            ArgType::None,
+            ArgType::Struct(class(ClassKind::NamedTuple), vec![ArgType::None, ArgType::Tuple(types())]),
+            ArgType::Tuple(vec![member.clone(), ArgType::Struct(class(ClassKind::Dataclass), vec![])]),
+            ArgType::Record(DType::C64),
+            member,
+        ]
+    }
+
     fn key(types: &[ArgType], out: &mut Vec<u32>) {
         for ty in types {
             match ty {
@@ -102,25 +164,35 @@ mod tests {
                     out.push(tuple(items.len()));
                     key(items, out);
                 }
+                ArgType::None => out.push(none()),
+                ArgType::Struct(class, items) => {
+                    out.extend([object(*class), tuple(items.len())]);
+                    key(items, out);
+                }
+                ArgType::Enum(class, number) => out.extend([member(*class), value((*number).into())]),
+                ArgType::Record(dtype) => out.push(record(*dtype)),
             }
         }
     }
 
     #[test]
     fn keys_are_read_back() {
-        let mut words = Vec::new();
-        key(&types(), &mut words);
-        assert_eq!(decode(&words), types());
+        for types in [types(), objects()] {
+            let mut words = Vec::new();
+            key(&types, &mut words);
+            assert_eq!(decode(&words), types);
+        }
     }
 
     #[test]
     fn every_dtype_and_layout_has_its_own_word() {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = std::collections::BTreeSet::from([none()]);
         for dtype in Number::all().map(DType::from) {
             assert!(seen.insert(value(dtype)));
+            assert!(seen.insert(record(dtype)));
             for layout in [Layout::C, Layout::F, Layout::Any] {
                 for readonly in [false, true] {
-                    for ndim in 0..=4 {
+                    for ndim in 0..=7 {
                         assert!(seen.insert(array(ArrayType { dtype, ndim, layout, readonly })));
                     }
                 }

@@ -42,7 +42,15 @@ impl Type {
     pub(crate) fn dtype_itself(&self) -> Option<DType> {
         match self.arg {
             Some(ArgType::Value(dtype)) => Some(dtype),
-            Some(ArgType::Array(_) | ArgType::Tuple(_)) | None => None,
+            Some(
+                ArgType::Array(_)
+                | ArgType::Tuple(_)
+                | ArgType::None
+                | ArgType::Struct(..)
+                | ArgType::Enum(..)
+                | ArgType::Record(_),
+            )
+            | None => None,
         }
     }
 
@@ -212,6 +220,9 @@ impl Type {
                 (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
             ),
             Some(ArgType::Tuple(_)) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
+            Some(ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_)) => {
+                return Err(PyTypeError::new_err(format!("{} cannot be pickled", self.__str__())));
+            }
         })
     }
 }

@@ -26,7 +26,14 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         Captured::NumpyFloat(ty, real, _) => (Value::Float(real), Some(ty)),
         Captured::None
         | Captured::Str(_)
+        | Captured::Bytes(_)
         | Captured::Tuple(_)
+        | Captured::Struct(..)
+        | Captured::Enum(..)
+        | Captured::Class(..)
+        | Captured::Array(_)
+        | Captured::DeviceArray(..)
+        | Captured::Recursive(_)
         | Captured::DType(_)
         | Captured::Known(_)
         | Captured::Module(..)
@@ -345,8 +352,8 @@ pub(super) fn call(path: &str, args: &[Captured]) -> Option<Captured> {
         ("builtins", name) => builtin(name, args),
         ("math", name) => math(name, args),
         ("numpy", "dtype") => match args {
-            [Captured::Known(path)] => number_of_path(path).map(Captured::DType),
-            [Captured::Str(name)] => Number::from_numpy_name(name).map(Captured::DType),
+            [Captured::Known(path)] => number_of_path(path).map(|number| Captured::DType(number.into())),
+            [Captured::Str(name)] => Number::from_numpy_name(name).map(|number| Captured::DType(number.into())),
             _ => None,
         },
         _ => None,

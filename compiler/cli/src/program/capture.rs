@@ -12,9 +12,6 @@ use weft_compiler::{
 
 use super::{Program, Value};
 
-/// The compiler's message for this says that the function calls itself.
-const RECURSIVE: &str = "recursive function";
-
 /// Builds function definitions. They are a tree: a call back into a function that is being built is cut off.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
@@ -43,6 +40,7 @@ impl Program {
             defaults,
             signatures: function.jit.as_ref().map(|jit| jit.signatures.clone()).unwrap_or_default(),
             inline: function.jit.as_ref().is_some_and(|jit| jit.inline),
+            number: index as u32,
         });
         captures.finished.insert(index, Arc::clone(&def));
         Some(def)
@@ -119,7 +117,7 @@ impl Program {
 
     fn capture_function(&self, index: usize, captures: &mut Captures) -> Captured {
         if captures.open.contains(&index) {
-            return Captured::Unsupported(Unsupported::Recursion, RECURSIVE.into());
+            return Captured::Recursive(index as u32);
         }
         if captures.open.len() > MAX_CALL_DEPTH {
             return Captured::too_deep();

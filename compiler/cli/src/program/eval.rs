@@ -243,8 +243,18 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         Captured::Float(value) => *value != 0.0,
         Captured::Complex(real, imag) | Captured::NumpyFloat(_, real, imag) => *real != 0.0 || *imag != 0.0,
         Captured::Str(text) => !text.is_empty(),
+        Captured::Bytes(bytes) => !bytes.is_empty(),
         Captured::Tuple(items) => !items.is_empty(),
-        Captured::DType(_) | Captured::Known(_) | Captured::Module(..) | Captured::Function(_) => true,
-        Captured::Unsupported(..) | Captured::Unknown(..) => return None,
+        Captured::DType(_)
+        | Captured::Known(_)
+        | Captured::Module(..)
+        | Captured::Function(_)
+        | Captured::Recursive(_)
+        | Captured::Class(..) => true,
+        // Their classes may say otherwise.
+        Captured::Struct(..) | Captured::Enum(..) => return None,
+        Captured::Array(_) | Captured::DeviceArray(..) | Captured::Unsupported(..) | Captured::Unknown(..) => {
+            return None;
+        }
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weft_artifact::{Number, Scalar};
+use weft_artifact::{DType, Number, Scalar};
 use weft_compiler::{diagnostic::Severity, request::Unsupported};
 
 use super::{capture::Captures, *};
@@ -57,7 +57,7 @@ fn constants_are_evaluated_as_python_would() {
         ("np.int8(100) + np.uint8(200)", Captured::NumpyInt(Scalar::I16, 300)),
         ("float32(1)", Captured::NumpyFloat(Number::F32, 1.0, 0.0)),
         ("np.float32", Captured::Known("numpy.float32".into())),
-        ("np.dtype('float32')", Captured::DType(Number::F32)),
+        ("np.dtype('float32')", Captured::DType(DType::F32)),
         ("cuda.int32", Captured::Known("weft.cuda.int32".into())),
         ("[1]", Captured::Unsupported(Unsupported::Other, "list".into())),
         ("1 / 0", Captured::Unsupported(Unsupported::Other, "value that only Python can compute".into())),
@@ -302,10 +302,8 @@ def odd(n): return even(n - 1)
     let Some(Captured::Function(even)) = globals.get("even") else { panic!("a function") };
     assert_eq!(even.defaults.get("base"), Some(&Captured::Int(2)));
     let Some(Captured::Function(odd)) = even.globals.get("odd") else { panic!("a function") };
-    assert_eq!(
-        odd.globals.get("even"),
-        Some(&Captured::Unsupported(Unsupported::Recursion, "recursive function".into()))
-    );
+    assert_eq!(odd.globals.get("even"), Some(&Captured::Recursive(even.number)));
+    assert!(even.find(even.number).is_some_and(|found| Arc::ptr_eq(&found, even)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{Complex, Number, Scalar};
+use weft_artifact::{Complex, DType, Number, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic},
@@ -91,10 +91,22 @@ impl FnLowerer<'_> {
             }
             Captured::Str(text) => Value::Str(text.clone()),
             Captured::Tuple(items) => Value::Tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
-            Captured::DType(number) => Value::DType(*number),
+            Captured::DType(DType::Number(number)) => Value::DType(*number),
             Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
             Captured::Module(module, _) => Value::Module(module.clone(), Arc::new(captured.clone())),
             Captured::Function(def) => Value::Function(Arc::clone(def)),
+            Captured::Recursive(_) => {
+                let diagnostic = Diagnostic::error(Code::Recursion, span, format!("`{name}` calls itself"));
+                self.report(diagnostic.help("write the recursion as a loop; kernels have no call stack to grow"))
+            }
+            Captured::Array(_) | Captured::DeviceArray(..) => {
+                self.report(unusable(name, "array", span).help("pass the array as an argument"))
+            }
+            Captured::Bytes(_) => self.report(unusable(name, "bytes object", span)),
+            Captured::Struct(class, _) => self.report(unusable(name, &format!("object of class {class}"), span)),
+            Captured::Enum(class, ..) => self.report(unusable(name, &format!("member of {class}"), span)),
+            Captured::Class(class, _) => self.report(unusable(name, &format!("class {class}"), span)),
+            Captured::DType(dtype @ DType::Compound(_)) => self.report(unusable(name, &format!("type {dtype}"), span)),
             Captured::Unknown(source, place, why) => {
                 let place = Span { file: self.cx.sources.add(source), ..*place };
                 let message = format!("the text of the file does not tell the value of `{name}`");
@@ -104,13 +116,8 @@ impl FnLowerer<'_> {
                 self.report_with(diagnostic, place, why)
             }
             Captured::Unsupported(kind, what) => {
-                let message = format!("`{name}` is {} {what}, which a kernel cannot use", article(what));
-                let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
+                let diagnostic = unusable(name, what, span);
                 self.report(match kind {
-                    Unsupported::Recursion => {
-                        Diagnostic::error(Code::Recursion, span, format!("`{name}` calls itself"))
-                            .help("write the recursion as a loop; kernels have no call stack to grow")
-                    }
                     Unsupported::PlainFunction => {
                         diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
                     }
@@ -154,6 +161,12 @@ pub(in crate::frontend) fn used_before(name: &str, span: Span) -> Diagnostic {
 pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
         .note("docs/language.md lists the built-in functions that kernels have")
+}
+
+/// The error of a captured value that no kernel can use.
+fn unusable(name: &str, what: &str, span: Span) -> Diagnostic {
+    let message = format!("`{name}` is {} {what}, which a kernel cannot use", article(what));
+    Diagnostic::error(Code::UnsupportedValue, span, message)
 }
 
 /// `a` or `an`, as a word asks for.

@@ -81,7 +81,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
         globals.insert(name.to_owned(), Captured::Known(path.to_owned()));
     }
     for number in Number::all() {
-        globals.insert(number.name().to_owned(), Captured::DType(number));
+        globals.insert(number.name().to_owned(), Captured::DType(number.into()));
     }
     let mut last = None;
     for item in parse_module(&source, 0) {
@@ -95,6 +95,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: false,
+            number: 0,
             ast: ast.clone(),
         });
         globals.insert(def.ast.name.clone(), Captured::Function(Arc::clone(&def)));
