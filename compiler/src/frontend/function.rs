@@ -10,6 +10,7 @@ use weft_artifact::{Access, ArgType, ArrayType, Field, Param, SlotField, SlotSou
 
 use super::{
     lowerer::{Compiled, FnLowerer, Lowerer, Returns},
+    object::Static,
     ty::Ty,
     typing::{Loops, find_types, joined_returns, typed},
     value::Value,
@@ -110,6 +111,7 @@ impl<'a> FnLowerer<'a> {
             bound,
             zeroed: BTreeSet::new(),
             known_loops,
+            unrolled: Vec::new(),
             returns: None,
             ends_thread: false,
             hint: None,
@@ -255,7 +257,7 @@ pub(super) fn walk_device(
     lowerer.body();
     let end = Span { start: def.ast.span.end, ..def.ast.span };
     if lowerer.env.is_some() {
-        lowerer.lower_return(Value::None, end);
+        lowerer.lower_return(Value::Static(Static::None), end);
     }
     lowerer.returns.take().map(|returns| returns.found).unwrap_or_default()
 }
@@ -270,7 +272,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Funct
     let builder = Builder::new(Function::new(name, FunctionKind::Device, def.ast.span));
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), builder, loops);
     let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
-    let joined = joined_returns(&found).map_or(Ty::None, |(ty, _)| ty);
+    let joined = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     if let Ty::Conflict(conflict) = &joined {
         let diagnostic = Diagnostic::error(
             Code::ReturnTypes,

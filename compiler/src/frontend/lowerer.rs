@@ -12,6 +12,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
     env::Env,
+    object::Static,
     promote,
     ty::{ArrayTy, Ty},
     typing::{Loops, Typed},
@@ -107,6 +108,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) zeroed: BTreeSet<LocalId>,
     /// The types of the loops, as far as known.
     pub(super) known_loops: Loops,
+    /// Which items of the tuples that are unrolled around here the body is for, outermost first.
+    pub(super) unrolled: Vec<usize>,
     /// `None` in a kernel; else the types of the `return`s so far and the type that they are converted to.
     pub(super) returns: Option<Returns>,
     /// Something in the function may end the thread.
@@ -183,20 +186,12 @@ impl FnLowerer<'_> {
                     out.push(self.use_atom(atom, span));
                 }
             }
-            Value::Tuple(items) => {
+            Value::Object(_, items) => {
                 for item in items {
                     self.flatten_into(item, span, out);
                 }
             }
-            Value::Int(_)
-            | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
-            | Value::Poison => {}
+            Value::Int(_) | Value::Bool(_) | Value::Static(_) | Value::Poison => {}
         }
     }
 
@@ -214,15 +209,12 @@ impl FnLowerer<'_> {
                 let value = ArrayValue::of_fields(*array, || locals.next().map(Atom::Local));
                 value.map_or(Value::Poison, Value::Array)
             }
-            Ty::Tuple(items) => Value::Tuple(items.iter().map(|item| self.rebuild(item, locals, span)).collect()),
+            Ty::Object(kind, items) => {
+                Value::Object(kind.clone(), items.iter().map(|item| self.rebuild(item, locals, span)).collect())
+            }
             Ty::Int(value) => Value::Int(*value),
             Ty::Bool(value) => Value::Bool(*value),
-            Ty::None => Value::None,
-            Ty::Str(text) => Value::Str(text.clone()),
-            Ty::DType(number) => Value::DType(*number),
-            Ty::Known(known) => Value::Known(known.clone()),
-            Ty::Module(name, captured) => Value::Module(name.clone(), Arc::clone(captured)),
-            Ty::Function(def) => Value::Function(Arc::clone(def)),
+            Ty::Static(known) => Value::Static(known.clone()),
             Ty::Conflict(_) | Ty::Bottom | Ty::Poison => Value::Poison,
         }
     }
@@ -245,7 +237,9 @@ impl FnLowerer<'_> {
                 let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
                 Value::Complex(self.b.read(real, span), self.b.read(imag, span), scalar)
             }
-            Value::Tuple(items) => Value::Tuple(items.into_iter().map(|item| self.settle(item, span)).collect()),
+            Value::Object(kind, items) => {
+                Value::Object(kind, items.into_iter().map(|item| self.settle(item, span)).collect())
+            }
             Value::Array(mut array) => {
                 let settle = |this: &mut Self, atom: Atom| match atom {
                     Atom::Local(_) => {
@@ -259,15 +253,7 @@ impl FnLowerer<'_> {
                 array.strides = array.strides.into_iter().map(|atom| settle(self, atom)).collect();
                 Value::Array(array)
             }
-            other @ (Value::Int(_)
-            | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
-            | Value::Poison) => other,
+            other @ (Value::Int(_) | Value::Bool(_) | Value::Static(_) | Value::Poison) => other,
         }
     }
 
@@ -322,16 +308,7 @@ impl FnLowerer<'_> {
             } else {
                 self.b.int(to, i128::from(*value), span)
             }),
-            Value::Complex(..)
-            | Value::None
-            | Value::Str(_)
-            | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
-            | Value::Poison => None,
+            Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => None,
         }
     }
 
@@ -371,12 +348,12 @@ impl FnLowerer<'_> {
                 }
                 Some(Value::Array(self.generalize(array, *to, span)))
             }
-            (Value::Tuple(items), Ty::Tuple(to)) if items.len() == to.len() => items
+            (Value::Object(kind, items), Ty::Object(other, to)) if kind == *other && items.len() == to.len() => items
                 .into_iter()
                 .zip(to)
                 .map(|(item, to)| self.try_convert(item, to, span))
                 .collect::<Option<Vec<_>>>()
-                .map(Value::Tuple),
+                .map(|items| Value::Object(kind, items)),
             _ => None,
         }
     }
@@ -430,10 +407,10 @@ impl FnLowerer<'_> {
         match value {
             Value::Bool(known) => Truth::Known(known),
             Value::Int(known) => Truth::Known(known != 0),
-            Value::None => Truth::Known(false),
-            Value::Str(text) => Truth::Known(!text.is_empty()),
-            Value::Tuple(items) => Truth::Known(!items.is_empty()),
-            Value::Known(_) | Value::Module(..) | Value::Function(_) | Value::DType(_) => Truth::Known(true),
+            Value::Static(Static::None) => Truth::Known(false),
+            Value::Static(Static::Str(text)) => Truth::Known(!text.is_empty()),
+            Value::Object(kind, items) if kind.is_tuple() => Truth::Known(!items.is_empty()),
+            Value::Object(..) | Value::Static(_) => Truth::Known(true),
             Value::Scalar(expr, _) => Truth::Expr(self.b.convert(expr, Type::BOOL, span)),
             Value::Complex(real, imag, _) => {
                 let real = self.b.convert(real, Type::BOOL, span);

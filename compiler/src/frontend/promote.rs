@@ -140,14 +140,14 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
         (Ty::Poison, _) | (_, Ty::Poison) => Ty::Poison,
         (Ty::Bottom, known) | (known, Ty::Bottom) => known.clone(),
         (Ty::Array(a), Ty::Array(b)) if a.dtype == b.dtype && a.ndim == b.ndim => Ty::Array(join_arrays(*a, *b)),
-        (Ty::Tuple(a), Ty::Tuple(b)) if a.len() == b.len() => {
+        (Ty::Object(kind, a), Ty::Object(other, b)) if kind == other && a.len() == b.len() => {
             let items: Vec<Ty> = a.iter().zip(b).map(|(x, y)| join(x, first_span, y, second_span)).collect();
             if items.contains(&Ty::Poison) {
                 Ty::Poison
             } else if items.iter().any(|item| matches!(item, Ty::Conflict(_))) {
                 conflict(first, first_span, second, second_span)
             } else {
-                Ty::Tuple(items)
+                Ty::Object(kind.clone(), items)
             }
         }
         (Ty::Conflict(_), _) => first.clone(),
@@ -173,6 +173,7 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontend::object::{ObjectKind, Static};
 
     #[test]
     fn promotion_follows_the_table() {
@@ -207,10 +208,10 @@ mod tests {
         let here = Span::default();
         let join = |a: &Ty, b: &Ty| join(a, here, b, here);
         let number = Ty::Scalar(Scalar::F32);
-        let tuple = Ty::Tuple(vec![Ty::Scalar(Scalar::I64), number.clone()]);
-        let conflict = join(&number, &Ty::None);
+        let tuple = Ty::Object(ObjectKind::Tuple, vec![Ty::Scalar(Scalar::I64), number.clone()]);
+        let conflict = join(&number, &Ty::Static(Static::None));
         assert!(matches!(conflict, Ty::Conflict(_)));
-        for ty in [&number, &tuple, &conflict, &Ty::None, &Ty::Poison] {
+        for ty in [&number, &tuple, &conflict, &Ty::Static(Static::None), &Ty::Poison] {
             assert_eq!(join(ty, &Ty::Bottom), *ty);
             assert_eq!(join(&Ty::Bottom, ty), *ty);
             assert_eq!(join(ty, &Ty::Poison), Ty::Poison);

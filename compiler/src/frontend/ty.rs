@@ -3,14 +3,13 @@
 //! A type holds everything about a value that is known at compile time: an integer literal its value, a dtype, a
 //! module or a function itself. Only scalars, arrays and tuples of them have parts that exist at run time.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use weft_artifact::{ArgType, ArrayType, Complex, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which};
 
-use super::value::Known;
+use super::object::{ObjectKind, Static};
 use crate::{
     ir::{Space, Type},
-    request::{Captured, FunctionDef},
     source::Span,
 };
 
@@ -25,22 +24,12 @@ pub(super) enum Ty {
     Int(i128),
     /// A Python bool whose value is known.
     Bool(bool),
-    /// `None`.
-    None,
-    /// A string.
-    Str(String),
     /// An array. (There is no slice: a slice is only ever an index.)
     Array(ArrayTy),
-    /// A tuple.
-    Tuple(Vec<Ty>),
-    /// A number's type used as a dtype or a cast.
-    DType(Number),
-    /// A module or function that weft knows by its path.
-    Known(Known),
-    /// A user's module or object.
-    Module(String, Arc<Captured>),
-    /// A jitted function.
-    Function(Arc<FunctionDef>),
+    /// What is made of other values.
+    Object(ObjectKind, Vec<Ty>),
+    /// What is known when the kernel is compiled.
+    Static(Static),
     /// Types that met at a join and cannot be joined; an error once it is used.
     Conflict(Box<Conflict>),
     /// Not known yet: what a variable has in a dry walk while only paths that did not give it a value were walked.
@@ -74,16 +63,12 @@ impl PartialEq for Ty {
         match (self, other) {
             (Self::Scalar(a), Self::Scalar(b)) => a == b,
             (Self::Complex(a), Self::Complex(b)) => a == b,
-            (Self::DType(a), Self::DType(b)) => a == b,
             (Self::Int(a), Self::Int(b)) => a == b,
             (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::None, Self::None) | (Self::Bottom, Self::Bottom) | (Self::Poison, Self::Poison) => true,
-            (Self::Str(a), Self::Str(b)) => a == b,
-            (Self::Known(a), Self::Known(b)) => a == b,
+            (Self::Bottom, Self::Bottom) | (Self::Poison, Self::Poison) => true,
             (Self::Array(a), Self::Array(b)) => a == b,
-            (Self::Tuple(a), Self::Tuple(b)) => a == b,
-            (Self::Module(a, x), Self::Module(b, y)) => a == b && (Arc::ptr_eq(x, y) || x == y),
-            (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
+            (Self::Object(a, x), Self::Object(b, y)) => a == b && x == y,
+            (Self::Static(a), Self::Static(b)) => a == b,
             (Self::Conflict(a), Self::Conflict(b)) => a.first == b.first && a.second == b.second,
             _ => false,
         }
@@ -113,7 +98,7 @@ impl Ty {
         match arg {
             ArgType::Value(dtype) => dtype.number().map_or(Self::Poison, Self::of),
             ArgType::Array(array) => dtype_or_poison(array),
-            ArgType::Tuple(items) => Self::Tuple(items.iter().map(Self::of_arg).collect()),
+            ArgType::Tuple(items) => Self::Object(ObjectKind::Tuple, items.iter().map(Self::of_arg).collect()),
             ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_) => Self::Poison,
         }
     }
@@ -123,16 +108,10 @@ impl Ty {
         match self {
             Self::Scalar(_) | Self::Int(_) | Self::Bool(_) | Self::Complex(_) => self.number().map(ArgType::from),
             Self::Array(array) => Some(ArgType::Array(array.arg())),
-            Self::Tuple(items) => items.iter().map(Self::arg).collect::<Option<_>>().map(ArgType::Tuple),
-            Self::DType(_)
-            | Self::None
-            | Self::Str(_)
-            | Self::Known(_)
-            | Self::Module(..)
-            | Self::Function(_)
-            | Self::Conflict(_)
-            | Self::Bottom
-            | Self::Poison => None,
+            Self::Object(kind, items) if kind.is_tuple() => {
+                items.iter().map(Self::arg).collect::<Option<_>>().map(ArgType::Tuple)
+            }
+            Self::Object(..) | Self::Static(_) | Self::Conflict(_) | Self::Bottom | Self::Poison => None,
         }
     }
 
@@ -160,14 +139,9 @@ impl Ty {
             Self::Int(value) => Some(int_scalar(*value)),
             Self::Bool(_) => Some(Scalar::Bool),
             Self::Complex(_)
-            | Self::None
-            | Self::Str(_)
+            | Self::Object(..)
             | Self::Array(_)
-            | Self::Tuple(_)
-            | Self::DType(_)
-            | Self::Known(_)
-            | Self::Module(..)
-            | Self::Function(_)
+            | Self::Static(_)
             | Self::Conflict(_)
             | Self::Bottom
             | Self::Poison => None,
@@ -179,16 +153,11 @@ impl Ty {
         match self {
             Self::Int(value) => Self::Scalar(int_scalar(*value)),
             Self::Bool(_) => Self::Scalar(Scalar::Bool),
-            Self::Tuple(items) => Self::Tuple(items.iter().map(Self::widened).collect()),
+            Self::Object(kind, items) => Self::Object(kind.clone(), items.iter().map(Self::widened).collect()),
             other @ (Self::Scalar(_)
             | Self::Complex(_)
-            | Self::None
-            | Self::Str(_)
             | Self::Array(_)
-            | Self::DType(_)
-            | Self::Known(_)
-            | Self::Module(..)
-            | Self::Function(_)
+            | Self::Static(_)
             | Self::Conflict(_)
             | Self::Bottom
             | Self::Poison) => other.clone(),
@@ -199,18 +168,13 @@ impl Ty {
     pub(super) fn is_poison(&self) -> bool {
         match self {
             Self::Bottom | Self::Poison => true,
-            Self::Tuple(items) => items.iter().any(Self::is_poison),
+            Self::Object(_, items) => items.iter().any(Self::is_poison),
             Self::Scalar(_)
             | Self::Complex(_)
             | Self::Int(_)
             | Self::Bool(_)
-            | Self::None
-            | Self::Str(_)
             | Self::Array(_)
-            | Self::DType(_)
-            | Self::Known(_)
-            | Self::Module(..)
-            | Self::Function(_)
+            | Self::Static(_)
             | Self::Conflict(_) => false,
         }
     }
@@ -238,22 +202,12 @@ impl Ty {
             Self::Scalar(scalar) => push(Leaf::Value((*scalar).into()), None),
             Self::Complex(complex) => push(Leaf::Value(Number::Complex(*complex).into()), None),
             Self::Array(array) => push(Leaf::Array(array.arg()), Some(array.pointer())),
-            Self::Tuple(items) => {
+            Self::Object(_, items) => {
                 for (i, item) in items.iter().enumerate() {
                     item.collect_parts(&format!("{prefix}.{i}"), out);
                 }
             }
-            Self::Int(_)
-            | Self::Bool(_)
-            | Self::None
-            | Self::Str(_)
-            | Self::DType(_)
-            | Self::Known(_)
-            | Self::Module(..)
-            | Self::Function(_)
-            | Self::Conflict(_)
-            | Self::Bottom
-            | Self::Poison => {}
+            Self::Int(_) | Self::Bool(_) | Self::Static(_) | Self::Conflict(_) | Self::Bottom | Self::Poison => {}
         }
     }
 }
@@ -281,11 +235,15 @@ impl fmt::Display for Ty {
             Self::Complex(complex) => complex.fmt(f),
             Self::Int(value) => int_scalar(*value).fmt(f),
             Self::Bool(_) => Scalar::Bool.fmt(f),
-            Self::None => f.write_str("none"),
-            Self::Str(_) => f.write_str("str"),
             Self::Array(array) => array.arg().fmt(f),
-            Self::Tuple(items) => {
-                f.write_str("Tuple(")?;
+            Self::Object(kind, items) => {
+                match kind {
+                    ObjectKind::Tuple | ObjectKind::Unrolled => f.write_str("Tuple(")?,
+                    ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
+                    ObjectKind::Enumerate => f.write_str("enumerate(")?,
+                    ObjectKind::Zip => f.write_str("zip(")?,
+                    ObjectKind::Reversed => f.write_str("reversed(")?,
+                }
                 for (i, item) in items.iter().enumerate() {
                     if i > 0 {
                         f.write_str(", ")?;
@@ -294,10 +252,7 @@ impl fmt::Display for Ty {
                 }
                 f.write_str(")")
             }
-            Self::DType(number) => write!(f, "type {number}"),
-            Self::Known(known) => f.write_str(shown_path(known.path())),
-            Self::Module(name, _) => write!(f, "module {name}"),
-            Self::Function(def) => write!(f, "function {}", def.ast.name),
+            Self::Static(known) => known.fmt(f),
             Self::Conflict(conflict) => write!(f, "{} or {}", conflict.first, conflict.second),
             Self::Bottom | Self::Poison => f.write_str("unknown"),
         }

@@ -11,6 +11,7 @@ use super::{
     env::{self, Env},
     function::{same_function, walk_device},
     lowerer::{FnLowerer, Lowerer},
+    object::Static,
     promote,
     ty::Ty,
 };
@@ -35,8 +36,9 @@ pub(super) struct LoopTypes {
     pub(super) exit: Env,
 }
 
-/// The types of a function's loops, by their places.
-pub(super) type Loops = BTreeMap<Span, LoopTypes>;
+/// The types of a function's loops, by their places, and by the items that the bodies around them are for where tuples
+/// are unrolled.
+pub(super) type Loops = BTreeMap<(Span, Vec<usize>), LoopTypes>;
 
 /// A device function whose types are known.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ pub(super) fn find_types(cx: &mut Lowerer, def: &Arc<FunctionDef>, walk: impl Fn
 impl FnLowerer<'_> {
     /// What a loop is walked with first: what the dry walks found or, in one, what they found for the same entry.
     pub(super) fn loop_types(&self, place: Span, entry: &Env) -> LoopTypes {
-        match self.known_loops.get(&place) {
+        match self.known_loops.get(&(place, self.unrolled.clone())) {
             Some(known) if !self.is_dry() || env::same(&known.entry, entry) => known.clone(),
             _ => LoopTypes { entry: entry.clone(), header: entry.clone(), exit: None },
         }
@@ -91,7 +93,7 @@ impl FnLowerer<'_> {
             return None;
         }
         let stable = env::same(&used.header, &found.header);
-        self.known_loops.insert(place, found.clone());
+        self.known_loops.insert((place, self.unrolled.clone()), found.clone());
         (!stable).then_some(found)
     }
 
@@ -123,7 +125,7 @@ pub(super) fn typed(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> us
     let loops = find_types(cx, def, |lowerer| {
         let found = walk_device(lowerer, args, None, false);
         may_end_thread = lowerer.ends_thread;
-        returns = joined_returns(&found).map_or(Ty::None, |(ty, _)| ty);
+        returns = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     });
     if let Some(declared) = super::function::declared_result(def, args) {
         returns = declared;

@@ -3,15 +3,15 @@
 //! IR expressions form trees: an expression may be used once. So a value that can be used again holds [`Atom`]s, which
 //! make a new expression for each use, and a scalar's `ExprId` is for one use; `FnLowerer::atom` turns it into one.
 
-use std::sync::Arc;
+use weft_artifact::{Complex, Scalar, SlotField};
 
-use weft_artifact::{Complex, Number, Scalar, SlotField};
-
-use super::ty::{ArrayTy, Ty};
+use super::{
+    object::{ObjectKind, Static},
+    ty::{ArrayTy, Ty},
+};
 use crate::{
     intrinsics::{self, Intrinsic},
     ir::{ExprId, LocalId},
-    request::{Captured, FunctionDef},
 };
 
 /// Something that can be read any number of times.
@@ -100,27 +100,25 @@ pub(super) enum Value {
     Int(i128),
     /// A Python bool whose value is known.
     Bool(bool),
-    /// `None`.
-    None,
-    /// A string.
-    Str(String),
     /// An array.
     Array(ArrayValue),
-    /// A tuple.
-    Tuple(Vec<Value>),
-    /// A number's type.
-    DType(Number),
-    /// Something of weft's, `math`'s, `numpy`'s or Python's own.
-    Known(Known),
-    /// A user's module.
-    Module(String, Arc<Captured>),
-    /// A jitted function.
-    Function(Arc<FunctionDef>),
+    /// What is made of other values.
+    Object(ObjectKind, Vec<Value>),
+    /// What is known when the kernel is compiled.
+    Static(Static),
     /// No value: reported already or, in a dry walk, not known yet.
     Poison,
 }
 
 impl Value {
+    /// `None`.
+    pub(super) const NONE: Self = Self::Static(Static::None);
+
+    /// A tuple.
+    pub(super) const fn tuple(items: Vec<Self>) -> Self {
+        Self::Object(ObjectKind::Tuple, items)
+    }
+
     /// Its type.
     pub(super) fn ty(&self) -> Ty {
         match self {
@@ -128,14 +126,9 @@ impl Value {
             Self::Complex(_, _, complex) => Ty::Complex(*complex),
             Self::Int(value) => Ty::Int(*value),
             Self::Bool(value) => Ty::Bool(*value),
-            Self::None => Ty::None,
-            Self::Str(text) => Ty::Str(text.clone()),
             Self::Array(array) => Ty::Array(array.ty),
-            Self::Tuple(items) => Ty::Tuple(items.iter().map(Self::ty).collect()),
-            Self::DType(number) => Ty::DType(*number),
-            Self::Known(known) => Ty::Known(known.clone()),
-            Self::Module(name, captured) => Ty::Module(name.clone(), Arc::clone(captured)),
-            Self::Function(def) => Ty::Function(Arc::clone(def)),
+            Self::Object(kind, items) => Ty::Object(kind.clone(), items.iter().map(Self::ty).collect()),
+            Self::Static(known) => Ty::Static(known.clone()),
             Self::Poison => Ty::Poison,
         }
     }

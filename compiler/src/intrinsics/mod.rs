@@ -117,18 +117,22 @@ pub enum Custom {
     Bool,
     Complex,
     Degrees,
+    Enumerate,
     Float,
     Frexp,
     Int,
     Len,
+    LiteralUnroll,
     Max,
     Min,
     Modf,
     Pow,
     Radians,
     Range,
+    Reversed,
     Round,
     SyncWarp,
+    Zip,
 }
 
 /// Modules and objects that have members but are no value.

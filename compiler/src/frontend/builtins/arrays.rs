@@ -7,6 +7,7 @@ use crate::{
     frontend::{
         expr::Args,
         lowerer::FnLowerer,
+        object::{ObjectKind, Static},
         ty::{ArrayTy, shown_path},
         value::{ArrayValue, Atom, Value},
     },
@@ -31,14 +32,9 @@ impl FnLowerer<'_> {
             other @ (Value::Scalar(..)
             | Value::Complex(..)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
+            | Value::Object(..)
+            | Value::Static(_)
             | Value::Poison) => {
                 let diagnostic = Diagnostic::error(
                     Code::NotConstant,
@@ -55,7 +51,7 @@ impl FnLowerer<'_> {
                 Value::Scalar(expr, Scalar::I64)
             })
             .collect();
-        if dims == 1 { items.pop().unwrap_or(Value::Poison) } else { Value::Tuple(items) }
+        if dims == 1 { items.pop().unwrap_or(Value::Poison) } else { Value::tuple(items) }
     }
 
     fn wide(&mut self, register: SpecialRegister, span: Span) -> ExprId {
@@ -86,10 +82,10 @@ impl FnLowerer<'_> {
             return self.error(Code::ArgumentCount, span, message);
         };
         let dtype = match dtype {
-            Some(Value::DType(number)) => number,
+            Some(Value::Static(Static::DType(number))) => number,
             Some(Value::Poison) => return Value::Poison,
-            Some(Value::Str(name)) if let Some(number) = Number::from_name(&name) => number,
-            Some(Value::Str(name)) => {
+            Some(Value::Static(Static::Str(name))) if let Some(number) = Number::from_name(&name) => number,
+            Some(Value::Static(Static::Str(name))) => {
                 let names = || Number::all().map(Number::name);
                 let diagnostic =
                     Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"));
@@ -112,7 +108,7 @@ impl FnLowerer<'_> {
         };
         let Some(shape) = self.known_shape(row, shape, span) else { return Value::Poison };
         let align = match alignment {
-            None | Some(Value::None) => dtype.align_bytes().max(if shared { 16 } else { 1 }),
+            None | Some(Value::Static(Static::None)) => dtype.align_bytes().max(if shared { 16 } else { 1 }),
             Some(Value::Int(align)) if align > 0 && align % 8 == 0 && (align as u64).is_power_of_two() => {
                 (align as u64).max(dtype.align_bytes())
             }
@@ -191,7 +187,7 @@ impl FnLowerer<'_> {
 
     /// The extents of a shape that is known when the kernel is compiled.
     fn known_shape(&mut self, row: &Intrinsic, shape: Value, span: Span) -> Option<Vec<i64>> {
-        let items = if let Value::Tuple(items) = shape { items } else { vec![shape] };
+        let items = if let Value::Object(ObjectKind::Tuple, items) = shape { items } else { vec![shape] };
         let mut out = Vec::new();
         for item in items {
             let known = if let Value::Int(known) = &item {

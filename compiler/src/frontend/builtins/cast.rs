@@ -8,6 +8,7 @@ use crate::{
         expr::Args,
         function::count,
         lowerer::{FnLowerer, Truth, wrap_int},
+        object::Static,
         value::Value,
     },
     intrinsics::Intrinsic,
@@ -86,7 +87,7 @@ impl FnLowerer<'_> {
             }
             // `float("inf")` and the like are constants.
             None => match &value {
-                Value::Str(text) => match text.trim().trim_start_matches('+').to_lowercase().as_str() {
+                Value::Static(Static::Str(text)) => match text.trim().trim_start_matches('+').to_lowercase().as_str() {
                     "inf" | "infinity" => Value::Scalar(self.b.float(Scalar::F64, f64::INFINITY, span), Scalar::F64),
                     "-inf" | "-infinity" => {
                         Value::Scalar(self.b.float(Scalar::F64, f64::NEG_INFINITY, span), Scalar::F64)
@@ -98,13 +99,9 @@ impl FnLowerer<'_> {
                 | Value::Complex(..)
                 | Value::Int(_)
                 | Value::Bool(_)
-                | Value::None
                 | Value::Array(_)
-                | Value::Tuple(_)
-                | Value::DType(_)
-                | Value::Known(_)
-                | Value::Module(..)
-                | Value::Function(_)
+                | Value::Object(..)
+                | Value::Static(_)
                 | Value::Poison) => {
                     let ty = other.ty();
                     self.no_overload(row, &[ty], span)

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod cast;
+mod iterators;
 mod numbers;
 
 use weft_artifact::{Conversion, Number, Rank, Scalar};
@@ -10,6 +11,7 @@ use super::{
     expr::Args,
     function::count,
     lowerer::FnLowerer,
+    object::{ObjectKind, Static},
     promote,
     ty::{Ty, shown_path},
     value::Value,
@@ -58,12 +60,11 @@ impl FnLowerer<'_> {
             }
             Custom::Round => self.round(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
-            Custom::Range => {
-                let diagnostic =
-                    Diagnostic::error(Code::UnsupportedExpression, span, "`range` stands only in a `for` statement")
-                        .help("write `for i in range(…):`");
-                self.report(diagnostic)
-            }
+            Custom::Range => self.range_value(row, args, span),
+            Custom::Enumerate => self.enumerate_value(row, args, span),
+            Custom::Zip => self.side_by_side(row, ObjectKind::Zip, args, span),
+            Custom::Reversed => self.side_by_side(row, ObjectKind::Reversed, args, span),
+            Custom::LiteralUnroll => self.unrolled(row, args, span),
         }
     }
 
@@ -114,10 +115,11 @@ impl FnLowerer<'_> {
         let mut read = |local: LocalId, scalar: Scalar| Value::Scalar(self.b.read(local, span), scalar);
         match (returns, locals.as_slice()) {
             (Returns::Scalar(scalar), [local]) => read(*local, scalar),
-            (Returns::Tuple(scalars), locals) => {
-                Value::Tuple(locals.iter().zip(scalars).map(|(local, scalar)| read(*local, *scalar)).collect())
-            }
-            (Returns::Nothing | Returns::Scalar(_) | Returns::Complex(_) | Returns::Array(_), _) => Value::None,
+            (Returns::Tuple(scalars), locals) => Value::Object(
+                ObjectKind::Tuple,
+                locals.iter().zip(scalars).map(|(local, scalar)| read(*local, *scalar)).collect(),
+            ),
+            (Returns::Nothing | Returns::Scalar(_) | Returns::Complex(_) | Returns::Array(_), _) => Value::NONE,
         }
     }
 
@@ -139,7 +141,7 @@ impl FnLowerer<'_> {
             Some(scalar) if promote::is_integral(scalar) => {
                 let Some(mask) = self.number(&mask, Scalar::I32, span) else { return Value::Poison };
                 self.stmt(Ir::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![mask] }, span);
-                Value::None
+                Value::NONE
             }
             _ => self.no_overload(row, &[mask.ty()], span),
         }
@@ -267,7 +269,9 @@ impl FnLowerer<'_> {
     /// As in Numba, the floats in an atomic's index are truncated.
     fn truncated(&mut self, index: Value, span: Span) -> Value {
         match index {
-            Value::Tuple(items) => Value::Tuple(items.into_iter().map(|item| self.truncated(item, span)).collect()),
+            Value::Object(ObjectKind::Tuple, items) => {
+                Value::Object(ObjectKind::Tuple, items.into_iter().map(|item| self.truncated(item, span)).collect())
+            }
             Value::Scalar(_, scalar) if scalar.is_float() => {
                 self.number(&index, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
             }
@@ -275,38 +279,36 @@ impl FnLowerer<'_> {
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
+            | Value::Object(..)
+            | Value::Static(_)
             | Value::Poison) => other,
         }
     }
 
     fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        match value {
-            Value::Tuple(items) => Value::Int(items.len() as i128),
-            Value::Str(text) => Value::Int(text.chars().count() as i128),
-            Value::Array(array) if array.ty.ndim > 0 => match array.shape.first().copied() {
-                Some(super::value::Atom::Int(known)) => Value::Int(i128::from(known)),
-                Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
-                None => Value::Poison,
-            },
-            other @ (Value::Scalar(..)
+        if let Value::Static(Static::Str(text)) = &value {
+            return Value::Int(text.chars().count() as i128);
+        }
+        let sized = match &value {
+            Value::Array(array) => array.ty.ndim > 0,
+            Value::Object(kind, _) => kind.is_tuple() || matches!(kind, ObjectKind::Range(_)),
+            Value::Scalar(..)
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Array(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
-            | Value::Poison) => self.no_overload(row, &[other.ty()], span),
+            | Value::Static(_)
+            | Value::Poison => false,
+        };
+        if !sized {
+            return self.no_overload(row, &[value.ty()], span);
+        }
+        let value = self.settle(value, span);
+        match self.length(&value, span) {
+            Some(super::value::Atom::Int(known)) => Value::Int(i128::from(known)),
+            Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
+            None => Value::Poison,
         }
     }
 }
@@ -326,7 +328,9 @@ fn conversion(arg: Arg, ty: &Ty) -> Option<Conversion> {
         }
         (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => Some(Conversion::Exact),
         (Arg::Complex(to), Ty::Complex(from)) if to == *from => Some(Conversion::Exact),
-        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Tuple(_)) => Some(Conversion::Exact),
+        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Object(ObjectKind::Tuple, _)) => {
+            Some(Conversion::Exact)
+        }
         (Arg::Array(_) | Arg::Complex(_) | Arg::Index | Arg::Const(_) | Arg::DType(_), _) => None,
     }
 }

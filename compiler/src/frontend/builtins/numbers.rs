@@ -4,7 +4,9 @@ use weft_artifact::Scalar;
 
 use crate::{
     diagnostic::Code,
-    frontend::{expr::Args, function::count, lowerer::FnLowerer, promote, ty::shown_path, value::Value},
+    frontend::{
+        expr::Args, function::count, lowerer::FnLowerer, object::ObjectKind, promote, ty::shown_path, value::Value,
+    },
     intrinsics::Intrinsic,
     ir::{BinaryOp, CompareOp, ExprId, MathFn, Type, UnaryOp},
     source::Span,
@@ -32,14 +34,9 @@ impl FnLowerer<'_> {
             Value::Int(known) => Value::Int(known),
             value @ (Value::Scalar(..)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
+            | Value::Object(..)
+            | Value::Static(_)
             | Value::Poison) => match value.ty().scalar() {
                 Some(scalar) => {
                     // The type stays, and the minimum of a signed type wraps; a bool counts as int8.
@@ -59,7 +56,7 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let mut values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
-        if let [Value::Tuple(items)] = values.as_slice() {
+        if let [Value::Object(ObjectKind::Tuple, items)] = values.as_slice() {
             let items = items.clone();
             values = items;
         } else if values.len() < 2 {
@@ -195,7 +192,7 @@ impl FnLowerer<'_> {
         let (a, b) = (self.b.read(value, span), self.b.read(value, span));
         let mantissa = self.b.math(MathFn::FrexpMantissa, vec![a], Type::Scalar(ty), span);
         let exponent = self.b.math(MathFn::FrexpExponent, vec![b], Type::I32, span);
-        Value::Tuple(vec![Value::Scalar(mantissa, ty), Value::Scalar(exponent, Scalar::I32)])
+        Value::tuple(vec![Value::Scalar(mantissa, ty), Value::Scalar(exponent, Scalar::I32)])
     }
 
     /// `math.modf(x)`: fraction and integer part, both with the sign of x; the fraction of an infinity is zero.
@@ -214,7 +211,7 @@ impl FnLowerer<'_> {
         let sign = self.b.read(value, span);
         let fraction = self.b.math(MathFn::Copysign, vec![fraction, sign], float, span);
         let whole = self.b.read(whole, span);
-        Value::Tuple(vec![Value::Scalar(fraction, ty), Value::Scalar(whole, ty)])
+        Value::tuple(vec![Value::Scalar(fraction, ty), Value::Scalar(whole, ty)])
     }
 
     /// The one argument of a function of floats, in a local.

@@ -6,6 +6,7 @@ use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{
         lowerer::FnLowerer,
+        object::Static,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Known, Value},
     },
@@ -28,8 +29,8 @@ impl FnLowerer<'_> {
     pub(super) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
         match value {
             Value::Poison => Value::Poison,
-            Value::Known(known) => self.known_attribute(known.path(), attr, span),
-            Value::Module(name, captured) => {
+            Value::Static(Static::Known(known)) => self.known_attribute(known.path(), attr, span),
+            Value::Static(Static::Module(name, captured)) => {
                 if let Captured::Module(_, members) = captured.as_ref()
                     && let Some(member) = members.get(attr)
                 {
@@ -43,7 +44,7 @@ impl FnLowerer<'_> {
                 "imag" => Value::Scalar(imag, ty.part()),
                 _ => self.no_attribute(&Ty::Complex(ty), attr, &["real", "imag"], span),
             },
-            Value::DType(number) => match attr {
+            Value::Static(Static::DType(number)) => match attr {
                 "type" => value,
                 "itemsize" => Value::Int(i128::from(number.size_bytes())),
                 _ => self.no_attribute(&value.ty(), attr, &["type", "itemsize"], span),
@@ -59,9 +60,7 @@ impl FnLowerer<'_> {
                     _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
                 }
             }
-            other @ (Value::None | Value::Str(_) | Value::Tuple(_) | Value::Function(_)) => {
-                self.no_attribute(&other.ty(), attr, &[], span)
-            }
+            other @ (Value::Object(..) | Value::Static(_)) => self.no_attribute(&other.ty(), attr, &[], span),
         }
     }
 
@@ -88,11 +87,11 @@ impl FnLowerer<'_> {
             if let Lowering::Register(register) = row.lowering {
                 return Some(Value::Scalar(self.b.special(register, span), Scalar::I32));
             }
-            return Some(Value::Known(Known::Row(row)));
+            return Some(Value::Static(Static::Known(Known::Row(row))));
         }
         let found = super::name::known(path);
-        if let Value::Known(known) = found {
-            intrinsics::is_known(known.path()).then_some(Value::Known(known))
+        if let Value::Static(Static::Known(known)) = found {
+            intrinsics::is_known(known.path()).then_some(Value::Static(Static::Known(known)))
         } else {
             Some(found)
         }
@@ -102,7 +101,7 @@ impl FnLowerer<'_> {
         match attr {
             "shape" => {
                 let items = array.shape.iter().map(|extent| self.extent(*extent, span)).collect();
-                Value::Tuple(items)
+                Value::tuple(items)
             }
             "strides" => {
                 let items = (0..array.ty.ndim)
@@ -111,11 +110,11 @@ impl FnLowerer<'_> {
                         self.extent(stride, span)
                     })
                     .collect();
-                Value::Tuple(items)
+                Value::tuple(items)
             }
             "ndim" => Value::Int(array.ty.ndim as i128),
             "itemsize" => Value::Int(i128::from(array.ty.dtype.size_bytes())),
-            "dtype" => Value::DType(array.ty.dtype),
+            "dtype" => Value::Static(Static::DType(array.ty.dtype)),
             "size" => self.product(array, 1, span),
             "nbytes" => self.product(array, array.ty.dtype.size_bytes() as i64, span),
             "T" => Self::transposed(array),

@@ -6,6 +6,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         lowerer::{FnLowerer, wrap_int},
+        object::ObjectKind,
         promote,
         value::Value,
     },
@@ -26,7 +27,9 @@ impl FnLowerer<'_> {
         {
             return Value::Int(value);
         }
-        if let (Value::Tuple(a), Value::Tuple(b), BinOp::Add) = (&left, &right, op) {
+        if let (Value::Object(ObjectKind::Tuple, a), Value::Object(ObjectKind::Tuple, b), BinOp::Add) =
+            (&left, &right, op)
+        {
             let items = a.iter().chain(b).cloned().collect();
             return self.tuple(items, span);
         }
@@ -199,7 +202,9 @@ impl FnLowerer<'_> {
     /// A function of the prelude that makes a complex number of the parts of two.
     fn complex_prelude(&mut self, name: &str, parts: [ExprId; 4], ty: Complex, span: Span) -> Value {
         let args = parts.map(|part| Value::Scalar(part, ty.part()));
-        let Value::Tuple(items) = self.prelude(name, args.into(), span) else { return Value::Poison };
+        let Value::Object(ObjectKind::Tuple, items) = self.prelude(name, args.into(), span) else {
+            return Value::Poison;
+        };
         let [real, imag] = items.as_slice() else { return Value::Poison };
         let parts = self.number(real, ty.part(), span).zip(self.number(imag, ty.part(), span));
         parts.map_or(Value::Poison, |(real, imag)| Value::Complex(real, imag, ty))

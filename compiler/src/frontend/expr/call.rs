@@ -9,6 +9,7 @@ use crate::{
     frontend::{
         function::count,
         lowerer::FnLowerer,
+        object::{ObjectKind, Static},
         ty::{Ty, shown_path},
         value::{Known, Value},
     },
@@ -61,15 +62,15 @@ impl FnLowerer<'_> {
         }
         match callee {
             Value::Poison => Value::Poison,
-            Value::Function(def) => self.call_function(&def, args, span),
-            Value::DType(scalar) => self.cast(scalar, args, span),
-            Value::Known(Known::Row(row)) => {
+            Value::Static(Static::Function(def)) => self.call_function(&def, args, span),
+            Value::Static(Static::DType(scalar)) => self.cast(scalar, args, span),
+            Value::Static(Static::Known(Known::Row(row))) => {
                 self.hint = hint;
                 let value = self.intrinsic(row, args, span);
                 self.hint = None;
                 value
             }
-            Value::Known(Known::Path(path)) => {
+            Value::Static(Static::Known(Known::Path(path))) => {
                 if let Some(name) = path.strip_prefix("builtins.") {
                     return self.no_builtin(name, func.span);
                 }
@@ -80,11 +81,9 @@ impl FnLowerer<'_> {
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::Module(..)) => {
+            | Value::Object(..)
+            | Value::Static(_)) => {
                 let message = format!("{} cannot be called", other.ty());
                 self.error(Code::NotCallable, func.span, message)
             }
@@ -102,7 +101,7 @@ impl FnLowerer<'_> {
             let value = self.before(value, arg.span, later(index));
             if !starred {
                 out.positional.push((value, arg.span));
-            } else if let Value::Tuple(items) = value {
+            } else if let Value::Object(ObjectKind::Tuple, items) = value {
                 out.positional.extend(items.into_iter().map(|item| (item, arg.span)));
             } else {
                 let message = format!("`*` unpacks tuples, not {}", value.ty());
@@ -262,7 +261,7 @@ impl FnLowerer<'_> {
                 Some(Value::Scalar(self.b.float(Scalar::F64, value, span), Scalar::F64))
             }
             Constant::Bool(value) => (!minus).then_some(Value::Bool(*value)),
-            Constant::None => (!minus).then_some(Value::None),
+            Constant::None => (!minus).then_some(Value::Static(Static::None)),
             Constant::BigInt(_)
             | Constant::Imaginary(_)
             | Constant::Str(_)

@@ -4,7 +4,12 @@ use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    frontend::{lowerer::FnLowerer, promote, value::Value},
+    frontend::{
+        lowerer::FnLowerer,
+        object::{ObjectKind, Static},
+        promote,
+        value::Value,
+    },
     ir::{BinaryOp, CompareOp, ExprId, Type},
     source::Span,
     syntax::ast::{CmpOp, Expr},
@@ -45,7 +50,9 @@ impl FnLowerer<'_> {
         if let Some(known) = known(op, &left, &right) {
             return Value::Bool(known);
         }
-        if let (Value::Tuple(a), Value::Tuple(b), CmpOp::Eq | CmpOp::NotEq) = (&left, &right, op) {
+        if let (Value::Object(ObjectKind::Tuple, a), Value::Object(ObjectKind::Tuple, b), CmpOp::Eq | CmpOp::NotEq) =
+            (&left, &right, op)
+        {
             return self.compare_tuples(op, a.clone(), b.clone(), span);
         }
         let types = left.ty().number().zip(right.ty().number());
@@ -165,7 +172,7 @@ impl FnLowerer<'_> {
 
     /// `x in (a, b, c)`.
     fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
-        let Value::Tuple(items) = container else {
+        let Value::Object(ObjectKind::Tuple, items) = container else {
             let message = format!("`{}` looks in tuples, not in {}", op.symbol(), container.ty());
             return self.error(Code::BadOperand, span, message);
         };
@@ -189,14 +196,9 @@ impl FnLowerer<'_> {
             Value::Bool(known) => Value::Bool(!known),
             other @ (Value::Complex(..)
             | Value::Int(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
+            | Value::Object(..)
+            | Value::Static(_)
             | Value::Poison) => other,
         }
     }
@@ -209,14 +211,9 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Int(a), Value::Bool(b)) => a.cmp(&i128::from(*b)),
         (Value::Bool(a), Value::Int(b)) => i128::from(*a).cmp(b),
-        (Value::Str(a), Value::Str(b)) => a.cmp(b),
+        (Value::Static(Static::Str(a)), Value::Static(Static::Str(b))) => a.cmp(b),
         _ => {
-            let statics = |value: &Value| {
-                matches!(
-                    value,
-                    Value::None | Value::DType(_) | Value::Known(_) | Value::Module(..) | Value::Function(_)
-                )
-            };
+            let statics = |value: &Value| matches!(value, Value::Object(..) | Value::Static(_));
             if !statics(left) && !statics(right) {
                 return None;
             }

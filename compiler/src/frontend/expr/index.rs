@@ -5,7 +5,12 @@ use weft_artifact::Scalar;
 use super::has_effect;
 use crate::{
     diagnostic::{Code, Diagnostic},
-    frontend::{lowerer::FnLowerer, promote, value::Value},
+    frontend::{
+        lowerer::FnLowerer,
+        object::{ObjectKind, Static},
+        promote,
+        value::Value,
+    },
     ir::{BinaryOp, ExprId},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
@@ -85,7 +90,7 @@ impl FnLowerer<'_> {
 
     /// The indices that a value is: an integer, or a tuple of them.
     pub(in crate::frontend) fn index_values(&mut self, value: Value, span: Span) -> Option<Vec<Index>> {
-        if let Value::Tuple(items) = value {
+        if let Value::Object(ObjectKind::Tuple | ObjectKind::Unrolled, items) = value {
             let mut out = Vec::new();
             for item in items {
                 out.extend(self.index_values(item, span)?);
@@ -101,7 +106,7 @@ impl FnLowerer<'_> {
         let Some(part) = part else { return Some(None) };
         let value = self.expr(part);
         let value = if settled { self.settle(value, part.span) } else { value };
-        if matches!(value, Value::None) {
+        if matches!(value, Value::Static(Static::None)) {
             return Some(None);
         }
         let value = self.clipped_to_signed(value, part.span);
@@ -120,14 +125,9 @@ impl FnLowerer<'_> {
             other @ (Value::Scalar(..)
             | Value::Complex(..)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
+            | Value::Object(..)
+            | Value::Static(_)
             | Value::Poison) => other,
         }
     }

@@ -68,14 +68,9 @@ impl FnLowerer<'_> {
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
+            | Value::Object(..)
+            | Value::Static(_)
             | Value::Poison) => other,
         }
     }
@@ -209,14 +204,9 @@ impl FnLowerer<'_> {
             | Ty::Complex(_)
             | Ty::Int(_)
             | Ty::Bool(_)
-            | Ty::None
-            | Ty::Str(_)
             | Ty::Array(_)
-            | Ty::Tuple(_)
-            | Ty::DType(_)
-            | Ty::Known(_)
-            | Ty::Module(..)
-            | Ty::Function(_) => {}
+            | Ty::Object(..)
+            | Ty::Static(_) => {}
         }
         if then.is_empty()
             && otherwise.is_empty()

@@ -19,6 +19,7 @@ use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 
 use super::{
     lowerer::FnLowerer,
+    object::Static,
     value::{Known, Value},
 };
 use crate::{
@@ -103,14 +104,14 @@ impl FnLowerer<'_> {
     /// A tuple, unless it has so many items that its code would have no end.
     pub(super) fn tuple(&mut self, items: Vec<Value>, span: Span) -> Value {
         fn leaves(items: &[Value]) -> usize {
-            items.iter().map(|item| if let Value::Tuple(items) = item { leaves(items) } else { 1 }).sum()
+            items.iter().map(|item| if let Value::Object(_, items) = item { leaves(items) } else { 1 }).sum()
         }
         if leaves(&items) > MAX_LEAVES {
             let message = format!("a tuple of more than {MAX_LEAVES} values, with those in its items");
             let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
             return self.report(diagnostic.help("use an array: each value of a tuple is a variable of its own"));
         }
-        Value::Tuple(items)
+        Value::tuple(items)
     }
 
     /// A value that is read before `later` is evaluated, whatever that assigns or stores.
@@ -123,7 +124,7 @@ impl FnLowerer<'_> {
 
     fn constant(&mut self, constant: &Constant, span: Span) -> Value {
         match constant {
-            Constant::None => Value::None,
+            Constant::None => Value::Static(Static::None),
             Constant::Bool(value) => Value::Bool(*value),
             Constant::Int(value) => Value::Int(*value),
             Constant::BigInt(text) => {
@@ -138,9 +139,9 @@ impl FnLowerer<'_> {
                 let imag = self.b.float(Scalar::F64, *value, span);
                 Value::Complex(real, imag, Complex::C128)
             }
-            Constant::Str(text) => Value::Str(text.clone()),
+            Constant::Str(text) => Value::Static(Static::Str(text.clone())),
             Constant::Bytes(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot use bytes"),
-            Constant::Ellipsis => Value::Known(Known::Path("builtins.Ellipsis".to_owned())),
+            Constant::Ellipsis => Value::Static(Static::Known(Known::Path("builtins.Ellipsis".to_owned()))),
         }
     }
 
@@ -212,17 +213,12 @@ impl FnLowerer<'_> {
         match value {
             Value::Scalar(expr, ty) => Value::Scalar(self.b.again(*expr, span), *ty),
             Value::Complex(real, imag, ty) => Value::Complex(self.b.again(*real, span), self.b.again(*imag, span), *ty),
-            Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.reread(item, span)).collect()),
-            other @ (Value::Int(_)
-            | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
-            | Value::Array(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)
-            | Value::Poison) => other.clone(),
+            Value::Object(kind, items) => {
+                Value::Object(kind.clone(), items.iter().map(|item| self.reread(item, span)).collect())
+            }
+            other @ (Value::Int(_) | Value::Bool(_) | Value::Array(_) | Value::Static(_) | Value::Poison) => {
+                other.clone()
+            }
         }
     }
 }

@@ -8,12 +8,12 @@ use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{
         lowerer::FnLowerer,
+        object::Static,
         value::{Known, Value},
     },
     intrinsics,
     request::{Captured, Unsupported, number_of_path},
     source::Span,
-    syntax::ast::{Expr, ExprKind},
 };
 
 impl FnLowerer<'_> {
@@ -43,7 +43,7 @@ impl FnLowerer<'_> {
         }
         let builtin = format!("builtins.{name}");
         if intrinsics::is_known(&builtin) {
-            return Value::Known(Known::of(builtin));
+            return Value::Static(Static::Known(Known::of(builtin)));
         }
         if intrinsics::is_builtin(name) {
             return self.no_builtin(name, span);
@@ -76,7 +76,7 @@ impl FnLowerer<'_> {
     /// The value of something captured.
     pub(in crate::frontend) fn captured(&mut self, captured: &Captured, name: &str, span: Span) -> Value {
         match captured {
-            Captured::None => Value::None,
+            Captured::None => Value::Static(Static::None),
             Captured::Bool(value) => Value::Bool(*value),
             Captured::Int(value) => Value::Int(*value),
             Captured::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
@@ -89,12 +89,12 @@ impl FnLowerer<'_> {
             Captured::NumpyFloat(Number::Real(scalar), value, _) => {
                 Value::Scalar(self.b.float(*scalar, *value, span), *scalar)
             }
-            Captured::Str(text) => Value::Str(text.clone()),
-            Captured::Tuple(items) => Value::Tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
-            Captured::DType(DType::Number(number)) => Value::DType(*number),
+            Captured::Str(text) => Value::Static(Static::Str(text.clone())),
+            Captured::Tuple(items) => Value::tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
+            Captured::DType(DType::Number(number)) => Value::Static(Static::DType(*number)),
             Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
-            Captured::Module(module, _) => Value::Module(module.clone(), Arc::new(captured.clone())),
-            Captured::Function(def) => Value::Function(Arc::clone(def)),
+            Captured::Module(module, _) => Value::Static(Static::Module(module.clone(), Arc::new(captured.clone()))),
+            Captured::Function(def) => Value::Static(Static::Function(Arc::clone(def))),
             Captured::Recursive(_) => {
                 let diagnostic = Diagnostic::error(Code::Recursion, span, format!("`{name}` calls itself"));
                 self.report(diagnostic.help("write the recursion as a loop; kernels have no call stack to grow"))
@@ -135,20 +135,6 @@ impl FnLowerer<'_> {
         let imag = self.b.float(ty.part(), imag, span);
         Value::Complex(real, imag, ty)
     }
-
-    /// Whether an expression is a name or attribute for something known, such as `builtins.range`.
-    pub(in crate::frontend) fn is_known(&mut self, expr: &Expr, path: &str) -> bool {
-        let ExprKind::Name(name) = &expr.kind else { return false };
-        if self.bound.contains(name) {
-            let ty = self.env.as_ref().and_then(|env| env.get(name)).map(|var| var.ty.clone());
-            return matches!(ty, Some(crate::frontend::ty::Ty::Known(known)) if known.path() == path);
-        }
-        match self.def.globals.get(name) {
-            Some(Captured::Known(known)) => known == path,
-            Some(_) => false,
-            None => format!("builtins.{name}") == path,
-        }
-    }
 }
 
 /// The error of a local that has no value on any way.
@@ -177,5 +163,6 @@ pub(super) fn article(word: &str) -> &'static str {
 /// A known path as a value: a number's type where it names one.
 pub(in crate::frontend) fn known(path: &str) -> Value {
     let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
-    number_of_path(&path).map_or_else(|| Value::Known(Known::of(path)), Value::DType)
+    number_of_path(&path)
+        .map_or_else(|| Value::Static(Static::Known(Known::of(path))), |number| Value::Static(Static::DType(number)))
 }

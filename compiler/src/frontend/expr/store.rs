@@ -21,7 +21,7 @@ impl FnLowerer<'_> {
         let array = match base {
             Value::Array(array) => array,
             Value::Poison => return,
-            Value::Tuple(_) => {
+            Value::Object(kind, _) if kind.is_tuple() => {
                 self.error(Code::BadAssignment, span, "an item of a tuple cannot be assigned");
                 return;
             }
@@ -29,12 +29,8 @@ impl FnLowerer<'_> {
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)) => {
+            | Value::Object(..)
+            | Value::Static(_)) => {
                 let message = format!("{} cannot be indexed", other.ty());
                 self.error(Code::BadAssignment, span, message);
                 return;
@@ -56,18 +52,12 @@ impl FnLowerer<'_> {
     fn store_view(&mut self, view: ArrayValue, value: Value, span: Span) {
         let value = match value {
             Value::Poison => return,
-            Value::Tuple(items) if view.ty.ndim == 1 => return self.store_tuple(&view, items, span),
+            Value::Object(kind, items) if kind.is_tuple() && view.ty.ndim == 1 => {
+                return self.store_tuple(&view, items, span);
+            }
             Value::Array(source) if source.ty.ndim == view.ty.ndim => Value::Array(source),
             number @ (Value::Scalar(..) | Value::Int(_) | Value::Bool(_)) => self.settle(number, span),
-            other @ (Value::Complex(..)
-            | Value::None
-            | Value::Str(_)
-            | Value::Array(_)
-            | Value::Tuple(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)) => {
+            other @ (Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_)) => {
                 let message = format!("{} cannot be stored into {}", other.ty(), Ty::Array(view.ty));
                 self.error(Code::BadAssignment, span, message);
                 return;

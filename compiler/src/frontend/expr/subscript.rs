@@ -8,6 +8,7 @@ use crate::{
     frontend::{
         function::count,
         lowerer::FnLowerer,
+        object::ObjectKind,
         promote,
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
@@ -30,17 +31,13 @@ impl FnLowerer<'_> {
                 Some(Place::Element(pointer)) => self.load(pointer, array.ty.dtype, span),
                 Some(Place::View(view)) => Value::Array(view),
             },
-            Value::Tuple(items) => self.tuple_item_at(items, indices, span),
+            Value::Object(kind, items) if kind.is_tuple() => self.tuple_item_at(items, indices, span),
             other @ (Value::Scalar(..)
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)) => {
+            | Value::Object(..)
+            | Value::Static(_)) => {
                 let message = format!("{} cannot be indexed", other.ty());
                 self.error(Code::BadIndex, span, message)
             }
@@ -398,7 +395,7 @@ impl FnLowerer<'_> {
                 let clip = |at: i64| if at < 0 { (at + len).max(0) } else { at.min(len) };
                 let (start, stop) = (clip(lower.unwrap_or(0)), clip(upper.unwrap_or(len)));
                 let length = (stop - start).max(0) as usize;
-                Value::Tuple(items.into_iter().skip(start as usize).take(length).collect())
+                Value::Object(ObjectKind::Tuple, items.into_iter().skip(start as usize).take(length).collect())
             }
             Index::Ellipsis => self.error(Code::BadIndex, span, "a tuple cannot be indexed with `...`"),
         }
@@ -422,7 +419,7 @@ impl FnLowerer<'_> {
         };
         let joined = types.fold(first.clone(), |a, b| if a == b { a } else { promote::join(&a, span, &b, span) });
         if joined != first || first.parts().is_empty() {
-            let ty = Ty::Tuple(items.iter().map(Value::ty).collect());
+            let ty = Ty::Object(ObjectKind::Tuple, items.iter().map(Value::ty).collect());
             let message = format!("{ty} takes only constant indices: its items have different types");
             return self.error(Code::NotConstant, span, message);
         }

@@ -72,7 +72,7 @@ impl FnLowerer<'_> {
             return;
         }
         let items = match self.settle(value, span) {
-            Value::Tuple(items) => items,
+            Value::Object(kind, items) if kind.is_tuple() => items,
             Value::Array(array) if array.ty.ndim > 0 => {
                 // As in Numba, the extent is not checked: nothing in a kernel checks bounds.
                 if let Some(Atom::Int(extent)) = array.shape.first()
@@ -97,13 +97,9 @@ impl FnLowerer<'_> {
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)) => {
+            | Value::Object(..)
+            | Value::Static(_)) => {
                 let message = format!("{} cannot be unpacked", other.ty());
                 self.error(Code::BadAssignment, at, message);
                 targets.iter().map(|_| Value::Poison).collect()

@@ -5,14 +5,14 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        env,
         lowerer::{FnLowerer, wrap_int},
-        promote,
-        ty::Ty,
-        value::{ArrayValue, Value},
+        object::ObjectKind,
+        value::{Atom, Value},
     },
-    ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, LocalId, Type},
+    ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, LocalId, StmtKind as Ir, Type},
     source::Span,
-    syntax::ast::{self, Expr, Stmt},
+    syntax::ast::{Expr, Stmt},
 };
 
 /// A counted loop: where it starts, stops, and its step.
@@ -35,48 +35,46 @@ enum Step {
 
 impl FnLowerer<'_> {
     pub(super) fn for_statement(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
-        if let Some((args, call)) = self.range_call(iter) {
-            let Some(range) = self.range(&args, call) else {
-                self.poison_body(target, body, span);
-                return;
-            };
-            let nonneg = range.nonneg;
-            self.counted(range, orelse, span, |this, counter| {
-                let ty = this.b.function.locals[counter].ty;
-                let turn = this.b.read(counter, target.span);
-                let now = this.b.temp(turn, target.span);
-                this.b.function.locals[now].nonneg = nonneg;
-                let value = this.b.read(now, target.span);
-                let scalar = ty.scalar().unwrap_or(Scalar::I64);
-                this.assign_to(target, Value::Scalar(value, scalar), target.span);
-                this.stmts(body);
-            });
+        let value = self.expr(iter);
+        if !self.is_iterable(&value, iter.span) {
+            self.poison_body(target, body, span);
             return;
         }
-        let value = self.expr(iter);
         match value {
-            Value::Array(array) if array.ty.ndim > 0 => self.for_array(target, array, body, orelse, span),
-            Value::Tuple(items) => self.for_tuple(target, items, iter.span, body, orelse, span),
-            Value::Poison => self.poison_body(target, body, span),
-            other @ (Value::Scalar(..)
+            Value::Object(ObjectKind::Range(ty), items) => {
+                let Some(range) = self.range(ty, &items, iter.span) else { return };
+                let nonneg = range.nonneg;
+                self.counted(range, orelse, span, |this, counter| {
+                    let turn = this.b.read(counter, target.span);
+                    let now = this.b.temp(turn, target.span);
+                    this.b.function.locals[now].nonneg = nonneg;
+                    let value = this.b.read(now, target.span);
+                    this.assign_to(target, Value::Scalar(value, ty), target.span);
+                    this.stmts(body);
+                });
+            }
+            value @ (Value::Scalar(..)
             | Value::Complex(..)
             | Value::Int(_)
             | Value::Bool(_)
-            | Value::None
-            | Value::Str(_)
             | Value::Array(_)
-            | Value::DType(_)
-            | Value::Known(_)
-            | Value::Module(..)
-            | Value::Function(_)) => {
-                let diagnostic = Diagnostic::error(
-                    Code::UnsupportedStatement,
-                    iter.span,
-                    format!("a `for` loop cannot go over {}", other.ty()),
-                )
-                .help("loop over `range(…)`, an array or a tuple");
-                self.report(diagnostic);
-                self.poison_body(target, body, span);
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison) => {
+                let value = self.settle(value, span);
+                if !is_mixed(&value) {
+                    return self.for_positions(target, value, body, orelse, span);
+                }
+                let Some(Atom::Int(length)) = self.length(&value, span) else {
+                    let message = format!("a `for` loop cannot go over {}", value.ty());
+                    let diagnostic = Diagnostic::error(Code::UnsupportedStatement, iter.span, message)
+                        .note("a tuple has items of different types, so the body is compiled for each of them")
+                        .help("the number of turns must be known then: loop over the tuple alone");
+                    self.report(diagnostic);
+                    return;
+                };
+                let items = (0..length).map(|at| self.item_at(&value, Atom::Int(at), iter.span)).collect();
+                self.for_each_item(target, items, iter.span, body, orelse, span);
             }
         }
     }
@@ -96,63 +94,20 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// The arguments of a call of Python's `range`.
-    fn range_call<'e>(&mut self, iter: &'e Expr) -> Option<(Vec<&'e Expr>, Span)> {
-        let ast::ExprKind::Call { func, args, keywords } = &iter.kind else { return None };
-        if !keywords.is_empty() || !self.is_known(func, "builtins.range") {
-            return None;
-        }
-        Some((args.iter().collect(), iter.span))
-    }
-
-    fn range(&mut self, args: &[&Expr], span: Span) -> Option<Range> {
-        if args.is_empty() || args.len() > 3 {
-            let message = format!("range takes 1 to 3 arguments, not {}", args.len());
-            self.error(Code::ArgumentCount, span, message);
-            return None;
-        }
-        let mut values = Vec::new();
-        for arg in args {
-            let value = self.expr(arg);
-            let value = self.settle(value, arg.span);
-            match value.ty().scalar() {
-                Some(scalar) => values.push((value, scalar, arg.span)),
-                _ => {
-                    if !value.ty().is_poison() {
-                        let message = format!("range takes integers, not {}", value.ty());
-                        self.error(Code::NoMatchingOverload, arg.span, message);
-                    }
-                    return None;
-                }
-            }
-        }
-        let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
-        // What a literal is in the range's type: from 2^63 on, a negative `int64`.
+    /// A loop over the values of a `range`.
+    fn range(&mut self, ty: Scalar, items: &[Value], span: Span) -> Option<Range> {
+        let [start, stop, step] = items else { return None };
         let literal = |value: &Value| if let Value::Int(known) = value { Some(wrap_int(*known, ty)) } else { None };
-        let (start, stop, step) = match values.as_slice() {
-            [(stop, _, at)] => ((Value::Int(0), *at), (stop.clone(), *at), None),
-            [(start, _, a), (stop, _, b)] => ((start.clone(), *a), (stop.clone(), *b), None),
-            [(start, _, a), (stop, _, b), (step, _, c)] => {
-                ((start.clone(), *a), (stop.clone(), *b), Some((step.clone(), *c)))
-            }
-            _ => return None,
-        };
-        let down_to_zero = literal(&stop.0).is_some_and(|stop| stop >= -1);
-        let up_from_zero = literal(&start.0).is_some_and(|start| start >= 0);
-        let start = self.number(&start.0, ty, start.1)?;
-        let stop_known = literal(&stop.0);
-        let stop = self.number(&stop.0, ty, stop.1)?;
-        let step = match step {
-            None => Step::Known(1),
-            Some((Value::Int(0), at)) => {
-                self.error(Code::NoMatchingOverload, at, "the step of a range cannot be zero");
-                return None;
-            }
-            Some((Value::Int(known), _)) => Step::Known(wrap_int(known, ty)),
-            Some((value, at)) => {
-                let step = self.number(&value, ty, at)?;
-                Step::Local(self.b.temp(step, at))
-            }
+        let down_to_zero = literal(stop).is_some_and(|stop| stop >= -1);
+        let up_from_zero = literal(start).is_some_and(|start| start >= 0);
+        let start = self.number(start, ty, span)?;
+        let stop_known = literal(stop);
+        let stop = self.number(stop, ty, span)?;
+        let step = if let Some(known) = literal(step) {
+            Step::Known(known)
+        } else {
+            let step = self.number(step, ty, span)?;
+            Step::Local(self.b.temp(step, span))
         };
         let stop = self.b.temp(stop, span);
         let may_overflow = Self::may_overflow(ty, stop_known, step);
@@ -236,11 +191,10 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Over an array: its elements, or the views of its rows.
-    fn for_array(&mut self, target: &Expr, array: ArrayValue, body: &[Stmt], orelse: &[Stmt], span: Span) {
-        let Value::Array(array) = self.settle(Value::Array(array), span) else { return };
-        let Some(extent) = array.shape.first().copied() else { return };
-        let stop = self.use_atom(extent, span);
+    /// Over what has a length and an item at each position.
+    fn for_positions(&mut self, target: &Expr, value: Value, body: &[Stmt], orelse: &[Stmt], span: Span) {
+        let Some(length) = self.length(&value, span) else { return };
+        let stop = self.use_atom(length, span);
         let stop = self.b.temp(stop, span);
         let start = self.b.i64(0, span);
         let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true, may_overflow: false };
@@ -248,58 +202,78 @@ impl FnLowerer<'_> {
             let now = this.b.read(counter, target.span);
             let now = this.b.temp(now, target.span);
             this.b.function.locals[now].nonneg = true;
-            let index = this.b.read(now, target.span);
-            let element =
-                this.subscript(Value::Array(array.clone()), &[super::super::expr::Index::at(index)], target.span);
-            this.assign_to(target, element, target.span);
+            let item = this.item_at(&value, Atom::Local(now), target.span);
+            this.assign_to(target, item, target.span);
             this.stmts(body);
         });
     }
 
-    /// Over a tuple: the body once for each item. `break`, `continue` and `else` would need a loop.
-    fn for_tuple(&mut self, target: &Expr, items: Vec<Value>, at: Span, body: &[Stmt], orelse: &[Stmt], span: Span) {
-        let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
-        let same = types.next().is_none_or(|first| types.all(|ty| ty == first));
-        if !same {
-            let ty = Ty::Tuple(items.iter().map(Value::ty).collect());
-            let diagnostic = Diagnostic::error(
-                Code::UnsupportedStatement,
-                at,
-                format!("a `for` loop cannot go over {ty}: its items have different types"),
-            )
-            .help("index the tuple with constants instead");
-            self.report(diagnostic);
-            return;
-        }
+    /// Over a tuple whose items differ: a turn's body is a choice among the bodies for each item.
+    fn for_each_item(
+        &mut self,
+        target: &Expr,
+        items: Vec<Value>,
+        at: Span,
+        body: &[Stmt],
+        orelse: &[Stmt],
+        span: Span,
+    ) {
         let items: Vec<Value> = items.into_iter().map(|item| self.settle(item, at)).collect();
         let start = self.b.i64(0, span);
         let stop = self.b.i64(items.len() as i64, span);
         let stop = self.b.temp(stop, span);
         let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true, may_overflow: false };
-        let tuple = Value::Tuple(items);
         self.counted(range, orelse, span, |this, counter| {
             let now = this.b.read(counter, target.span);
             let now = this.b.temp(now, target.span);
             this.b.function.locals[now].nonneg = true;
-            let index = this.b.read(now, target.span);
-            let tuple = this.reread(&tuple, at);
-            let item = this.subscript(tuple, &[super::super::expr::Index::at(index)], target.span);
+            this.turn_of_item(target, &items, now, 0, body, span);
+        });
+    }
+
+    /// `if now == number: the body for that item, else: …`.
+    fn turn_of_item(&mut self, target: &Expr, items: &[Value], now: LocalId, number: usize, body: &[Stmt], span: Span) {
+        let Some((item, rest)) = items.split_first() else { return };
+        let here = |this: &mut Self| {
+            let item = this.reread(item, span);
+            this.unrolled.push(number);
             this.assign_to(target, item, target.span);
             this.stmts(body);
-        });
+            this.unrolled.pop();
+        };
+        if rest.is_empty() {
+            here(self);
+            return;
+        }
+        let (at, number_expr) = (self.b.read(now, span), self.b.i64(number as i64, span));
+        let cond = self.b.compare(CompareOp::Eq, at, number_expr, span);
+        let cond = self.b.temp(cond, span);
+        let entry = self.env.clone();
+        let then_end = self.in_block(entry.clone(), here);
+        let mut then = self.b.close();
+        let else_end = self.in_block(entry, |this| this.turn_of_item(target, rest, now, number + 1, body, span));
+        let mut otherwise = self.b.close();
+        let joined = env::join(&[&then_end, &else_end]);
+        self.b.open();
+        then.extend(self.close_arm(then_end, &joined, span));
+        self.b.open();
+        otherwise.extend(self.close_arm(else_end, &joined, span));
+        self.env = joined;
+        let cond = self.b.read(cond, span);
+        self.stmt(Ir::If { cond, then, otherwise }, span);
     }
 }
 
-/// The type of a range's values: Numba's rule. Floats are truncated to integers.
-fn range_type(args: &[Scalar]) -> Scalar {
-    let narrow = |scalar: &Scalar| match scalar {
-        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::Bool => Scalar::I32,
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Scalar::U64,
-        Scalar::I64 | Scalar::F32 | Scalar::F64 => Scalar::I64,
-    };
-    let mut types = args.iter().map(narrow);
-    let Some(first) = types.next() else { return Scalar::I64 };
-    let ty = types.fold(first, |a, b| if a == b { a } else { Scalar::I64 });
-    debug_assert!(promote::is_integral(ty));
-    ty
+/// Whether the items of a tuple in it have different types, so that no one body serves them all.
+fn is_mixed(value: &Value) -> bool {
+    let Value::Object(kind, items) = value else { return false };
+    match kind {
+        ObjectKind::Unrolled => true,
+        ObjectKind::Tuple => {
+            let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
+            types.next().is_some_and(|first| !types.all(|ty| ty == first) || first.parts().is_empty())
+        }
+        ObjectKind::Range(_) => false,
+        ObjectKind::Enumerate | ObjectKind::Zip | ObjectKind::Reversed => items.iter().any(is_mixed),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    frontend::{lowerer::FnLowerer, value::Value},
+    frontend::{lowerer::FnLowerer, object::Static, value::Value},
     ir::StmtKind as Ir,
     source::Span,
     syntax::ast::Expr,
@@ -11,12 +11,12 @@ use crate::{
 impl FnLowerer<'_> {
     pub(super) fn return_statement(&mut self, value: Option<&Expr>, span: Span) {
         let at = value.map_or(span, |value| value.span);
-        let value = value.map_or(Value::None, |value| self.expr(value));
+        let value = value.map_or(Value::Static(Static::None), |value| self.expr(value));
         if self.returns.is_some() {
             self.lower_return(value, at);
             return;
         }
-        if !matches!(value, Value::None | Value::Poison) {
+        if !matches!(value, Value::Static(Static::None) | Value::Poison) {
             let ty = value.ty();
             let diagnostic = Diagnostic::error(Code::KernelReturns, at, format!("a kernel returns {ty}"))
                 .label("a kernel cannot return a value")

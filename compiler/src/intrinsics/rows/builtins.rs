@@ -135,4 +135,25 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         ptx: Ptx::Computed,
         doc: "What a `for` loop goes over: `range(stop)`, `range(start, stop)`, `range(start, stop, step)`.",
     },
+    Intrinsic {
+        path: "builtins.enumerate",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Enumerate),
+        ptx: Ptx::Computed,
+        doc: "What a `for` loop goes over, with the number of each item: `enumerate(iterable, start=0)`.",
+    },
+    Intrinsic {
+        path: "builtins.zip",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Zip),
+        ptx: Ptx::Computed,
+        doc: "What a `for` loop goes over side by side, until the shortest ends: `zip(a, b, …)`.",
+    },
+    Intrinsic {
+        path: "builtins.reversed",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Reversed),
+        ptx: Ptx::Computed,
+        doc: "What a `for` loop goes over backwards: `reversed(array)`, `reversed(tuple)`, `reversed(range(…))`.",
+    },
 ];

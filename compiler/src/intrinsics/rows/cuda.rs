@@ -244,4 +244,11 @@ pub(super) const CUDA: &[Intrinsic] = &[
         ptx: Ptx::Operation,
         doc: "`array[index] += value` as one indivisible step, relaxed, at device scope; gives the old value. PTX ISA, `atom`, `red`.",
     },
+    Intrinsic {
+        path: "weft.cuda.literal_unroll",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::LiteralUnroll),
+        ptx: Ptx::Computed,
+        doc: "A tuple whose items may have different types: a `for` loop over it is compiled for each item.",
+    },
 ];

@@ -1,0 +1,148 @@
+//! `range`, `enumerate`, `zip`, `reversed` and `literal_unroll`: what loops go over, as values.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::Args,
+        lowerer::{FnLowerer, wrap_int},
+        object::ObjectKind,
+        promote,
+        value::Value,
+    },
+    intrinsics::Intrinsic,
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// `range(stop)`, `range(start, stop[, step])`.
+    pub(super) fn range_value(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        if args.positional.is_empty() || args.positional.len() > 3 {
+            let message = format!("range takes 1 to 3 arguments, not {}", args.positional.len());
+            return self.error(Code::ArgumentCount, span, message);
+        }
+        let mut values = Vec::new();
+        for (value, at) in args.positional {
+            let value = self.settle(value, at);
+            let Some(scalar) = value.ty().scalar() else {
+                let message = format!("range takes integers, not {}", value.ty());
+                return self.error(Code::NoMatchingOverload, at, message);
+            };
+            values.push((value, scalar, at));
+        }
+        let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
+        if let Some((Value::Int(0), _, at)) = values.get(2) {
+            return self.error(Code::NoMatchingOverload, *at, "the step of a range cannot be zero");
+        }
+        let mut items = Vec::new();
+        for (value, _, at) in values {
+            // What a literal is in the range's type: from 2^63 on, a negative `int64`.
+            items.push(if let Value::Int(known) = value {
+                Value::Int(wrap_int(known, ty))
+            } else {
+                let Some(expr) = self.number(&value, ty, at) else { return Value::Poison };
+                Value::Scalar(expr, ty)
+            });
+        }
+        if items.len() == 1 {
+            items.insert(0, Value::Int(0));
+        }
+        if items.len() == 2 {
+            items.push(Value::Int(1));
+        }
+        Value::Object(ObjectKind::Range(ty), items)
+    }
+
+    /// `enumerate(iterable, start=0)`.
+    pub(super) fn enumerate_value(&mut self, row: &Intrinsic, mut args: Args, span: Span) -> Value {
+        if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "start") {
+            let (_, value, at) = args.keywords.remove(index);
+            args.positional.push((value, at));
+        }
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        let (over, start) = match <[Value; 2]>::try_from(values) {
+            Ok([over, start]) => (over, start),
+            Err(mut values) => match (values.pop(), values.is_empty()) {
+                (Some(over), true) => (over, Value::Int(0)),
+                _ => return self.error(Code::ArgumentCount, span, "`enumerate` takes an iterable and a first number"),
+            },
+        };
+        if !start.ty().scalar().is_some_and(promote::is_integral) {
+            let message = format!("`enumerate` starts at an integer, not at {}", start.ty());
+            return self.error(Code::NoMatchingOverload, span, message);
+        }
+        self.iterable_object(ObjectKind::Enumerate, vec![over], span).map_or(Value::Poison, |mut items| {
+            items.push(self.settle(start, span));
+            Value::Object(ObjectKind::Enumerate, items)
+        })
+    }
+
+    /// `zip(a, b, …)`, `reversed(a)`.
+    pub(super) fn side_by_side(&mut self, row: &Intrinsic, kind: ObjectKind, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let given = args.positional.len();
+        if kind == ObjectKind::Reversed && given != 1 {
+            return self.error(Code::ArgumentCount, span, format!("`reversed` takes 1 argument, not {given}"));
+        }
+        let values = args.positional.into_iter().map(|(value, _)| value).collect();
+        let items = self.iterable_object(kind.clone(), values, span);
+        items.map_or(Value::Poison, |items| Value::Object(kind, items))
+    }
+
+    fn iterable_object(&mut self, kind: ObjectKind, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
+        let good = values.iter().all(|value| self.is_iterable(value, span));
+        if kind == ObjectKind::Reversed && values.iter().any(|value| !is_reversible(value)) {
+            self.error(Code::NoMatchingOverload, span, "`reversed` takes an array, a tuple or a range");
+            return None;
+        }
+        good.then(|| values.into_iter().map(|value| self.settle(value, span)).collect())
+    }
+
+    /// `literal_unroll(t)`: a loop's body is compiled for each item.
+    pub(super) fn unrolled(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match value {
+            Value::Object(kind, items) if kind.is_tuple() => Value::Object(ObjectKind::Unrolled, items),
+            Value::Poison => Value::Poison,
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)) => {
+                let message = format!("`literal_unroll` takes a tuple, not {}", other.ty());
+                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                self.report(diagnostic.help("loop over the value itself"))
+            }
+        }
+    }
+}
+
+/// What has a last item: as in Python, no `enumerate` and no `zip`.
+fn is_reversible(value: &Value) -> bool {
+    !matches!(value, Value::Object(ObjectKind::Enumerate | ObjectKind::Zip | ObjectKind::Reversed, _))
+}
+
+/// The type of a range's values: Numba's rule. Floats are truncated to integers.
+fn range_type(args: &[Scalar]) -> Scalar {
+    let narrow = |scalar: &Scalar| match scalar {
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::Bool => Scalar::I32,
+        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Scalar::U64,
+        Scalar::I64 | Scalar::F32 | Scalar::F64 => Scalar::I64,
+    };
+    let mut types = args.iter().map(narrow);
+    let Some(first) = types.next() else { return Scalar::I64 };
+    let ty = types.fold(first, |a, b| if a == b { a } else { Scalar::I64 });
+    debug_assert!(promote::is_integral(ty));
+    ty
+}

@@ -1,0 +1,206 @@
+//! What a loop goes over: arrays, tuples, ranges, and `enumerate`, `zip` and `reversed` of them, by position.
+//!
+//! Each has a length and an item at a position. A loop over a plain `range` counts by itself (`stmt/for.rs`); all others
+//! count positions from zero.
+
+use weft_artifact::Scalar;
+
+use super::{
+    expr::Index,
+    lowerer::{FnLowerer, wrap_int},
+    object::ObjectKind,
+    value::{Atom, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{BinaryOp, CompareOp, ExprId, LocalId, Type, UnaryOp},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// Whether a loop can go over a value; reports it if not.
+    pub(super) fn is_iterable(&mut self, value: &Value, span: Span) -> bool {
+        let good = match value {
+            Value::Array(array) => array.ty.ndim > 0,
+            Value::Object(kind, items) => match kind {
+                ObjectKind::Tuple | ObjectKind::Unrolled | ObjectKind::Range(_) => true,
+                ObjectKind::Enumerate | ObjectKind::Reversed => {
+                    return items.first().is_some_and(|item| self.is_iterable(item, span));
+                }
+                ObjectKind::Zip => return items.iter().all(|item| self.is_iterable(item, span)),
+            },
+            Value::Poison => return false,
+            Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_) | Value::Static(_) => false,
+        };
+        if !good && !value.ty().is_poison() {
+            let message = format!("a `for` loop cannot go over {}", value.ty());
+            let diagnostic = Diagnostic::error(Code::UnsupportedStatement, span, message);
+            self.report(diagnostic.help("loop over `range(…)`, an array or a tuple"));
+        }
+        good
+    }
+
+    /// How many items a settled value has; an extent that is not negative.
+    pub(super) fn length(&mut self, value: &Value, span: Span) -> Option<Atom> {
+        match value {
+            Value::Array(array) => array.shape.first().copied(),
+            Value::Object(kind, items) => match (kind, items.as_slice()) {
+                (ObjectKind::Tuple | ObjectKind::Unrolled, items) => Some(Atom::Int(items.len() as i64)),
+                (ObjectKind::Range(ty), [start, stop, step]) => self.range_length(*ty, start, stop, step, span),
+                (ObjectKind::Enumerate | ObjectKind::Reversed, [over, ..]) => self.length(over, span),
+                (ObjectKind::Zip, items) => {
+                    let mut shortest: Option<Atom> = None;
+                    for item in items {
+                        let length = self.length(item, span)?;
+                        shortest = Some(match (shortest, length) {
+                            (None, length) => length,
+                            (Some(Atom::Int(a)), Atom::Int(b)) => Atom::Int(a.min(b)),
+                            (Some(before), length) => {
+                                let (a, b) = (self.use_atom(before, span), self.use_atom(length, span));
+                                let shorter = self.b.binary(BinaryOp::Min, a, b, span);
+                                self.nonneg_atom(shorter, span)
+                            }
+                        });
+                    }
+                    Some(shortest.unwrap_or(Atom::Int(0)))
+                }
+                (ObjectKind::Range(_) | ObjectKind::Enumerate | ObjectKind::Reversed, _) => None,
+            },
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Static(_)
+            | Value::Poison => None,
+        }
+    }
+
+    /// How many values a range has.
+    fn range_length(&mut self, ty: Scalar, start: &Value, stop: &Value, step: &Value, span: Span) -> Option<Atom> {
+        if let (Value::Int(start), Value::Int(stop), Value::Int(step)) = (start, stop, step)
+            && *step != 0
+        {
+            let distance = if *step > 0 { stop - start } else { start - stop };
+            let turns = distance.max(0).div_euclid(step.abs()) + i128::from(distance.max(0) % step.abs() != 0);
+            return i64::try_from(turns).ok().map(Atom::Int);
+        }
+        let mut part = |value: &Value| {
+            let value = self.reread(value, span);
+            let expr = self.number(&value, ty, span)?;
+            Some(self.b.temp(expr, span))
+        };
+        let (first, last, by) = (part(start)?, part(stop)?, part(step)?);
+        // Distances as unsigned numbers: they fit where the values do not.
+        let word = if ty.size_bytes() == 4 { Scalar::U32 } else { Scalar::U64 };
+        let as_word = |this: &mut Self, local: LocalId| {
+            let read = this.b.read(local, span);
+            this.b.convert(read, Type::Scalar(word), span)
+        };
+        let turns = |this: &mut Self, up: bool| {
+            let (a, b) = if up { (first, last) } else { (last, first) };
+            let (low, high) = (this.b.read(a, span), this.b.read(b, span));
+            let some = this.b.compare(CompareOp::Lt, low, high, span);
+            let (low, high) = (as_word(this, a), as_word(this, b));
+            let distance = this.b.binary(BinaryOp::Sub, high, low, span);
+            let size = as_word(this, by);
+            let size = if up { size } else { this.b.unary(UnaryOp::Neg, size, span) };
+            let size = this.b.temp(size, span);
+            // (distance - 1) // size + 1: a sum with the step could pass the end of the type.
+            let one = this.b.int(word, 1, span);
+            let before = this.b.binary(BinaryOp::Sub, distance, one, span);
+            let size = this.b.read(size, span);
+            let whole = this.b.binary(BinaryOp::FloorDiv, before, size, span);
+            let one = this.b.int(word, 1, span);
+            let count = this.b.binary(BinaryOp::Add, whole, one, span);
+            let none = this.b.int(word, 0, span);
+            this.b.select(some, count, none, span)
+        };
+        let known = if let Value::Int(known) = step { Some(wrap_int(*known, ty)) } else { None };
+        let length = match known {
+            Some(known) => turns(self, known > 0),
+            None if ty.is_unsigned_int() => {
+                let count = turns(self, true);
+                self.unless_zero(ty, by, count, word, span)
+            }
+            None => {
+                let (up, down) = (turns(self, true), turns(self, false));
+                let (read, zero) = (self.b.read(by, span), self.b.int(ty, 0, span));
+                let positive = self.b.compare(CompareOp::Gt, read, zero, span);
+                let count = self.b.select(positive, up, down, span);
+                self.unless_zero(ty, by, count, word, span)
+            }
+        };
+        let length = self.b.convert(length, Type::I64, span);
+        Some(self.nonneg_atom(length, span))
+    }
+
+    /// `count`, or 0 where the step is zero.
+    fn unless_zero(&mut self, ty: Scalar, step: LocalId, count: ExprId, word: Scalar, span: Span) -> ExprId {
+        let (read, zero) = (self.b.read(step, span), self.b.int(ty, 0, span));
+        let zero = self.b.compare(CompareOp::Eq, read, zero, span);
+        let none = self.b.int(word, 0, span);
+        self.b.select(zero, none, count, span)
+    }
+
+    /// The item of a settled value at a position from 0 on that is less than its length.
+    pub(super) fn item_at(&mut self, value: &Value, position: Atom, span: Span) -> Value {
+        match value {
+            Value::Array(array) => {
+                let index = Index::at(self.use_atom(position, span));
+                self.subscript(Value::Array(array.clone()), &[index], span)
+            }
+            Value::Object(kind, items) => match (kind, items.as_slice()) {
+                (ObjectKind::Tuple | ObjectKind::Unrolled, _) => {
+                    let tuple = self.reread(value, span);
+                    let index = if let Atom::Int(known) = position {
+                        Index::At { expr: self.b.i64(known, span), wraps: false, known: Some(known) }
+                    } else {
+                        Index::at(self.use_atom(position, span))
+                    };
+                    self.subscript(tuple, &[index], span)
+                }
+                (ObjectKind::Range(ty), [start, _, step]) => {
+                    let (start, step) = (self.reread(start, span), self.reread(step, span));
+                    let parts = self.number(&start, *ty, span).zip(self.number(&step, *ty, span));
+                    let Some((start, step)) = parts else { return Value::Poison };
+                    let at = self.use_atom(position, span);
+                    let at = self.b.convert(at, Type::Scalar(*ty), span);
+                    let past = self.b.binary(BinaryOp::Mul, at, step, span);
+                    Value::Scalar(self.b.binary(BinaryOp::Add, start, past, span), *ty)
+                }
+                (ObjectKind::Enumerate, [over, first]) => {
+                    let first = self.reread(first, span);
+                    let Some(first) = self.number(&first, Scalar::I64, span) else { return Value::Poison };
+                    let at = self.use_atom(position, span);
+                    let number = Value::Scalar(self.b.binary(BinaryOp::Add, first, at, span), Scalar::I64);
+                    let number = self.settle(number, span);
+                    let item = self.item_at(over, position, span);
+                    Value::tuple(vec![number, item])
+                }
+                (ObjectKind::Zip, items) => {
+                    let each = items.iter().map(|item| {
+                        let item = self.item_at(item, position, span);
+                        self.settle(item, span)
+                    });
+                    Value::tuple(each.collect())
+                }
+                (ObjectKind::Reversed, [over]) => {
+                    let Some(length) = self.length(over, span) else { return Value::Poison };
+                    let (length, one) = (self.use_atom(length, span), self.b.i64(1, span));
+                    let last = self.b.binary(BinaryOp::Sub, length, one, span);
+                    let at = self.use_atom(position, span);
+                    let at = self.b.binary(BinaryOp::Sub, last, at, span);
+                    let at = self.nonneg_atom(at, span);
+                    self.item_at(over, at, span)
+                }
+                (ObjectKind::Range(_) | ObjectKind::Enumerate | ObjectKind::Reversed, _) => Value::Poison,
+            },
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Static(_)
+            | Value::Poison => Value::Poison,
+        }
+    }
+}
