@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_artifact::{ArgType, ArrayType, ClassId, DType, Layout, MAX_LEAVES, Number, Scalar};
+use weft_artifact::{ArgType, ArrayType, ClassId, Compound, DType, Layout, MAX_LEAVES, Number, Scalar, Vector};
 
 use crate::{
     source::{SourceFile, Span},
@@ -145,6 +145,16 @@ pub fn number_of_path(path: &str) -> Option<Number> {
         "weft" | "weft.types" | "weft.cuda" | "weft.cuda.types" => Number::from_name(name),
         _ => None,
     }
+}
+
+/// The type that a canonical path means: a number's, or a vector's (`weft.cuda.float32x4`, `weft.cuda.float4`).
+pub fn dtype_of_path(path: &str) -> Option<DType> {
+    if let Some(number) = number_of_path(path) {
+        return Some(number.into());
+    }
+    let (module, name) = path.rsplit_once('.')?;
+    let known = matches!(module, "weft.types" | "weft.cuda" | "weft.cuda.types");
+    Vector::from_name(name).filter(|_| known).and_then(|vector| DType::intern(Compound::Vector(vector)))
 }
 
 impl Captured {

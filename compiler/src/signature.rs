@@ -7,7 +7,7 @@ use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_LEAVES, MAX_NDIM, Num
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
-    request::{Signature, number_of_path},
+    request::{Signature, dtype_of_path},
     source::{SourceFile, Span},
     syntax::{
         ast::{Constant, Expr, ExprKind, UnaryOp},
@@ -218,8 +218,10 @@ impl Reader<'_> {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Attribute { .. } => match self.value(expr)? {
                 Some(value) => self.deeper().ty(&value),
-                None => self.number(expr).map(ArgType::from),
+                None if self.is_none(expr) => Ok(ArgType::None),
+                None => self.dtype(expr).map(ArgType::from),
             },
+            ExprKind::Constant(Constant::None) => Ok(ArgType::None),
             ExprKind::Constant(Constant::Str(text)) => parse_type(text).map_err(|error| inside(error, expr, text)),
             ExprKind::Subscript { value, index } => match self.ty(value)? {
                 ArgType::Value(dtype) => array(dtype, index),
@@ -248,19 +250,24 @@ impl Reader<'_> {
         }
     }
 
-    /// The number type that a dotted name means.
-    fn number(self, expr: &Expr) -> Result<Number> {
+    /// Whether a name is that of the type of `None`; as an argument's, `void` is rather a mistake.
+    fn is_none(self, expr: &Expr) -> bool {
+        self.path(expr).is_some_and(|path| last(&path) == "none" && is_type_member(&path))
+    }
+
+    /// The type of a number or a vector that a dotted name means.
+    fn dtype(self, expr: &Expr) -> Result<DType> {
         let chain = chain(expr).unwrap_or_default();
         let path = self.path(expr);
-        let number = match path.as_deref() {
-            Some("builtins.int") => Some(Number::I64),
-            Some("builtins.float") => Some(Number::F64),
-            Some("builtins.bool") => Some(Number::BOOL),
-            Some("builtins.complex") => Some(Number::C128),
-            Some(path) => number_of_path(path),
+        let dtype = match path.as_deref() {
+            Some("builtins.int") => Some(DType::I64),
+            Some("builtins.float") => Some(DType::F64),
+            Some("builtins.bool") => Some(DType::BOOL),
+            Some("builtins.complex") => Some(DType::C128),
+            Some(path) => dtype_of_path(path),
             None => None,
         };
-        number.ok_or_else(|| {
+        dtype.ok_or_else(|| {
             if NOT_YET.contains(&last(&chain)) {
                 return bad(expr.span, format!("`{chain}` is not supported yet"));
             }
@@ -473,6 +480,8 @@ mod tests {
                 "void(array(float32, 1d, C), Tuple((int32, float32)))",
                 "void(array(float32, 1d, C), Tuple(int32, float32))",
             ),
+            ("void(none, None, Tuple(none, int32))", "void(none, none, Tuple(none, int32))"),
+            ("void(float32x4, cuda.int2[::1])", "void(float32x4, array(int32x2, 1d, C))"),
             ("UniTuple(int64, 2)(intp)", "UniTuple(int64, 2)(int64)"),
             ("void(Array(float32, 1, 'C', readonly=True))", "void(Array(float32, 1d, C))"),
             ("void(Array(float32, 1, 'C'))", "void(array(float32, 1d, C))"),

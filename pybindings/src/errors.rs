@@ -70,6 +70,14 @@ pub(crate) fn internal(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "InternalError", (message,))
 }
 
+/// The same error with words before its message that say of what it is.
+pub(crate) fn prefixed(py: Python<'_>, of: &str, error: &PyErr) -> PyErr {
+    let message = format!("{of}: {}", error.value(py));
+    let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
+    named.set_cause(py, error.cause(py));
+    named
+}
+
 /// Emits a warning of a class in `weft.errors`, at the Python line that called into the extension.
 pub(crate) fn warn(py: Python<'_>, class: &str, message: &str) -> PyResult<()> {
     let class = py.import("weft.errors")?.getattr(class)?;

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
-from weft._weft import Signature, Type
+from weft._weft import Signature, Type, as_dtype, from_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from typing import Any
 
 void = none = Type("void")
 
@@ -35,4 +36,58 @@ def UniTuple(dtype: Type, count: int) -> Type:
     return Type.make_tuple([dtype] * count)
 
 
-__all__ = ["Array", "Signature", "Tuple", "Type", "UniTuple", "none", "void", *_numbers]
+def NamedTuple(types: Iterable[Type], cls: type) -> Type:
+    """Type of the named tuples of a class, or of the objects of a dataclass, with fields of these types."""
+    return Type.make_object(cls, list(types))
+
+
+def NamedUniTuple(dtype: Type, count: int, cls: type) -> Type:
+    """Type of the named tuples of a class whose fields have one type."""
+    return Type.make_object(cls, [dtype] * count)
+
+
+def EnumMember(cls: type, dtype: Type) -> Type:
+    """Type of the members of an enum whose values are numbers of one type."""
+    return Type.make_member(cls, dtype)
+
+
+IntEnumMember = EnumMember
+
+
+def NestedArray(dtype: Type, shape: Sequence[int]) -> Type:
+    """Type of an array as a field of a record: ``NestedArray(float32, (2, 3))``."""
+    import numpy as np
+
+    return from_dtype(np.dtype((as_dtype(dtype), tuple(shape))))
+
+
+def Record(fields: Iterable[tuple[str, dict[str, Any]]], size: int, aligned: bool) -> Type:
+    """Type of a record by its fields, as ``("x", {"type": float32, "offset": 0})``, its bytes, and their alignment."""
+    import numpy as np
+
+    parts = list(fields)
+    layout: Any = {
+        "names": [name for name, _ in parts],
+        "formats": [as_dtype(field["type"]) for _, field in parts],
+        "offsets": [field["offset"] for _, field in parts],
+        "itemsize": size,
+    }
+    return from_dtype(np.dtype(layout, align=aligned))
+
+
+__all__ = [
+    "Array",
+    "EnumMember",
+    "IntEnumMember",
+    "NamedTuple",
+    "NamedUniTuple",
+    "NestedArray",
+    "Record",
+    "Signature",
+    "Tuple",
+    "Type",
+    "UniTuple",
+    "none",
+    "void",
+    *_numbers,
+]

@@ -20,7 +20,9 @@ use crate::{
     arrays::{device_array::DeviceArray, host_array::HostArray, interface::Interface},
     devices, errors,
     types::{
-        Type, key,
+        Type,
+        classes::{self, Known},
+        key,
         numpy::{self, Subclass},
         too_many_dimensions,
     },
@@ -75,7 +77,12 @@ pub(crate) struct Arguments {
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
     param: usize,
     hint: Option<(bool, bool)>,
+    /// How deep in tuples and objects the next item is.
+    depth: usize,
 }
+
+/// How deep tuples and objects may be nested: an object may hold itself.
+const MAX_DEPTH: usize = 100;
 
 impl Arguments {
     /// Forgets the last launch's arguments.
@@ -87,6 +94,7 @@ impl Arguments {
         self.lent.clear();
         self.param = 0;
         self.hint = None;
+        self.depth = 0;
     }
 
     /// Adds all arguments of a call.
@@ -118,6 +126,13 @@ impl Arguments {
             self.push_number(Number::BOOL, arg.is_truthy()?.into(), 0);
             return Ok(());
         }
+        if arg.is_none() {
+            self.key.push(key::none());
+            return Ok(());
+        }
+        if let Ok(tuple) = arg.cast_exact::<PyTuple>() {
+            return self.push_tuple(tuple);
+        }
         if let Some(classes) = numpy::loaded(arg.py()) {
             if let Some(subclass) = classes.is_array(arg) {
                 if subclass == Subclass::Yes && arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
@@ -132,26 +147,81 @@ impl Arguments {
                 return Ok(());
             }
             if classes.is_scalar(arg) {
+                if classes.is_record(arg)? {
+                    return self.push_record(arg);
+                }
                 let name = arg.get_type().name()?;
                 return Err(PyTypeError::new_err(format!("NumPy scalars of type {name} are not supported")));
             }
-        }
-        if let Ok(tuple) = arg.cast::<PyTuple>() {
-            self.key.push(key::tuple(tuple.len()));
-            return tuple.iter_borrowed().try_for_each(|item| self.push(&item));
         }
         if let Ok(complex) = arg.cast::<PyComplex>() {
             self.push_number(Number::C128, complex.real().to_bits(), complex.imag().to_bits());
             return Ok(());
         }
-        if arg.is_instance_of::<PyInt>() {
-            return self.push_int(arg);
-        }
-        if let Ok(float) = arg.cast::<PyFloat>() {
-            self.push_number(Number::F64, float.value().to_bits(), 0);
-            return Ok(());
+        if let Some(class) = classes::known(&arg.get_type()) {
+            return self.push_object(arg, class);
         }
         self.push_other(arg)
+    }
+
+    fn push_tuple(&mut self, tuple: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.key.push(key::tuple(tuple.len()));
+        self.deeper(|this| tuple.iter_borrowed().try_for_each(|item| this.push(&item)))
+    }
+
+    fn deeper(&mut self, push: impl FnOnce(&mut Self) -> PyResult<()>) -> PyResult<()> {
+        if self.depth >= MAX_DEPTH {
+            return Err(PyValueError::new_err(format!("it is nested more than {MAX_DEPTH} levels deep")));
+        }
+        self.depth += 1;
+        let pushed = push(self);
+        self.depth -= 1;
+        pushed
+    }
+
+    /// A named tuple or dataclass, field by field; an enum's member as its value.
+    fn push_object(&mut self, arg: &Bound<'_, PyAny>, class: &'static Known) -> PyResult<()> {
+        if class.kind.is_enum() {
+            return self.push_member(arg, class);
+        }
+        self.key.extend([key::object(class.id), key::tuple(class.names.len())]);
+        let shown = self.depth < 4;
+        let in_field = |index: usize, error: PyErr| {
+            if !shown {
+                return error;
+            }
+            let name = class.id.get().fields.get(index).map_or("", String::as_str);
+            errors::prefixed(arg.py(), &format!("`{name}` of {}", class.id), &error)
+        };
+        self.deeper(|this| {
+            if let Ok(tuple) = arg.cast::<PyTuple>() {
+                if tuple.len() != class.names.len() {
+                    let message = format!("a {} has {} items, not {}", class.id, class.names.len(), tuple.len());
+                    return Err(PyTypeError::new_err(message));
+                }
+                let mut items = tuple.iter_borrowed().enumerate();
+                return items.try_for_each(|(index, item)| this.push(&item).map_err(|error| in_field(index, error)));
+            }
+            class.names.iter().enumerate().try_for_each(|(index, name)| {
+                let pushed = arg.getattr(name.bind(arg.py())).and_then(|item| this.push(&item));
+                pushed.map_err(|error| in_field(index, error))
+            })
+        })
+    }
+
+    fn push_member(&mut self, arg: &Bound<'_, PyAny>, class: &'static Known) -> PyResult<()> {
+        let value = arg.getattr(intern!(arg.py(), "value"))?;
+        self.key.push(key::member(class.id));
+        let at = self.key.len();
+        let known = self.push(&value).is_ok() && self.key.get(at..).is_some_and(key::is_number);
+        if known {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err(format!(
+            "the member {} of an enum has the value {}: only numbers can be passed to a kernel",
+            arg.str()?,
+            value.repr()?
+        )))
     }
 
     fn push_other(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -162,13 +232,35 @@ impl Arguments {
             self.hint = None;
             return pushed;
         }
-        if arg.is_none() || arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
+        let of_number = arg.is_instance_of::<PyInt>() || arg.is_instance_of::<PyFloat>();
+        if of_number || arg.is_instance_of::<PyTuple>() {
+            return self.push_subclass(arg);
+        }
+        if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
             return Err(not_an_argument(arg));
         }
         if let Some(interface) = arg.getattr_opt(intern!(arg.py(), "__cuda_array_interface__"))? {
             return self.push_interface(arg, &interface);
         }
+        if let Some(class) = classes::find(&arg.get_type())? {
+            return self.push_object(arg, class);
+        }
         self.push_host_array(arg)
+    }
+
+    /// An object of a class of its own that is a number or a tuple too.
+    fn push_subclass(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Some(class) = classes::find(&arg.get_type())? {
+            return self.push_object(arg, class);
+        }
+        if let Ok(tuple) = arg.cast::<PyTuple>() {
+            return self.push_tuple(tuple);
+        }
+        if let Ok(float) = arg.cast::<PyFloat>() {
+            self.push_number(Number::F64, float.value().to_bits(), 0);
+            return Ok(());
+        }
+        self.push_int(arg)
     }
 
     fn push_number(&mut self, number: Number, low: u64, high: u64) {
@@ -217,6 +309,20 @@ impl Arguments {
         Ok(())
     }
 
+    /// A record: its copy on the device, by address. NumPy's array of no dimensions has the record's own memory.
+    fn push_record(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        let object = arg.py().import("numpy")?.call_method1(intern!(arg.py(), "asarray"), (arg,))?;
+        let Some(array) = HostArray::open(&object)? else {
+            return Err(not_an_argument(arg));
+        };
+        self.key.push(key::record(array.dtype));
+        let cell = self.cells.len();
+        self.cells.push(array.address());
+        let object = object.unbind();
+        self.hosts.push(HostArgument { array, object, cell, param: self.param, hint: self.hint });
+        Ok(())
+    }
+
     /// An array of another library, by the CUDA array interface: no copy.
     fn push_interface(&mut self, arg: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<()> {
         if devices::device_kind(arg.py())? == "cpu" {
@@ -256,7 +362,7 @@ pub(crate) fn bits(number: Number, value: numpy::Value) -> (u64, u64) {
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "a {name} cannot be passed to a kernel; pass numbers, NumPy arrays, device arrays and tuples of them"
+        "a {name} cannot be passed to a kernel; pass numbers, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them"
     ))
 }
 

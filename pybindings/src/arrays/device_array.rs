@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
-use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_NDIM};
+use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
 use super::{
@@ -92,7 +92,11 @@ impl DeviceArray {
         device: u32,
         readonly: bool,
     ) -> PyResult<Self> {
-        let dtype = dtype_of(dtype)?;
+        let given = dtype;
+        let dtype = dtype_of(given)?;
+        if matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Nested(_))) {
+            return Err(numpy::unsupported(&given.to_string()));
+        }
         if shape.len() != strides.len() {
             return Err(PyValueError::new_err("an array needs one stride for each dimension"));
         }

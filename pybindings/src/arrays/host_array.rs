@@ -45,14 +45,20 @@ impl HostArray {
                 if obj.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 {
                     // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
                     (PyUntypedBuffer::get(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0)
-                } else if dtype_of_array(obj).is_none() {
+                } else if dtype_of_array(obj)?.is_none() {
                     return Err(unsupported(obj));
                 } else {
                     return Err(error);
                 }
             }
         };
-        let dtype = dtype_of(&buffer).ok_or_else(|| unsupported(obj))?;
+        let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj).is_some());
+        let dtype = match dtype_of(&buffer) {
+            // A format does not say whether a record is aligned.
+            None if is_array() => dtype_of_array(obj)?,
+            known => known,
+        };
+        let dtype = dtype.ok_or_else(|| unsupported(obj))?;
         if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
             return Err(PyTypeError::new_err("buffers of pointers to rows are not supported"));
         }
@@ -151,9 +157,9 @@ fn dtype_of(buffer: &PyUntypedBuffer) -> Option<DType> {
     Number::from_format(format, buffer.item_size() as u64).map(DType::from)
 }
 
-/// The dtype of an array whose buffer could not be opened.
-fn dtype_of_array(obj: &Bound<'_, PyAny>) -> Option<DType> {
-    numpy::of_dtype(&obj.getattr("dtype").ok()?).ok()?
+/// The dtype of an array of NumPy's.
+fn dtype_of_array(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    numpy::of_dtype(&obj.getattr(intern!(obj.py(), "dtype"))?)
 }
 
 /// `TypeError` for elements that kernels cannot have.

@@ -1,6 +1,10 @@
 //! `kernel.forall(n)`: a one-dimensional launch over n threads, with a block size that weft chooses.
 
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
 use weft_runtime::LaunchConfig;
 
 use super::{Dispatcher, launch};
@@ -38,12 +42,13 @@ impl ForAll {
 
 #[pymethods]
 impl ForAll {
-    #[pyo3(signature = (*args))]
-    fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         if self.ntasks == 0 {
             return Ok(());
         }
         let dispatcher = self.dispatcher.bind(py);
+        let args = &dispatcher.get().complete(args, kwargs)?;
         let block = if self.thread_per_block == 0 {
             let mut arguments = Arguments::default();
             arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
@@ -58,7 +63,7 @@ impl ForAll {
         })?;
         let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
         let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?;
-        launch::launch(py, dispatcher, &config, stream.as_deref(), args)
+        launch::launch(py, dispatcher, &config, stream.as_deref(), args, None)
     }
 
     /// The jitted function.

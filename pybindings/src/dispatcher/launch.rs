@@ -8,7 +8,7 @@ use std::{
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{IntoPyDict, PyTuple},
+    types::{IntoPyDict, PyDict, PyTuple},
 };
 use weft_artifact::Access;
 use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
@@ -42,7 +42,12 @@ pub(crate) fn launch(
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
+    if kwargs.is_some() || !dispatcher.get().is_complete(args) {
+        let args = dispatcher.get().complete(args, kwargs)?;
+        return launch(py, dispatcher, config, stream, &args, None);
+    }
     // Taken out, so that a launch inside a launch (an argument's property may run Python) has its own.
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let result = run(py, dispatcher, config, stream, args, &mut scratch);

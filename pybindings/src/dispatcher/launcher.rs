@@ -58,14 +58,11 @@ impl Launcher {
 impl Launcher {
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        if kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
-            return Err(PyTypeError::new_err("kernels take their arguments by position, not by keyword"));
-        }
         if !self.launched.load(Ordering::Relaxed) {
             self.launched.store(true, Ordering::Relaxed);
             self.dispatcher.get().warn_about_occupancy(py, &self.config)?;
         }
-        launch::launch(py, self.dispatcher.bind(py), &self.config, self.stream.as_deref(), args)
+        launch::launch(py, self.dispatcher.bind(py), &self.config, self.stream.as_deref(), args, kwargs)
     }
 
     /// The jitted function.

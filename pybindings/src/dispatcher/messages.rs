@@ -55,10 +55,7 @@ impl Dispatcher {
 
     /// An error of one argument, with the argument named.
     pub(crate) fn explain(&self, py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
-        let message = format!("{}: {}", self.argument(index), error.value(py));
-        let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);
-        named.set_cause(py, error.cause(py));
-        named
+        errors::prefixed(py, &self.argument(index), error)
     }
 
     /// The argument types that an `inspect` or `compile` call names: types, a signature, or its text.

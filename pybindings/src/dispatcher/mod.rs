@@ -2,8 +2,9 @@
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
 //! one that was compiled, [`inspect`] tells of them, [`launcher`] and [`forall`] configure launches, [`launch`] makes
-//! one, [`messages`] says what is wrong with a call.
+//! one, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a call.
 
+mod call;
 pub(crate) mod forall;
 mod inspect;
 mod launch;
@@ -238,8 +239,9 @@ impl Dispatcher {
     /// The kernel that a launch with these arguments would run, compiled if need be.
     #[pyo3(signature = (*args))]
     fn kernel_for(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>) -> PyResult<CompiledKernel> {
+        let args = slf.get().complete(args, None)?;
         let mut arguments = crate::args::Arguments::default();
-        arguments.push_all(args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
+        arguments.push_all(&args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
         Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments.key)?.overload) })
     }
 

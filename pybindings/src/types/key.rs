@@ -43,25 +43,26 @@ pub(crate) fn tuple(len: usize) -> u32 {
 }
 
 /// The word of `None`.
-#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
 pub(crate) const fn none() -> u32 {
     NONE << KIND
 }
 
 /// The word before the [`tuple`] of a named tuple's or dataclass's fields.
-#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
 pub(crate) fn object(class: ClassId) -> u32 {
     STRUCT << KIND | class.code()
 }
 
 /// The word before the [`value`] of an enum's member.
-#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
 pub(crate) fn member(class: ClassId) -> u32 {
     ENUM << KIND | class.code()
 }
 
+/// Whether words are that of a number.
+pub(crate) fn is_number(words: &[u32]) -> bool {
+    matches!(words, [word] if word >> KIND == VALUE && DType::from_code(*word).is_some_and(|dtype| dtype.number().is_some()))
+}
+
 /// The word of a record that is passed by its address.
-#[cfg_attr(not(test), expect(dead_code, reason = "no argument is passed so yet"))]
 pub(crate) fn record(dtype: DType) -> u32 {
     RECORD << KIND | dtype.code()
 }

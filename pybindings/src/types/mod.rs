@@ -3,6 +3,7 @@
 //! A scalar type is subscripted to an array type (`float32[:, ::1]`), called with types to a signature
 //! (`void(float32[:], int32)`) and called with a value to a NumPy scalar. Its text is Numba's name.
 
+pub(crate) mod classes;
 pub(crate) mod key;
 pub(crate) mod numpy;
 pub(crate) mod signature;
@@ -10,11 +11,11 @@ pub(crate) mod signature;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::{
-    exceptions::{PyAttributeError, PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError},
     prelude::*,
-    types::{PySlice, PyTuple},
+    types::{PySlice, PyTuple, PyType},
 };
-use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_NDIM, Number};
+use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM, Number, Record, RecordField, Vector};
 use weft_compiler::request;
 
 /// The error for an array that has more.
@@ -24,33 +25,31 @@ pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
     ))
 }
 
-/// A type: of a kernel argument, or `void`.
+/// A type of a kernel argument. `void` is the type of `None`. A record's is always that of one that is passed by its
+/// address: as an element it is the same record.
 #[pyclass(frozen, module = "weft._weft", name = "Type")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Type {
-    /// `None` for `void`.
-    pub(crate) arg: Option<ArgType>,
+    pub(crate) arg: ArgType,
 }
 
 impl Type {
     /// A type of a value.
     pub(crate) fn of(arg: ArgType) -> Self {
-        Self { arg: Some(arg) }
+        Self { arg }
+    }
+
+    /// The type of a value of a dtype.
+    pub(crate) fn of_dtype(dtype: DType) -> Self {
+        let is_record = matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Record(_)));
+        Self::of(if is_record { ArgType::Record(dtype) } else { dtype.into() })
     }
 
     /// The dtype that it is, if it is one.
     pub(crate) fn dtype_itself(&self) -> Option<DType> {
         match self.arg {
-            Some(ArgType::Value(dtype)) => Some(dtype),
-            Some(
-                ArgType::Array(_)
-                | ArgType::Tuple(_)
-                | ArgType::None
-                | ArgType::Struct(..)
-                | ArgType::Enum(..)
-                | ArgType::Record(_),
-            )
-            | None => None,
+            ArgType::Value(dtype) | ArgType::Record(dtype) => Some(dtype),
+            ArgType::Array(_) | ArgType::Tuple(_) | ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) => None,
         }
     }
 
@@ -60,23 +59,39 @@ impl Type {
     }
 
     fn array(&self) -> PyResult<ArrayType> {
-        match self.arg {
-            Some(ArgType::Array(array)) => Ok(array),
-            _ => Err(PyAttributeError::new_err(format!("{} is not an array type", self.__str__()))),
+        let not_an_array = || PyAttributeError::new_err(format!("{} is not an array type", self.__str__()));
+        if let ArgType::Array(array) = self.arg { Ok(array) } else { Err(not_an_array()) }
+    }
+}
+
+impl Type {
+    fn record(&self) -> PyResult<&'static Record> {
+        if let Some(DType::Compound(id)) = self.dtype_itself()
+            && let Compound::Record(record) = id.get()
+        {
+            return Ok(record);
         }
+        Err(PyAttributeError::new_err(format!("{} is no record", self.__str__())))
+    }
+
+    fn field(&self, name: &str) -> PyResult<&'static RecordField> {
+        let record = self.record()?;
+        let field = record.find(name).and_then(|index| record.fields().get(index));
+        field.ok_or_else(|| PyKeyError::new_err(format!("{} has no field `{name}`", self.__str__())))
     }
 }
 
 #[pymethods]
 impl Type {
-    /// The type with a name: `Type("float32")`, `Type("void")`.
+    /// The type with a name: `Type("float32")`, `Type("float32x4")`, `Type("void")`.
     #[new]
     fn new(name: &str) -> PyResult<Self> {
         if matches!(name, "void" | "none") {
-            return Ok(Self { arg: None });
+            return Ok(Self::of(ArgType::None));
         }
-        match Number::from_name(name) {
-            Some(number) => Ok(Self::of(number.into())),
+        let vector = || DType::intern(Compound::Vector(Vector::from_name(name)?));
+        match Number::from_name(name).map(DType::from).or_else(vector) {
+            Some(dtype) => Ok(Self::of(dtype.into())),
             None => Err(PyValueError::new_err(format!("there is no type `{name}`"))),
         }
     }
@@ -99,17 +114,95 @@ impl Type {
 
     /// A tuple type of its elements' types.
     #[staticmethod]
-    fn make_tuple(items: Vec<Bound<'_, Self>>) -> PyResult<Self> {
-        let items = items.into_iter().map(|item| item.get().arg.clone()).collect::<Option<Vec<_>>>();
-        items
-            .map(|items| Self::of(ArgType::Tuple(items)))
-            .ok_or_else(|| PyTypeError::new_err("a tuple cannot hold void"))
+    fn make_tuple(items: Vec<Bound<'_, Self>>) -> Self {
+        Self::of(ArgType::Tuple(args_of(items)))
     }
 
-    /// The element type of an array type.
+    /// The type of a named tuple or dataclass by its class and the types of its fields.
+    #[staticmethod]
+    fn make_object(class_: &Bound<'_, PyType>, items: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let known = classes::find(class_)?.filter(|known| !known.kind.is_enum());
+        let known = known.ok_or_else(|| {
+            PyTypeError::new_err(format!("{class_} is neither a class of named tuples nor a dataclass"))
+        })?;
+        let fields = known.id.get().fields.len();
+        if items.len() != fields {
+            return Err(PyTypeError::new_err(format!("{} has {fields} fields, not {}", known.id, items.len())));
+        }
+        Ok(Self::of(ArgType::Struct(known.id, args_of(items))))
+    }
+
+    /// The type of the members of an enum whose values are numbers of a type.
+    #[staticmethod]
+    fn make_member(class_: &Bound<'_, PyType>, dtype: &Self) -> PyResult<Self> {
+        let known = classes::find(class_)?.filter(|known| known.kind.is_enum());
+        let known = known.ok_or_else(|| PyTypeError::new_err(format!("{class_} is no enum")))?;
+        let number = dtype.number().ok_or_else(|| PyTypeError::new_err(format!("{} is no number", dtype.__str__())))?;
+        Ok(Self::of(ArgType::Enum(known.id, number)))
+    }
+
+    /// The type of the elements of an array type, of the items of a tuple of equal ones, of the values of an enum's members.
     #[getter]
     fn dtype(&self) -> PyResult<Self> {
-        Ok(Self::of(self.array()?.dtype.into()))
+        match &self.arg {
+            ArgType::Array(array) => Ok(Self::of_dtype(array.dtype)),
+            ArgType::Enum(_, number) => Ok(Self::of((*number).into())),
+            ArgType::Tuple(items) | ArgType::Struct(_, items) => match items.as_slice() {
+                [first, rest @ ..] if rest.iter().all(|item| item == first) => Ok(Self::of(first.clone())),
+                _ => Err(PyAttributeError::new_err(format!("{} has items of several types", self.__str__()))),
+            },
+            ArgType::Value(_) | ArgType::None | ArgType::Record(_) => self.array().map(|_| self.clone()),
+        }
+    }
+
+    /// The number of items of a tuple type.
+    #[getter]
+    fn count(&self) -> PyResult<usize> {
+        Ok(self.types()?.len())
+    }
+
+    /// The names of the fields of a record, a named tuple or a dataclass.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if let ArgType::Struct(class, _) = &self.arg {
+            return PyTuple::new(py, &class.get().fields);
+        }
+        PyTuple::new(py, self.record()?.fields().iter().map(|field| &field.name))
+    }
+
+    /// The class of a named tuple, a dataclass or an enum's members.
+    #[getter]
+    fn instance_class<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
+        let class = if let ArgType::Struct(class, _) | ArgType::Enum(class, _) = &self.arg {
+            classes::object_of(py, *class)
+        } else {
+            None
+        };
+        class.ok_or_else(|| PyAttributeError::new_err(format!("{} is the type of no class", self.__str__())))
+    }
+
+    /// Bytes of a record.
+    #[getter]
+    fn size(&self) -> PyResult<u64> {
+        self.record()?;
+        Ok(self.dtype_itself().map_or(0, DType::size_bytes))
+    }
+
+    /// Whether a record's fields lie at multiples of their alignments.
+    #[getter]
+    fn aligned(&self) -> PyResult<bool> {
+        Ok(self.record()?.is_aligned())
+    }
+
+    /// The type of a record's field.
+    #[pyo3(name = "typeof")]
+    fn type_of_field(&self, name: &str) -> PyResult<Self> {
+        Ok(Self::of_dtype(self.field(name)?.dtype))
+    }
+
+    /// The bytes before a record's field.
+    fn offset(&self, name: &str) -> PyResult<u64> {
+        Ok(self.field(name)?.offset)
     }
 
     /// The number of dimensions of an array type.
@@ -140,10 +233,10 @@ impl Type {
     /// Elements of a tuple type.
     #[getter]
     fn types(&self) -> PyResult<Vec<Self>> {
-        match &self.arg {
-            Some(ArgType::Tuple(items)) => Ok(items.iter().cloned().map(Self::of).collect()),
-            _ => Err(PyAttributeError::new_err(format!("{} is not a tuple type", self.__str__()))),
+        if let ArgType::Tuple(items) | ArgType::Struct(_, items) = &self.arg {
+            return Ok(items.iter().cloned().map(Self::of).collect());
         }
+        Err(PyAttributeError::new_err(format!("{} is not a tuple type", self.__str__())))
     }
 
     /// Numba's name.
@@ -176,18 +269,14 @@ impl Type {
     fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let types: Option<Vec<_>> = args.iter().map(|arg| arg.cast_into::<Self>().ok()).collect();
         if let Some(types) = types {
-            let args = types
-                .iter()
-                .map(|ty| ty.get().arg.clone().ok_or_else(|| PyTypeError::new_err("an argument cannot be void")))
-                .collect::<PyResult<_>>()?;
-            return Ok(Signature { args, returns: self.arg.clone() }.into_pyobject(py)?.into_any());
+            return Ok(Signature { args: args_of(types), returns: self.arg.clone() }.into_pyobject(py)?.into_any());
         }
         match (self.dtype_itself(), args.len()) {
-            (Some(dtype), 1) => numpy::dtype(py, dtype)?.getattr("type")?.call1(args),
+            (Some(DType::Number(number)), 1) => numpy::dtype(py, number.into())?.getattr("type")?.call1(args),
             _ => Err(PyTypeError::new_err(format!(
                 "{} is called with types (a signature){}",
                 self.__str__(),
-                if self.dtype_itself().is_some() { " or with one value (a cast)" } else { "" }
+                if self.number().is_some() { " or with one value (a cast)" } else { "" }
             ))),
         }
     }
@@ -203,7 +292,7 @@ impl Type {
     }
 
     fn __str__(&self) -> String {
-        self.arg.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
+        self.arg.to_string()
     }
 
     fn __repr__(&self) -> String {
@@ -213,15 +302,24 @@ impl Type {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let class = py.get_type::<Self>().into_any();
         Ok(match &self.arg {
-            None => (class, ("void",).into_pyobject(py)?),
-            Some(ArgType::Value(dtype)) => (class, (dtype.to_string(),).into_pyobject(py)?),
-            Some(ArgType::Array(array)) => (
+            ArgType::None => (class, ("void",).into_pyobject(py)?),
+            ArgType::Value(dtype) if !matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Nested(_))) => {
+                (class, (dtype.to_string(),).into_pyobject(py)?)
+            }
+            ArgType::Value(dtype) | ArgType::Record(dtype) => {
+                let from_dtype = py.import("weft._weft")?.getattr("from_dtype")?;
+                (from_dtype, (numpy::dtype(py, *dtype)?,).into_pyobject(py)?)
+            }
+            ArgType::Array(array) => (
                 class.getattr("make_array")?,
                 (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
             ),
-            Some(ArgType::Tuple(_)) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
-            Some(ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_)) => {
-                return Err(PyTypeError::new_err(format!("{} cannot be pickled", self.__str__())));
+            ArgType::Tuple(_) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
+            ArgType::Struct(..) => {
+                (class.getattr("make_object")?, (self.instance_class(py)?, self.types()?).into_pyobject(py)?)
+            }
+            ArgType::Enum(..) => {
+                (class.getattr("make_member")?, (self.instance_class(py)?, self.dtype()?).into_pyobject(py)?)
             }
         })
     }
@@ -232,16 +330,15 @@ impl Type {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Signature {
     args: Vec<ArgType>,
-    returns: Option<ArgType>,
+    /// The type of `None` for a kernel's.
+    returns: ArgType,
 }
 
 #[pymethods]
 impl Signature {
     #[new]
-    fn new(returns: &Type, args: Vec<Bound<'_, Type>>) -> PyResult<Self> {
-        let args = args.into_iter().map(|ty| ty.get().arg.clone()).collect::<Option<Vec<_>>>();
-        args.map(|args| Self { args, returns: returns.arg.clone() })
-            .ok_or_else(|| PyTypeError::new_err("an argument cannot be void"))
+    fn new(returns: &Type, args: Vec<Bound<'_, Type>>) -> Self {
+        Self { args: args_of(args), returns: returns.arg.clone() }
     }
 
     /// The argument types.
@@ -253,7 +350,7 @@ impl Signature {
     /// The return type.
     #[getter]
     fn return_type(&self) -> Type {
-        Type { arg: self.returns.clone() }
+        Type::of(self.returns.clone())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -277,15 +374,20 @@ impl Signature {
     }
 }
 
+fn args_of(types: Vec<Bound<'_, Type>>) -> Vec<ArgType> {
+    types.into_iter().map(|ty| ty.get().arg.clone()).collect()
+}
+
 impl Signature {
     /// The Python form of a compiler's signature.
     pub(crate) fn from_request(signature: &request::Signature) -> Self {
-        Self { args: signature.args.clone(), returns: signature.returns.clone() }
+        Self { args: signature.args.clone(), returns: signature.returns.clone().unwrap_or(ArgType::None) }
     }
 
     /// The compiler's form of it.
     pub(crate) fn request(&self) -> request::Signature {
-        request::Signature { args: self.args.clone(), returns: self.returns.clone() }
+        let returns = Some(self.returns.clone()).filter(|returns| *returns != ArgType::None);
+        request::Signature { args: self.args.clone(), returns }
     }
 }
 
@@ -304,7 +406,7 @@ pub(crate) fn as_dtype<'py>(ty: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 /// Weft's type of a NumPy dtype.
 #[pyfunction]
 pub(crate) fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Type> {
-    Ok(Type::of(dtype_of(dtype)?.into()))
+    Ok(Type::of_dtype(dtype_of(dtype)?))
 }
 
 /// The dtype that anything usable as one means: a weft type, or what NumPy takes for one.

@@ -3,20 +3,26 @@
 //! NumPy is imported by the first call that needs an array, never by `import weft`. An object cannot be NumPy's
 //! before NumPy is in `sys.modules`, so [`loaded`] answers questions about objects without importing it.
 
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
 use pyo3::{
     exceptions::PyTypeError,
     intern,
     prelude::*,
     sync::PyOnceLock,
-    types::{PyBool, PyComplex, PyComplexMethods, PyDict, PyType},
+    types::{PyBool, PyComplex, PyComplexMethods, PyDict, PyTuple, PyType},
 };
-use weft_artifact::{DType, NUMBERS, Number, Scalar};
+use weft_artifact::{Compound, DType, NUMBERS, Nested, Number, Record, RecordField, Scalar};
 
 /// NumPy's classes.
 pub(crate) struct Classes {
     ndarray: Py<PyType>,
     generic: Py<PyType>,
     dtype: Py<PyType>,
+    void: Py<PyType>,
     /// One dtype for each number, in the order of `NUMBERS`.
     dtypes: Vec<Py<PyAny>>,
     /// The scalar types that a kernel can have; two types may be the same number.
@@ -61,7 +67,14 @@ impl Classes {
             }
         }
         let dtypes = NUMBERS.iter().map(|row| Ok(dtype.bind(module.py()).call1((row.typestr,))?.unbind()));
-        Ok(Self { ndarray: class("ndarray")?, dtypes: dtypes.collect::<PyResult<_>>()?, scalars, generic, dtype })
+        Ok(Self {
+            ndarray: class("ndarray")?,
+            dtypes: dtypes.collect::<PyResult<_>>()?,
+            scalars,
+            generic,
+            dtype,
+            void: class("void")?,
+        })
     }
 
     /// Whether an object is an `ndarray`, and whether it is one of a subclass.
@@ -76,6 +89,13 @@ impl Classes {
     /// Whether an object is a NumPy scalar.
     pub(crate) fn is_scalar(&self, obj: &Bound<'_, PyAny>) -> bool {
         obj.is_instance(self.generic.bind(obj.py())).is_ok_and(|is| is)
+    }
+
+    /// Whether an object is a record: a scalar of a structured dtype.
+    pub(crate) fn is_record(&self, obj: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = obj.py();
+        let is_void = obj.is_instance(self.void.bind(py))?;
+        Ok(is_void && !obj.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?.is_none())
     }
 
     /// Whether an object is a dtype.
@@ -110,8 +130,30 @@ pub(crate) enum Subclass {
 /// NumPy's dtype of a dtype of weft's.
 pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let classes = import(py)?;
-    let known = dtype.number().and_then(|number| classes.dtypes.get(number.code() as usize));
-    known.map(|dtype| dtype.bind(py).clone()).ok_or_else(|| unsupported(&dtype.to_string()))
+    let id = match dtype {
+        DType::Number(number) => {
+            let known = classes.dtypes.get(number.code() as usize).map(|dtype| dtype.bind(py).clone());
+            return known.ok_or_else(|| unsupported(&dtype.to_string()));
+        }
+        DType::Compound(id) => id,
+    };
+    match id.get() {
+        Compound::Record(record) => {
+            let parts = PyDict::new(py);
+            let fields = record.fields();
+            parts.set_item("names", fields.iter().map(|field| &field.name).collect::<Vec<_>>())?;
+            let formats = fields.iter().map(|field| self::dtype(py, field.dtype));
+            parts.set_item("formats", formats.collect::<PyResult<Vec<_>>>()?)?;
+            parts.set_item("offsets", fields.iter().map(|field| field.offset).collect::<Vec<_>>())?;
+            parts.set_item("itemsize", dtype.size_bytes())?;
+            classes.dtype.bind(py).call1((parts, record.is_aligned()))
+        }
+        Compound::Nested(nested) => {
+            let shape = PyTuple::new(py, nested.shape())?;
+            classes.dtype.bind(py).call1(((self::dtype(py, nested.dtype())?, shape),))
+        }
+        Compound::Vector(_) => Err(PyTypeError::new_err(format!("{dtype} is no dtype of NumPy's"))),
+    }
 }
 
 /// The error for a dtype that kernels cannot have.
@@ -120,8 +162,7 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
 }
 
 /// What to write where a dtype is not supported.
-pub(crate) const SUPPORTED: &str =
-    "an element is a bool, an int or uint of 8 to 64 bits, a float32, float64, complex64 or complex128";
+pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float32, float64, complex64, complex128 or a record of these";
 
 /// The dtype of a NumPy dtype; `None` for one that kernels cannot have (byte-swapped ones too).
 pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
@@ -130,8 +171,62 @@ pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         return Ok(None);
     }
     let kind: char = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    if kind == 'V' {
+        return of_structured(dtype);
+    }
     let size: u64 = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
     Ok(Number::from_kind(kind, size).map(DType::from))
+}
+
+/// Structured dtypes that were read, by the address of their objects, which live as long as they stand here.
+type Structured = HashMap<usize, (Py<PyAny>, Option<DType>)>;
+
+static STRUCTURED: Mutex<Option<Structured>> = Mutex::new(None);
+
+/// How many of them are kept: a program may make a dtype object for each array.
+const MAX_STRUCTURED: usize = 256;
+
+fn of_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let address = dtype.as_ptr() as usize;
+    let lock = || STRUCTURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, known)) = lock().as_ref().and_then(|known| known.get(&address)) {
+        return Ok(*known);
+    }
+    let read = read_structured(dtype)?;
+    let mut table = lock();
+    let known = table.get_or_insert_default();
+    let old = if known.len() < MAX_STRUCTURED { HashMap::new() } else { std::mem::take(known) };
+    known.insert(address, (dtype.clone().unbind(), read));
+    // Giving up the last reference to an object runs Python, which must find the lock free.
+    drop(table);
+    drop(old);
+    Ok(read)
+}
+
+fn read_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let py = dtype.py();
+    let compound = if let Some((base, shape)) =
+        dtype.getattr(intern!(py, "subdtype"))?.extract::<Option<(Bound<'_, PyAny>, Vec<u64>)>>()?
+    {
+        let Some(base) = of_dtype(&base)? else { return Ok(None) };
+        Nested::new(base, shape).map(Compound::Nested)
+    } else {
+        let Some(names) = dtype.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? else {
+            return Ok(None);
+        };
+        let places = dtype.getattr(intern!(py, "fields"))?;
+        let mut fields = Vec::with_capacity(names.len());
+        for name in names {
+            let place = places.get_item(&name)?;
+            let Some(dtype) = of_dtype(&place.get_item(0)?)? else { return Ok(None) };
+            fields.push(RecordField { name, dtype, offset: place.get_item(1)?.extract()? });
+        }
+        let size = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
+        let aligned = dtype.getattr(intern!(py, "isalignedstruct"))?.extract()?;
+        Record::new(fields, size, aligned).map(Compound::Record)
+    };
+    let compound = compound.map_err(|error| PyTypeError::new_err(format!("the dtype {dtype} is unsound: {error}")))?;
+    Ok(DType::intern(compound))
 }
 
 /// A number's value. Integers and bools are in `int`; floats and complex numbers in `real` and `imag`.

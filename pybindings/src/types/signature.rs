@@ -29,7 +29,7 @@ pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature>
         .map(|ty| {
             let ty = ty?;
             let ty = ty.cast::<Type>().map_err(|_| wrong(&ty))?.get();
-            ty.arg.clone().ok_or_else(|| PyTypeError::new_err("an argument cannot be void"))
+            Ok(ty.arg.clone())
         })
         .collect::<PyResult<_>>()?;
     Ok(request::Signature { args, returns: None })

@@ -8,6 +8,8 @@ from __future__ import annotations
 from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
+from weft._vectors import *  # noqa: F403
+from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
@@ -155,4 +157,5 @@ __all__ = [
     "void",
     "warpsize",
     *_numbers,
+    *_vectors,
 ]

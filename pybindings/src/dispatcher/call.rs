@@ -1,0 +1,56 @@
+//! Which argument of a call is which parameter's: by place, by name, or its default.
+
+use pyo3::{
+    exceptions::PyTypeError,
+    intern,
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+
+use super::Dispatcher;
+
+impl Dispatcher {
+    /// Whether a call gives each parameter a value by its place, or what is wrong with it is told later.
+    pub(super) fn is_complete(&self, args: &Bound<'_, PyTuple>) -> bool {
+        args.len() >= self.params.len() || self.variadic.is_some()
+    }
+
+    /// A call's arguments in the order of the parameters: those given by place, by name, and defaults.
+    pub(crate) fn complete<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = args.py();
+        let kwargs = kwargs.filter(|kwargs| !kwargs.is_empty());
+        if kwargs.is_none() && self.is_complete(args) {
+            return Ok(args.clone());
+        }
+        let mut values: Vec<_> = args.iter().map(Some).collect();
+        values.resize_with(self.params.len().max(args.len()), || None);
+        for (name, value) in kwargs.into_iter().flatten() {
+            let name = name.to_string();
+            let place = self.params.iter().position(|param| *param == name);
+            let slot = place
+                .and_then(|place| values.get_mut(place))
+                .ok_or_else(|| PyTypeError::new_err(format!("kernel `{}` has no parameter `{name}`", self.name)))?;
+            if slot.replace(value).is_some() {
+                return Err(PyTypeError::new_err(format!("kernel `{}` got two values for `{name}`", self.name)));
+            }
+        }
+        if let Ok(defaults) = self.py_func.bind(py).getattr(intern!(py, "__defaults__"))?.cast_into::<PyTuple>() {
+            let first = self.params.len().saturating_sub(defaults.len());
+            for (slot, value) in values.iter_mut().skip(first).zip(defaults) {
+                slot.get_or_insert(value);
+            }
+        }
+        let missing = values.iter().position(Option::is_none).and_then(|place| self.params.get(place));
+        match (missing, kwargs) {
+            (Some(name), Some(_)) => {
+                Err(PyTypeError::new_err(format!("kernel `{}` needs a value for `{name}`", self.name)))
+            }
+            (Some(_), None) => self.check_count(args.len()).map(|()| args.clone()),
+            (None, _) => PyTuple::new(py, values.into_iter().flatten().collect::<Vec<_>>()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Python's classes whose objects kernels take apart, by their type objects: named tuples, dataclasses, enums.
+//!
+//! A class is looked at when it is first met, and kept as long as the process lives, as its description is. Classes that
+//! are alike to a kernel (the same module, qualified name and fields, and the same members of an enum) are one class:
+//! a function that makes a class each time it is called compiles its kernels once.
+
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    sync::{
+        Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use pyo3::{
+    exceptions::PyRuntimeError,
+    intern,
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyString, PyTuple, PyType},
+};
+use weft_artifact::{Class, ClassId, ClassKind};
+
+/// A class that was looked at.
+pub(crate) struct Known {
+    /// What the compiler calls it.
+    pub(crate) id: ClassId,
+    /// Its kind.
+    pub(crate) kind: ClassKind,
+    /// The names of its fields, or of an enum's members.
+    pub(crate) names: Vec<Py<PyString>>,
+    class: Py<PyType>,
+}
+
+/// By the address of the type object, which lives on.
+static KNOWN: RwLock<Option<HashMap<usize, &'static Known>>> = RwLock::new(None);
+
+/// Whether there is one at all: most programs have none, and ask for each launch.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// The classes of one identity: what tells them apart, and their ids.
+type Alike = HashMap<String, Vec<(String, ClassId)>>;
+
+static ALIKE: Mutex<Option<Alike>> = Mutex::new(None);
+
+/// A class that was looked at before.
+pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static Known> {
+    if !ANY.load(Ordering::Acquire) {
+        return None;
+    }
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref()?.get(&(class.as_ptr() as usize)).copied()
+}
+
+/// The class, if kernels take its objects apart.
+pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Known>> {
+    if let Some(known) = known(class) {
+        return Ok(Some(known));
+    }
+    let Some((kind, fields, content)) = examine(class)? else {
+        return Ok(None);
+    };
+    let names = fields.iter().map(|name| PyString::intern(class.py(), name).unbind()).collect();
+    let identity = class.fully_qualified_name()?.to_string();
+    let name = class.name()?.to_string();
+    let id = id_of(Class { kind, name, identity, fields }, &content)
+        .ok_or_else(|| PyRuntimeError::new_err("too many classes"))?;
+    let known: &'static Known = Box::leak(Box::new(Known { id, kind, names, class: class.clone().unbind() }));
+    KNOWN
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get_or_insert_default()
+        .insert(class.as_ptr() as usize, known);
+    ANY.store(true, Ordering::Release);
+    Ok(Some(known))
+}
+
+/// The class object of an id: the first that was met.
+pub(crate) fn object_of(py: Python<'_>, id: ClassId) -> Option<Bound<'_, PyType>> {
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref()?.values().find(|known| known.id == id).map(|known| known.class.bind(py).clone())
+}
+
+/// The id of a class with that content; its identity gets a number if it is another one of its name.
+fn id_of(class: Class, content: &str) -> Option<ClassId> {
+    let mut alike = ALIKE.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = alike.get_or_insert_default().entry(class.identity.clone()).or_default();
+    let content = format!("{:?} {:?} {content}", class.kind, class.fields);
+    if let Some((_, id)) = known.iter().find(|(other, _)| *other == content) {
+        return Some(*id);
+    }
+    let identity = match known.len() {
+        0 => class.identity,
+        before => format!("{}#{}", class.identity, before + 1),
+    };
+    let id = ClassId::intern(Class { identity, ..class })?;
+    known.push((content, id));
+    Some(id)
+}
+
+/// What a class is: its kind, its fields, and what else tells it from another one.
+fn examine(class: &Bound<'_, PyType>) -> PyResult<Option<(ClassKind, Vec<String>, String)>> {
+    let py = class.py();
+    if class.is_subclass_of::<PyTuple>()? {
+        let fields = class.getattr_opt(intern!(py, "_fields"))?.and_then(|fields| fields.extract().ok());
+        return Ok(fields.map(|fields: Vec<String>| (ClassKind::NamedTuple, fields, String::new())));
+    }
+    if class.is_subclass(enum_class(py)?)? {
+        let names: Vec<String> = class.getattr(intern!(py, "_member_names_"))?.extract()?;
+        let members = class.getattr(intern!(py, "__members__"))?;
+        let mut values = String::new();
+        for name in &names {
+            let value = members.get_item(name)?.getattr(intern!(py, "value"))?;
+            let _ = write!(values, "{}, ", value.repr()?);
+        }
+        let is_int = class.is_subclass_of::<pyo3::types::PyInt>()?;
+        return Ok(Some((if is_int { ClassKind::IntEnum } else { ClassKind::Enum }, names, values)));
+    }
+    if class.getattr_opt(intern!(py, "__dataclass_fields__"))?.is_some() {
+        let fields = py.import("dataclasses")?.call_method1("fields", (class,))?;
+        let names = fields.try_iter()?.map(|field| field?.getattr(intern!(py, "name"))?.extract());
+        return Ok(Some((ClassKind::Dataclass, names.collect::<PyResult<_>>()?, String::new())));
+    }
+    Ok(None)
+}
+
+fn enum_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static ENUM: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    ENUM.import(py, "enum", "Enum")
+}
