@@ -63,8 +63,10 @@ fn the_page_of_intrinsics_is_fresh() {
 fn section(module: &str) -> &'static str {
     match module {
         "math" => "math",
+        "cmath" => "cmath",
+        "operator" => "operator",
         "builtins" => "Python's builtins",
-        "numpy" => "numpy",
+        "numpy" | "numpy.ndarray" => "numpy",
         _ => "cuda",
     }
 }
@@ -76,24 +78,65 @@ fn signatures(row: &Intrinsic) -> String {
     {
         return scalar.name().to_owned();
     }
-    let shown: Vec<_> = row
-        .signatures
-        .iter()
-        .map(|signature| {
-            let args: Vec<_> = signature.args.iter().map(argument).collect();
-            let returns = match signature.returns {
-                Returns::Nothing => String::new(),
-                Returns::Scalar(scalar) => format!(" → {}", scalar.name()),
-                Returns::Complex(complex) => format!(" → {complex}"),
-                Returns::Tuple(items) => {
-                    format!(" → ({})", items.iter().map(|item| item.name()).collect::<Vec<_>>().join(", "))
-                }
-                Returns::Array(scalar) => format!(" → {}[:]", scalar.name()),
-            };
-            format!("({}){returns}", args.join(", "))
-        })
-        .collect();
-    shown.join("<br>")
+    // Overloads that differ in one type are one line: `(T, T) → T for int8, uint8`.
+    let mut lines: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for signature in row.signatures {
+        let own = shown(signature);
+        let of = signature.args.iter().find_map(|arg| match arg {
+            Arg::Scalar(scalar) => Some(scalar.name().to_owned()),
+            Arg::Complex(complex) => Some(complex.to_string()),
+            Arg::Array(number) => Some(number.name().to_owned()),
+            Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
+        });
+        let Some(of) = of.filter(|_| row.signatures.len() > 4) else {
+            lines.push((own.clone(), vec![(own, String::new())]));
+            continue;
+        };
+        let pattern = with_word(&own, &of);
+        match lines.iter_mut().find(|(known, _)| *known == pattern) {
+            Some((_, members)) => members.push((own, of)),
+            None => lines.push((pattern, vec![(own, of)])),
+        }
+    }
+    let shown = lines.into_iter().map(|(pattern, members)| match members.as_slice() {
+        [(own, _)] => own.clone(),
+        several => {
+            let types: Vec<_> = several.iter().map(|(_, of)| of.as_str()).collect();
+            format!("{pattern} for T = {}", types.join(", "))
+        }
+    });
+    shown.collect::<Vec<_>>().join("<br>")
+}
+
+/// A signature with `T` for a type's name.
+fn with_word(text: &str, of: &str) -> String {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut out = String::new();
+    let mut word = String::new();
+    for c in text.chars().chain(['\0']) {
+        if part(c) {
+            word.push(c);
+            continue;
+        }
+        out.push_str(if word == of { "T" } else { &word });
+        word.clear();
+        out.extend((c != '\0').then_some(c));
+    }
+    out
+}
+
+fn shown(signature: &Signature) -> String {
+    let args: Vec<_> = signature.args.iter().map(argument).collect();
+    let returns = match signature.returns {
+        Returns::Nothing => String::new(),
+        Returns::Scalar(scalar) => format!(" → {}", scalar.name()),
+        Returns::Complex(complex) => format!(" → {complex}"),
+        Returns::Tuple(items) => {
+            format!(" → ({})", items.iter().map(|item| item.name()).collect::<Vec<_>>().join(", "))
+        }
+        Returns::Array(scalar) => format!(" → {}[:]", scalar.name()),
+    };
+    format!("({}){returns}", args.join(", "))
 }
 
 fn argument(arg: &Arg) -> String {
@@ -104,6 +147,7 @@ fn argument(arg: &Arg) -> String {
         Arg::Index => "index".to_owned(),
         Arg::Const(_) => "constant".to_owned(),
         Arg::DType(scalar) => format!("dtype {}", scalar.name()),
+        Arg::Text(_) => "str".to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use weft_compiler::{
 use crate::{args::ExplainArgs, report::Stop};
 
 /// Modules whose names can be given without them.
-const IMPLIED: [&str; 5] = ["", "weft.", "weft.cuda.", "math.", "builtins."];
+const IMPLIED: [&str; 8] = ["", "weft.", "weft.cuda.", "math.", "builtins.", "numpy.", "cmath.", "operator."];
 
 /// Prints what there is to say about a code or a name, or the list of codes.
 pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, Stop> {
@@ -92,6 +92,7 @@ fn shown(row: &Intrinsic, signature: &Signature) -> String {
             Arg::Index => "index".to_owned(),
             Arg::Const(value) => value.to_string(),
             Arg::DType(scalar) => format!("type such as {scalar}"),
+            Arg::Text(text) => format!("\"{text}\""),
         })
         .collect();
     let is_attribute = matches!(row.lowering, intrinsics::Lowering::Register(_));

@@ -8,7 +8,7 @@ mod rows;
 
 pub use rows::rows;
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{collections::HashMap, f64::consts, sync::LazyLock};
 
 use weft_artifact::{Complex, Number, Scalar};
 
@@ -67,14 +67,16 @@ pub enum Arg {
     Scalar(Scalar),
     /// A complex number of a type.
     Complex(Complex),
-    /// A one-dimensional array; more dimensions take a tuple of indices.
-    Array(Scalar),
+    /// An array of any number of dimensions; an index into one of more than one is a tuple.
+    Array(Number),
     /// An index into the array before it: an integer, or a tuple of them.
     Index,
     /// An integer that is known when the kernel is compiled; the value is for the test of the row.
     Const(i64),
     /// A number's type.
     DType(Number),
+    /// A string that is known when the kernel is compiled; the text is for the test of the row.
+    Text(&'static str),
 }
 
 /// What an overload gives.
@@ -99,6 +101,17 @@ pub enum Lowering {
     Register(SpecialRegister),
     /// A pure function of floats; other numbers are converted to `float64`.
     Math(MathFn),
+    /// The same of real numbers; of complex ones, and of another number of arguments, the prelude's function of a name.
+    MathOr(MathFn, &'static str),
+    /// A function of the prelude, for the overload's types. Keywords are its parameters; one with the default `None` that
+    /// is not given is none of the overload's arguments.
+    Prelude(&'static str),
+    /// Of numbers, what the other says; of arrays of one shape and numbers, element by element into the last of them.
+    Ufunc(&'static Lowering),
+    /// Two arguments as the other says, and more of them one after the other.
+    Fold(&'static Lowering),
+    /// An operator, by its symbol.
+    Operator(&'static str),
     /// An operation: its operands are the arguments, where an array and an index are one pointer.
     Op(Op),
     /// Code of its own in `frontend/builtins`.
@@ -114,32 +127,57 @@ pub enum Custom {
     SharedArray,
     LocalArray,
     Abs,
+    All,
+    Any,
     Bool,
+    Callable,
     Complex,
     Degrees,
+    Dist,
+    Divmod,
     Enumerate,
+    Fill,
     Float,
     Frexp,
+    GetAttr,
+    HasAttr,
+    Imag,
     Int,
+    IsInstance,
+    IsScalar,
+    Item,
     Len,
+    Limits,
     LiteralUnroll,
     Max,
     Min,
     Modf,
+    Ndim,
+    Ord,
     Pow,
+    Prod,
     Radians,
     Range,
+    Real,
     Reversed,
     Round,
+    Same,
+    Shape,
+    Size,
+    Sum,
     SyncWarp,
+    Tuple,
+    Type,
     Zip,
 }
 
 /// Modules and objects that have members but are no value.
 const MODULES: &[&str] = &[
     "builtins",
+    "cmath",
     "math",
     "numpy",
+    "operator",
     "weft",
     "weft.cuda",
     "weft.cuda.atomic",
@@ -151,6 +189,21 @@ const MODULES: &[&str] = &[
     "weft.cuda.threadIdx",
     "weft.cuda.types",
     "weft.types",
+];
+
+/// Classes of values: what a kernel can ask `isinstance` for beside the types of numbers and Python's own.
+const CLASSES: &[&str] = &[
+    "builtins.object",
+    "builtins.str",
+    "numpy.complexfloating",
+    "numpy.floating",
+    "numpy.generic",
+    "numpy.inexact",
+    "numpy.integer",
+    "numpy.ndarray",
+    "numpy.number",
+    "numpy.signedinteger",
+    "numpy.unsignedinteger",
 ];
 
 /// Python's built-in functions and types, for the message that kernels do not have one of them.
@@ -237,28 +290,42 @@ pub fn lookup(path: &str) -> Option<&'static Intrinsic> {
     BY_PATH.get(path).copied()
 }
 
-/// Whether a path is a row or a module.
+/// Whether a path is a row, a module or a class.
 pub fn is_known(path: &str) -> bool {
-    MODULES.contains(&path) || lookup(path).is_some()
+    MODULES.contains(&path) || CLASSES.contains(&path) || lookup(path).is_some()
 }
 
-/// The value of a constant such as `math.pi`.
-pub fn constant(path: &str) -> Option<f64> {
-    Some(match path {
-        "math.pi" | "numpy.pi" => std::f64::consts::PI,
-        "math.e" | "numpy.e" => std::f64::consts::E,
-        "math.tau" => std::f64::consts::TAU,
-        "math.inf" | "numpy.inf" => f64::INFINITY,
-        "math.nan" | "numpy.nan" => f64::NAN,
-        _ => return None,
-    })
+/// The constants that kernels can read: real and imaginary part, the latter for complex ones only.
+const CONSTANTS: &[(&str, f64, Option<f64>)] = &[
+    ("cmath.e", consts::E, None),
+    ("cmath.inf", f64::INFINITY, None),
+    ("cmath.infj", 0.0, Some(f64::INFINITY)),
+    ("cmath.nan", f64::NAN, None),
+    ("cmath.nanj", 0.0, Some(f64::NAN)),
+    ("cmath.pi", consts::PI, None),
+    ("cmath.tau", consts::TAU, None),
+    ("math.e", consts::E, None),
+    ("math.inf", f64::INFINITY, None),
+    ("math.nan", f64::NAN, None),
+    ("math.pi", consts::PI, None),
+    ("math.tau", consts::TAU, None),
+    ("numpy.e", consts::E, None),
+    ("numpy.euler_gamma", 0.577_215_664_901_532_9, None),
+    ("numpy.inf", f64::INFINITY, None),
+    ("numpy.nan", f64::NAN, None),
+    ("numpy.pi", consts::PI, None),
+];
+
+/// The value of a constant such as `math.pi`, and the imaginary part of a complex one.
+pub fn constant(path: &str) -> Option<(f64, Option<f64>)> {
+    CONSTANTS.iter().find(|(name, ..)| *name == path).map(|(_, real, imag)| (*real, *imag))
 }
 
 /// The names of a module's members, for "did you mean".
 pub fn members(module: &str) -> impl Iterator<Item = &'static str> {
     let prefix = format!("{module}.");
     let modules = MODULES.iter().copied();
-    let constants = ["math.pi", "math.e", "math.tau", "math.inf", "math.nan", "numpy.pi", "numpy.inf", "numpy.nan"];
+    let constants = CONSTANTS.iter().map(|(name, ..)| *name);
     let all = rows().map(|row| row.path).chain(modules).chain(constants);
     all.filter_map(move |path| path.strip_prefix(prefix.as_str()).filter(|name| !name.contains('.')))
 }

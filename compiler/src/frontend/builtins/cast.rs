@@ -59,7 +59,7 @@ impl FnLowerer<'_> {
         self.truth_value(value, span)
     }
 
-    fn truth_value(&mut self, value: Value, span: Span) -> Value {
+    pub(super) fn truth_value(&mut self, value: Value, span: Span) -> Value {
         match self.truth(value, span) {
             Truth::Known(known) => Value::Bool(known),
             Truth::Expr(expr) => Value::Scalar(expr, Scalar::Bool),
@@ -74,7 +74,11 @@ impl FnLowerer<'_> {
             Some(scalar) if scalar.is_float() || scalar == Scalar::Bool => {
                 self.number(&value, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
             }
-            _ => self.no_overload(row, &[value.ty()], span),
+            Some(_) | None => {
+                let text =
+                    if let Value::Static(Static::Str(text)) = &value { text.trim().parse::<i64>().ok() } else { None };
+                text.map_or_else(|| self.no_overload(row, &[value.ty()], span), |known| Value::Int(known.into()))
+            }
         }
     }
 
@@ -86,27 +90,13 @@ impl FnLowerer<'_> {
                 self.number(&value, Scalar::F64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::F64))
             }
             // `float("inf")` and the like are constants.
-            None => match &value {
-                Value::Static(Static::Str(text)) => match text.trim().trim_start_matches('+').to_lowercase().as_str() {
-                    "inf" | "infinity" => Value::Scalar(self.b.float(Scalar::F64, f64::INFINITY, span), Scalar::F64),
-                    "-inf" | "-infinity" => {
-                        Value::Scalar(self.b.float(Scalar::F64, f64::NEG_INFINITY, span), Scalar::F64)
-                    }
-                    "nan" => Value::Scalar(self.b.float(Scalar::F64, f64::NAN, span), Scalar::F64),
-                    _ => self.no_overload(row, &[value.ty()], span),
-                },
-                other @ (Value::Scalar(..)
-                | Value::Complex(..)
-                | Value::Int(_)
-                | Value::Bool(_)
-                | Value::Array(_)
-                | Value::Object(..)
-                | Value::Static(_)
-                | Value::Poison) => {
-                    let ty = other.ty();
-                    self.no_overload(row, &[ty], span)
+            None => {
+                let text = if let Value::Static(Static::Str(text)) = &value { text.trim().parse().ok() } else { None };
+                match text {
+                    Some(known) => Value::Scalar(self.b.float(Scalar::F64, known, span), Scalar::F64),
+                    None => self.no_overload(row, &[value.ty()], span),
                 }
-            },
+            }
         }
     }
 

@@ -2,10 +2,17 @@
 
 mod arrays;
 mod cast;
+mod classes;
+mod elements;
 mod iterators;
+mod limits;
 mod numbers;
+mod operators;
+mod overload;
+mod own;
+mod reduce;
 
-use weft_artifact::{Conversion, Number, Rank, Scalar};
+use weft_artifact::Scalar;
 
 use super::{
     expr::Args,
@@ -17,20 +24,30 @@ use super::{
     value::Value,
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
-    intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
+    diagnostic::Code,
+    intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns},
     ir::{ExprId, LocalId, MathFn, Op, StmtKind as Ir, Type},
     source::Span,
+    syntax::ast::BinOp,
 };
 
 impl FnLowerer<'_> {
     pub(super) fn intrinsic(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
-        match row.lowering {
+        self.lowered(row, row.lowering, args, span)
+    }
+
+    fn lowered(&mut self, row: &'static Intrinsic, lowering: Lowering, args: Args, span: Span) -> Value {
+        match lowering {
             Lowering::Register(_) => {
                 let message = format!("`{}` is a value, not a function", shown_path(row.path));
                 self.error(Code::NotCallable, span, message)
             }
             Lowering::Math(function) => self.math(row, function, args, span),
+            Lowering::MathOr(function, name) => self.math_or(row, function, name, args, span),
+            Lowering::Prelude(name) => self.own_function(row, name, args, span),
+            Lowering::Ufunc(of) => self.ufunc(row, *of, args, span),
+            Lowering::Fold(of) => self.fold(row, *of, args, span),
+            Lowering::Operator(symbol) => self.operator(row, symbol, args, span),
             Lowering::Op(op) => self.operation(row, op, args, span),
             Lowering::Custom(custom) => self.custom(row, custom, args, span),
         }
@@ -43,6 +60,32 @@ impl FnLowerer<'_> {
             Custom::SharedArray => self.make_array(row, true, args, span),
             Custom::LocalArray => self.make_array(row, false, args, span),
             Custom::Abs => self.abs(row, args, span),
+            Custom::All => self.any_or_all(row, true, args, span),
+            Custom::Any => self.any_or_all(row, false, args, span),
+            Custom::Callable => self.callable(row, args, span),
+            Custom::Dist => self.dist(row, args, span),
+            Custom::Divmod => self.divmod(row, args, span),
+            Custom::Fill => self.fill_method(row, args, span),
+            Custom::GetAttr => self.getattr(row, args, span),
+            Custom::HasAttr => self.hasattr(row, args, span),
+            Custom::Imag => self.part(row, "imag", args, span),
+            Custom::IsInstance => self.isinstance(row, args, span),
+            Custom::IsScalar => {
+                let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+                Value::Bool(value.ty().number().is_some() || matches!(value, Value::Static(Static::Str(_))))
+            }
+            Custom::Item => self.item_method(row, args, span),
+            Custom::Limits => self.limits(row, args, span),
+            Custom::Ndim => self.extent_of(row, "ndim", args, span),
+            Custom::Prod => self.folded_items(row, BinOp::Mul, args, span),
+            Custom::Ord => self.ord(row, args, span),
+            Custom::Real => self.part(row, "real", args, span),
+            Custom::Same => self.exactly(row, args, span).map_or(Value::Poison, |[value]| value),
+            Custom::Shape => self.extent_of(row, "shape", args, span),
+            Custom::Size => self.extent_of(row, "size", args, span),
+            Custom::Sum => self.folded_items(row, BinOp::Add, args, span),
+            Custom::Tuple => self.to_tuple(row, args, span),
+            Custom::Type => self.type_of(row, args, span),
             Custom::Bool => self.cast_bool(row, args, span),
             Custom::Complex => self.cast_complex(row, args, span),
             Custom::Degrees => self.scaled(row, 180.0 / std::f64::consts::PI, args, span),
@@ -56,7 +99,7 @@ impl FnLowerer<'_> {
             Custom::Min => self.extremum(row, false, args, span),
             Custom::Pow => {
                 let Some([a, b]) = self.exactly(row, args, span) else { return Value::Poison };
-                self.binary(crate::syntax::ast::BinOp::Pow, a, b, span)
+                self.binary(BinOp::Pow, a, b, span)
             }
             Custom::Round => self.round(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
@@ -168,64 +211,6 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.math(function, exprs, Type::Scalar(scalar), span), scalar)
     }
 
-    /// The arguments converted to the overload that fits best, and what it returns.
-    pub(super) fn overload(
-        &mut self,
-        row: &'static Intrinsic,
-        values: &[Value],
-        span: Span,
-    ) -> Option<(Vec<ExprId>, Returns)> {
-        let types: Vec<Ty> = values.iter().map(Value::ty).collect();
-        let arity = row.signatures.first().map_or(0, |sig| sig.args.len());
-        if row.signatures.iter().all(|sig| sig.args.len() != values.len()) {
-            let message =
-                format!("`{}` takes {}, not {}", shown_path(row.path), count(arity, "argument"), values.len());
-            self.error(Code::ArgumentCount, span, message);
-            return None;
-        }
-        let fitting = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).filter_map(|sig| {
-            let conversions = sig.args.iter().zip(&types).map(|(arg, ty)| conversion(*arg, ty));
-            Some((conversions.collect::<Option<Rank>>()?, sig))
-        });
-        let Some(sig) = weft_artifact::choose(fitting).first() else {
-            self.no_overload(row, &types, span);
-            return None;
-        };
-        let mut exprs = Vec::new();
-        for (value, arg) in values.iter().zip(sig.args) {
-            let Arg::Scalar(scalar) = arg else { continue };
-            exprs.push(self.number(value, *scalar, span)?);
-        }
-        Some((exprs, sig.returns))
-    }
-
-    /// No overload takes these types: the overloads that there are.
-    pub(super) fn no_overload(&mut self, row: &Intrinsic, types: &[Ty], span: Span) -> Value {
-        if types.iter().any(Ty::is_poison) {
-            return Value::Poison;
-        }
-        let given: Vec<String> = types.iter().map(ToString::to_string).collect();
-        let name = shown_path(row.path);
-        let mut diagnostic = Diagnostic::error(
-            Code::NoMatchingOverload,
-            span,
-            format!("no overload of `{name}` takes ({})", given.join(", ")),
-        );
-        let closest = row.signatures.iter().max_by_key(|sig| {
-            let fitting = sig.args.iter().zip(types).filter(|(arg, ty)| conversion(**arg, ty).is_some()).count();
-            (fitting, sig.args.len() == types.len())
-        });
-        if let Some(sig) = closest {
-            diagnostic = diagnostic.note(format!("the closest is {name}({})", shown_args(sig)));
-        }
-        if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && matches!(row.lowering, Lowering::Math(_)) {
-            diagnostic = diagnostic.help("kernels compute on elements: index the array");
-        } else if matches!(row.lowering, Lowering::Math(_)) && types.iter().any(|ty| matches!(ty, Ty::Complex(_))) {
-            diagnostic = diagnostic.note("functions of `math` take real numbers");
-        }
-        self.report(diagnostic)
-    }
-
     /// A pointer to `array[index]` and the other arguments, as the overload for the array's elements has them.
     fn element_operands(
         &mut self,
@@ -245,7 +230,7 @@ impl FnLowerer<'_> {
             self.no_overload(row, &types, span);
             return None;
         };
-        let elements = array.ty.dtype.real().map(Arg::Array);
+        let elements = Some(Arg::Array(array.ty.dtype));
         let known = elements.and_then(|of| row.signatures.iter().find(|sig| sig.args.first() == Some(&of)));
         let Some(sig) = known.filter(|_| types.iter().skip(2).all(|ty| ty.scalar().is_some())) else {
             self.no_overload(row, &types, span);
@@ -311,43 +296,4 @@ impl FnLowerer<'_> {
             None => Value::Poison,
         }
     }
-}
-
-/// How an argument is passed to an overload. Stricter than for functions of the user's: no float becomes an integer. An
-/// integer that becomes a float counts as `int64`, so that it computes as `float64`, however small its type.
-fn conversion(arg: Arg, ty: &Ty) -> Option<Conversion> {
-    match (arg, ty) {
-        (Arg::Scalar(to), ty) => {
-            let from = ty.scalar()?;
-            let whole = promote::is_integral(from);
-            match (whole, to.is_float()) {
-                (false, false) if to != Scalar::Bool => None,
-                (true, true) => Conversion::of(Number::I64, to.into()),
-                _ => Conversion::of(from.into(), to.into()),
-            }
-        }
-        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => Some(Conversion::Exact),
-        (Arg::Complex(to), Ty::Complex(from)) if to == *from => Some(Conversion::Exact),
-        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Object(ObjectKind::Tuple, _)) => {
-            Some(Conversion::Exact)
-        }
-        (Arg::Array(_) | Arg::Complex(_) | Arg::Index | Arg::Const(_) | Arg::DType(_), _) => None,
-    }
-}
-
-/// An overload's arguments as Numba writes types.
-fn shown_args(sig: &Signature) -> String {
-    let shown: Vec<String> = sig
-        .args
-        .iter()
-        .map(|arg| match arg {
-            Arg::Scalar(scalar) => scalar.to_string(),
-            Arg::Complex(complex) => complex.to_string(),
-            Arg::Array(scalar) => format!("array({scalar})"),
-            Arg::Index => "index".to_owned(),
-            Arg::Const(_) => "constant".to_owned(),
-            Arg::DType(_) => "dtype".to_owned(),
-        })
-        .collect();
-    shown.join(", ")
 }

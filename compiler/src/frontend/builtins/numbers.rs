@@ -59,9 +59,11 @@ impl FnLowerer<'_> {
         if let [Value::Object(ObjectKind::Tuple, items)] = values.as_slice() {
             let items = items.clone();
             values = items;
+        } else if let [array @ Value::Array(_)] = values.as_slice() {
+            return self.extremum_of_array(row, largest, array.clone(), span);
         } else if values.len() < 2 {
             let message = format!(
-                "`{}` takes two numbers or more, or a tuple, not {}",
+                "`{}` takes two numbers or more, a tuple or an array, not {}",
                 shown_path(row.path),
                 count(values.len(), "argument")
             );

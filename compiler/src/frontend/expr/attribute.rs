@@ -1,6 +1,6 @@
 //! Attributes: of modules, arrays and numbers.
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Complex, Layout, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic},
@@ -26,7 +26,7 @@ impl FnLowerer<'_> {
         self.attribute_of(value, attr, span)
     }
 
-    pub(super) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
+    pub(in crate::frontend) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
         match value {
             Value::Poison => Value::Poison,
             Value::Static(Static::Known(known)) => self.known_attribute(known.path(), attr, span),
@@ -80,8 +80,15 @@ impl FnLowerer<'_> {
 
     /// The value of a known path: a register's content, a constant, a type, or the name itself.
     pub(in crate::frontend) fn resolve_known(&mut self, path: &str, span: Span) -> Option<Value> {
-        if let Some(constant) = intrinsics::constant(path) {
-            return Some(Value::Scalar(self.b.float(Scalar::F64, constant, span), Scalar::F64));
+        if let Some((real, imag)) = intrinsics::constant(path) {
+            let real = self.b.float(Scalar::F64, real, span);
+            return Some(match imag {
+                None => Value::Scalar(real, Scalar::F64),
+                Some(imag) => Value::Complex(real, self.b.float(Scalar::F64, imag, span), Complex::C128),
+            });
+        }
+        if let Some(limit) = self.limit(path, span) {
+            return Some(limit);
         }
         if let Some(row) = intrinsics::lookup(path) {
             if let Lowering::Register(register) = row.lowering {

@@ -42,15 +42,13 @@ impl FnLowerer<'_> {
         let hint = self.hint.take();
         let callee = if let ExprKind::Attribute { value, attr } = &func.kind {
             let object = self.expr(value);
-            if let Value::Complex(real, imag, ty) = object {
-                if attr == "conjugate" && args.is_empty() {
-                    let imag = self.b.unary(crate::ir::UnaryOp::Neg, imag, span);
-                    return Value::Complex(real, imag, ty);
-                }
-                self.attribute_of(Value::Complex(real, imag, ty), attr, func.span)
-            } else {
-                self.attribute_of(object, attr, func.span)
+            if let Some(row) = Self::method_row(&object, attr) {
+                let object = self.before(object, value.span, args);
+                let Some(mut args) = self.args(args, keywords) else { return Value::Poison };
+                args.positional.insert(0, (object, value.span));
+                return self.intrinsic(row, args, span);
             }
+            self.attribute_of(object, attr, func.span)
         } else {
             self.expr(func)
         };
@@ -71,6 +69,9 @@ impl FnLowerer<'_> {
                 value
             }
             Value::Static(Static::Known(Known::Path(path))) => {
+                if let Some(name) = path.strip_prefix("prelude.") {
+                    return self.primitive(name, args, span);
+                }
                 if let Some(name) = path.strip_prefix("builtins.") {
                     return self.no_builtin(name, func.span);
                 }
@@ -122,7 +123,7 @@ impl FnLowerer<'_> {
         Some(out)
     }
 
-    fn call_function(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Value {
+    pub(in crate::frontend) fn call_function(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Value {
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
         let types: Vec<Ty> = values.iter().map(|value| value.ty().widened()).collect();

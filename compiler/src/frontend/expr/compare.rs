@@ -170,10 +170,19 @@ impl FnLowerer<'_> {
         result.map_or(Value::Bool(op == CmpOp::Eq), |expr| Value::Scalar(expr, Scalar::Bool))
     }
 
-    /// `x in (a, b, c)`.
+    /// `x in (a, b, c)`, and `x in a` of an array.
     fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
+        if let (Value::Array(_), Some(holds)) = (container, prelude::function("holds")) {
+            return match self.call_own(&holds, vec![container.clone(), item.clone()], span) {
+                Ok(found) => self.negated_if(op == CmpOp::NotIn, found, span),
+                Err(_) => {
+                    let message = format!("`{}` does not look for {} in {}", op.symbol(), item.ty(), container.ty());
+                    self.error(Code::BadOperand, span, message)
+                }
+            };
+        }
         let Value::Object(ObjectKind::Tuple, items) = container else {
-            let message = format!("`{}` looks in tuples, not in {}", op.symbol(), container.ty());
+            let message = format!("`{}` looks in tuples and arrays, not in {}", op.symbol(), container.ty());
             return self.error(Code::BadOperand, span, message);
         };
         let item = self.settle(item.clone(), span);
@@ -188,7 +197,12 @@ impl FnLowerer<'_> {
             });
         }
         let found = found.map_or(Value::Bool(false), |expr| Value::Scalar(expr, Scalar::Bool));
-        if op == CmpOp::In {
+        self.negated_if(op == CmpOp::NotIn, found, span)
+    }
+
+    /// `not found`, or the truth value as it is.
+    fn negated_if(&mut self, negated: bool, found: Value, span: Span) -> Value {
+        if !negated {
             return found;
         }
         match found {

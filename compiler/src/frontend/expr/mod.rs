@@ -102,7 +102,7 @@ impl FnLowerer<'_> {
     }
 
     /// A tuple, unless it has so many items that its code would have no end.
-    pub(super) fn tuple(&mut self, items: Vec<Value>, span: Span) -> Value {
+    pub(in crate::frontend) fn tuple(&mut self, items: Vec<Value>, span: Span) -> Value {
         fn leaves(items: &[Value]) -> usize {
             items.iter().map(|item| if let Value::Object(_, items) = item { leaves(items) } else { 1 }).sum()
         }
@@ -145,7 +145,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Value {
+    pub(super) fn unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Value {
         if op == UnaryOp::Not {
             return match self.truth(value, span) {
                 super::lowerer::Truth::Known(known) => Value::Bool(!known),

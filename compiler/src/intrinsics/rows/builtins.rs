@@ -2,12 +2,71 @@
 
 use weft_artifact::{
     Complex::{C64, C128},
+    Number,
     Scalar::{Bool, F32, F64, I32, I64, U32, U64},
 };
 
-use super::super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature};
+use super::{
+    super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature},
+    tables::{arrays, pairs, row},
+};
+
+const DIVMOD: &[Signature] = pairs![I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64];
+const ARRAY_TEST: &[Signature] = arrays![[BOOL] -> BOOL, [I64] -> BOOL, [F32] -> BOOL, [C128] -> BOOL];
+const SUM: &[Signature] = arrays![[I32] -> I64, [I64] -> I64, [U64] -> I64, [F32] -> F64, [F64] -> F64, [C128] -> C128];
 
 pub(super) const BUILTINS: &[Intrinsic] = &[
+    row(
+        "builtins.all",
+        ARRAY_TEST,
+        Lowering::Custom(Custom::All),
+        "Whether all items of a tuple or a one-dimensional array are true.",
+    ),
+    row(
+        "builtins.any",
+        ARRAY_TEST,
+        Lowering::Custom(Custom::Any),
+        "Whether an item of a tuple or a one-dimensional array is true.",
+    ),
+    row(
+        "builtins.callable",
+        &[],
+        Lowering::Custom(Custom::Callable),
+        "Whether something can be called, known when the kernel is compiled.",
+    ),
+    row("builtins.divmod", DIVMOD, Lowering::Custom(Custom::Divmod), "`(a // b, a % b)`."),
+    row(
+        "builtins.getattr",
+        &[],
+        Lowering::Custom(Custom::GetAttr),
+        "`getattr(x, \"name\")`: `x.name`; with a third argument, that where there is no such attribute.",
+    ),
+    row(
+        "builtins.hasattr",
+        &[],
+        Lowering::Custom(Custom::HasAttr),
+        "`hasattr(x, \"name\")`, known when the kernel is compiled.",
+    ),
+    row(
+        "builtins.isinstance",
+        &[],
+        Lowering::Custom(Custom::IsInstance),
+        "Whether a value is of a type, or of one in a tuple, known when the kernel is compiled: a branch that is not taken is not typed. `int`, `float` and `complex` have NumPy's numbers of their kind.",
+    ),
+    row(
+        "builtins.ord",
+        &[],
+        Lowering::Custom(Custom::Ord),
+        "The code point of a string of one letter, known when the kernel is compiled.",
+    ),
+    row(
+        "builtins.sum",
+        SUM,
+        Lowering::Custom(Custom::Sum),
+        "The sum of a tuple or a one-dimensional array, from `start=0` on.",
+    ),
+    row("builtins.tuple", &[], Lowering::Custom(Custom::Tuple), "A tuple as it is."),
+    row("builtins.type", &[], Lowering::Custom(Custom::Type), "A number's type, which can be called as a cast."),
     Intrinsic {
         path: "builtins.abs",
         signatures: &[
@@ -52,7 +111,7 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
     },
     Intrinsic {
         path: "builtins.len",
-        signatures: &[Signature { args: &[Arg::Array(F32)], returns: Returns::Scalar(I64) }],
+        signatures: &[Signature { args: &[Arg::Array(Number::F32)], returns: Returns::Scalar(I64) }],
         lowering: Lowering::Custom(Custom::Len),
         ptx: Ptx::Computed,
         doc: "The first extent of an array, or the number of items of a tuple.",

@@ -233,12 +233,12 @@ pub(super) const CUDA: &[Intrinsic] = &[
     Intrinsic {
         path: "weft.cuda.atomic.add",
         signatures: &[
-            Signature { args: &[Arg::Array(I32), Arg::Index, Arg::Scalar(I32)], returns: Returns::Scalar(I32) },
-            Signature { args: &[Arg::Array(U32), Arg::Index, Arg::Scalar(U32)], returns: Returns::Scalar(U32) },
-            Signature { args: &[Arg::Array(I64), Arg::Index, Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
-            Signature { args: &[Arg::Array(U64), Arg::Index, Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
-            Signature { args: &[Arg::Array(F32), Arg::Index, Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
-            Signature { args: &[Arg::Array(F64), Arg::Index, Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
+            Signature { args: &[Arg::Array(Number::I32), Arg::Index, Arg::Scalar(I32)], returns: Returns::Scalar(I32) },
+            Signature { args: &[Arg::Array(Number::U32), Arg::Index, Arg::Scalar(U32)], returns: Returns::Scalar(U32) },
+            Signature { args: &[Arg::Array(Number::I64), Arg::Index, Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
+            Signature { args: &[Arg::Array(Number::U64), Arg::Index, Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
+            Signature { args: &[Arg::Array(Number::F32), Arg::Index, Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
+            Signature { args: &[Arg::Array(Number::F64), Arg::Index, Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
         lowering: Lowering::Op(Op::atomic(AtomicOp::Add)),
         ptx: Ptx::Operation,

@@ -2,10 +2,67 @@
 
 use weft_artifact::Scalar::{Bool, F32, F64, I32};
 
-use super::super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature};
+use super::{
+    super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature},
+    tables::{FLOAT, numbers, row},
+};
 use crate::ir::MathFn;
 
+const LOG: &[Signature] = numbers![F32 -> F32, F64 -> F64, F32 F32 -> F32, F64 F64 -> F64];
+const INTEGERS: &[Signature] = numbers![I64 I64 -> I64, U64 U64 -> U64];
+const INTEGER: &[Signature] = numbers![I64 -> I64, U64 -> U64];
+const PERM: &[Signature] = numbers![I64 I64 -> I64, U64 U64 -> U64, I64 -> I64, U64 -> U64];
+const CLOSE: &[Signature] = numbers![F64 F64 F64 F64 -> BOOL];
+const FMA: &[Signature] = numbers![F32 F32 F32 -> F32, F64 F64 F64 -> F64];
+
 pub(super) const MATH: &[Intrinsic] = &[
+    row("math.cbrt", FLOAT, Lowering::Math(MathFn::Cbrt), "Cube root."),
+    row(
+        "math.comb",
+        INTEGERS,
+        Lowering::Prelude("math_comb"),
+        "How many ways there are to choose k of n things; wraps beyond 64 bits.",
+    ),
+    row("math.dist", &[], Lowering::Custom(Custom::Dist), "The distance of two points, given as tuples."),
+    row("math.factorial", INTEGER, Lowering::Prelude("math_factorial"), "n!; wraps beyond 64 bits."),
+    row("math.fma", FMA, Lowering::Math(MathFn::Fma), "x * y + z, rounded once."),
+    row(
+        "math.gcd",
+        INTEGERS,
+        Lowering::Fold(&Lowering::Prelude("math_gcd")),
+        "Greatest common divisor of two integers or more.",
+    ),
+    row(
+        "math.isclose",
+        CLOSE,
+        Lowering::Prelude("math_isclose"),
+        "abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol) (`rel_tol=1e-9, abs_tol=0.0`).",
+    ),
+    row(
+        "math.isqrt",
+        INTEGER,
+        Lowering::Prelude("math_isqrt"),
+        "The integer part of the square root; 0 of a negative number.",
+    ),
+    row(
+        "math.lcm",
+        INTEGERS,
+        Lowering::Fold(&Lowering::Prelude("math_lcm")),
+        "Least common multiple of two integers or more.",
+    ),
+    row(
+        "math.perm",
+        PERM,
+        Lowering::Prelude("math_perm"),
+        "How many ways there are to arrange k of n things (all if no k is given); wraps beyond 64 bits.",
+    ),
+    row(
+        "math.prod",
+        &[],
+        Lowering::Custom(Custom::Prod),
+        "The product of a tuple or a one-dimensional array, from `start=1` on.",
+    ),
+    row("math.ulp", FLOAT, Lowering::Prelude("math_ulp"), "The value of the last bit."),
     Intrinsic {
         path: "math.acos",
         signatures: &[
@@ -178,13 +235,10 @@ pub(super) const MATH: &[Intrinsic] = &[
     },
     Intrinsic {
         path: "math.log",
-        signatures: &[
-            Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
-            Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
-        ],
-        lowering: Lowering::Math(MathFn::Log),
+        signatures: LOG,
+        lowering: Lowering::MathOr(MathFn::Log, "math_log"),
         ptx: Ptx::Computed,
-        doc: "Natural logarithm, of one argument.",
+        doc: "Natural logarithm, or to the base that a second argument is.",
     },
     Intrinsic {
         path: "math.log10",
@@ -312,9 +366,9 @@ pub(super) const MATH: &[Intrinsic] = &[
             Signature { args: &[Arg::Scalar(F32), Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64), Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
-        lowering: Lowering::Math(MathFn::Hypot),
+        lowering: Lowering::Fold(&Lowering::Math(MathFn::Hypot)),
         ptx: Ptx::Computed,
-        doc: "sqrt(x*x + y*y) without overflow; two arguments.",
+        doc: "sqrt(x*x + y*y) without overflow; of two numbers or more.",
     },
     Intrinsic {
         path: "math.nextafter",

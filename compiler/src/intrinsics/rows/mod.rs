@@ -1,13 +1,28 @@
 //! The rows: one file a module.
 
 mod builtins;
+mod cmath;
 mod cuda;
 mod math;
+mod numpy;
+mod operator;
+mod reductions;
+mod tables;
+mod ufunc;
 
 use super::Intrinsic;
 
 /// The tables, in the order of the reference page.
-const TABLES: &[&[Intrinsic]] = &[cuda::CUDA, math::MATH, builtins::BUILTINS];
+const TABLES: &[&[Intrinsic]] = &[
+    cuda::CUDA,
+    math::MATH,
+    cmath::CMATH,
+    builtins::BUILTINS,
+    operator::OPERATOR,
+    ufunc::UFUNCS,
+    numpy::NUMPY,
+    reductions::REDUCTIONS,
+];
 
 /// Every name that a kernel can call or read.
 pub fn rows() -> impl Iterator<Item = &'static Intrinsic> {

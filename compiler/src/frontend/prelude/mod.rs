@@ -1,7 +1,9 @@
-//! Device functions of weft's own, in kernel Python (`prelude.py`).
+//! Device functions of weft's own, in kernel Python: one file a subject.
 //!
-//! They are typed and lowered as a user's are, but within the body of whoever uses them: all that is built has the place
-//! of the user's expression, so that nothing points into their text.
+//! They are typed and lowered as a user's are. Most are called as device functions that are always inlined, by rows of
+//! the intrinsic table, whose overloads say for which types (`builtins/own.rs`): what is wrong with a call is said of
+//! the row, so that no message points into their text. What operators become (`operators.py`) is lowered within the body
+//! of whoever uses it, and all that is built has the place of the user's expression.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,19 +17,44 @@ use crate::{
     source::{SourceFile, Span},
     syntax::{
         ast::{ModuleItem, StmtKind},
-        bound_names, parse_module,
+        bound_names, free_chains, parse_module,
     },
 };
 
+/// The files; a function is below those that it calls, in its file or in a later one.
+const FILES: &[(&str, &str)] = &[
+    ("operators.py", include_str!("operators.py")),
+    ("elements.py", include_str!("elements.py")),
+    ("numpy.py", include_str!("numpy.py")),
+    ("reductions.py", include_str!("reductions.py")),
+    ("math.py", include_str!("math.py")),
+    ("cmath.py", include_str!("cmath.py")),
+];
+
+/// What the files import, and what they have beside Python (`builtins/elements.rs`).
+const NAMES: &[(&str, &str)] =
+    &[("cmath", "cmath"), ("math", "math"), ("np", "numpy"), ("item", "prelude.item"), ("put", "prelude.put")];
+
 /// The functions by name, parsed when the first of them is used.
 static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|| {
-    let source = Arc::new(SourceFile::new("prelude.py", include_str!("prelude.py")));
-    let mut functions = BTreeMap::new();
-    for item in parse_module(&source, 0) {
-        if let ModuleItem::Function(ast) = item {
+    let mut functions: BTreeMap<String, Arc<FunctionDef>> = BTreeMap::new();
+    for (file, text) in FILES {
+        let source = Arc::new(SourceFile::new(*file, *text));
+        for item in parse_module(&source, 0) {
+            let ModuleItem::Function(ast) = item else { continue };
+            let globals = free_chains(&ast).into_iter().filter_map(|chain| {
+                let root = chain.split('.').next()?.to_owned();
+                let known = NAMES.iter().find(|(name, _)| *name == root);
+                let value = match (known, functions.get(&root)) {
+                    (Some((_, path)), _) => Captured::Known((*path).to_owned()),
+                    (None, Some(def)) => Captured::Function(Arc::clone(def)),
+                    (None, None) => return None,
+                };
+                Some((root, value))
+            });
             let def = FunctionDef {
                 source: Arc::clone(&source),
-                globals: BTreeMap::from([("math".to_owned(), Captured::Known("math".to_owned()))]),
+                globals: globals.collect(),
                 defaults: BTreeMap::new(),
                 signatures: Vec::new(),
                 inline: true,
@@ -39,6 +66,11 @@ static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|
     }
     functions
 });
+
+/// A function by its name.
+pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
+    FUNCTIONS.get(name).cloned()
+}
 
 /// What is the user's function's own while one of the prelude is lowered in it.
 struct Outer {
@@ -91,10 +123,10 @@ mod tests {
     use crate::syntax::ast::Stmt;
 
     #[test]
-    fn every_function_is_there_and_ends_in_its_one_return() {
-        let names: Vec<&str> = FUNCTIONS.keys().map(String::as_str).collect();
-        assert_eq!(names, ["complex_divide", "complex_power"]);
-        for def in FUNCTIONS.values() {
+    fn what_is_lowered_in_place_ends_in_its_one_return() {
+        let in_place: Vec<_> = FUNCTIONS.values().filter(|def| def.source.name == "operators.py").collect();
+        assert_eq!(in_place.len(), 2);
+        for def in in_place {
             let returns = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Return(Some(_)));
             let (last, before) = def.ast.body.split_last().expect("has a body");
             assert!(returns(last) && !before.iter().any(returns), "{}", def.ast.name);

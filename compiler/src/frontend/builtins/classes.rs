@@ -1,0 +1,145 @@
+//! What is asked of types, and known when the kernel is compiled: `isinstance`, `type`, `hasattr`, `getattr`, `callable`.
+
+use weft_artifact::{Number, Scalar};
+
+use super::super::{
+    expr::Args,
+    function::count,
+    lowerer::FnLowerer,
+    object::Static,
+    promote,
+    ty::shown_path,
+    value::{Known, Value},
+};
+use crate::{diagnostic::Code, intrinsics::Intrinsic, source::Span};
+
+impl FnLowerer<'_> {
+    /// `isinstance(x, T)`, where T may be a tuple of types.
+    pub(super) fn isinstance(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value, class]) = self.exactly(row, args, span) else { return Value::Poison };
+        match is_a(&value, &class) {
+            Some(known) => Value::Bool(known),
+            None => self.no_overload(row, &[value.ty(), class.ty()], span),
+        }
+    }
+
+    /// `type(x)`.
+    pub(super) fn type_of(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        let class = match &value {
+            Value::Array(_) => "numpy.ndarray",
+            Value::Object(kind, _) if kind.is_tuple() => "builtins.tuple",
+            Value::Static(Static::Str(_)) => "builtins.str",
+            _ => match value.ty().number() {
+                Some(number) => return Value::Static(Static::DType(number)),
+                None => return self.no_overload(row, &[value.ty()], span),
+            },
+        };
+        Value::Static(Static::Known(Known::of(class.to_owned())))
+    }
+
+    /// `hasattr(x, "name")`.
+    pub(super) fn hasattr(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value, name]) = self.exactly(row, args, span) else { return Value::Poison };
+        let Value::Static(Static::Str(name)) = name else {
+            return self.no_overload(row, &[value.ty(), name.ty()], span);
+        };
+        let method = Self::method_row(&value, &name).is_some();
+        Value::Bool(method || self.attribute_if_there(value, &name, span).is_some())
+    }
+
+    /// `getattr(x, "name")` and `getattr(x, "name", default)`.
+    pub(super) fn getattr(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let given = args.positional.len();
+        let mut values = args.positional.into_iter().map(|(value, _)| value);
+        match (values.next(), values.next(), values.next(), values.next()) {
+            (Some(value), Some(Value::Static(Static::Str(name))), None, None) => self.attribute_of(value, &name, span),
+            (Some(value), Some(Value::Static(Static::Str(name))), Some(default), None) => {
+                self.attribute_if_there(value, &name, span).unwrap_or(default)
+            }
+            (Some(value), Some(name), _, None) => self.no_overload(row, &[value.ty(), name.ty()], span),
+            _ => {
+                let message = format!("`{}` takes {}, not {given}", shown_path(row.path), count(2, "argument"));
+                self.error(Code::ArgumentCount, span, message)
+            }
+        }
+    }
+
+    /// An attribute, or nothing where there is none.
+    fn attribute_if_there(&mut self, value: Value, name: &str, span: Span) -> Option<Value> {
+        let before = self.cx.diagnostics.len();
+        let found = self.attribute_of(value, name, span);
+        let missing = self.cx.diagnostics.len() > before || matches!(found, Value::Poison);
+        self.cx.diagnostics.truncate(before);
+        (!missing).then_some(found)
+    }
+
+    /// `callable(x)`.
+    pub(super) fn callable(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        Value::Bool(matches!(
+            value,
+            Value::Static(Static::Known(Known::Row(_)))
+                | Value::Static(Static::DType(_))
+                | Value::Static(Static::Function(_))
+        ))
+    }
+
+    /// `ord("a")`.
+    pub(super) fn ord(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        let Value::Static(Static::Str(text)) = &value else { return self.no_overload(row, &[value.ty()], span) };
+        let mut letters = text.chars();
+        match (letters.next(), letters.next()) {
+            (Some(letter), None) => Value::Int(i128::from(u32::from(letter))),
+            _ => self.error(Code::NoMatchingOverload, span, "`ord` takes a string of one letter"),
+        }
+    }
+
+    /// `tuple(t)`.
+    pub(super) fn to_tuple(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        if matches!(&value, Value::Object(kind, _) if kind.is_tuple()) {
+            value
+        } else {
+            self.no_overload(row, &[value.ty()], span)
+        }
+    }
+}
+
+/// Whether a value is of a class; `None` where that is not known of what is no class.
+///
+/// A class of Python's has all of NumPy's numbers of its kind, as Numba has it; and a bool is an int, as Python has it.
+fn is_a(value: &Value, class: &Value) -> Option<bool> {
+    let number = value.ty().number();
+    let real = number.and_then(Number::real);
+    let complex = number.is_some_and(Number::is_complex);
+    match class {
+        Value::Object(kind, classes) if kind.is_tuple() => {
+            let each: Option<Vec<bool>> = classes.iter().map(|class| is_a(value, class)).collect();
+            Some(each?.contains(&true))
+        }
+        Value::Static(Static::DType(of)) => Some(number == Some(*of)),
+        Value::Static(Static::Known(known)) => Some(match known.path() {
+            "builtins.object" => true,
+            "builtins.int" => real.is_some_and(promote::is_integral),
+            "builtins.float" | "numpy.floating" => real.is_some_and(Scalar::is_float),
+            "builtins.complex" | "numpy.complexfloating" => complex,
+            "builtins.bool" => real == Some(Scalar::Bool),
+            "builtins.str" => matches!(value, Value::Static(Static::Str(_))),
+            "builtins.tuple" => matches!(value, Value::Object(kind, _) if kind.is_tuple()),
+            "numpy.ndarray" => matches!(value, Value::Array(_)),
+            "numpy.generic" => number.is_some(),
+            "numpy.number" => number.is_some_and(|number| number != Number::BOOL),
+            "numpy.integer" => real.is_some_and(Scalar::is_int),
+            "numpy.signedinteger" => real.is_some_and(Scalar::is_signed_int),
+            "numpy.unsignedinteger" => real.is_some_and(Scalar::is_unsigned_int),
+            "numpy.inexact" => complex || real.is_some_and(Scalar::is_float),
+            _ => return None,
+        }),
+        _ => None,
+    }
+}

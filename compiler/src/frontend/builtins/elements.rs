@@ -1,0 +1,67 @@
+//! What the prelude has beside Python: elements of arrays by their number in C order.
+
+use weft_artifact::{Layout, Scalar};
+
+use super::super::{
+    expr::{Args, Index},
+    lowerer::FnLowerer,
+    value::{ArrayValue, Value},
+};
+use crate::{
+    diagnostic::Code,
+    ir::{BinaryOp, ExprId},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// `item(a, k)`, which is `a` where it is a number; `put(a, k, value)`.
+    pub(in crate::frontend) fn primitive(&mut self, name: &str, args: Args, span: Span) -> Value {
+        let mut values = args.positional.into_iter().map(|(value, _)| value);
+        match (name, values.next(), values.next(), values.next()) {
+            ("item", Some(Value::Array(array)), Some(number), None) => {
+                let Some((view, indices)) = self.nth(array, &number, span) else { return Value::Poison };
+                self.subscript(Value::Array(view), &indices, span)
+            }
+            ("item", Some(value), Some(_), None) => value,
+            ("put", Some(Value::Array(array)), Some(number), Some(value)) => {
+                let Some((view, indices)) = self.nth(array, &number, span) else { return Value::Poison };
+                self.store_subscript(Value::Array(view), &indices, value, span);
+                Value::NONE
+            }
+            _ => self.error(Code::BadOperand, span, format!("`{name}` of the prelude does not take these")),
+        }
+    }
+
+    /// The array, or a view of one dimension, and the indices of the element with a number in C order.
+    fn nth(&mut self, array: ArrayValue, number: &Value, span: Span) -> Option<(ArrayValue, Vec<Index>)> {
+        let number = self.number(number, Scalar::I64, span)?;
+        if array.ty.ndim == 1 {
+            return Some((array, vec![Index::at(number)]));
+        }
+        if array.ty.layout == Layout::C {
+            let size = self.attribute_of(Value::Array(array.clone()), "size", span);
+            let size = self.number(&size, Scalar::I64, span)?;
+            let mut flat = array;
+            flat.shape = vec![self.nonneg_atom(size, span)];
+            flat.ty.ndim = 1;
+            return Some((flat, vec![Index::at(number)]));
+        }
+        let mut rest: ExprId = number;
+        let mut indices = Vec::new();
+        for dim in (0..array.ty.ndim).rev() {
+            let extent = *array.shape.get(dim)?;
+            if dim == 0 {
+                indices.push(Index::at(rest));
+                break;
+            }
+            let before = self.b.temp(rest, span);
+            let (now, by) = (self.b.read(before, span), self.use_atom(extent, span));
+            let index = self.b.binary(BinaryOp::ModNonneg, now, by, span);
+            indices.push(Index::at(index));
+            let (now, by) = (self.b.read(before, span), self.use_atom(extent, span));
+            rest = self.b.binary(BinaryOp::DivNonneg, now, by, span);
+        }
+        indices.reverse();
+        Some((array, indices))
+    }
+}

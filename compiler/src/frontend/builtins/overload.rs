@@ -1,0 +1,158 @@
+//! The choice among a row's overloads, and the message where none fits.
+
+use weft_artifact::{Conversion, Number, Rank, Scalar};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        function::count,
+        lowerer::FnLowerer,
+        object::{ObjectKind, Static},
+        promote,
+        ty::{Ty, shown_path},
+        value::Value,
+    },
+    intrinsics::{Arg, Intrinsic, Lowering, Returns, Signature},
+    ir::ExprId,
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// The overload that fits best; `None` where there is none, which is reported.
+    pub(super) fn choose_overload(
+        &mut self,
+        row: &'static Intrinsic,
+        values: &[Value],
+        span: Span,
+    ) -> Option<&'static Signature> {
+        let types: Vec<Ty> = values.iter().map(Value::ty).collect();
+        let arity = row.signatures.first().map_or(0, |sig| sig.args.len());
+        if row.signatures.iter().all(|sig| sig.args.len() != values.len()) {
+            let message =
+                format!("`{}` takes {}, not {}", shown_path(row.path), count(arity, "argument"), values.len());
+            self.error(Code::ArgumentCount, span, message);
+            return None;
+        }
+        let small = takes_small_ints(row);
+        let fitting = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).filter_map(|sig| {
+            let conversions = sig.args.iter().zip(&types).map(|(arg, ty)| conversion(*arg, ty, small));
+            Some((conversions.collect::<Option<Rank>>()?, sig))
+        });
+        let chosen = weft_artifact::choose(fitting).first();
+        if chosen.is_none() {
+            self.no_overload(row, &types, span);
+        }
+        chosen
+    }
+
+    /// The numbers among the arguments, converted to the overload that fits best, and what it returns.
+    pub(super) fn overload(
+        &mut self,
+        row: &'static Intrinsic,
+        values: &[Value],
+        span: Span,
+    ) -> Option<(Vec<ExprId>, Returns)> {
+        let sig = self.choose_overload(row, values, span)?;
+        let mut exprs = Vec::new();
+        for (value, arg) in values.iter().zip(sig.args) {
+            let Arg::Scalar(scalar) = arg else { continue };
+            exprs.push(self.number(value, *scalar, span)?);
+        }
+        Some((exprs, sig.returns))
+    }
+
+    /// All arguments, as an overload has them.
+    pub(super) fn passed(&mut self, sig: &Signature, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
+        values
+            .into_iter()
+            .zip(sig.args)
+            .map(|(value, arg)| match arg {
+                Arg::Scalar(scalar) => Some(Value::Scalar(self.number(&value, *scalar, span)?, *scalar)),
+                Arg::Complex(complex) => {
+                    let (real, imag) = self.complex(&value, *complex, span)?;
+                    Some(Value::Complex(real, imag, *complex))
+                }
+                Arg::Array(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => Some(value),
+            })
+            .collect()
+    }
+
+    /// No overload takes these types: the overloads that there are.
+    pub(super) fn no_overload(&mut self, row: &Intrinsic, types: &[Ty], span: Span) -> Value {
+        if types.iter().any(Ty::is_poison) {
+            return Value::Poison;
+        }
+        let given: Vec<String> = types.iter().map(ToString::to_string).collect();
+        let name = shown_path(row.path);
+        let mut diagnostic = Diagnostic::error(
+            Code::NoMatchingOverload,
+            span,
+            format!("no overload of `{name}` takes ({})", given.join(", ")),
+        );
+        let small = takes_small_ints(row);
+        let closest = row.signatures.iter().max_by_key(|sig| {
+            let fitting = sig.args.iter().zip(types).filter(|(arg, ty)| conversion(**arg, ty, small).is_some()).count();
+            (fitting, sig.args.len() == types.len())
+        });
+        if let Some(sig) = closest {
+            diagnostic = diagnostic.note(format!("the closest is {name}({})", shown_args(sig)));
+        }
+        let computes = matches!(row.lowering, Lowering::Math(_) | Lowering::MathOr(..) | Lowering::Ufunc(_));
+        if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && computes {
+            diagnostic = diagnostic.help("kernels compute on elements: index the array");
+        } else if matches!(row.lowering, Lowering::Math(_)) && types.iter().any(|ty| matches!(ty, Ty::Complex(_))) {
+            diagnostic = diagnostic.note("functions of `math` take real numbers");
+        }
+        self.report(diagnostic)
+    }
+}
+
+/// Whether a row has overloads for small integers, so that they compute as what they are.
+fn takes_small_ints(row: &Intrinsic) -> bool {
+    row.signatures.iter().any(|sig| sig.args.contains(&Arg::Scalar(Scalar::I8)))
+}
+
+/// How an argument is passed to an overload. Stricter than for functions of the user's: no float becomes an integer. An
+/// integer that becomes a float counts as `int64`, so that it computes as `float64`, however small its type; but not
+/// where there are overloads for small integers.
+fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
+    match (arg, ty) {
+        (Arg::Scalar(to), ty) => {
+            let from = ty.scalar()?;
+            let whole = promote::is_integral(from);
+            match (whole, to.is_float()) {
+                (false, false) if to != Scalar::Bool => None,
+                (true, true) if !small => Conversion::of(Number::I64, to.into()),
+                _ => Conversion::of(from.into(), to.into()),
+            }
+        }
+        (Arg::Complex(to), ty) => match ty.number()? {
+            Number::Real(from) if promote::is_integral(from) => Conversion::of(Number::I64, to.into()),
+            from @ (Number::Real(_) | Number::Complex(_)) => Conversion::of(from, to.into()),
+        },
+        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype => Some(Conversion::Exact),
+        (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Object(ObjectKind::Tuple, _)) => {
+            Some(Conversion::Exact)
+        }
+        (Arg::Text(_), Ty::Static(Static::Str(_))) => Some(Conversion::Exact),
+        (Arg::Array(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_), _) => None,
+    }
+}
+
+/// An overload's arguments as Numba writes types.
+fn shown_args(sig: &Signature) -> String {
+    let shown: Vec<String> = sig
+        .args
+        .iter()
+        .map(|arg| match arg {
+            Arg::Scalar(scalar) => scalar.to_string(),
+            Arg::Complex(complex) => complex.to_string(),
+            Arg::Array(number) => format!("array({number})"),
+            Arg::Index => "index".to_owned(),
+            Arg::Const(_) => "constant".to_owned(),
+            Arg::DType(_) => "dtype".to_owned(),
+            Arg::Text(_) => "str".to_owned(),
+        })
+        .collect();
+    shown.join(", ")
+}

@@ -1,0 +1,238 @@
+//! Rows that the prelude's functions are behind, and ufuncs over arrays.
+
+use std::sync::Arc;
+
+use super::super::{
+    expr::Args,
+    function::count,
+    lowerer::FnLowerer,
+    object::Static,
+    prelude,
+    ty::shown_path,
+    value::{Known, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    intrinsics::{Intrinsic, Lowering, Returns},
+    ir::{MathFn, Type},
+    request::FunctionDef,
+    source::Span,
+    syntax::ast::{Constant, ExprKind},
+};
+
+impl FnLowerer<'_> {
+    /// A function of the prelude, for the overload that fits best.
+    pub(super) fn own_function(&mut self, row: &'static Intrinsic, name: &str, args: Args, span: Span) -> Value {
+        let Some(def) = prelude::function(name) else {
+            self.cx.fault(self.at(span), &format!("the prelude lacks `{name}`"));
+            return Value::Poison;
+        };
+        let Some(values) = self.bind_own(row, &def, args, span) else { return Value::Poison };
+        let Some(sig) = self.choose_overload(row, &values, span) else { return Value::Poison };
+        let Some(values) = self.passed(sig, values, span) else { return Value::Poison };
+        self.own_result(row, &def, values, sig.returns, span)
+    }
+
+    /// A function of real numbers that the back ends have, of complex ones that the prelude has.
+    pub(super) fn math_or(
+        &mut self,
+        row: &'static Intrinsic,
+        function: MathFn,
+        name: &str,
+        args: Args,
+        span: Span,
+    ) -> Value {
+        let complex = args.positional.iter().any(|(value, _)| matches!(value, Value::Complex(..)));
+        let given = args.positional.len() + args.keywords.len();
+        if complex || given > function.arity() {
+            self.own_function(row, name, args, span)
+        } else {
+            self.math(row, function, args, span)
+        }
+    }
+
+    /// `f(a, b, c)` as `f(f(a, b), c)`.
+    pub(super) fn fold(&mut self, row: &'static Intrinsic, of: Lowering, args: Args, span: Span) -> Value {
+        if args.positional.len() <= 2 || !args.keywords.is_empty() {
+            return self.lowered(row, of, args, span);
+        }
+        let mut found: Option<(Value, Span)> = None;
+        for value in args.positional {
+            found = Some(match found {
+                None => value,
+                Some(before) => {
+                    let pair = Args { positional: vec![before, value], keywords: Vec::new() };
+                    (self.lowered(row, of, pair, span), span)
+                }
+            });
+        }
+        found.map_or(Value::Poison, |(value, _)| value)
+    }
+
+    /// What a function of the prelude gives, as the type that the row declares.
+    fn own_result(
+        &mut self,
+        row: &'static Intrinsic,
+        def: &Arc<FunctionDef>,
+        values: Vec<Value>,
+        returns: Returns,
+        span: Span,
+    ) -> Value {
+        if self.is_dry() {
+            return self.placeholder(returns, span);
+        }
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        match self.call_own(def, values, span) {
+            Ok(value) => self.returned(value, returns, span),
+            // Such as the trace of what has not two dimensions.
+            Err(_) => self.no_overload(row, &types, span),
+        }
+    }
+
+    /// Calls a function of the prelude as a device function. An error in it is no error of the user's: its message is
+    /// for whoever knows what it means.
+    pub(in crate::frontend) fn call_own(
+        &mut self,
+        def: &Arc<FunctionDef>,
+        values: Vec<Value>,
+        span: Span,
+    ) -> Result<Value, Diagnostic> {
+        let before = self.cx.diagnostics.len();
+        let args = Args { positional: values.into_iter().map(|value| (value, span)).collect(), keywords: Vec::new() };
+        let value = self.call_function(def, args, span);
+        let errors = self.cx.diagnostics.split_off(before);
+        match errors.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(value),
+        }
+    }
+
+    /// One value a parameter of a function of the prelude: by position, by name, or the default, which is a literal.
+    fn bind_own(&mut self, row: &Intrinsic, def: &Arc<FunctionDef>, args: Args, span: Span) -> Option<Vec<Value>> {
+        let params = &def.ast.params;
+        let name = shown_path(row.path);
+        let given = args.positional.len();
+        if given > params.len() {
+            let message = format!("`{name}` takes {}, not {given}", count(params.len(), "argument"));
+            self.error(Code::ArgumentCount, span, message);
+            return None;
+        }
+        let mut bound: Vec<Option<Value>> = args.positional.into_iter().map(|(value, _)| Some(value)).collect();
+        bound.resize_with(params.len(), || None);
+        for (keyword, value, at) in args.keywords {
+            let place = params.iter().position(|param| param.name == keyword).and_then(|index| bound.get_mut(index));
+            let message = match place {
+                Some(place @ None) => {
+                    *place = Some(value);
+                    continue;
+                }
+                Some(_) => format!("`{name}` gets `{keyword}` twice"),
+                None => format!("`{name}` has no parameter `{keyword}`"),
+            };
+            self.error(Code::ArgumentCount, at, message);
+            return None;
+        }
+        let needed = params.iter().filter(|param| param.default.is_none()).count();
+        let mut values = Vec::new();
+        for (value, param) in bound.into_iter().zip(params) {
+            let value = match (value, &param.default) {
+                (Some(value), _) => value,
+                (None, Some(default)) if matches!(default.kind, ExprKind::Constant(Constant::None)) => break,
+                (None, Some(default)) => self.expr(default),
+                (None, None) => {
+                    let message = format!("`{name}` takes {}, not {given}", count(needed, "argument"));
+                    self.error(Code::ArgumentCount, span, message);
+                    return None;
+                }
+            };
+            values.push(value);
+        }
+        Some(values)
+    }
+
+    /// A value of the type that a row declares, for a dry walk.
+    fn placeholder(&mut self, returns: Returns, span: Span) -> Value {
+        match returns {
+            Returns::Nothing => Value::NONE,
+            Returns::Scalar(scalar) => Value::Scalar(self.b.zero(Type::Scalar(scalar), span), scalar),
+            Returns::Complex(complex) => {
+                let part = Type::Scalar(complex.part());
+                Value::Complex(self.b.zero(part, span), self.b.zero(part, span), complex)
+            }
+            Returns::Tuple(scalars) => {
+                let items = scalars.iter().map(|scalar| self.placeholder(Returns::Scalar(*scalar), span)).collect();
+                self.tuple(items, span)
+            }
+            Returns::Array(_) => Value::Poison,
+        }
+    }
+
+    /// A result as the type that a row declares.
+    fn returned(&mut self, value: Value, returns: Returns, span: Span) -> Value {
+        let found = match returns {
+            Returns::Nothing => Some(Value::NONE),
+            Returns::Scalar(scalar) => self.number(&value, scalar, span).map(|expr| Value::Scalar(expr, scalar)),
+            Returns::Complex(to) => self.complex(&value, to, span).map(|(real, imag)| Value::Complex(real, imag, to)),
+            Returns::Tuple(scalars) => match value {
+                Value::Object(kind, items) if kind.is_tuple() && items.len() == scalars.len() => {
+                    let each = items.into_iter().zip(scalars);
+                    let items = each.map(|(item, to)| self.returned(item, Returns::Scalar(*to), span)).collect();
+                    Some(self.tuple(items, span))
+                }
+                _ => None,
+            },
+            Returns::Array(_) => Some(value),
+        };
+        found.unwrap_or_else(|| {
+            self.cx.fault(self.at(span), "a function of the prelude does not give what its row declares");
+            Value::Poison
+        })
+    }
+
+    /// A ufunc: of numbers, or of arrays with an array for the results behind them.
+    pub(super) fn ufunc(&mut self, row: &'static Intrinsic, of: Lowering, mut args: Args, span: Span) -> Value {
+        if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "out") {
+            let (_, value, at) = args.keywords.remove(index);
+            args.positional.push((value, at));
+        }
+        if !args.positional.iter().any(|(value, _)| matches!(value, Value::Array(_))) {
+            return self.lowered(row, of, args, span);
+        }
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let inputs = row.signatures.first().map_or(0, |sig| sig.args.len());
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        let name = shown_path(row.path);
+        let out = match values.last() {
+            Some(Value::Array(out)) if values.len() == inputs + 1 => out.clone(),
+            Some(_) | None => {
+                let message = format!("`{name}` of an array needs an array for the results behind the arguments");
+                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                return self.report(diagnostic.help("kernels compute on elements: index the array"));
+            }
+        };
+        if out.ty.readonly {
+            let message = format!("{} is read-only", Value::Array(out).ty());
+            return self.error(Code::ReadonlyArray, span, message);
+        }
+        let fits = |value: &Value| match value {
+            Value::Array(array) => array.ty.ndim == out.ty.ndim,
+            other => other.ty().number().is_some(),
+        };
+        let function = prelude::function(&format!("each{inputs}"));
+        let (Some(function), true) = (function, values.iter().all(fits)) else {
+            return self.no_overload(row, &types, span);
+        };
+        let out = Value::Array(out);
+        if self.is_dry() {
+            return out;
+        }
+        let values = std::iter::once(Value::Static(Static::Known(Known::Row(row)))).chain(values).collect();
+        match self.call_own(&function, values, span) {
+            Ok(_) => out,
+            Err(_) => self.no_overload(row, &types, span),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `sum`, `any`, `all` and `divmod`, and the methods of arrays and numbers.
+
+use weft_artifact::{Number, Scalar};
+
+use super::super::{
+    expr::Args,
+    function::count,
+    lowerer::{FnLowerer, Truth},
+    object::ObjectKind,
+    prelude,
+    ty::shown_path,
+    value::Value,
+};
+use crate::{
+    diagnostic::Code,
+    intrinsics::{self, Intrinsic},
+    ir::BinaryOp,
+    source::Span,
+    syntax::ast::BinOp,
+};
+
+impl FnLowerer<'_> {
+    /// `sum(t)` and `math.prod(t)` of a tuple or a one-dimensional array, from a start on.
+    pub(super) fn folded_items(&mut self, row: &Intrinsic, op: BinOp, mut args: Args, span: Span) -> Value {
+        if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "start") {
+            let (_, value, at) = args.keywords.remove(index);
+            args.positional.push((value, at));
+        }
+        if args.positional.len() == 1 {
+            args.positional.push((Value::Int(i128::from(op == BinOp::Mul)), span));
+        }
+        let Some([values, start]) = self.exactly(row, args, span) else { return Value::Poison };
+        if start.ty().number().is_none() {
+            return self.no_overload(row, &[values.ty(), start.ty()], span);
+        }
+        match values {
+            Value::Object(kind, items) if kind.is_tuple() && items.iter().all(|item| item.ty().number().is_some()) => {
+                items.into_iter().fold(start, |before, item| self.binary(op, before, item, span))
+            }
+            Value::Array(array) if array.ty.ndim == 1 => {
+                let name = if op == BinOp::Mul { "product_from" } else { "sum_from" };
+                self.own_of_array(row, name, vec![Value::Array(array), start], span)
+            }
+            other => self.no_overload(row, &[other.ty(), start.ty()], span),
+        }
+    }
+
+    /// `any(t)` and `all(t)` of a tuple or a one-dimensional array.
+    pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
+        let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
+        let items = match values {
+            Value::Object(kind, items) if kind.is_tuple() => items,
+            Value::Array(array) if array.ty.ndim == 1 => {
+                let name = if all { "all_of" } else { "any_of" };
+                return self.own_of_array(row, name, vec![Value::Array(array)], span);
+            }
+            other => return self.no_overload(row, &[other.ty()], span),
+        };
+        let mut found = None;
+        for item in items {
+            match self.truth(item, span) {
+                Truth::Poison => return Value::Poison,
+                Truth::Known(known) if known == all => {}
+                Truth::Known(_) => return Value::Bool(!all),
+                Truth::Expr(expr) => {
+                    let op = if all { BinaryOp::And } else { BinaryOp::Or };
+                    found = Some(found.map_or(expr, |before| self.b.binary(op, before, expr, span)));
+                }
+            }
+        }
+        found.map_or(Value::Bool(all), |expr| Value::Scalar(expr, Scalar::Bool))
+    }
+
+    /// `min(a)` or `max(a)` of a one-dimensional array.
+    pub(super) fn extremum_of_array(&mut self, row: &Intrinsic, largest: bool, array: Value, span: Span) -> Value {
+        match &array {
+            Value::Array(of) if of.ty.ndim == 1 && of.ty.dtype.real().is_some() => {
+                self.own_of_array(row, if largest { "largest" } else { "smallest" }, vec![array], span)
+            }
+            _ => self.no_overload(row, &[array.ty()], span),
+        }
+    }
+
+    /// A function of the prelude that finds its own types; where it finds none, the row takes no such arguments.
+    pub(in crate::frontend) fn own_of_array(
+        &mut self,
+        row: &Intrinsic,
+        name: &str,
+        values: Vec<Value>,
+        span: Span,
+    ) -> Value {
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        let Some(def) = prelude::function(name) else {
+            self.cx.fault(self.at(span), &format!("the prelude lacks `{name}`"));
+            return Value::Poison;
+        };
+        match self.call_own(&def, values, span) {
+            Ok(value) => value,
+            Err(_) => self.no_overload(row, &types, span),
+        }
+    }
+
+    /// `math.dist(p, q)`.
+    pub(super) fn dist(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let Some([p, q]) = self.exactly(row, args, span) else { return Value::Poison };
+        let types = [p.ty(), q.ty()];
+        let (Value::Object(ObjectKind::Tuple, p), Value::Object(ObjectKind::Tuple, q)) = (p, q) else {
+            return self.no_overload(row, &types, span);
+        };
+        let numbers = |items: &[Value]| items.iter().all(|item| item.ty().scalar().is_some());
+        if p.len() != q.len() || p.is_empty() || !numbers(&p) || !numbers(&q) {
+            return self.no_overload(row, &types, span);
+        }
+        let mut found: Option<Value> = None;
+        for (x, y) in p.into_iter().zip(q) {
+            let side = self.binary(BinOp::Sub, x, y, span);
+            found = Some(match (found, intrinsics::lookup("math.hypot"), intrinsics::lookup("math.fabs")) {
+                (Some(before), Some(hypot), _) => {
+                    let args = Args { positional: vec![(before, span), (side, span)], keywords: Vec::new() };
+                    self.intrinsic(hypot, args, span)
+                }
+                (None, _, Some(fabs)) => {
+                    self.intrinsic(fabs, Args { positional: vec![(side, span)], keywords: Vec::new() }, span)
+                }
+                (_, None, _) | (_, _, None) => Value::Poison,
+            });
+        }
+        found.unwrap_or(Value::Poison)
+    }
+
+    /// `divmod(a, b)`: `(a // b, a % b)`.
+    pub(super) fn divmod(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([a, b]) = self.exactly(row, args, span) else { return Value::Poison };
+        if a.ty().scalar().is_none() || b.ty().scalar().is_none() {
+            return self.no_overload(row, &[a.ty(), b.ty()], span);
+        }
+        let (a, b) = (self.settle(a, span), self.settle(b, span));
+        let (again_a, again_b) = (self.reread(&a, span), self.reread(&b, span));
+        let quotient = self.binary(BinOp::FloorDiv, a, b, span);
+        let rest = self.binary(BinOp::Mod, again_a, again_b, span);
+        self.tuple(vec![quotient, rest], span)
+    }
+
+    /// The row that a method of a value is.
+    pub(in crate::frontend) fn method_row(value: &Value, name: &str) -> Option<&'static Intrinsic> {
+        let names: &[&str] = match value {
+            Value::Array(_) => {
+                &["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any", "item", "fill"]
+            }
+            other if other.ty().number().is_some() => &["conjugate", "conj", "item", "bit_count", "view"],
+            _ => return None,
+        };
+        if !names.contains(&name) {
+            return None;
+        }
+        let path = match name {
+            "item" | "fill" | "view" => format!("numpy.ndarray.{name}"),
+            "bit_count" => "numpy.bitwise_count".to_owned(),
+            other => format!("numpy.{other}"),
+        };
+        intrinsics::lookup(&path)
+    }
+
+    /// `a.item()` of an array with one element, `a.item(k)`, and `x.item()` of a number.
+    pub(super) fn item_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let given = args.positional.len();
+        let mut values = args.positional.into_iter().map(|(value, _)| value);
+        match (values.next(), values.next(), values.next()) {
+            (Some(value), None, None) if value.ty().number().is_some() => value,
+            (Some(array @ Value::Array(_)), number, None) => {
+                let number = number.unwrap_or(Value::Int(0));
+                if !number.ty().scalar().is_some_and(Scalar::is_int) {
+                    return self.no_overload(row, &[array.ty(), number.ty()], span);
+                }
+                let args = Args { positional: vec![(array, span), (number, span)], keywords: Vec::new() };
+                self.primitive("item", args, span)
+            }
+            _ => {
+                let message = format!("`{}` takes {}, not {given}", shown_path(row.path), count(1, "argument"));
+                self.error(Code::ArgumentCount, span, message)
+            }
+        }
+    }
+
+    /// `a.fill(x)`.
+    pub(super) fn fill_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([array, value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match (&array, value.ty().number()) {
+            (Value::Array(of), _) if of.ty.readonly => {
+                let message = format!("{} is read-only", array.ty());
+                self.error(Code::ReadonlyArray, span, message)
+            }
+            (Value::Array(of), Some(number)) if of.ty.dtype.is_complex() || !number.is_complex() => {
+                // Nothing to wait for in a dry walk, and nothing comes back.
+                if !self.is_dry() {
+                    self.own_of_array(row, "fill", vec![array, value], span);
+                }
+                Value::NONE
+            }
+            _ => self.no_overload(row, &[array.ty(), value.ty()], span),
+        }
+    }
+
+    /// `x.real` or `x.imag` by `np.real(x)` and `np.imag(x)`.
+    pub(super) fn part(&mut self, row: &Intrinsic, name: &str, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match value.ty().number() {
+            Some(Number::Real(_) | Number::Complex(_)) => self.attribute_of(value, name, span),
+            None => self.no_overload(row, &[value.ty()], span),
+        }
+    }
+
+    /// `np.shape(a)`, `np.size(a)`, `np.ndim(a)`; of a number, those of an array without dimensions.
+    pub(super) fn extent_of(&mut self, row: &Intrinsic, name: &str, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        match (&value, name) {
+            (Value::Array(_), _) => self.attribute_of(value, name, span),
+            (other, _) if other.ty().number().is_none() => self.no_overload(row, &[other.ty()], span),
+            (_, "shape") => self.tuple(Vec::new(), span),
+            (_, "size") => Value::Int(1),
+            _ => Value::Int(0),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+"""Functions of whole arrays: one element after the other, in C order."""
+
+import math
+
+import numpy as np
+
+
+def np_sum(a):
+    """`np.sum`."""
+    total = a.dtype.type(0)
+    for k in range(a.size):
+        total = total + item(a, k)
+    return total
+
+
+def np_prod(a):
+    """`np.prod`."""
+    total = a.dtype.type(1)
+    for k in range(a.size):
+        total = total * item(a, k)
+    return total
+
+
+def no_total(a):
+    """The 0 that a mean starts from."""
+    if isinstance(a.dtype.type(0), int):
+        return np.float64(0)
+    return a.dtype.type(0)
+
+
+def np_mean(a):
+    """`np.mean`."""
+    total = no_total(a)
+    for k in range(a.size):
+        total = total + item(a, k)
+    return total / type(total.real)(a.size)
+
+
+def squared(z):
+    """The square of the size of a number."""
+    if isinstance(z, complex):
+        return z.real * z.real + z.imag * z.imag
+    return z * z
+
+
+def np_var(a):
+    """`np.var`: in two passes, which loses least."""
+    mean = np_mean(a)
+    total = type(mean.real)(0)
+    for k in range(a.size):
+        total = total + squared(item(a, k) - mean)
+    return total / type(total)(a.size)
+
+
+def np_std(a):
+    """`np.std`."""
+    return math.sqrt(np_var(a))
+
+
+def np_average(a, weights=None):
+    """`np.average`."""
+    if weights is None:
+        return np_mean(a)
+    total, weight = no_total(a), no_total(weights)
+    for k in range(least_size(a.size, weights)):
+        total = total + item(a, k) * item(weights, k)
+        weight = weight + item(weights, k)
+    return total / weight
+
+
+def np_nansum(a):
+    """`np.nansum`."""
+    total = a.dtype.type(0)
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else total + x
+    return total
+
+
+def np_nanprod(a):
+    """`np.nanprod`."""
+    total = a.dtype.type(1)
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else total * x
+    return total
+
+
+def count_numbers(a):
+    """How many elements are no NaNs."""
+    n = 0
+    for k in range(a.size):
+        x = item(a, k)
+        n += int(x == x)
+    return n
+
+
+def np_nanmean(a):
+    """`np.nanmean`."""
+    total = no_total(a)
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else total + x
+    return total / type(total.real)(count_numbers(a))
+
+
+def np_nanvar(a):
+    """`np.nanvar`."""
+    mean = np_nanmean(a)
+    total = type(mean.real)(0)
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else total + squared(x - mean)
+    return total / type(total)(count_numbers(a))
+
+
+def np_nanstd(a):
+    """`np.nanstd`."""
+    return math.sqrt(np_nanvar(a))
+
+
+def first_of(a):
+    """The first element; 0 where there is none."""
+    return item(a, 0) if a.size > 0 else a.dtype.type(0)
+
+
+def np_min(a):
+    """`np.min`."""
+    best = first_of(a)
+    for k in range(1, a.size):
+        best = np_minimum(best, item(a, k))
+    return best
+
+
+def np_max(a):
+    """`np.max`."""
+    best = first_of(a)
+    for k in range(1, a.size):
+        best = np_maximum(best, item(a, k))
+    return best
+
+
+def np_nanmin(a):
+    """`np.nanmin`."""
+    best = first_of(a)
+    for k in range(1, a.size):
+        best = np_fmin(best, item(a, k))
+    return best
+
+
+def np_nanmax(a):
+    """`np.nanmax`."""
+    best = first_of(a)
+    for k in range(1, a.size):
+        best = np_fmax(best, item(a, k))
+    return best
+
+
+def np_ptp(a):
+    """`np.ptp`."""
+    return np_max(a) - np_min(a)
+
+
+def np_argmin(a):
+    """`np.argmin`: the first of equals, and the first NaN."""
+    best, at = first_of(a), 0
+    for k in range(1, a.size):
+        x = item(a, k)
+        if best == best and not at_least(x, best):
+            best, at = x, k
+    return at
+
+
+def np_argmax(a):
+    """`np.argmax`: the first of equals, and the first NaN."""
+    best, at = first_of(a), 0
+    for k in range(1, a.size):
+        x = item(a, k)
+        if best == best and not at_least(best, x):
+            best, at = x, k
+    return at
+
+
+def np_all(a):
+    """`np.all`."""
+    if not isinstance(a, np.ndarray):
+        return bool(a)
+    for k in range(a.size):
+        if not item(a, k):
+            return False
+    return True
+
+
+def np_any(a):
+    """`np.any`."""
+    if not isinstance(a, np.ndarray):
+        return bool(a)
+    for k in range(a.size):
+        if item(a, k):
+            return True
+    return False
+
+
+def np_count_nonzero(a):
+    """`np.count_nonzero`."""
+    if not isinstance(a, np.ndarray):
+        return int(bool(a))
+    n = 0
+    for k in range(a.size):
+        n += int(bool(item(a, k)))
+    return n
+
+
+def np_trace(a):
+    """`np.trace`."""
+    rows, columns = a.shape
+    total = a.dtype.type(0)
+    for k in range(min(rows, columns)):
+        total = total + a[k, k]
+    return total
+
+
+def np_array_equal(a, b):
+    """`np.array_equal`."""
+    if a.ndim != b.ndim:
+        return False
+    if a.shape != b.shape:
+        return False
+    for k in range(a.size):
+        if item(a, k) != item(b, k):
+            return False
+    return True
+
+
+def np_allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """`np.allclose`."""
+    for k in range(least_size(a.size, b)):
+        if not np_isclose(item(a, k), item(b, k), rtol, atol, equal_nan):
+            return False
+    return True
+
+
+def sorts_before(a, b):
+    """Whether `a` stands before `b` in a sorted array: NaNs are at its end."""
+    return a < b or (b != b and a == a)
+
+
+def np_searchsorted(a, v, side="left"):
+    """`np.searchsorted`."""
+    low, high = 0, len(a)
+    while low < high:
+        middle = low + (high - low) // 2
+        if side == "left":
+            before = sorts_before(item(a, middle), v)
+        else:
+            before = not sorts_before(v, item(a, middle))
+        if before:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def fill(a, value):
+    """`a.fill(value)`."""
+    for k in range(a.size):
+        put(a, k, value)
+
+
+def sum_from(a, start):
+    """`sum(a, start)`."""
+    total = start
+    for k in range(len(a)):
+        total = total + a[k]
+    return total
+
+
+def product_from(a, start):
+    """`math.prod(a, start=start)`."""
+    total = start
+    for k in range(len(a)):
+        total = total * a[k]
+    return total
+
+
+def all_of(a):
+    """`all(a)`."""
+    for k in range(len(a)):
+        if not a[k]:
+            return False
+    return True
+
+
+def any_of(a):
+    """`any(a)`."""
+    for k in range(len(a)):
+        if a[k]:
+            return True
+    return False
+
+
+def smallest(a):
+    """`min(a)`, as Python compares: what is not less stays out."""
+    best = first_of(a)
+    for k in range(1, len(a)):
+        x = a[k]
+        best = x if x < best else best
+    return best
+
+
+def largest(a):
+    """`max(a)`, as Python compares: what is not greater stays out."""
+    best = first_of(a)
+    for k in range(1, len(a)):
+        x = a[k]
+        best = x if x > best else best
+    return best
+
+
+def holds(a, value):
+    """`value in a`."""
+    for k in range(a.size):
+        if item(a, k) == value:
+            return True
+    return False

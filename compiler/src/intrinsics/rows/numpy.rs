@@ -1,0 +1,76 @@
+//! Rows of NumPy's functions of numbers that are no ufuncs, and of what is known when a kernel is compiled.
+
+use super::{
+    super::{Arg, Custom, Intrinsic, Lowering, Signature},
+    tables::{FLOAT_TEST, INEXACT, INEXACT_TEST, NUMBER, arrays, numbers, row},
+};
+
+const WHERE: &[Signature] = numbers![BOOL BOOL BOOL -> BOOL, BOOL I8 I8 -> I8, BOOL U8 U8 -> U8, BOOL I16 I16 -> I16, BOOL U16 U16 -> U16, BOOL I32 I32 -> I32, BOOL U32 U32 -> U32, BOOL I64 I64 -> I64, BOOL U64 U64 -> U64, BOOL F32 F32 -> F32, BOOL F64 F64 -> F64, BOOL C64 C64 -> C64, BOOL C128 C128 -> C128];
+const ROUND: &[Signature] = numbers![I8 I64 -> I8, U8 I64 -> U8, I16 I64 -> I16, U16 I64 -> U16, I32 I64 -> I32, U32 I64 -> U32, I64 I64 -> I64, U64 I64 -> U64, F32 I64 -> F32, F64 I64 -> F64];
+const ANGLE: &[Signature] = numbers![F32 BOOL -> F32, F64 BOOL -> F64, C64 BOOL -> F32, C128 BOOL -> F64];
+const CLOSE: &[Signature] = numbers![F64 F64 F64 F64 BOOL -> BOOL, C128 C128 F64 F64 BOOL -> BOOL];
+const PART: &[Signature] = numbers![I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F32 -> F32, F64 -> F64, C64 -> F32, C128 -> F64];
+const SIZE: &[Signature] = arrays![[F32] -> I64];
+
+pub(super) const NUMPY: &[Intrinsic] = &[
+    row(
+        "numpy.where",
+        WHERE,
+        Lowering::Prelude("np_where"),
+        "x where the condition is true, else y; both are evaluated.",
+    ),
+    row(
+        "numpy.around",
+        ROUND,
+        Lowering::Prelude("np_round"),
+        "Rounds half to even, to a number of decimals (`decimals=0`).",
+    ),
+    row(
+        "numpy.round",
+        ROUND,
+        Lowering::Prelude("np_round"),
+        "Rounds half to even, to a number of decimals (`decimals=0`).",
+    ),
+    row("numpy.nan_to_num", NUMBER, Lowering::Prelude("np_nan_to_num"), "NaN as 0, infinities as the largest numbers."),
+    row("numpy.sinc", INEXACT, Lowering::Prelude("np_sinc"), "sin(pi*x) / (pi*x)."),
+    row(
+        "numpy.angle",
+        ANGLE,
+        Lowering::Prelude("np_angle"),
+        "The angle of a complex number, in radians or with `deg=True` in degrees.",
+    ),
+    row(
+        "numpy.isclose",
+        CLOSE,
+        Lowering::Prelude("np_isclose"),
+        "abs(a - b) <= atol + rtol * abs(b) (`rtol=1e-5, atol=1e-8, equal_nan=False`).",
+    ),
+    row("numpy.isneginf", FLOAT_TEST, Lowering::Prelude("np_isneginf"), "Minus infinity."),
+    row("numpy.isposinf", FLOAT_TEST, Lowering::Prelude("np_isposinf"), "Plus infinity."),
+    row("numpy.isreal", INEXACT_TEST, Lowering::Prelude("np_isreal"), "The imaginary part is 0."),
+    row("numpy.iscomplex", INEXACT_TEST, Lowering::Prelude("np_iscomplex"), "The imaginary part is not 0."),
+    row("numpy.real", PART, Lowering::Custom(Custom::Real), "The real part."),
+    row("numpy.imag", PART, Lowering::Custom(Custom::Imag), "The imaginary part."),
+    row(
+        "numpy.isscalar",
+        INEXACT_TEST,
+        Lowering::Custom(Custom::IsScalar),
+        "Whether it is a number or a string, known when the kernel is compiled.",
+    ),
+    row(
+        "numpy.iinfo",
+        &[],
+        Lowering::Custom(Custom::Limits),
+        "The limits of an integer type, known when the kernel is compiled: `np.iinfo(np.int8).max`, `min`, `bits`.",
+    ),
+    row(
+        "numpy.finfo",
+        &[],
+        Lowering::Custom(Custom::Limits),
+        "The limits of a float type, known when the kernel is compiled: `np.finfo(np.float32).eps`, `max`, `min`, `tiny` and the others that NumPy has.",
+    ),
+    row("numpy.shape", &[], Lowering::Custom(Custom::Shape), "An array's extents."),
+    row("numpy.size", SIZE, Lowering::Custom(Custom::Size), "How many elements an array has."),
+    row("numpy.ndim", SIZE, Lowering::Custom(Custom::Ndim), "How many dimensions an array has."),
+    row("numpy.asarray", &[], Lowering::Custom(Custom::Same), "The array itself."),
+];
