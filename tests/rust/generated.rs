@@ -82,12 +82,15 @@ fn signatures(row: &Intrinsic) -> String {
     let mut lines: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for signature in row.signatures {
         let own = shown(signature);
-        let of = signature.args.iter().find_map(|arg| match arg {
+        let mut names = signature.args.iter().filter_map(|arg| match arg {
             Arg::Scalar(scalar) => Some(scalar.name().to_owned()),
             Arg::Complex(complex) => Some(complex.to_string()),
             Arg::Array(number) => Some(number.name().to_owned()),
             Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
         });
+        // A condition comes first.
+        let first = names.next();
+        let of = if first.as_deref() == Some("boolean") { names.next().or(first) } else { first };
         let Some(of) = of.filter(|_| row.signatures.len() > 4) else {
             lines.push((own.clone(), vec![(own, String::new())]));
             continue;

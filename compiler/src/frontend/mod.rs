@@ -2,7 +2,7 @@
 //!
 //! [`lower`] walks a kernel's syntax tree (`lowerer.rs`): dry, each loop until its types are stable (`typing.rs`), and then
 //! once for real, which builds the code. A statement is one file in `stmt/`, an expression one in `expr/`, what a call
-//! of a builtin means one in `builtins/`; what is shorter in Python stands in `prelude.py`. Number types follow `promote.rs`; variables and joins `env.rs`.
+//! of a builtin means one in `builtins/`; what is shorter in Python stands in `prelude/`. Number types follow `promote.rs`; variables and joins `env.rs`.
 
 #![expect(clippy::needless_pass_by_value, reason = "a value is for one use; taking it says so")]
 #![expect(clippy::option_option, reason = "a slice's bound may be absent, and reading it may fail")]

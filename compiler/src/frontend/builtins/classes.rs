@@ -8,7 +8,7 @@ use super::super::{
     lowerer::FnLowerer,
     object::Static,
     promote,
-    ty::shown_path,
+    ty::{Ty, shown_path},
     value::{Known, Value},
 };
 use crate::{diagnostic::Code, intrinsics::Intrinsic, source::Span};
@@ -26,14 +26,13 @@ impl FnLowerer<'_> {
     /// `type(x)`.
     pub(super) fn type_of(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        let class = match &value {
-            Value::Array(_) => "numpy.ndarray",
-            Value::Object(kind, _) if kind.is_tuple() => "builtins.tuple",
-            Value::Static(Static::Str(_)) => "builtins.str",
-            _ => match value.ty().number() {
-                Some(number) => return Value::Static(Static::DType(number)),
-                None => return self.no_overload(row, &[value.ty()], span),
-            },
+        let ty = value.ty();
+        let class = match (&ty, ty.number()) {
+            (_, Some(number)) => return Value::Static(Static::DType(number)),
+            (Ty::Array(_), _) => "numpy.ndarray",
+            (Ty::Object(kind, _), _) if kind.is_tuple() => "builtins.tuple",
+            (Ty::Static(Static::Str(_)), _) => "builtins.str",
+            (_, None) => return self.no_overload(row, &[ty], span),
         };
         Value::Static(Static::Known(Known::of(class.to_owned())))
     }
@@ -82,9 +81,7 @@ impl FnLowerer<'_> {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         Value::Bool(matches!(
             value,
-            Value::Static(Static::Known(Known::Row(_)))
-                | Value::Static(Static::DType(_))
-                | Value::Static(Static::Function(_))
+            Value::Static(Static::Known(Known::Row(_)) | Static::DType(_) | Static::Function(_))
         ))
     }
 
@@ -100,13 +97,9 @@ impl FnLowerer<'_> {
     }
 
     /// `tuple(t)`.
-    pub(super) fn to_tuple(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+    pub(super) fn tuple_of(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        if matches!(&value, Value::Object(kind, _) if kind.is_tuple()) {
-            value
-        } else {
-            self.no_overload(row, &[value.ty()], span)
-        }
+        if of_tuple(&value).is_some() { value } else { self.no_overload(row, &[value.ty()], span) }
     }
 }
 
@@ -117,29 +110,35 @@ fn is_a(value: &Value, class: &Value) -> Option<bool> {
     let number = value.ty().number();
     let real = number.and_then(Number::real);
     let complex = number.is_some_and(Number::is_complex);
-    match class {
-        Value::Object(kind, classes) if kind.is_tuple() => {
+    let known = match (class, of_tuple(class)) {
+        (_, Some(classes)) => {
             let each: Option<Vec<bool>> = classes.iter().map(|class| is_a(value, class)).collect();
-            Some(each?.contains(&true))
+            return Some(each?.contains(&true));
         }
-        Value::Static(Static::DType(of)) => Some(number == Some(*of)),
-        Value::Static(Static::Known(known)) => Some(match known.path() {
-            "builtins.object" => true,
-            "builtins.int" => real.is_some_and(promote::is_integral),
-            "builtins.float" | "numpy.floating" => real.is_some_and(Scalar::is_float),
-            "builtins.complex" | "numpy.complexfloating" => complex,
-            "builtins.bool" => real == Some(Scalar::Bool),
-            "builtins.str" => matches!(value, Value::Static(Static::Str(_))),
-            "builtins.tuple" => matches!(value, Value::Object(kind, _) if kind.is_tuple()),
-            "numpy.ndarray" => matches!(value, Value::Array(_)),
-            "numpy.generic" => number.is_some(),
-            "numpy.number" => number.is_some_and(|number| number != Number::BOOL),
-            "numpy.integer" => real.is_some_and(Scalar::is_int),
-            "numpy.signedinteger" => real.is_some_and(Scalar::is_signed_int),
-            "numpy.unsignedinteger" => real.is_some_and(Scalar::is_unsigned_int),
-            "numpy.inexact" => complex || real.is_some_and(Scalar::is_float),
-            _ => return None,
-        }),
-        _ => None,
-    }
+        (Value::Static(Static::DType(of)), None) => return Some(number == Some(*of)),
+        (Value::Static(Static::Known(known)), None) => known,
+        (_, None) => return None,
+    };
+    Some(match known.path() {
+        "builtins.object" => true,
+        "builtins.int" => real.is_some_and(promote::is_integral),
+        "builtins.float" | "numpy.floating" => real.is_some_and(Scalar::is_float),
+        "builtins.complex" | "numpy.complexfloating" => complex,
+        "builtins.bool" => real == Some(Scalar::Bool),
+        "builtins.str" => matches!(value, Value::Static(Static::Str(_))),
+        "builtins.tuple" => of_tuple(value).is_some(),
+        "numpy.ndarray" => matches!(value, Value::Array(_)),
+        "numpy.generic" => number.is_some(),
+        "numpy.number" => number.is_some_and(|number| number != Number::BOOL),
+        "numpy.integer" => real.is_some_and(Scalar::is_int),
+        "numpy.signedinteger" => real.is_some_and(Scalar::is_signed_int),
+        "numpy.unsignedinteger" => real.is_some_and(Scalar::is_unsigned_int),
+        "numpy.inexact" => complex || real.is_some_and(Scalar::is_float),
+        _ => return None,
+    })
+}
+
+/// The items of a tuple.
+fn of_tuple(value: &Value) -> Option<&[Value]> {
+    if let Value::Object(kind, items) = value { kind.is_tuple().then_some(items.as_slice()) } else { None }
 }

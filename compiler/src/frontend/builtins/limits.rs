@@ -16,15 +16,16 @@ impl FnLowerer<'_> {
     /// A call with a type, or with a number for its type.
     pub(super) fn limits(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([of]) = self.exactly(row, args, span) else { return Value::Poison };
-        let number = match &of {
-            Value::Static(Static::DType(number)) => Some(*number),
-            Value::Static(Static::Known(known)) => match known.path() {
-                "builtins.int" => Some(Number::I64),
-                "builtins.float" => Some(Number::F64),
-                _ => None,
-            },
-            Value::Static(Static::Str(name)) => Number::from_name(name),
-            _ => of.ty().number(),
+        let number = if let Value::Static(known) = &of {
+            match known {
+                Static::DType(number) => Some(*number),
+                Static::Known(known) if known.path() == "builtins.int" => Some(Number::I64),
+                Static::Known(known) if known.path() == "builtins.float" => Some(Number::F64),
+                Static::Str(name) => Number::from_name(name),
+                Static::None | Static::Known(_) | Static::Module(..) | Static::Function(_) => None,
+            }
+        } else {
+            of.ty().number()
         };
         let floats = row.path == "numpy.finfo";
         // Of a complex type, the limits are those of its parts.

@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
             Custom::Shape => self.extent_of(row, "shape", args, span),
             Custom::Size => self.extent_of(row, "size", args, span),
             Custom::Sum => self.folded_items(row, BinOp::Add, args, span),
-            Custom::Tuple => self.to_tuple(row, args, span),
+            Custom::Tuple => self.tuple_of(row, args, span),
             Custom::Type => self.type_of(row, args, span),
             Custom::Bool => self.cast_bool(row, args, span),
             Custom::Complex => self.cast_complex(row, args, span),

@@ -1,5 +1,7 @@
 //! The functions of `operator`: each is its symbol.
 
+use weft_artifact::Scalar;
+
 use super::super::{expr::Args, lowerer::FnLowerer, ty::shown_path, value::Value};
 use crate::{
     diagnostic::Code,
@@ -86,7 +88,7 @@ impl FnLowerer<'_> {
         match (operator, <[Value; 1]>::try_from(values)) {
             (Operator::Unary(op), Ok([value])) => self.unary(op, value, span),
             (Operator::Truth, Ok([value])) => self.truth_value(value, span),
-            (Operator::Index, Ok([value])) if value.ty().scalar().is_some_and(|scalar| scalar.is_int()) => value,
+            (Operator::Index, Ok([value])) if value.ty().scalar().is_some_and(Scalar::is_int) => value,
             (Operator::Index, Ok(_)) => self.no_overload(row, &types, span),
             (operator, Err(values)) if values.len() == operator.arity() => {
                 let mut values = values.into_iter();

@@ -173,14 +173,14 @@ impl FnLowerer<'_> {
             Returns::Nothing => Some(Value::NONE),
             Returns::Scalar(scalar) => self.number(&value, scalar, span).map(|expr| Value::Scalar(expr, scalar)),
             Returns::Complex(to) => self.complex(&value, to, span).map(|(real, imag)| Value::Complex(real, imag, to)),
-            Returns::Tuple(scalars) => match value {
-                Value::Object(kind, items) if kind.is_tuple() && items.len() == scalars.len() => {
+            Returns::Tuple(scalars) => {
+                let items = if let Value::Object(_, items) = value { items } else { Vec::new() };
+                (items.len() == scalars.len()).then(|| {
                     let each = items.into_iter().zip(scalars);
                     let items = each.map(|(item, to)| self.returned(item, Returns::Scalar(*to), span)).collect();
-                    Some(self.tuple(items, span))
-                }
-                _ => None,
-            },
+                    self.tuple(items, span)
+                })
+            }
             Returns::Array(_) => Some(value),
         };
         found.unwrap_or_else(|| {
@@ -217,9 +217,8 @@ impl FnLowerer<'_> {
             let message = format!("{} is read-only", Value::Array(out).ty());
             return self.error(Code::ReadonlyArray, span, message);
         }
-        let fits = |value: &Value| match value {
-            Value::Array(array) => array.ty.ndim == out.ty.ndim,
-            other => other.ty().number().is_some(),
+        let fits = |value: &Value| {
+            if let Value::Array(array) = value { array.ty.ndim == out.ty.ndim } else { value.ty().number().is_some() }
         };
         let function = prelude::function(&format!("each{inputs}"));
         let (Some(function), true) = (function, values.iter().all(fits)) else {

@@ -8,7 +8,7 @@ use super::super::{
     lowerer::{FnLowerer, Truth},
     object::ObjectKind,
     prelude,
-    ty::shown_path,
+    ty::{Ty, shown_path},
     value::Value,
 };
 use crate::{
@@ -33,28 +33,31 @@ impl FnLowerer<'_> {
         if start.ty().number().is_none() {
             return self.no_overload(row, &[values.ty(), start.ty()], span);
         }
-        match values {
-            Value::Object(kind, items) if kind.is_tuple() && items.iter().all(|item| item.ty().number().is_some()) => {
+        let types = [values.ty(), start.ty()];
+        let numbers = |items: &[Value]| items.iter().all(|item| item.ty().number().is_some());
+        match (values, start) {
+            (Value::Object(kind, items), start) if kind.is_tuple() && numbers(&items) => {
                 items.into_iter().fold(start, |before, item| self.binary(op, before, item, span))
             }
-            Value::Array(array) if array.ty.ndim == 1 => {
+            (Value::Array(array), start) if array.ty.ndim == 1 => {
                 let name = if op == BinOp::Mul { "product_from" } else { "sum_from" };
                 self.own_of_array(row, name, vec![Value::Array(array), start], span)
             }
-            other => self.no_overload(row, &[other.ty(), start.ty()], span),
+            _ => self.no_overload(row, &types, span),
         }
     }
 
     /// `any(t)` and `all(t)` of a tuple or a one-dimensional array.
     pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
         let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
-        let items = match values {
-            Value::Object(kind, items) if kind.is_tuple() => items,
-            Value::Array(array) if array.ty.ndim == 1 => {
+        let ty = values.ty();
+        let items = match (values, all) {
+            (Value::Object(kind, items), _) if kind.is_tuple() => items,
+            (Value::Array(array), _) if array.ty.ndim == 1 => {
                 let name = if all { "all_of" } else { "any_of" };
                 return self.own_of_array(row, name, vec![Value::Array(array)], span);
             }
-            other => return self.no_overload(row, &[other.ty()], span),
+            _ => return self.no_overload(row, &[ty], span),
         };
         let mut found = None;
         for item in items {
@@ -73,12 +76,12 @@ impl FnLowerer<'_> {
 
     /// `min(a)` or `max(a)` of a one-dimensional array.
     pub(super) fn extremum_of_array(&mut self, row: &Intrinsic, largest: bool, array: Value, span: Span) -> Value {
-        match &array {
-            Value::Array(of) if of.ty.ndim == 1 && of.ty.dtype.real().is_some() => {
-                self.own_of_array(row, if largest { "largest" } else { "smallest" }, vec![array], span)
-            }
-            _ => self.no_overload(row, &[array.ty()], span),
+        let ty = array.ty();
+        let fits = matches!(&ty, Ty::Array(of) if of.ndim == 1 && of.dtype.real().is_some());
+        if !fits {
+            return self.no_overload(row, &[ty], span);
         }
+        self.own_of_array(row, if largest { "largest" } else { "smallest" }, vec![array], span)
     }
 
     /// A function of the prelude that finds its own types; where it finds none, the row takes no such arguments.
@@ -143,18 +146,18 @@ impl FnLowerer<'_> {
 
     /// The row that a method of a value is.
     pub(in crate::frontend) fn method_row(value: &Value, name: &str) -> Option<&'static Intrinsic> {
-        let names: &[&str] = match value {
-            Value::Array(_) => {
-                &["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any", "item", "fill"]
-            }
-            other if other.ty().number().is_some() => &["conjugate", "conj", "item", "bit_count", "view"],
-            _ => return None,
+        let names: &[&str] = if let Value::Array(_) = value {
+            &["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any", "item", "fill"]
+        } else if value.ty().number().is_some() {
+            &["conjugate", "conj", "item", "bit_count"]
+        } else {
+            return None;
         };
         if !names.contains(&name) {
             return None;
         }
         let path = match name {
-            "item" | "fill" | "view" => format!("numpy.ndarray.{name}"),
+            "item" | "fill" => format!("numpy.ndarray.{name}"),
             "bit_count" => "numpy.bitwise_count".to_owned(),
             other => format!("numpy.{other}"),
         };

@@ -7,7 +7,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        promote,
+        prelude, promote,
         value::Value,
     },
     ir::{BinaryOp, CompareOp, ExprId, Type},
