@@ -127,6 +127,8 @@ pub struct CapturedArray {
 pub enum Unsupported {
     /// A function that is not jitted.
     PlainFunction,
+    /// A function that another library jitted; its `py_func` is the Python function.
+    ForeignFunction,
     /// An array.
     Array,
     /// Anything else.

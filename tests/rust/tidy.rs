@@ -34,7 +34,7 @@ const FACES: &[(&str, &[&str])] = &[
     ("arrays", &["errors", "types", "devices"]),
     ("args", &["errors", "types", "devices", "arrays"]),
     ("engine", &["errors", "devices"]),
-    ("capture", &["errors", "types"]),
+    ("capture", &["errors", "types", "devices", "arrays"]),
     ("dispatcher", &["errors", "types", "devices", "arrays", "args", "engine", "capture"]),
     ("lib", &["command", "types", "devices", "arrays", "args", "engine", "capture", "dispatcher"]),
 ];

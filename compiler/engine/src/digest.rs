@@ -374,6 +374,7 @@ impl Feed {
                     Unsupported::PlainFunction => 0,
                     Unsupported::Array => 1,
                     Unsupported::Other => 2,
+                    Unsupported::ForeignFunction => 3,
                 });
                 self.text(what);
             }

@@ -71,7 +71,7 @@ pub(crate) struct DeviceArray {
     pub(crate) key: Option<u32>,
     /// Address, extents, strides.
     pub(crate) cells: Box<[u64]>,
-    array: ArrayType,
+    pub(crate) array: ArrayType,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
     /// The memory, if work in streams whose number is not this must be noted.

@@ -5,6 +5,7 @@
 //! does: closure cells, then globals, then builtins. A name that is nowhere is left out, so that the compiler reports
 //! it at its place.
 
+mod objects;
 mod values;
 
 use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
@@ -69,6 +70,8 @@ pub(crate) struct Capturer<'py, D> {
     path: Vec<(Bound<'py, PyAny>, u32)>,
     /// How many there were: the next one's number.
     count: u32,
+    /// Device arrays whose addresses are in what was captured.
+    pub(crate) kept: Vec<Py<PyAny>>,
     /// Those that were: a function that two others call is one definition.
     done: Vec<(Bound<'py, PyAny>, Arc<FunctionDef>)>,
 }
@@ -76,7 +79,7 @@ pub(crate) struct Capturer<'py, D> {
 impl<'py, D: Jitted> Capturer<'py, D> {
     /// A capturer that has seen nothing.
     pub(crate) fn new(py: Python<'py>) -> Self {
-        Self { py, class: PhantomData, path: Vec::new(), count: 0, done: Vec::new() }
+        Self { py, class: PhantomData, path: Vec::new(), count: 0, kept: Vec::new(), done: Vec::new() }
     }
 
     /// The definition behind a dispatcher, with the values that its names have now.

@@ -5,13 +5,19 @@ use std::collections::BTreeMap;
 use pyo3::{
     intern,
     prelude::*,
-    types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
+    types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
 use weft_artifact::{MAX_LEAVES, Number, Scalar};
 use weft_compiler::request::{Captured, Unsupported};
 
-use super::{Capturer, Jitted};
-use crate::types::{Type, numpy};
+use super::{
+    Capturer, Jitted,
+    objects::{OBJECTS, host_array},
+};
+use crate::{
+    arrays::device_array::DeviceArray,
+    types::{Type, classes, numpy},
+};
 
 /// The modules whose members the compiler knows by name.
 const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operator", "numpy", "numba", "builtins"];
@@ -40,17 +46,42 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         if value.is_instance_of::<PyModule>() {
             return self.module(value, chains, depth);
         }
+        if let Some(class) = classes::find(&value.get_type())?
+            && let Some(object) = self.object(value, class, chains, depth)?
+        {
+            return Ok(object);
+        }
+        let as_array = OBJECTS || chains.is_empty();
+        if let Ok(array) = value.cast::<DeviceArray>().map_err(drop)
+            && as_array
+        {
+            return Ok(self.device_array(array));
+        }
+        if as_array && numpy::loaded(value.py()).is_some_and(|classes| classes.is_array(value).is_some()) {
+            return host_array(value);
+        }
         if let Some(captured) = number(value)? {
             return Ok(captured);
         }
         if let Ok(text) = value.cast::<PyString>() {
             return Ok(Captured::Str(text.to_str()?.to_owned()));
         }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(Captured::Bytes(bytes.as_bytes().to_vec()));
+        }
+        if let Some(taken) = self.foreign_function(value)? {
+            return self.device_function(&taken);
+        }
         if let Some(path) = known_member(value)? {
             return Ok(Captured::Known(path));
         }
         if let Some(scalar) = foreign_type(value) {
             return Ok(Captured::DType(scalar.into()));
+        }
+        if let Ok(class) = value.cast::<PyType>()
+            && let Some(class) = self.class(class, chains, depth)?
+        {
+            return Ok(class);
         }
         if let Ok(tuple) = value.cast::<PyTuple>() {
             // A named tuple whose fields are read by name is an object; any other tuple is its elements.
@@ -70,11 +101,25 @@ impl<'py, D: Jitted> Capturer<'py, D> {
                 return Ok(Captured::Tuple(items));
             }
         }
+        // An object's attributes are asked for by code of its own, whose errors say nothing about it.
+        if matches!(value.getattr_opt(intern!(value.py(), "__cuda_array_interface__")), Ok(Some(_))) {
+            return self.foreign_array(value);
+        }
         if chains.is_empty() || value.is_callable() && !value.is_instance_of::<PyType>() {
             return Ok(unsupported(value));
         }
         let name = value.get_type().name()?.to_string();
         Ok(Captured::Module(name, self.attributes(value, chains, depth)?))
+    }
+
+    /// A function that Numba's own `njit` or `cuda.jit` made, as a jitted function of ours; the same for the same one.
+    fn foreign_function(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let module = value.get_type().getattr(intern!(self.py, "__module__"))?;
+        let is_numba = module.extract::<&str>().is_ok_and(|module| module == "numba" || module.starts_with("numba."));
+        if !is_numba || !matches!(value.getattr_opt(intern!(self.py, "py_func")), Ok(Some(_))) {
+            return Ok(None);
+        }
+        self.py.import("weft.cuda._jit")?.call_method1("take_over", (value,)).map(Some)
     }
 
     fn module(&mut self, module: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
@@ -114,7 +159,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
 pub(crate) fn unsupported(value: &Bound<'_, PyAny>) -> Captured {
     // An object's attributes are asked for by code of its own, whose errors say nothing about it.
     let has = |name: &str| matches!(value.getattr_opt(name), Ok(Some(_)));
-    let kind = if has("__code__") {
+    let kind = if has("py_func") {
+        Unsupported::ForeignFunction
+    } else if has("__code__") {
         Unsupported::PlainFunction
     } else if has("__cuda_array_interface__") || (has("__array_interface__") && !is_scalar(value)) {
         Unsupported::Array

@@ -69,6 +69,11 @@ fn run(
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
+    for (order, buffer) in &resolved.overload.lent {
+        if *order != arguments.order {
+            arguments.lent.push(Arc::clone(buffer));
+        }
+    }
     convert::apply(&resolved.casts, &mut arguments.cells);
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;

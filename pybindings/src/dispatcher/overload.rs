@@ -9,10 +9,11 @@ use weft_compiler::{
     pipeline::Output,
     request::{FunctionDef, Keep},
 };
-use weft_runtime::{Executor, LoadedKernel, Module};
+use weft_runtime::{Buffer, Executor, LoadedKernel, Module};
 
 use crate::{
     args::convert::Cast,
+    arrays::device_array::DeviceArray,
     devices,
     engine::{
         self,
@@ -41,6 +42,10 @@ pub(crate) struct Overload {
     output: Arc<Output>,
     /// What it was compiled of: texts that are asked for later are of the same constants.
     pub(crate) function: Arc<FunctionDef>,
+    /// The device arrays whose addresses are in the code.
+    _kept: Vec<Py<PyAny>>,
+    /// Memory of them, if work in streams whose number is not this must be noted.
+    pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
 }
 
 /// An overload for arguments of certain types.
@@ -63,6 +68,7 @@ impl Overload {
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         jit: &JitOptions,
+        kept: Vec<Py<PyAny>>,
     ) -> PyResult<Self> {
         let executor = devices::current(py)?;
         let target = options::target(&executor.target())?;
@@ -85,6 +91,13 @@ impl Overload {
             _module: module,
             output,
             function: Arc::clone(function),
+            lent: kept
+                .iter()
+                .filter_map(|array| {
+                    array.bind(py).cast::<DeviceArray>().ok().and_then(|array| array.get().lent.clone())
+                })
+                .collect(),
+            _kept: kept,
         })
     }
 

@@ -127,8 +127,9 @@ impl Dispatcher {
                 types.join(", ")
             )));
         }
-        let function = Capturer::new(py).dispatcher(slf)?;
-        let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit)?);
+        let mut capturer = Capturer::new(py);
+        let function = capturer.dispatcher(slf)?;
+        let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit, capturer.kept)?);
         let mut state = this.state();
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {

@@ -154,3 +154,63 @@ def test_recursion_is_an_error() -> None:
 
     with pytest.raises(weft.CompileError, match="recurs"):
         run(kernel, np.zeros(1))
+
+
+class Foreign:
+    """Like what Numba's `njit` makes."""
+
+    def __init__(self, py_func):
+        self.py_func = py_func
+        self.__name__ = py_func.__name__
+
+
+def njit(function):
+    """Stand in for Numba's decorator."""
+    kind = type("CPUDispatcher", (Foreign,), {"__module__": "numba.core.registry"})
+    return kind(function)
+
+
+@njit
+def foreign_square(x):
+    return x * x
+
+
+@njit
+def foreign_sum(x, y=2):
+    return foreign_square(x) + foreign_square(y)
+
+
+@njit
+def foreign_factorial(n):
+    return n * foreign_factorial(n - 1) if n > 1 else 1
+
+
+def test_functions_that_numba_jitted_are_taken_over() -> None:
+    @cuda.jit
+    def kernel(out):
+        out[0] = foreign_sum(out[1])
+        out[2] = foreign_square(out[1])
+
+    out = np.array([0.0, 3, 0])
+    run(kernel, out)
+    assert out.tolist() == [13, 3, 9]
+
+
+def test_a_call_back_is_captured_without_end() -> None:
+    @cuda.jit
+    def kernel(out):
+        out[0] = foreign_factorial(5)
+
+    with pytest.raises(weft.CompileError, match="calls itself"):
+        run(kernel, np.zeros(1, np.int64))
+
+
+def test_functions_of_other_libraries_have_a_way_out() -> None:
+    helper = Foreign(foreign_square.py_func)
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = helper(out[1])
+
+    with pytest.raises(weft.CompileError, match=r"write `cuda\.jit\(helper\.py_func\)`"):
+        run(kernel, np.zeros(2))

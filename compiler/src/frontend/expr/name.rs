@@ -121,6 +121,9 @@ impl FnLowerer<'_> {
                     Unsupported::PlainFunction => {
                         diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
                     }
+                    Unsupported::ForeignFunction => {
+                        diagnostic.help(format!("write `cuda.jit({name}.py_func)` and call the result"))
+                    }
                     Unsupported::Array => diagnostic.help("pass the array as an argument"),
                     Unsupported::Other => {
                         diagnostic.note("kernels capture numbers, tuples of them, dtypes, modules and jitted functions")

@@ -225,3 +225,13 @@ def _check_carveout(carveout: int | str | None) -> None:
     elif not -1 <= carveout <= 100:
         msg = f"Carveout value must be between -1 and 100, got {carveout}"
         raise ValueError(msg)
+
+
+def take_over(foreign: Any) -> Dispatcher:
+    """Make a device function of a function that Numba jitted: always the same one."""
+    function = foreign.py_func
+    known: Dispatcher | None = function.__dict__.get("__weft_jitted__")
+    if known is None:
+        known = jit(function, device=True)
+        function.__weft_jitted__ = known
+    return known

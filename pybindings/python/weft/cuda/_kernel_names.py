@@ -84,6 +84,14 @@ class AtomicNames(KernelName):
         self.add = KernelName("weft.cuda.atomic.add")
 
 
+class LiteralUnroll(KernelName):
+    """`literal_unroll`: for plain Python what it is given."""
+
+    def __call__(self, container: Any) -> Any:
+        """Give the tuple itself."""
+        return container
+
+
 threadIdx = Dim3("weft.cuda.threadIdx", "The thread's index in its block.")
 blockIdx = Dim3("weft.cuda.blockIdx", "The block's index in the grid.")
 blockDim = Dim3("weft.cuda.blockDim", "The number of threads of a block.")
@@ -96,6 +104,7 @@ syncthreads = KernelName("weft.cuda.syncthreads")
 syncthreads_count = KernelName("weft.cuda.syncthreads_count")
 syncthreads_and = KernelName("weft.cuda.syncthreads_and")
 syncthreads_or = KernelName("weft.cuda.syncthreads_or")
+literal_unroll = LiteralUnroll("weft.cuda.literal_unroll")
 syncwarp = KernelName("weft.cuda.syncwarp")
 threadfence = KernelName("weft.cuda.threadfence")
 threadfence_block = KernelName("weft.cuda.threadfence_block")
