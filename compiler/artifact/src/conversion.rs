@@ -43,6 +43,9 @@ impl Conversion {
             _ if from == to => return Self::Exact,
             (Scalar::Bool, _) => true,
             (_, Scalar::Bool) => false,
+            // Numba's bfloat16 is no float: it never promotes.
+            (Scalar::BF16, to) => matches!(to, Scalar::F32 | Scalar::F64),
+            (from, Scalar::BF16) => matches!(from, Scalar::I8 | Scalar::U8),
             _ if from.is_float() && to.is_float() || from.is_signed_int() && to.is_signed_int() => {
                 return if wider { Self::Promote } else { Self::Unsafe };
             }
@@ -51,7 +54,8 @@ impl Conversion {
             }
             _ if to.is_int() => from.is_unsigned_int() && wider,
             (_, Scalar::F64) => true,
-            // Numba does not count uint16 here, although float32 has its values.
+            (from, Scalar::F16) => from == Scalar::I8,
+            // Numba does not count uint16 here, although float32 has its values; nor uint8 above, of float16's.
             (Scalar::I8 | Scalar::U8 | Scalar::I16, _) => true,
             _ => false,
         };
@@ -203,22 +207,25 @@ mod tests {
     };
 
     /// What Numba 0.68 answers for every pair (`TypeManager.check_compatible`): rows convert to columns, in the order
-    /// of the header.
+    /// of the header. For bfloat16 what its type answers (`can_convert_to`, `can_convert_from`), and beyond that (bools,
+    /// complex numbers, of which it says nothing) as for float16.
     const NUMBA: &str = "
-        to          b1 i1 u1 i2 u2 i4 u4 i8 u8 f4 f8 c8 c16
-        boolean     e  s  s  s  s  s  s  s  s  s  s  s  s
-        int8        u  e  u  p  u  p  u  p  u  s  s  s  s
-        uint8       u  u  e  s  p  s  p  s  p  s  s  s  s
-        int16       u  u  u  e  u  p  u  p  u  s  s  s  s
-        uint16      u  u  u  u  e  s  p  s  p  u  s  u  s
-        int32       u  u  u  u  u  e  u  p  u  u  s  u  s
-        uint32      u  u  u  u  u  u  e  s  p  u  s  u  s
-        int64       u  u  u  u  u  u  u  e  u  u  s  u  s
-        uint64      u  u  u  u  u  u  u  u  e  u  s  u  s
-        float32     u  u  u  u  u  u  u  u  u  e  p  s  s
-        float64     u  u  u  u  u  u  u  u  u  u  e  u  s
-        complex64   -  -  -  -  -  -  -  -  -  -  -  e  p
-        complex128  -  -  -  -  -  -  -  -  -  -  -  u  e
+        to          b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 bf f4 f8 c8 c16
+        boolean     e  s  s  s  s  s  s  s  s  s  s  s  s  s  s
+        int8        u  e  u  p  u  p  u  p  u  s  s  s  s  s  s
+        uint8       u  u  e  s  p  s  p  s  p  u  s  s  s  s  s
+        int16       u  u  u  e  u  p  u  p  u  u  u  s  s  s  s
+        uint16      u  u  u  u  e  s  p  s  p  u  u  u  s  u  s
+        int32       u  u  u  u  u  e  u  p  u  u  u  u  s  u  s
+        uint32      u  u  u  u  u  u  e  s  p  u  u  u  s  u  s
+        int64       u  u  u  u  u  u  u  e  u  u  u  u  s  u  s
+        uint64      u  u  u  u  u  u  u  u  e  u  u  u  s  u  s
+        float16     u  u  u  u  u  u  u  u  u  e  u  p  p  s  s
+        bfloat16    u  u  u  u  u  u  u  u  u  u  e  s  s  s  s
+        float32     u  u  u  u  u  u  u  u  u  u  u  e  p  s  s
+        float64     u  u  u  u  u  u  u  u  u  u  u  u  e  u  s
+        complex64   -  -  -  -  -  -  -  -  -  -  -  -  -  e  p
+        complex128  -  -  -  -  -  -  -  -  -  -  -  -  -  u  e
     ";
 
     #[test]

@@ -67,6 +67,10 @@ impl DType {
     pub const U32: Self = Self::Number(Number::U32);
     /// `U64`.
     pub const U64: Self = Self::Number(Number::U64);
+    /// `F16`.
+    pub const F16: Self = Self::Number(Number::F16);
+    /// `BF16`.
+    pub const BF16: Self = Self::Number(Number::BF16);
     /// `F32`.
     pub const F32: Self = Self::Number(Number::F32);
     /// `F64`.

@@ -8,6 +8,7 @@ mod compound;
 mod conversion;
 mod dtype;
 mod fields;
+mod half;
 mod number;
 mod table;
 mod types;

@@ -27,6 +27,10 @@ pub enum Scalar {
     U32,
     /// 64-bit unsigned integer.
     U64,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of an IEEE 754 binary32.
+    BF16,
     /// IEEE 754 binary32.
     F32,
     /// IEEE 754 binary64.
@@ -53,7 +57,7 @@ pub enum Number {
 
 impl Scalar {
     /// Every scalar, in promotion-table order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::I8,
         Self::U8,
@@ -63,6 +67,8 @@ impl Scalar {
         Self::U32,
         Self::I64,
         Self::U64,
+        Self::F16,
+        Self::BF16,
         Self::F32,
         Self::F64,
     ];
@@ -97,9 +103,14 @@ impl Scalar {
         self.is_signed_int() || self.is_unsigned_int()
     }
 
-    /// `true` for `F32` and `F64`.
+    /// `true` for `F16`, `BF16`, `F32` and `F64`.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::F64)
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// `true` for `F16` and `BF16`.
+    pub const fn is_half(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16)
     }
 
     /// Numba's name: `boolean`, `int8` … `float64`.
@@ -137,6 +148,10 @@ impl Number {
     pub const U32: Self = Self::Real(Scalar::U32);
     /// `U64`.
     pub const U64: Self = Self::Real(Scalar::U64);
+    /// `F16`.
+    pub const F16: Self = Self::Real(Scalar::F16);
+    /// `BF16`.
+    pub const BF16: Self = Self::Real(Scalar::BF16);
     /// `F32`.
     pub const F32: Self = Self::Real(Scalar::F32);
     /// `F64`.

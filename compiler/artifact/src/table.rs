@@ -15,7 +15,8 @@ pub struct Row {
     pub others: &'static [&'static str],
     /// Members of `numpy`; the first is the scalar type. On Linux `long` has 64 bits.
     pub numpy: &'static [&'static str],
-    /// `__array_interface__`'s type string on a little-endian machine: byte order, kind, bytes.
+    /// `__array_interface__`'s type string on a little-endian machine: byte order, kind, bytes; empty where no type
+    /// string means this number.
     pub typestr: &'static str,
     /// The buffer protocol's codes, for elements of `size` bytes.
     pub formats: &'static [&'static str],
@@ -26,14 +27,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// NumPy's `dtype.kind`: `b`, `i`, `u`, `f` or `c`.
-    pub fn kind(&self) -> char {
-        self.typestr.chars().nth(1).unwrap_or('?')
+    /// NumPy's `dtype.kind`: `b`, `i`, `u`, `f` or `c`; `None` for a number that NumPy has not.
+    pub fn kind(&self) -> Option<char> {
+        self.typestr.chars().nth(1)
     }
 }
 
 /// The numbers, in the order of their codes.
-pub static NUMBERS: [Row; 13] = [
+pub static NUMBERS: [Row; 15] = [
     Row {
         number: Number::BOOL,
         name: "boolean",
@@ -125,6 +126,27 @@ pub static NUMBERS: [Row; 13] = [
         align: 8,
     },
     Row {
+        number: Number::F16,
+        name: "float16",
+        others: &["f2"],
+        numpy: &["float16", "half"],
+        typestr: "<f2",
+        formats: &["e"],
+        size: 2,
+        align: 2,
+    },
+    // NumPy has none; that of `ml_dtypes` has the type string of any two bytes, `<V2`, and no buffer's code.
+    Row {
+        number: Number::BF16,
+        name: "bfloat16",
+        others: &[],
+        numpy: &[],
+        typestr: "",
+        formats: &[],
+        size: 2,
+        align: 2,
+    },
+    Row {
         number: Number::F32,
         name: "float32",
         others: &["f4", "float_"],
@@ -183,12 +205,12 @@ impl Number {
 
     /// The number of a NumPy dtype by its `kind` and `itemsize`.
     pub fn from_kind(kind: char, size: u64) -> Option<Self> {
-        Self::find(|row| row.size == size && row.kind() == kind)
+        Self::find(|row| row.size == size && row.kind() == Some(kind))
     }
 
     /// The number of a type string as NumPy writes it: `<f4`, `|b1`.
     pub fn from_typestr(typestr: &str) -> Option<Self> {
-        Self::find(|row| row.typestr == typestr)
+        Self::find(|row| row.typestr == typestr && !typestr.is_empty())
     }
 
     /// The number of a buffer's format: `f`, `@l`, `<Zd`; `None` for others and for foreign byte order.
@@ -213,9 +235,10 @@ mod tests {
             assert_eq!(row.size, row.number.part().size_bytes() * row.number.parts());
             assert_eq!(row.align, row.number.part().size_bytes());
             let order = if row.size == 1 { '|' } else { '<' };
-            assert_eq!(row.typestr, format!("{order}{}{}", row.kind(), row.size));
+            let typestr = row.kind().map(|kind| format!("{order}{kind}{}", row.size));
+            assert_eq!(row.typestr, typestr.unwrap_or_default());
         }
-        assert_eq!(Scalar::ALL.iter().collect::<BTreeSet<_>>().len(), 11);
+        assert_eq!(Scalar::ALL.iter().collect::<BTreeSet<_>>().len(), 13);
     }
 
     #[test]
@@ -237,8 +260,10 @@ mod tests {
             assert_eq!(Number::from_name(row.name), number);
             assert!(row.others.iter().all(|name| Number::from_name(name) == number));
             assert!(row.numpy.iter().all(|name| Number::from_numpy_name(name) == number));
-            assert_eq!(Number::from_kind(row.kind(), row.size), number);
-            assert_eq!(Number::from_typestr(row.typestr), number);
+            if let Some(kind) = row.kind() {
+                assert_eq!(Number::from_kind(kind, row.size), number);
+                assert_eq!(Number::from_typestr(row.typestr), number);
+            }
             assert!(row.formats.iter().all(|format| Number::from_format(&format!("@{format}"), row.size) == number));
         }
         // NumPy's `byte` has a sign, Numba's has none.
@@ -248,5 +273,6 @@ mod tests {
         assert_eq!(Number::from_format(">f", 4), None);
         assert_eq!(Number::from_format("l", 4), Some(Number::I32));
         assert_eq!(Number::from_typestr(">f4"), None);
+        assert_eq!(Number::from_typestr(""), None);
     }
 }

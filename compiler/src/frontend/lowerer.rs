@@ -297,7 +297,7 @@ impl FnLowerer<'_> {
             Value::Int(value) => Some(if to == Scalar::Bool {
                 self.b.bool(*value != 0, span)
             } else if to.is_float() {
-                self.b.float(to, *value as f64, span)
+                self.b.float(to, to.nearest_int(*value), span)
             } else {
                 self.b.int(to, wrap_int(*value, to), span)
             }),

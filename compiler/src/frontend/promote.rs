@@ -19,15 +19,16 @@ pub(super) fn binary(op: BinOp, left: Number, right: Number) -> Option<Number> {
 
 fn binary_real(op: BinOp, left: Scalar, right: Scalar) -> Option<Scalar> {
     match op {
-        BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::FloorDiv | BinOp::Mod => Some(arith_real(left, right)),
+        BinOp::Add | BinOp::Sub | BinOp::Mul => Some(arith_real(left, right)),
+        BinOp::FloorDiv | BinOp::Mod => Some(single(arith_real(left, right))),
         BinOp::Div => {
             let ty = arith_real(left, right);
             Some(if ty.is_int() { Scalar::F64 } else { ty })
         }
         BinOp::Pow => Some(match (left, right) {
             (Scalar::Bool, Scalar::I32) => Scalar::F32,
-            (Scalar::F32, exponent) if is_integral(exponent) => Scalar::F32,
-            _ => arith_real(left, right),
+            (Scalar::F16 | Scalar::BF16 | Scalar::F32, exponent) if is_integral(exponent) => Scalar::F32,
+            _ => single(arith_real(left, right)),
         }),
         BinOp::LShift | BinOp::RShift => {
             if !is_integral(left) || !is_integral(right) {
@@ -42,6 +43,11 @@ fn binary_real(op: BinOp, left: Scalar, right: Scalar) -> Option<Scalar> {
         },
         BinOp::MatMul => None,
     }
+}
+
+/// The type itself, `F32` for the 16-bit floats.
+fn single(scalar: Scalar) -> Scalar {
+    if scalar.is_half() { Scalar::F32 } else { scalar }
 }
 
 /// Integers and `Bool`.
@@ -69,6 +75,11 @@ pub(super) fn arith_complex(left: Number, right: Number) -> Complex {
 /// The result type of `+` on real numbers: integers are at least 64 bits wide; any signed one (or a bool) makes the
 /// result signed.
 pub(super) fn arith_real(left: Scalar, right: Scalar) -> Scalar {
+    for half in [Scalar::F16, Scalar::BF16] {
+        if (left == half || right == half) && keeps_half(left, half) && keeps_half(right, half) {
+            return half;
+        }
+    }
     if left.is_float() || right.is_float() {
         return if keeps_f32(left) && keeps_f32(right) { Scalar::F32 } else { Scalar::F64 };
     }
@@ -77,7 +88,12 @@ pub(super) fn arith_real(left: Scalar, right: Scalar) -> Scalar {
 
 /// Types that stay `float32` beside a `float32`.
 fn keeps_f32(scalar: Scalar) -> bool {
-    matches!(scalar, Scalar::F32 | Scalar::Bool | Scalar::I8 | Scalar::U8 | Scalar::I16)
+    scalar.is_half() || matches!(scalar, Scalar::F32 | Scalar::Bool | Scalar::I8 | Scalar::U8 | Scalar::I16)
+}
+
+/// Types that stay a 16-bit float beside one. Numba's `uint8` becomes a `bfloat16`, but no `float16`.
+fn keeps_half(scalar: Scalar, half: Scalar) -> bool {
+    scalar == half || matches!(scalar, Scalar::Bool | Scalar::I8) || (scalar == Scalar::U8 && half == Scalar::BF16)
 }
 
 /// The safest common type of two numbers.
@@ -97,7 +113,7 @@ pub(super) fn unify(left: Number, right: Number) -> Number {
 
 /// Types whose values are all `float32` values.
 fn fits_f32(scalar: Scalar) -> bool {
-    matches!(scalar, Scalar::F32 | Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16)
+    scalar.is_half() || matches!(scalar, Scalar::F32 | Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16)
 }
 
 /// The safest common type of two real numbers.
@@ -109,6 +125,12 @@ pub(super) fn unify_real(left: Scalar, right: Scalar) -> Scalar {
     match (left, right) {
         (Bool, other) | (other, Bool) => return other,
         _ => {}
+    }
+    if left.is_half() != right.is_half() {
+        let (half, other) = if left.is_half() { (left, right) } else { (right, left) };
+        if matches!(other, Scalar::I8 | Scalar::U8) {
+            return half;
+        }
     }
     if left.is_float() || right.is_float() {
         return if fits_f32(left) && fits_f32(right) { F32 } else { F64 };
@@ -188,6 +210,27 @@ mod tests {
             (Number::U16, Number::F32, Number::F64),
             (Number::I32, Number::F32, Number::F64),
             (Number::I64, Number::F32, Number::F64),
+            (Number::F16, Number::F16, Number::F16),
+            (Number::F16, Number::BOOL, Number::F16),
+            (Number::F16, Number::I8, Number::F16),
+            (Number::F16, Number::U8, Number::F32),
+            (Number::F16, Number::I16, Number::F32),
+            (Number::F16, Number::U16, Number::F64),
+            (Number::F16, Number::I64, Number::F64),
+            (Number::F16, Number::F32, Number::F32),
+            (Number::F16, Number::F64, Number::F64),
+            (Number::F16, Number::C64, Number::C64),
+            (Number::F16, Number::BF16, Number::F32),
+            (Number::BF16, Number::BF16, Number::BF16),
+            (Number::BF16, Number::BOOL, Number::BF16),
+            (Number::BF16, Number::I8, Number::BF16),
+            (Number::BF16, Number::U8, Number::BF16),
+            (Number::BF16, Number::I16, Number::F32),
+            (Number::BF16, Number::U16, Number::F64),
+            (Number::BF16, Number::I32, Number::F64),
+            (Number::BF16, Number::F32, Number::F32),
+            (Number::BF16, Number::F64, Number::F64),
+            (Number::BF16, Number::C128, Number::C128),
             (Number::C64, Number::I16, Number::C64),
             (Number::C64, Number::U16, Number::C128),
             (Number::C64, Number::F64, Number::C128),
@@ -198,6 +241,19 @@ mod tests {
         assert_eq!(binary(BinOp::Div, Number::I32, Number::I32), Some(Number::F64));
         assert_eq!(binary(BinOp::Pow, Number::F32, Number::I64), Some(Number::F32));
         assert_eq!(binary(BinOp::Pow, Number::I32, Number::F32), Some(Number::F64));
+        assert_eq!(binary(BinOp::Div, Number::F16, Number::I8), Some(Number::F16));
+        assert_eq!(binary(BinOp::Div, Number::U8, Number::BF16), Some(Number::BF16));
+        for half in [Number::F16, Number::BF16] {
+            for op in [BinOp::FloorDiv, BinOp::Mod, BinOp::Pow] {
+                assert_eq!(binary(op, half, half), Some(Number::F32));
+                assert_eq!(binary(op, Number::I8, half), Some(Number::F32));
+                assert_eq!(binary(op, half, Number::F64), Some(Number::F64));
+            }
+            assert_eq!(binary(BinOp::FloorDiv, half, Number::I64), Some(Number::F64));
+            assert_eq!(binary(BinOp::Pow, half, Number::U64), Some(Number::F32));
+            assert_eq!(binary(BinOp::Pow, Number::U64, half), Some(Number::F64));
+            assert_eq!(binary(BinOp::BitOr, half, Number::I64), None);
+        }
         assert_eq!(binary(BinOp::LShift, Number::U8, Number::I64), Some(Number::U64));
         assert_eq!(binary(BinOp::BitAnd, Number::F32, Number::I64), None);
         assert_eq!(binary(BinOp::Mod, Number::C64, Number::C64), None);
@@ -243,6 +299,21 @@ mod tests {
             (Number::U16, Number::F32, Number::F32),
             (Number::I32, Number::F32, Number::F64),
             (Number::BOOL, Number::I32, Number::I32),
+            (Number::F16, Number::BOOL, Number::F16),
+            (Number::F16, Number::I8, Number::F16),
+            (Number::F16, Number::U8, Number::F16),
+            (Number::F16, Number::I16, Number::F32),
+            (Number::F16, Number::U16, Number::F32),
+            (Number::F16, Number::I32, Number::F64),
+            (Number::F16, Number::U64, Number::F64),
+            (Number::F16, Number::F32, Number::F32),
+            (Number::F16, Number::F64, Number::F64),
+            (Number::F16, Number::C64, Number::C64),
+            (Number::F16, Number::BF16, Number::F32),
+            (Number::BF16, Number::U8, Number::BF16),
+            (Number::BF16, Number::I16, Number::F32),
+            (Number::BF16, Number::I64, Number::F64),
+            (Number::BF16, Number::C64, Number::C64),
             (Number::U16, Number::C64, Number::C64),
             (Number::I32, Number::C64, Number::C128),
             (Number::F64, Number::C64, Number::C128),

@@ -223,8 +223,7 @@ impl Builder {
 
     /// A float constant; for `F32` the value is rounded first.
     pub fn float(&mut self, scalar: Scalar, value: f64, span: Span) -> ExprId {
-        let value = if scalar == Scalar::F32 { f64::from(value as f32) } else { value };
-        self.expr(ExprKind::Const(Const::Float(value)), Type::Scalar(scalar), span)
+        self.expr(ExprKind::Const(Const::Float(scalar.nearest(value))), Type::Scalar(scalar), span)
     }
 
     /// The zero of a type: 0, 0.0, `False`, a null pointer.

@@ -36,7 +36,8 @@ pub enum ExprKind {
     /// The operand converted to the expression's type, which is a scalar (or a pointer: to `Generic`, or another
     /// element type of the same space).
     ///
-    /// Integers are extended by the operand's signedness or truncated; an integer to a float rounds to nearest even;
+    /// Integers are extended by the operand's signedness or truncated; an integer or a float to a float rounds once, to
+    /// nearest even;
     /// a float to an integer truncates and saturates (NaN gives 0), as PTX `cvt.rzi` does; to `Bool` is `!= 0`; from
     /// `Bool` is 0 or 1. Float to 8- and 16-bit integers goes through a saturating 32-bit integer, then truncates.
     Convert(ExprId),
@@ -85,7 +86,7 @@ pub enum Const {
     Bool(bool),
     /// Of an integer type; the value fits it.
     Int(i128),
-    /// Of a float type; for `F32` the value is exactly representable.
+    /// Of a float type; a type smaller than `F64` has exactly this value.
     Float(f64),
     /// Of a pointer type: a pointer to nothing.
     Null,
@@ -175,7 +176,8 @@ pub enum CompareOp {
 /// Declares the math functions: variant, Python-like name, number of arguments.
 macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
-        /// Pure functions on `F32` or `F64`. Results are floats of the same type, except `Isnan`, `Isinf` and
+        /// Pure functions on one float type; `F16` and `BF16` are computed as `F32` and rounded, but for `Fma`, which rounds
+        /// once. Results are floats of the same type, except `Isnan`, `Isinf` and
         /// `Isfinite` (`Bool`) and `FrexpExponent` (`I32`); `Ldexp` takes an `I32` second argument.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {

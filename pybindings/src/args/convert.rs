@@ -71,17 +71,15 @@ pub(crate) fn apply(casts: &[Cast], cells: &mut [u64]) {
 }
 
 fn convert(from: Number, to: Number, low: u64, high: u64) -> (u64, u64) {
-    let single = |number: Number| number.part() == Scalar::F32;
-    let part = |bits: u64| if single(from) { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
-    let encode = |value: f64| if single(to) { u64::from((value as f32).to_bits()) } else { value.to_bits() };
+    let part = |bits: u64| from.part().float_of_bits(bits);
+    let encode = |value: f64| to.part().float_bits(value);
     match from {
         Number::Complex(_) => (encode(part(low)), encode(part(high))),
-        Number::Real(Scalar::F32 | Scalar::F64) => (encode(part(low)), encode(0.0)),
+        Number::Real(Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64) => (encode(part(low)), encode(0.0)),
         Number::Real(whole) => {
             let int = if whole == Scalar::U64 { i128::from(low) } else { i128::from(low as i64) };
             let bits = match to.part() {
-                Scalar::F32 => (int as f32).to_bits().into(),
-                Scalar::F64 => (int as f64).to_bits(),
+                float @ (Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64) => encode(float.nearest_int(int)),
                 Scalar::Bool => u64::from(int != 0),
                 Scalar::I8
                 | Scalar::I16
@@ -133,6 +131,15 @@ mod tests {
     #[test]
     fn unsigned_to_float_keeps_the_top_bit() {
         assert_eq!(convert(Number::U64, Number::F64, u64::MAX, 0).0, 18_446_744_073_709_551_616.0_f64.to_bits());
+    }
+
+    #[test]
+    fn halves_are_rounded_once() {
+        let double = (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40)).to_bits();
+        assert_eq!(convert(Number::F64, Number::F16, double, 0), (0x3c01, 0));
+        assert_eq!(convert(Number::I64, Number::BF16, (0x101 << 40) + 1, 0), (0x5781, 0));
+        assert_eq!(convert(Number::F16, Number::C64, 0x3c00, 0), (1.0_f32.to_bits().into(), 0));
+        assert_eq!(convert(Number::BF16, Number::F64, 0xc000, 0), ((-2.0_f64).to_bits(), 0));
     }
 
     #[test]

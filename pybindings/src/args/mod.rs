@@ -146,6 +146,12 @@ impl Arguments {
                 self.push_number(number, low, high);
                 return Ok(());
             }
+            if classes.is_scalar(arg) && numpy::is_bfloat16(&arg.get_type()) {
+                let value = numpy::value(arg, Number::BF16)?;
+                let (low, high) = bits(Number::BF16, value);
+                self.push_number(Number::BF16, low, high);
+                return Ok(());
+            }
             if classes.is_scalar(arg) {
                 if classes.is_record(arg)? {
                     return self.push_record(arg);
@@ -339,12 +345,10 @@ impl Arguments {
 
 /// The cells of a number: two's complement, or the bits of one or two floats.
 pub(crate) fn bits(number: Number, value: numpy::Value) -> (u64, u64) {
-    let single = |real: f64| u64::from((real as f32).to_bits());
+    let part = |real: f64| number.part().float_bits(real);
     match number {
-        Number::Real(Scalar::F32) => (single(value.real), 0),
-        Number::Real(Scalar::F64) => (value.real.to_bits(), 0),
-        Number::Complex(Complex::C64) => (single(value.real), single(value.imag)),
-        Number::Complex(Complex::C128) => (value.real.to_bits(), value.imag.to_bits()),
+        Number::Real(Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64) => (part(value.real), 0),
+        Number::Complex(Complex::C64 | Complex::C128) => (part(value.real), part(value.imag)),
         Number::Real(
             Scalar::Bool
             | Scalar::I8

@@ -33,32 +33,33 @@ impl HostArray {
     /// `TypeError` for elements that kernels cannot have or too many dimensions.
     pub(crate) fn open(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = obj.py();
-        let (buffer, ndim) = match PyUntypedBuffer::get(obj) {
+        let (buffer, ndim, dtype) = match PyUntypedBuffer::get(obj) {
             Ok(buffer) => {
                 let ndim = buffer.dimensions();
-                (buffer, ndim)
+                let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj).is_some());
+                let dtype = match dtype_of(&buffer) {
+                    // A format does not say whether a record is aligned.
+                    None if is_array() => dtype_of_array(obj)?,
+                    known => known,
+                };
+                (buffer, ndim, dtype.ok_or_else(|| unsupported(obj))?)
             }
             Err(error) => {
                 if numpy::loaded(py).and_then(|classes| classes.is_array(obj)).is_none() {
                     return Ok(None);
                 }
-                if obj.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 {
+                let dtype = dtype_of_array(obj)?.ok_or_else(|| unsupported(obj))?;
+                let ndim = obj.getattr(intern!(py, "ndim"))?.extract::<usize>()?;
+                if ndim == 0 {
                     // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
-                    (PyUntypedBuffer::get(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0)
-                } else if dtype_of_array(obj)?.is_none() {
-                    return Err(unsupported(obj));
+                    (export(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0, dtype)
+                } else if dtype == DType::BF16 {
+                    (export(obj)?, ndim, dtype)
                 } else {
                     return Err(error);
                 }
             }
         };
-        let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj).is_some());
-        let dtype = match dtype_of(&buffer) {
-            // A format does not say whether a record is aligned.
-            None if is_array() => dtype_of_array(obj)?,
-            known => known,
-        };
-        let dtype = dtype.ok_or_else(|| unsupported(obj))?;
         if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
             return Err(PyTypeError::new_err("buffers of pointers to rows are not supported"));
         }
@@ -76,7 +77,7 @@ impl HostArray {
     ///
     /// `TypeError` if there is no buffer, `ValueError` if it is not contiguous.
     pub(crate) fn open_bytes(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(obj)?;
+        let buffer = export(obj)?;
         if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
             return Err(PyValueError::new_err("the host memory is not contiguous"));
         }
@@ -149,6 +150,18 @@ impl HostArray {
         // SAFETY: as in `bytes`; the exporter allows writing, and `&mut self` is the only slice made of this export.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.buffer.buf_ptr().cast::<u8>(), self.len_bytes()) })
     }
+}
+
+/// An object's buffer. An array of bfloat16, for which the protocol has no code, gives that of its bits.
+fn export(obj: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+    let error = match PyUntypedBuffer::get(obj) {
+        Ok(buffer) => return Ok(buffer),
+        Err(error) => error,
+    };
+    if !matches!(dtype_of_array(obj), Ok(Some(DType::BF16))) {
+        return Err(error);
+    }
+    PyUntypedBuffer::get(&obj.call_method1(intern!(obj.py(), "view"), ("uint16",))?)
 }
 
 /// The dtype of a buffer's elements; `None` for those that kernels cannot have.

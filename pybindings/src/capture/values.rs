@@ -197,8 +197,16 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
                 Number::Real(_) | Number::Complex(_) => Captured::NumpyFloat(ty, number.real, number.imag),
             }));
         }
+        if numpy::is_bfloat16(value) {
+            return Ok(Some(Captured::DType(Number::BF16)));
+        }
         if classes.is_scalar(value) {
-            return Ok(Some(unsupported(value)));
+            let bfloat16 = numpy::is_bfloat16(&value.get_type());
+            return Ok(Some(if bfloat16 {
+                Captured::NumpyFloat(Number::BF16, numpy::value(value, Number::BF16)?.real, 0.0)
+            } else {
+                unsupported(value)
+            }));
         }
     }
     if value.is_instance_of::<PyInt>() {

@@ -23,8 +23,8 @@ pub(crate) struct Classes {
     generic: Py<PyType>,
     dtype: Py<PyType>,
     void: Py<PyType>,
-    /// One dtype for each number, in the order of `NUMBERS`.
-    dtypes: Vec<Py<PyAny>>,
+    /// One dtype for each number, in the order of `NUMBERS`; `None` for those that NumPy has not.
+    dtypes: Vec<Option<Py<PyAny>>>,
     /// The scalar types that a kernel can have; two types may be the same number.
     scalars: Vec<(Py<PyType>, Number)>,
 }
@@ -66,7 +66,10 @@ impl Classes {
                 }
             }
         }
-        let dtypes = NUMBERS.iter().map(|row| Ok(dtype.bind(module.py()).call1((row.typestr,))?.unbind()));
+        let dtypes = NUMBERS.iter().map(|row| {
+            let known = !row.typestr.is_empty();
+            known.then(|| Ok(dtype.bind(module.py()).call1((row.typestr,))?.unbind())).transpose()
+        });
         Ok(Self {
             ndarray: class("ndarray")?,
             dtypes: dtypes.collect::<PyResult<_>>()?,
@@ -109,6 +112,12 @@ impl Classes {
     }
 }
 
+/// Whether a class is the scalar type of bfloat16 that the package `ml_dtypes` adds to NumPy.
+pub(crate) fn is_bfloat16(class: &Bound<'_, PyAny>) -> bool {
+    let name = class.cast::<PyType>().ok().and_then(|class| class.fully_qualified_name().ok());
+    name.is_some_and(|name| name == "ml_dtypes.bfloat16")
+}
+
 /// The dtype that NumPy makes of anything: a scalar type, a dtype, a name.
 pub(crate) fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     let py = obj.py();
@@ -130,10 +139,16 @@ pub(crate) enum Subclass {
 /// NumPy's dtype of a dtype of weft's.
 pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let classes = import(py)?;
+    if dtype == DType::BF16 {
+        let package = py.import(intern!(py, "ml_dtypes")).map_err(|_| {
+            PyTypeError::new_err("NumPy has no bfloat16 without the package ml_dtypes: `pip install ml_dtypes`")
+        })?;
+        return classes.dtype.bind(py).call1((package.getattr(intern!(py, "bfloat16"))?,));
+    }
     let id = match dtype {
         DType::Number(number) => {
-            let known = classes.dtypes.get(number.code() as usize).map(|dtype| dtype.bind(py).clone());
-            return known.ok_or_else(|| unsupported(&dtype.to_string()));
+            let known = classes.dtypes.get(number.code() as usize).and_then(Option::as_ref);
+            return known.map(|dtype| dtype.bind(py).clone()).ok_or_else(|| unsupported(&dtype.to_string()));
         }
         DType::Compound(id) => id,
     };
@@ -162,7 +177,7 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
 }
 
 /// What to write where a dtype is not supported.
-pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float32, float64, complex64, complex128 or a record of these";
+pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, float32, float64, complex64, complex128 or a record of these";
 
 /// The dtype of a NumPy dtype; `None` for one that kernels cannot have (byte-swapped ones too).
 pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
@@ -172,6 +187,9 @@ pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     }
     let kind: char = dtype.getattr(intern!(py, "kind"))?.extract()?;
     if kind == 'V' {
+        if is_bfloat16(&dtype.getattr(intern!(py, "type"))?) {
+            return Ok(Some(DType::BF16));
+        }
         return of_structured(dtype);
     }
     let size: u64 = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
@@ -246,7 +264,9 @@ pub(crate) fn value(obj: &Bound<'_, PyAny>, number: Number) -> PyResult<Value> {
         Number::Real(Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 | Scalar::U8 | Scalar::U16 | Scalar::U32) => {
             value.int = obj.extract::<i64>()?.into();
         }
-        Number::Real(Scalar::F32 | Scalar::F64) => value.real = obj.extract::<f64>()?,
+        Number::Real(Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64) => {
+            value.real = obj.extract::<f64>()?;
+        }
         Number::Complex(_) => {
             let number = if obj.is_instance_of::<PyComplex>() {
                 obj.clone()

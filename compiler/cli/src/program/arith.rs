@@ -54,7 +54,7 @@ fn captured(value: Value, ty: Option<Number>) -> Option<Captured> {
 
 /// A number as a NumPy scalar; integers wrap around.
 fn cast(ty: Number, value: Value) -> Option<Captured> {
-    let round = |value: f64| if ty.part() == Scalar::F32 { f64::from(value as f32) } else { value };
+    let round = |value: f64| ty.part().nearest(value);
     Some(match (ty, value) {
         (Number::Real(Scalar::Bool), Value::Int(value)) => Captured::NumpyInt(Scalar::Bool, i128::from(value != 0)),
         (Number::Real(Scalar::Bool), Value::Float(value)) => Captured::NumpyInt(Scalar::Bool, i128::from(value != 0.0)),
@@ -62,7 +62,7 @@ fn cast(ty: Number, value: Value) -> Option<Captured> {
         (Number::Real(int), Value::Float(value)) if int.is_int() => {
             Captured::NumpyInt(int, wrap(int, whole(value.trunc())?))
         }
-        (_, Value::Int(value)) => Captured::NumpyFloat(ty, round(value as f64), 0.0),
+        (_, Value::Int(value)) => Captured::NumpyFloat(ty, ty.part().nearest_int(value), 0.0),
         (_, Value::Float(value)) => Captured::NumpyFloat(ty, round(value), 0.0),
         (Number::Complex(_), Value::Complex(real, imag)) => Captured::NumpyFloat(ty, round(real), round(imag)),
         (Number::Real(_), Value::Complex(..)) => return None,
@@ -158,7 +158,7 @@ fn weak(ty: Number, other: Value) -> Number {
         (Value::Int(_), _) => ty,
         (Value::Float(_), Number::Real(scalar)) if !scalar.is_float() => Number::F64,
         (Value::Float(_), _) => ty,
-        (Value::Complex(..), Number::F32 | Number::C64) => Number::C64,
+        (Value::Complex(..), Number::F16 | Number::BF16 | Number::F32 | Number::C64) => Number::C64,
         (Value::Complex(..), _) => Number::C128,
     }
 }
@@ -180,7 +180,10 @@ fn promote(a: Number, b: Number) -> Number {
             }
         }
         (Number::Real(a), Number::Real(b)) if a.is_float() || b.is_float() => {
-            if wide {
+            let (half, other) = if a.is_half() { (a, b) } else { (b, a) };
+            if half.is_half() && other.size_bytes() == 1 {
+                Number::Real(half)
+            } else if wide {
                 Number::F64
             } else {
                 Number::F32

@@ -30,7 +30,7 @@ use weft_artifact::{Artifact, CodeFormat, HostEntry};
 use super::{
     Emitted, kernel_of, kernel_record,
     llvm::{
-        AddressSpaces, FunctionEmitter, Library, ModuleContext, Result, Types,
+        AddressSpaces, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
         driver::{self, Finished, Job},
         internal,
         shim::{self, LeakyModule, Machine, MachineSpec},
@@ -140,7 +140,9 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         })?;
         let llvm_module = LeakyModule::new(context.create_module("kernel"));
         machine.prepare(&llvm_module);
-        let types = Types { context, spaces: SPACES };
+        // Every CPU with AVX2 converts `half`; others are asked for no more than integers and float32.
+        let f16c = cpu.features.split(',').any(|feature| feature == "+f16c");
+        let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c } };
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
         let parallel = Parallel::new(context)?;
         match &strategy {

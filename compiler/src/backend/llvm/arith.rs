@@ -40,6 +40,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     pub(crate) fn emit_unary(&self, op: UnaryOp, a: ExprId) -> Result<BasicValueEnum<'ctx>> {
         let scalar = self.scalar(a)?;
         let value = self.emit_expr(a)?;
+        if scalar.is_half() {
+            return self.half_unary(op, value);
+        }
         if scalar.is_float() {
             return match op {
                 UnaryOp::Neg => Ok(self.builder.build_float_neg(float(value)?, "")?.into()),
@@ -63,13 +66,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     pub(crate) fn emit_binary(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Result<BasicValueEnum<'ctx>> {
         let scalar = self.scalar(a)?;
         let (a, b) = (self.emit_expr(a)?, self.emit_expr(b)?);
+        if scalar.is_half() {
+            return self.half_binary(op, scalar, a, b);
+        }
         if scalar.is_float() {
             return Ok(self.float_binary(op, float(a)?, float(b)?)?.into());
         }
         Ok(self.int_binary(op, scalar, int(a)?, int(b)?)?.into())
     }
 
-    fn float_binary(&self, op: BinaryOp, a: FloatValue<'ctx>, b: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
+    pub(super) fn float_binary(
+        &self,
+        op: BinaryOp,
+        a: FloatValue<'ctx>,
+        b: FloatValue<'ctx>,
+    ) -> Result<FloatValue<'ctx>> {
         let builder = &self.builder;
         match op {
             BinaryOp::Add => self.flagged(builder.build_float_add(a, b, "")?),
@@ -136,7 +147,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// `a op b` as an `i1`.
     pub(crate) fn emit_compare(&self, op: CompareOp, a: ExprId, b: ExprId) -> Result<IntValue<'ctx>> {
         let scalar = self.scalar(a)?;
-        let (a, b) = (self.emit_expr(a)?, self.emit_expr(b)?);
+        let (mut a, mut b) = (self.emit_expr(a)?, self.emit_expr(b)?);
+        if scalar.is_half() && !a.is_float_value() {
+            (a, b) = (self.widen(a, scalar)?.into(), self.widen(b, scalar)?.into());
+        }
         if scalar.is_float() {
             let predicate = match op {
                 CompareOp::Eq => FloatPredicate::OEQ,
@@ -189,6 +203,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         to: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
         let (builder, types) = (&self.builder, &self.cx.types);
+        if from == to {
+            return Ok(value);
+        }
+        if to.is_half() {
+            return self.convert_to_half(value, from, to);
+        }
+        let (value, from) = if from.is_half() { (self.widen(value, from)?.into(), Scalar::F32) } else { (value, from) };
         if from == to {
             return Ok(value);
         }

@@ -408,8 +408,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             }
             ExprKind::Convert(a) => self.emit_convert(*a, expr.ty)?,
             ExprKind::Math(function, args) => {
+                let half = args.first().and_then(|&arg| self.function.exprs[arg].ty.scalar());
                 let args = args.iter().map(|&arg| self.emit_expr(arg)).collect::<Result<Vec<_>>>()?;
-                self.emit_math(*function, &args)?
+                match half.filter(|scalar| scalar.is_half()) {
+                    Some(scalar) => self.half_math(*function, scalar, &args)?,
+                    None => self.emit_math(*function, &args)?,
+                }
             }
             ExprKind::Load(pointer) => {
                 let element = self.element(*pointer)?;
@@ -461,6 +465,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             Const::Null => return internal(format!("a null of type {ty}")),
             Const::Bool(value) => self.cx.types.int(scalar)?.const_int(u64::from(value), false).into(),
             Const::Int(value) => self.cx.types.int(scalar)?.const_int(value as u64, false).into(),
+            Const::Float(value) if scalar.is_half() => self.half_constant(scalar, value)?,
             Const::Float(value) => self.cx.types.float(scalar)?.const_float(value).into(),
         })
     }

@@ -10,6 +10,7 @@ mod divide;
 pub(crate) mod driver;
 mod function;
 mod gamma;
+mod half;
 mod hooks;
 mod libclc;
 mod loops;
@@ -24,6 +25,7 @@ mod types;
 
 pub(crate) use debug::DebugInfo;
 pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext, float};
+pub(crate) use half::Halves;
 pub(crate) use hooks::{Hooks, OperandValue};
 pub(crate) use math::{Library, constant};
 pub(crate) use shim::{Error, Result, internal};

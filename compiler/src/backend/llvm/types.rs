@@ -1,6 +1,7 @@
 //! The IR's types as LLVM's.
 //!
-//! `Bool` is `i1` in registers and `i8` (0 or 1) in memory, in a local's place and in a kernel's parameter.
+//! `Bool` is `i1` in registers and `i8` (0 or 1) in memory, in a local's place and in a kernel's parameter. What the
+//! 16-bit floats are, [`Halves`] says.
 
 use inkwell::{
     AddressSpace,
@@ -9,7 +10,10 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::shim::{Result, internal};
+use super::{
+    half::Halves,
+    shim::{Result, internal},
+};
 use crate::ir::{Space, Type};
 
 /// Which of LLVM's address spaces the spaces of pointers are on a target.
@@ -32,6 +36,8 @@ pub(crate) struct Types<'ctx> {
     pub context: &'ctx Context,
     /// The target's address spaces.
     pub spaces: AddressSpaces,
+    /// The target's 16-bit floats.
+    pub halves: Halves,
 }
 
 impl<'ctx> Types<'ctx> {
@@ -54,15 +60,20 @@ impl<'ctx> Types<'ctx> {
             Scalar::I16 | Scalar::U16 => self.context.i16_type(),
             Scalar::I32 | Scalar::U32 => self.context.i32_type(),
             Scalar::I64 | Scalar::U64 => self.context.i64_type(),
-            Scalar::F32 | Scalar::F64 => {
+            Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64 => {
                 return internal(format!("{scalar} where an integer must stand"));
             }
         })
     }
 
-    /// The type of a float.
+    /// The type of a float; a 16-bit one must be LLVM's.
     pub(crate) fn float(&self, scalar: Scalar) -> Result<FloatType<'ctx>> {
         match scalar {
+            Scalar::F16 | Scalar::BF16 if matches!(self.halves, Halves::Bits { .. }) => {
+                internal(format!("{scalar} is its bits"))
+            }
+            Scalar::F16 => Ok(self.context.f16_type()),
+            Scalar::BF16 => Ok(self.context.bf16_type()),
             Scalar::F32 => Ok(self.context.f32_type()),
             Scalar::F64 => Ok(self.context.f64_type()),
             Scalar::Bool
@@ -80,6 +91,9 @@ impl<'ctx> Types<'ctx> {
     /// The type of a value in registers.
     pub(crate) fn value(&self, ty: Type) -> Result<BasicTypeEnum<'ctx>> {
         match ty {
+            Type::Scalar(scalar) if scalar.is_half() && matches!(self.halves, Halves::Bits { .. }) => {
+                Ok(self.context.i16_type().into())
+            }
             Type::Scalar(scalar) if scalar.is_float() => Ok(self.float(scalar)?.into()),
             Type::Scalar(scalar) => Ok(self.int(scalar)?.into()),
             Type::Ptr(_, space) => Ok(self.pointer(space).into()),

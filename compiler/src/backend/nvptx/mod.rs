@@ -21,7 +21,7 @@ use weft_artifact::{Artifact, CodeFormat};
 use super::{
     Emitted, kernel_of, kernel_record,
     llvm::{
-        AddressSpaces, DebugInfo, FunctionEmitter, Library, ModuleContext, Result, Types,
+        AddressSpaces, DebugInfo, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
         driver::{self, Job},
         internal,
         shim::{self, LeakyModule, Machine, MachineSpec},
@@ -64,7 +64,8 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
             llvm_module.add_basic_value_flag("nvvm-reflect-ftz", FlagBehavior::Override, on);
         }
         let debug = request.options.lineinfo.then(|| DebugInfo::new(&llvm_module, context, &module.sources));
-        let types = Types { context, spaces: SPACES };
+        let halves = Halves::Native { bfloat_of_ints: number >= 90, bfloat_fma: number >= 80 };
+        let types = Types { context, spaces: SPACES, halves };
         let mut cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
         cx.ptx = true;
         build(&cx, kernel_id)?;

@@ -133,9 +133,9 @@ fn is_number(ty: Type) -> bool {
 fn fits(value: Const, ty: Type) -> bool {
     match (value, ty.scalar()) {
         (Const::Null, scalar) => scalar.is_none(),
-        (Const::Bool(_), Some(Scalar::Bool)) | (Const::Float(_), Some(Scalar::F64)) => true,
-        (Const::Float(value), Some(Scalar::F32)) => {
-            value.is_nan() || (f64::from(value as f32) - value) == 0.0 || value.is_infinite()
+        (Const::Bool(_), Some(Scalar::Bool)) => true,
+        (Const::Float(value), Some(scalar)) if scalar.is_float() => {
+            value.is_nan() || value.is_infinite() || (scalar.nearest(value) - value) == 0.0
         }
         (Const::Int(value), Some(scalar)) if scalar.is_int() => {
             let bits = 8 * scalar.size_bytes() as u32;
