@@ -35,9 +35,6 @@ const MAX_ALIASES: u32 = 20;
 /// Modules whose members are types.
 const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.types", "numpy"];
 
-/// Types of Numba's and NumPy's that weft is to have.
-const NOT_YET: [&str; 3] = ["float16", "f2", "bfloat16"];
-
 /// Reads a signature: `void(float32[:], int32)`, `float32(float32)`, or the argument types alone, `(f4[::1], i8)`.
 /// The place of an error is in file 0, which is `text`.
 ///
@@ -268,9 +265,6 @@ impl Reader<'_> {
             None => None,
         };
         dtype.ok_or_else(|| {
-            if NOT_YET.contains(&last(&chain)) {
-                return bad(expr.span, format!("`{chain}` is not supported yet"));
-            }
             let error = bad(expr.span, format!("`{chain}` is not a type that weft knows"));
             match last(&chain) {
                 "float" => error.help("write `float32` or `float64`"),
@@ -494,7 +488,7 @@ mod tests {
             ("void(f4[:]", "the signature ends too early at 10..10"),
             ("  ", "there is nothing in the signature at 0..0"),
             ("void(int32); void(float32)", "there is more behind the signature at 11..12"),
-            ("void(float16[:])", "`float16` is not supported yet at 5..12"),
+            ("void(float16[:], bfloat16)", "void(array(float16, 1d, A), bfloat16)"),
             ("void(f4[:,:,:,:,:,:,:,:])", "an array has 0 to 7 dimensions, not 8 at 8..23"),
             ("void(f4[()])", "a dimension is written `:` or `::1` at 8..10"),
             ("void(other.float32)", "`other.float32` is not a type that weft knows at 5..18"),

@@ -15,6 +15,8 @@ uint8 = u1 = uchar = byte = Type("uint8")
 uint16 = u2 = ushort = Type("uint16")
 uint32 = u4 = uintc = Type("uint32")
 uint64 = u8 = uintp = uint = size_t = ulonglong = ulong = Type("uint64")
+float16 = f2 = Type("float16")
+bfloat16 = Type("bfloat16")
 float32 = f4 = float_ = Type("float32")
 float64 = f8 = double = Type("float64")
 complex64 = c8 = Type("complex64")
@@ -22,6 +24,7 @@ complex128 = c16 = Type("complex128")
 
 __all__ = [
     "b1",
+    "bfloat16",
     "bool_",
     "boolean",
     "byte",
@@ -31,8 +34,10 @@ __all__ = [
     "complex64",
     "complex128",
     "double",
+    "f2",
     "f4",
     "f8",
+    "float16",
     "float32",
     "float64",
     "float_",

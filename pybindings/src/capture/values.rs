@@ -198,7 +198,7 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
             }));
         }
         if numpy::is_bfloat16(value) {
-            return Ok(Some(Captured::DType(Number::BF16)));
+            return Ok(Some(Captured::DType(Number::BF16.into())));
         }
         if classes.is_scalar(value) {
             let bfloat16 = numpy::is_bfloat16(&value.get_type());

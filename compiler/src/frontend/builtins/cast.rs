@@ -109,7 +109,7 @@ impl FnLowerer<'_> {
         let Some(numbers) = types.iter().map(super::super::ty::Ty::number).collect::<Option<Vec<Number>>>() else {
             return self.no_overload(row, &types, span);
         };
-        let single = numbers.iter().all(|number| matches!(*number, Number::F32 | Number::C64));
+        let single = numbers.iter().all(|number| matches!(number.part(), Scalar::F16 | Scalar::BF16 | Scalar::F32));
         let ty = if single && !numbers.is_empty() { Complex::C64 } else { Complex::C128 };
         match values.as_slice() {
             [value] => match self.complex(value, ty, span) {

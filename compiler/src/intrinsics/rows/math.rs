@@ -1,6 +1,6 @@
 //! Rows of `math`.
 
-use weft_artifact::Scalar::{Bool, F32, F64, I32};
+use weft_artifact::Scalar::{BF16, Bool, F16, F32, F64, I32};
 
 use super::{
     super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature},
@@ -8,12 +8,16 @@ use super::{
 };
 use crate::ir::MathFn;
 
-const LOG: &[Signature] = numbers![F32 -> F32, F64 -> F64, F32 F32 -> F32, F64 F64 -> F64];
+const LOG: &[Signature] = numbers![
+    F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64, F32 F32 -> F32, F64 F64 -> F64
+];
 const INTEGERS: &[Signature] = numbers![I64 I64 -> I64, U64 U64 -> U64];
 const INTEGER: &[Signature] = numbers![I64 -> I64, U64 -> U64];
 const PERM: &[Signature] = numbers![I64 I64 -> I64, U64 U64 -> U64, I64 -> I64, U64 -> U64];
 const CLOSE: &[Signature] = numbers![F64 F64 F64 F64 -> BOOL];
-const FMA: &[Signature] = numbers![F32 F32 F32 -> F32, F64 F64 F64 -> F64];
+const FMA: &[Signature] = numbers![
+    F16 F16 F16 -> F16, BF16 BF16 BF16 -> BF16, F32 F32 F32 -> F32, F64 F64 F64 -> F64
+];
 
 pub(super) const MATH: &[Intrinsic] = &[
     row("math.cbrt", FLOAT, Lowering::Math(MathFn::Cbrt), "Cube root."),
@@ -126,6 +130,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.ceil",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -136,6 +142,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.cos",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -176,6 +184,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.exp",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -186,6 +196,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.exp2",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -206,6 +218,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.floor",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -243,6 +257,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.log10",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -263,6 +279,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.log2",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -273,6 +291,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.sin",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -293,6 +313,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.sqrt",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -313,6 +335,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.tanh",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -323,6 +347,8 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.trunc",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
@@ -414,11 +440,13 @@ pub(super) const MATH: &[Intrinsic] = &[
     Intrinsic {
         path: "math.fabs",
         signatures: &[
+            Signature { args: &[Arg::Scalar(F16)], returns: Returns::Scalar(F16) },
+            Signature { args: &[Arg::Scalar(BF16)], returns: Returns::Scalar(BF16) },
             Signature { args: &[Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
             Signature { args: &[Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
         ],
         lowering: Lowering::Custom(Custom::Abs),
-        ptx: Ptx::Has("abs.f"),
+        ptx: Ptx::Has("abs."),
         doc: "Absolute value, as a float.",
     },
     Intrinsic {

@@ -4,8 +4,11 @@
 
 mod convert;
 mod floats;
+mod halves;
 mod integers;
 mod math;
+
+use std::sync::Arc;
 
 use weft_artifact::{HostConfig, HostContext, HostWatch, Scalar};
 
@@ -16,7 +19,7 @@ use crate::{
         testing::{KernelBuilder, SPAN, request},
     },
     ir::{Builder, ExprId, ExprKind, LocalId, SpecialRegister, StmtKind, Type},
-    request::{Options, Target},
+    request::{HostCpu, Options, Target},
 };
 
 type Entry = unsafe extern "C" fn(*mut HostContext);
@@ -49,6 +52,16 @@ fn run<A: Element, B: Element, R: Element>(
 fn run_all<A: Element, B: Element, R: Element, I: Copy>(
     pairs: &[(A, B)],
     items: &[I],
+    value: impl FnMut(&mut Builder, I, ExprId, ExprId) -> ExprId,
+) -> Vec<Vec<R>> {
+    run_on(&crate::host_cpu(), pairs, items, value)
+}
+
+/// As [`run_all`], with code for a CPU that this one can stand for.
+fn run_on<A: Element, B: Element, R: Element, I: Copy>(
+    cpu: &HostCpu,
+    pairs: &[(A, B)],
+    items: &[I],
     mut value: impl FnMut(&mut Builder, I, ExprId, ExprId) -> ExprId,
 ) -> Vec<Vec<R>> {
     let blocks = pairs.len().div_ceil(BLOCK);
@@ -72,7 +85,8 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
         k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
     }
     let module = k.finish();
-    let emitted = emit(&module, &request("kernel", Target::Host(crate::host_cpu()), Options::default()));
+    let target = Target::Host(Arc::new(cpu.clone()));
+    let emitted = emit(&module, &request("kernel", target, Options::default()));
     let emitted = emitted.unwrap_or_else(|error| panic!("{}\n{}", error.message, error.notes.join("\n")));
     let code = jit::load(&emitted.artifact.code).expect("the object loads");
 

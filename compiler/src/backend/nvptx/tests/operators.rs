@@ -46,6 +46,23 @@ fn all_math_functions() {
     }
 }
 
+/// A 16-bit float has one instruction for a product and a sum, or their exact computation; a function of `float32`s is
+/// rounded.
+#[test]
+fn math_functions_of_halves() {
+    for scalar in [Scalar::F16, Scalar::BF16] {
+        for number in [75, 80, 90] {
+            let text = ptx_for(&math_kernel(MathFn::Fma, scalar), number, Options::default());
+            let name = if scalar == Scalar::F16 { "fma.rn.f16" } else { "fma.rn.bf16" };
+            assert_eq!(text.contains(name), scalar == Scalar::F16 || number >= 80, "{text}");
+            for function in [MathFn::Sqrt, MathFn::Sin, MathFn::Ceil, MathFn::Isnan, MathFn::Ldexp, MathFn::Pow] {
+                let text = ptx_for(&math_kernel(function, scalar), number, Options::default());
+                assert!(!text.contains(".extern"), "{}: {text}", function.name());
+            }
+        }
+    }
+}
+
 /// Every operator on every type that has it, every comparison and every conversion.
 #[test]
 fn all_operators_and_conversions() {
@@ -58,7 +75,7 @@ fn all_operators_and_conversions() {
         let i = k.index();
         let ops: &[BinaryOp] = match scalar {
             Scalar::Bool => &[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor],
-            Scalar::F32 | Scalar::F64 => &[
+            float if float.is_float() => &[
                 BinaryOp::Add,
                 BinaryOp::Sub,
                 BinaryOp::Mul,
@@ -77,7 +94,7 @@ fn all_operators_and_conversions() {
         }
         let unary: &[UnaryOp] = match scalar {
             Scalar::Bool => &[UnaryOp::Not],
-            Scalar::F32 | Scalar::F64 => &[UnaryOp::Neg, UnaryOp::Abs],
+            float if float.is_float() => &[UnaryOp::Neg, UnaryOp::Abs],
             _ => &[UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs],
         };
         for &op in unary {
