@@ -138,7 +138,7 @@ fn range_type(args: &[Scalar]) -> Scalar {
     let narrow = |scalar: &Scalar| match scalar {
         Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::Bool => Scalar::I32,
         Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Scalar::U64,
-        Scalar::I64 | Scalar::F32 | Scalar::F64 => Scalar::I64,
+        Scalar::I64 | Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64 => Scalar::I64,
     };
     let mut types = args.iter().map(narrow);
     let Some(first) = types.next() else { return Scalar::I64 };
