@@ -79,6 +79,8 @@ fn pairs<T: Half>() -> Vec<(T, T)> {
     pairs
 }
 
+#[expect(clippy::float_cmp, reason = "the model of min, max and the comparisons")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the operators that it is asked for")]
 fn operators<T: Half>() {
     let model = |op: BinaryOp, a: f64, b: f64| match op {
         BinaryOp::Add => a + b,
@@ -108,7 +110,6 @@ fn operators<T: Half>() {
         let all = run_on::<T, T, bool, _>(&cpu, &pairs(), &ops, |b, op, x, y| b.compare(op, x, y, SPAN));
         for (index, (a, b)) in pairs::<T>().into_iter().enumerate() {
             let (a, b) = (a.value(), b.value());
-            #[expect(clippy::float_cmp, reason = "the model of the comparisons")]
             let expected = [a == b, a != b, a < b, a <= b, a > b, a >= b];
             assert_eq!(all.iter().map(|results| results[index]).collect::<Vec<_>>(), expected, "{a} {b}");
         }
