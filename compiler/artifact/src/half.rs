@@ -115,6 +115,7 @@ impl Scalar {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "a number is one of these or it is not")]
 mod tests {
     use super::*;
 
