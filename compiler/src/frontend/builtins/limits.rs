@@ -83,6 +83,8 @@ struct Format {
 impl Format {
     fn of(scalar: Scalar) -> Option<Self> {
         let (fraction, exponent) = match scalar {
+            Scalar::F16 => (10, 5),
+            Scalar::BF16 => (7, 8),
             Scalar::F32 => (23, 8),
             Scalar::F64 => (52, 11),
             Scalar::Bool
