@@ -41,7 +41,7 @@ def cmath_rect(r, phi):
     r, phi = np.float64(r), np.float64(phi)
     if phi == 0:
         # An infinite r, too: its product with 0 is NaN.
-        return complex(r, r if math.isnan(r) else math.copysign(0.0, r) * math.copysign(1.0, phi))
+        return complex(r, 0.0 if math.isnan(r) else math.copysign(0.0, r) * math.copysign(1.0, phi))
     if not math.isfinite(phi):
         if r == 0:
             return complex(0.0, 0.0)
@@ -185,8 +185,8 @@ def sinh_of(x, y):
         if math.isfinite(y):
             return math.copysign(math.inf, math.cos(y)) * math.copysign(1.0, x), math.copysign(math.inf, math.sin(y))
         return math.inf, math.nan
-    # 0 beside what is not finite stays.
-    return x if x == 0 else math.nan, math.nan
+    # The sign of a zero beside what is not finite is open.
+    return 0.0 if x == 0 else math.nan, math.nan
 
 
 def cosh_of(x, y):
@@ -222,7 +222,7 @@ def tanh_of(x, y):
         return math.copysign(1.0, x), 0.0
     if y == 0:
         return x, y
-    return x if x == 0 else math.nan, math.nan
+    return math.nan, math.nan
 
 
 def asinh_of(x, y):
@@ -361,7 +361,7 @@ def cmath_acosh(z):
     if not (math.isfinite(x) and math.isfinite(y)):
         if math.isinf(x) or math.isinf(y):
             return complex(math.inf, math.atan2(y, x))
-        return complex(math.nan, math.pi / 2 if x == 0 else math.nan)
+        return complex(math.nan, math.nan)
     if abs(x) > 1.0715086071862673e301 or abs(y) > 1.0715086071862673e301:
         return complex(math.log(math.hypot(x * 0.5, y * 0.5)) + 1.3862943611198906, math.atan2(y, x))
     left, right = cmath_sqrt(complex(x - 1.0, y)), cmath_sqrt(complex(x + 1.0, y))

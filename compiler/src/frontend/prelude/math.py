@@ -12,7 +12,11 @@ def math_log(x, base):
 
 def math_ulp(x):
     """`math.ulp`."""
-    return abs(np_spacing(x)) if math.isfinite(x) else abs(x)
+    if not math.isfinite(x):
+        return abs(x)
+    above = math.nextafter(abs(x), type(x)(math.inf))
+    # The largest number has no finite neighbor: the distance below it is the same.
+    return above - abs(x) if math.isfinite(above) else abs(x) - math.nextafter(abs(x), type(x)(0))
 
 
 def math_isclose(a, b, rel_tol=1e-09, abs_tol=0.0):

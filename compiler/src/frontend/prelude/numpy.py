@@ -37,12 +37,12 @@ def np_signbit(x):
 
 
 def np_spacing(x):
-    """`np.spacing`: away from zero, with the sign of `x`."""
+    """`np.spacing`: away from zero, with the sign of `x`; of both zeros it is positive."""
     if not math.isfinite(x):
         return type(x)(math.nan)
-    beyond = math.nextafter(x, math.copysign(type(x)(math.inf), x))
-    # The largest number has no finite neighbor: the distance below it is the same.
-    return beyond - x if math.isfinite(beyond) else x - math.nextafter(x, type(x)(0))
+    if x == 0:
+        return np.finfo(type(x)).smallest_subnormal
+    return math.nextafter(x, math.copysign(type(x)(math.inf), x)) - x
 
 
 def np_absolute(x):
@@ -265,17 +265,17 @@ def np_bitwise_xor(a, b):
 
 def np_logical_and(a, b):
     """`np.logical_and`."""
-    return a & b
+    return bool(a) and bool(b)
 
 
 def np_logical_or(a, b):
     """`np.logical_or`."""
-    return a | b
+    return bool(a) or bool(b)
 
 
 def np_logical_xor(a, b):
     """`np.logical_xor`."""
-    return a ^ b
+    return bool(a) != bool(b)
 
 
 def np_equal(a, b):
@@ -289,23 +289,29 @@ def np_not_equal(a, b):
 
 
 def np_less(a, b):
-    """`np.less`."""
+    """`np.less`: complex numbers by their real parts and then by their imaginary parts."""
+    if isinstance(a, complex):
+        ordered = a.imag == a.imag and b.imag == b.imag
+        return (a.real < b.real and ordered) or (a.real == b.real and a.imag < b.imag)
     return a < b
 
 
 def np_less_equal(a, b):
     """`np.less_equal`."""
+    if isinstance(a, complex):
+        ordered = a.imag == a.imag and b.imag == b.imag
+        return (a.real < b.real and ordered) or (a.real == b.real and a.imag <= b.imag)
     return a <= b
 
 
 def np_greater(a, b):
     """`np.greater`."""
-    return a > b
+    return np_less(b, a)
 
 
 def np_greater_equal(a, b):
     """`np.greater_equal`."""
-    return a >= b
+    return np_less_equal(b, a)
 
 
 def np_logaddexp(a, b):

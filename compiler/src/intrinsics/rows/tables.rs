@@ -118,16 +118,10 @@ pub(super) const ANY: &[Signature] = numbers![
 pub(super) const COMPARISON: &[Signature] = numbers![
     BOOL BOOL -> BOOL, I8 I8 -> BOOL, U8 U8 -> BOOL, I16 I16 -> BOOL, U16 U16 -> BOOL, I32 I32 -> BOOL,
     U32 U32 -> BOOL, I64 I64 -> BOOL, U64 U64 -> BOOL, I64 U64 -> BOOL, U64 I64 -> BOOL,
-    F32 F32 -> BOOL, F64 F64 -> BOOL,
-];
-/// A comparison that complex numbers have, too.
-pub(super) const EQUALITY: &[Signature] = numbers![
-    BOOL BOOL -> BOOL, I8 I8 -> BOOL, U8 U8 -> BOOL, I16 I16 -> BOOL, U16 U16 -> BOOL, I32 I32 -> BOOL,
-    U32 U32 -> BOOL, I64 I64 -> BOOL, U64 U64 -> BOOL, I64 U64 -> BOOL, U64 I64 -> BOOL,
     F32 F32 -> BOOL, F64 F64 -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL,
 ];
 /// Truths: any number counts as a bool.
-pub(super) const TRUTHS: &[Signature] = numbers![BOOL BOOL -> BOOL];
+pub(super) const TRUTHS: &[Signature] = numbers![BOOL BOOL -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL];
 /// An array's sum: integers as 64 bits.
 pub(super) const SUM: &[Signature] = arrays![
     [BOOL] -> I64, [I8] -> I64, [U8] -> U64, [I16] -> I64, [U16] -> U64, [I32] -> I64, [U32] -> U64,

@@ -5,8 +5,8 @@ use weft_artifact::Scalar;
 use super::{
     super::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
     tables::{
-        ANY, BITS, COMPARISON, EQUALITY, FLOAT, FLOAT_TEST, FLOATS, INEXACT, INEXACT_TEST, INTEGERS, NUMBER, NUMBERS,
-        REAL, REALS, TRUTHS, numbers, pairs, row,
+        ANY, BITS, COMPARISON, FLOAT, FLOAT_TEST, FLOATS, INEXACT, INEXACT_TEST, INTEGERS, NUMBER, NUMBERS, REAL,
+        REALS, TRUTHS, numbers, pairs, row,
     },
 };
 use crate::ir::MathFn;
@@ -25,7 +25,7 @@ const FREXP: &[Signature] = &[
 ];
 const MODF: &[Signature] = pairs![F32 -> F32, F64 -> F64];
 const DIVMOD: &[Signature] = pairs![I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16, I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64];
-const QUOTIENT: &[Signature] = numbers![F32 F32 -> F32, F64 F64 -> F64, C64 C64 -> C64, C128 C128 -> C128];
+const QUOTIENT: &[Signature] = numbers![BOOL BOOL -> F64, I8 I8 -> F64, U8 U8 -> F64, I16 I16 -> F64, U16 U16 -> F64, I32 I32 -> F64, U32 U32 -> F64, I64 I64 -> F64, U64 U64 -> F64, F32 F32 -> F32, F64 F64 -> F64, C64 C64 -> C64, C128 C128 -> C128];
 const POWER: &[Signature] = numbers![F64 F64 -> F64, C128 C128 -> C128];
 const LDEXP: &[Signature] = numbers![F32 I64 -> F32, F64 I64 -> F64];
 const CLIP: &[Signature] = numbers![BOOL BOOL BOOL -> BOOL, I8 I8 I8 -> I8, U8 U8 U8 -> U8, I16 I16 I16 -> I16, U16 U16 U16 -> U16, I32 I32 I32 -> I32, U32 U32 U32 -> U32, I64 I64 I64 -> I64, U64 U64 U64 -> U64, F32 F32 F32 -> F32, F64 F64 F64 -> F64];
@@ -270,10 +270,22 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
         "a << b; 0 for all of the width or more.",
     ),
     row(
+        "numpy.bitwise_left_shift",
+        INTEGERS,
+        Lowering::Ufunc(&Lowering::Prelude("np_left_shift")),
+        "The same as `np.left_shift`.",
+    ),
+    row(
         "numpy.right_shift",
         INTEGERS,
         Lowering::Ufunc(&Lowering::Prelude("np_right_shift")),
         "a >> b; 0 or -1 for all of the width or more.",
+    ),
+    row(
+        "numpy.bitwise_right_shift",
+        INTEGERS,
+        Lowering::Ufunc(&Lowering::Prelude("np_right_shift")),
+        "The same as `np.right_shift`.",
     ),
     row("numpy.bitwise_and", BITS, Lowering::Ufunc(&Lowering::Prelude("np_bitwise_and")), "a & b."),
     row("numpy.bitwise_or", BITS, Lowering::Ufunc(&Lowering::Prelude("np_bitwise_or")), "a | b."),
@@ -286,8 +298,8 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
         Lowering::Ufunc(&Lowering::Prelude("np_logical_xor")),
         "Whether one of the two is true.",
     ),
-    row("numpy.equal", EQUALITY, Lowering::Ufunc(&Lowering::Prelude("np_equal")), "a == b."),
-    row("numpy.not_equal", EQUALITY, Lowering::Ufunc(&Lowering::Prelude("np_not_equal")), "a != b."),
+    row("numpy.equal", COMPARISON, Lowering::Ufunc(&Lowering::Prelude("np_equal")), "a == b."),
+    row("numpy.not_equal", COMPARISON, Lowering::Ufunc(&Lowering::Prelude("np_not_equal")), "a != b."),
     row("numpy.less", COMPARISON, Lowering::Ufunc(&Lowering::Prelude("np_less")), "a < b."),
     row("numpy.less_equal", COMPARISON, Lowering::Ufunc(&Lowering::Prelude("np_less_equal")), "a <= b."),
     row("numpy.greater", COMPARISON, Lowering::Ufunc(&Lowering::Prelude("np_greater")), "a > b."),
@@ -327,6 +339,7 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
         Lowering::Ufunc(&Lowering::Math(MathFn::Atan2)),
         "Angle of the point (x, y) for `arctan2(y, x)`, in radians.",
     ),
+    row("numpy.atan2", FLOATS, Lowering::Ufunc(&Lowering::Math(MathFn::Atan2)), "The same as `np.arctan2`."),
     row("numpy.hypot", FLOATS, Lowering::Ufunc(&Lowering::Math(MathFn::Hypot)), "sqrt(a*a + b*b) without overflow."),
     row(
         "numpy.copysign",
