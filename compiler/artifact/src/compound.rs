@@ -1,19 +1,16 @@
-//! Types of elements that are made of others: records, arrays in records, vectors.
+//! Types of elements that are no numbers: records, arrays in records, vectors, and texts and times of NumPy's.
 //!
 //! A description that exists is sound: fields have different names and lie within the size, which 63 bits count.
 //! The constructors see to it. The text forms are Numba's.
 
 use std::fmt;
 
-use crate::{
-    dtype::DType,
-    number::{Number, Scalar},
-};
+use crate::{dtype::DType, number::Scalar, time::Time, vector::Vector};
 
 /// The most bytes of a type: offsets and sizes are signed where strides are.
 const MAX_BYTES: u64 = i64::MAX as u64;
 
-/// A type that is made of others.
+/// A type that is no number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Compound {
     /// Named fields at offsets, as a structured dtype of NumPy's has.
@@ -22,6 +19,17 @@ pub enum Compound {
     Nested(Nested),
     /// Up to four equal scalars that are read and written at once.
     Vector(Vector),
+    /// A text of a fixed length, as NumPy has it in arrays.
+    Chars(Chars),
+    /// A `datetime64` or a `timedelta64`: a signed count of units, of which the lowest means none.
+    Time(Time),
+}
+
+/// A text of a fixed length; a shorter one ends with zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Chars {
+    wide: bool,
+    len: u32,
 }
 
 /// A structured dtype.
@@ -50,19 +58,12 @@ pub struct Nested {
     shape: Vec<u64>,
 }
 
-/// A short vector.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Vector {
-    scalar: Scalar,
-    lanes: u8,
-}
-
 /// A step into a compound type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Member {
     /// A record's field, by its number.
     Field(u32),
-    /// An array's item, counted in C order.
+    /// An array's item, counted in C order; a text's character; a time's count.
     Item(u64),
     /// A vector's lane.
     Lane(u8),
@@ -82,22 +83,6 @@ pub enum CompoundError {
     /// A vector has 1 to 4 lanes, and no booleans.
     Lanes(u8),
 }
-
-/// The scalars that vectors are of, as C has them on Linux.
-const C_NAMES: [(&str, Scalar); 12] = [
-    ("char", Scalar::I8),
-    ("short", Scalar::I16),
-    ("int", Scalar::I32),
-    ("long", Scalar::I64),
-    ("longlong", Scalar::I64),
-    ("uchar", Scalar::U8),
-    ("ushort", Scalar::U16),
-    ("uint", Scalar::U32),
-    ("ulong", Scalar::U64),
-    ("ulonglong", Scalar::U64),
-    ("float", Scalar::F32),
-    ("double", Scalar::F64),
-];
 
 impl Record {
     /// A record with fields at given places, as NumPy has it; fields may lie over each other.
@@ -206,50 +191,24 @@ impl Nested {
     }
 }
 
-impl Vector {
-    /// A vector of scalars.
-    ///
-    /// # Errors
-    ///
-    /// See [`CompoundError`].
-    pub fn new(scalar: Scalar, lanes: u8) -> Result<Self, CompoundError> {
-        if (1..=4).contains(&lanes) && scalar != Scalar::Bool {
-            Ok(Self { scalar, lanes })
-        } else {
-            Err(CompoundError::Lanes(lanes))
-        }
+impl Chars {
+    /// A text of so many bytes, or if it is wide, of so many characters of four bytes.
+    pub fn new(wide: bool, len: u32) -> Self {
+        Self { wide, len }
     }
 
-    /// The vector that a name of Numba's means: `float32x4`, or as C has it, `float4`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let lanes = name.chars().next_back()?.to_digit(10)?;
-        let base = name.get(..name.len() - 1)?;
-        let c = C_NAMES.iter().find(|(c, _)| *c == base).map(|(_, scalar)| *scalar);
-        let numba = base.strip_suffix('x').and_then(|base| {
-            let scalar = Number::from_name(base)?.real()?;
-            (scalar.name() == base).then_some(scalar)
-        });
-        Self::new(c.or(numba)?, lanes as u8).ok()
+    /// Whether its characters have four bytes.
+    pub fn is_wide(self) -> bool {
+        self.wide
     }
 
-    /// The names of all vectors: Numba's, and as C has them.
-    pub fn names() -> impl Iterator<Item = String> {
-        let numba = C_NAMES.iter().map(|(_, scalar)| format!("{scalar}x"));
-        let c = C_NAMES.iter().map(|(c, _)| (*c).to_owned());
-        let mut bases: Vec<String> = numba.chain(c).collect();
-        bases.sort();
-        bases.dedup();
-        bases.into_iter().flat_map(|base| (1..=4).map(move |lanes| format!("{base}{lanes}")))
+    /// The most characters.
+    pub fn max_len(self) -> u32 {
+        self.len
     }
 
-    /// The type of a lane.
-    pub fn scalar(&self) -> Scalar {
-        self.scalar
-    }
-
-    /// How many there are.
-    pub fn lanes(&self) -> u8 {
-        self.lanes
+    fn scalar(self) -> Scalar {
+        if self.wide { Scalar::U32 } else { Scalar::U8 }
     }
 }
 
@@ -259,7 +218,9 @@ impl Compound {
         match self {
             Self::Record(record) => record.size,
             Self::Nested(nested) => nested.len() * nested.dtype.size_bytes(),
-            Self::Vector(vector) => vector.scalar.size_bytes() * u64::from(vector.lanes),
+            Self::Vector(vector) => vector.scalar().size_bytes() * u64::from(vector.lanes()),
+            Self::Chars(chars) => chars.scalar().size_bytes() * u64::from(chars.len),
+            Self::Time(_) => Scalar::I64.size_bytes(),
         }
     }
 
@@ -268,8 +229,10 @@ impl Compound {
         match self {
             Self::Record(record) => record.align_bytes(),
             Self::Nested(nested) => nested.dtype.align_bytes(),
-            Self::Vector(vector) if vector.lanes == 3 => vector.scalar.align_bytes(),
+            Self::Vector(vector) if vector.lanes() == 3 => vector.scalar().align_bytes(),
             Self::Vector(_) => self.size_bytes().min(16),
+            Self::Chars(chars) => chars.scalar().align_bytes(),
+            Self::Time(_) => Scalar::I64.align_bytes(),
         }
     }
 
@@ -287,10 +250,21 @@ impl Compound {
                 }
             }
             Self::Vector(vector) => {
-                for lane in 0..vector.lanes {
-                    visit(Member::Lane(lane), u64::from(lane) * vector.scalar.size_bytes(), DType::from(vector.scalar));
+                for lane in 0..vector.lanes() {
+                    visit(
+                        Member::Lane(lane),
+                        u64::from(lane) * vector.scalar().size_bytes(),
+                        DType::from(vector.scalar()),
+                    );
                 }
             }
+            Self::Chars(chars) => {
+                let scalar = chars.scalar();
+                for at in 0..u64::from(chars.len) {
+                    visit(Member::Item(at), at * scalar.size_bytes(), DType::from(scalar));
+                }
+            }
+            Self::Time(_) => visit(Member::Item(0), 0, DType::I64),
         }
     }
 }
@@ -320,7 +294,9 @@ impl fmt::Display for Compound {
         match self {
             Self::Record(record) => record.fmt(f),
             Self::Nested(nested) => nested.fmt(f),
-            Self::Vector(vector) => write!(f, "{}x{}", vector.scalar, vector.lanes),
+            Self::Vector(vector) => vector.fmt(f),
+            Self::Chars(chars) => write!(f, "[{} x {}]", if chars.wide { "unichr" } else { "char" }, chars.len),
+            Self::Time(time) => time.fmt(f),
         }
     }
 }
@@ -439,17 +415,10 @@ mod tests {
     }
 
     #[test]
-    fn vectors_have_numbas_names_and_those_of_c() {
-        let named = |name: &str| Vector::from_name(name).map(|vector| (vector.scalar(), vector.lanes()));
-        assert_eq!(named("float32x4"), Some((Scalar::F32, 4)));
-        assert_eq!(named("float4"), Some((Scalar::F32, 4)));
-        assert_eq!(named("uchar1"), Some((Scalar::U8, 1)));
-        assert_eq!(named("long2"), Some((Scalar::I64, 2)));
-        for none in ["", "x4", "f4x4", "int8", "float32x5", "float5", "booleanx2", "complex64x2", "float32", "é"] {
-            assert_eq!(named(none), None, "{none}");
-        }
-        let names: Vec<String> = Vector::names().collect();
-        assert_eq!(names.len(), 4 * (10 + 12));
-        assert!(names.iter().all(|name| Vector::from_name(name).is_some()));
+    fn texts_are_numpys_too() {
+        let chars = [Compound::Chars(Chars::new(true, 5)), Compound::Chars(Chars::new(false, 5))];
+        assert_eq!(chars.each_ref().map(ToString::to_string), ["[unichr x 5]", "[char x 5]"]);
+        assert_eq!(chars.each_ref().map(Compound::size_bytes), [20, 5]);
+        assert_eq!(chars.each_ref().map(Compound::align_bytes), [4, 1]);
     }
 }

@@ -192,7 +192,7 @@ impl fmt::Debug for CompoundId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compound::Vector;
+    use crate::vector::Vector;
 
     #[test]
     fn codes_are_read_back() {

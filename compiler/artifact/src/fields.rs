@@ -6,6 +6,7 @@
 
 use crate::{
     artifact::{SlotField, SlotType, Step},
+    compound::Compound,
     dtype::DType,
     number::{Number, Scalar},
     types::{ArgType, ArrayType, Layout},
@@ -57,6 +58,9 @@ impl Leaf {
                     fields.push(one(SlotField::Imag, SlotType::Scalar(Scalar::F64)));
                 }
                 fields
+            }
+            Self::Value(DType::Compound(id)) if matches!(id.get(), Compound::Time(_)) => {
+                vec![one(SlotField::Value, SlotType::Scalar(Scalar::I64))]
             }
             Self::Value(dtype @ DType::Compound(_)) => {
                 let word = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -178,7 +182,7 @@ impl ArgType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, ClassId, ClassKind, Compound, Record};
+    use crate::{Class, ClassId, ClassKind, Record, Time};
 
     fn array(layout: Layout) -> ArgType {
         ArgType::Array(ArrayType { dtype: DType::C64, ndim: 2, layout, readonly: false })
@@ -253,6 +257,18 @@ mod tests {
         assert_eq!(record.cell(&[], SlotField::Data), Some(0));
         assert_eq!(record.cell(&[], SlotField::Value), None);
         assert_eq!(member.cells(), ArgType::from(Number::C64).cells());
+    }
+
+    #[test]
+    fn a_time_is_passed_as_its_count() {
+        let time = Time::from_name("datetime64[ns]").expect("is a type");
+        let ty = ArgType::from(DType::intern(Compound::Time(time)).expect("there is room"));
+        let fields = ty.fields();
+        assert_eq!(
+            fields.first().map(|(_, field)| (field.field, field.ty)),
+            Some((SlotField::Value, SlotType::Scalar(Scalar::I64)))
+        );
+        assert_eq!((fields.len(), ty.cells()), (1, 1));
     }
 
     #[test]

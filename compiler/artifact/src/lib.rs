@@ -11,17 +11,21 @@ mod fields;
 mod half;
 mod number;
 mod table;
+mod time;
 mod types;
+mod vector;
 
 pub use artifact::{
     Access, Artifact, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param, RuntimeSlot, Slot,
     SlotField, SlotSource, SlotType, Step,
 };
 pub use class::{Class, ClassId, ClassKind};
-pub use compound::{Compound, CompoundError, Member, Nested, Record, RecordField, Vector};
+pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
 pub use fields::{Field, Leaf, Which};
 pub use number::{Complex, Number, Scalar};
 pub use table::{NUMBERS, Row};
+pub use time::{Time, TimeUnit};
 pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM};
+pub use vector::Vector;

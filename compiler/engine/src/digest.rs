@@ -9,7 +9,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField};
+use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField, Time};
 use weft_compiler::{
     VERSION,
     request::{
@@ -161,6 +161,16 @@ impl Feed {
                 self.tag(3);
                 self.scalar(vector.scalar());
                 self.tag(vector.lanes());
+            }
+            Compound::Chars(chars) => {
+                self.tag(4);
+                self.flag(chars.is_wide());
+                self.number(chars.max_len().into());
+            }
+            Compound::Time(Time { is_span, unit }) => {
+                self.tag(5);
+                self.flag(*is_span);
+                self.optional(*unit, |feed, unit| feed.text(unit.name()));
             }
         }
     }

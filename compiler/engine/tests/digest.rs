@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Layout, Nested, Number, Record, Scalar, Vector,
+    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Layout, Nested, Number, Record, Scalar,
+    Time, Vector,
 };
 use weft_compiler::{
     request::{
@@ -70,6 +71,14 @@ fn sample() -> Request {
         options: Options { launch_bounds: Some((128, Some(2))), ..Options::default() },
         keep: Keep::default(),
     }
+}
+
+fn other(compound: Compound) -> DType {
+    DType::intern(compound).expect("there is room")
+}
+
+fn time(name: &str) -> DType {
+    other(Compound::Time(Time::from_name(name).expect("is a type")))
 }
 
 fn class(kind: ClassKind, identity: &str, fields: &[&str]) -> ClassId {
@@ -280,6 +289,13 @@ fn every_change_gives_another_digest() {
         with_array(ArrayType { dtype: vector(Scalar::F32, 2), ..plain }),
         with_array(ArrayType { dtype: vector(Scalar::F32, 4), ..plain }),
         with_array(ArrayType { dtype: vector(Scalar::I32, 2), ..plain }),
+        with_array(ArrayType { dtype: other(Compound::Chars(Chars::new(true, 3))), ..plain }),
+        with_array(ArrayType { dtype: other(Compound::Chars(Chars::new(false, 3))), ..plain }),
+        with_array(ArrayType { dtype: other(Compound::Chars(Chars::new(false, 4))), ..plain }),
+        with_array(ArrayType { dtype: time("datetime64[ns]"), ..plain }),
+        with_array(ArrayType { dtype: time("datetime64[us]"), ..plain }),
+        with_array(ArrayType { dtype: time("datetime64"), ..plain }),
+        with_array(ArrayType { dtype: time("timedelta64[ns]"), ..plain }),
         taking(ArgType::None),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), Scalar::F32.into()])),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), ArgType::None])),

@@ -256,6 +256,7 @@ class DeviceArrayBase:
         dtype: Any,
         device: int,
         readonly: bool = False,
+        record: bool = False,
     ) -> Self: ...
     @property
     def shape(self) -> tuple[int, ...]: ...

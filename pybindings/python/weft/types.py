@@ -54,6 +54,16 @@ def EnumMember(cls: type, dtype: Type) -> Type:
 IntEnumMember = EnumMember
 
 
+def NPDatetime(unit: str) -> Type:
+    """Type of NumPy's ``datetime64`` in a unit such as ``"ns"``; in none yet for ``""``."""
+    return from_dtype(f"datetime64[{unit}]" if unit else "datetime64")
+
+
+def NPTimedelta(unit: str) -> Type:
+    """Type of NumPy's ``timedelta64`` in a unit such as ``"ns"``; in none yet for ``""``."""
+    return from_dtype(f"timedelta64[{unit}]" if unit else "timedelta64")
+
+
 def NestedArray(dtype: Type, shape: Sequence[int]) -> Type:
     """Type of an array as a field of a record: ``NestedArray(float32, (2, 3))``."""
     import numpy as np
@@ -79,6 +89,8 @@ __all__ = [
     "Array",
     "EnumMember",
     "IntEnumMember",
+    "NPDatetime",
+    "NPTimedelta",
     "NamedTuple",
     "NamedUniTuple",
     "NestedArray",

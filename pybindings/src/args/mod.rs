@@ -24,7 +24,6 @@ use crate::{
         classes::{self, Known},
         key,
         numpy::{self, Subclass},
-        too_many_dimensions,
     },
 };
 
@@ -156,6 +155,11 @@ impl Arguments {
                 if classes.is_record(arg)? {
                     return self.push_record(arg);
                 }
+                if let Some((dtype, count)) = classes.time(arg)? {
+                    self.key.push(key::value(dtype));
+                    self.cells.push(count as u64);
+                    return Ok(());
+                }
                 let name = arg.get_type().name()?;
                 return Err(PyTypeError::new_err(format!("NumPy scalars of type {name} are not supported")));
             }
@@ -286,7 +290,7 @@ impl Arguments {
     }
 
     fn push_device_array(&mut self, py: Python<'_>, array: &DeviceArray) -> PyResult<()> {
-        let key = array.key.ok_or_else(|| too_many_dimensions(array.cells.len() / 2))?;
+        let key = array.key.ok_or_else(|| array.no_key())?;
         let current = devices::current_id();
         if array.device != current {
             let message = format!("the array is on device {}, but the current device is {current}", array.device);

@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyTuple,
+};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
@@ -16,7 +20,7 @@ use super::{
 use crate::{
     devices::{self, stream::stream_of},
     errors,
-    types::{Type, dtype_of, key, numpy},
+    types::{Type, dtype_of, key, numpy, too_many_dimensions},
 };
 
 /// Device memory; freed when the last array that uses it is gone.
@@ -67,8 +71,10 @@ pub(crate) struct DeviceArray {
     ndim: usize,
     /// The number of the device that the memory is on.
     pub(crate) device: u32,
-    /// The word of its type; `None` for more dimensions than a kernel's array can have.
+    /// The word of its type; `None` if no kernel can have it: see [`DeviceArray::no_key`].
     pub(crate) key: Option<u32>,
+    /// It is passed as a record, not as an array.
+    is_record: bool,
     /// Address, extents, strides.
     pub(crate) cells: Box<[u64]>,
     pub(crate) array: ArrayType,
@@ -82,7 +88,8 @@ pub(crate) struct DeviceArray {
 impl DeviceArray {
     /// An array in the memory of `owner`, its first element at `address`. Strides are in bytes.
     #[new]
-    #[pyo3(signature = (owner, address, shape, strides, dtype, device, readonly=false))]
+    #[pyo3(signature = (owner, address, shape, strides, dtype, device, readonly=false, record=false))]
+    #[expect(clippy::too_many_arguments, reason = "what an array is made of, each by its name")]
     fn new(
         owner: Bound<'_, PyAny>,
         address: u64,
@@ -91,6 +98,7 @@ impl DeviceArray {
         dtype: &Bound<'_, PyAny>,
         device: u32,
         readonly: bool,
+        record: bool,
     ) -> PyResult<Self> {
         let given = dtype;
         let dtype = dtype_of(given)?;
@@ -115,12 +123,22 @@ impl DeviceArray {
         });
         let layout = layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
+        let align = dtype.align_bytes();
+        let is_aligned = address.is_multiple_of(align)
+            && shape
+                .iter()
+                .zip(&strides)
+                .all(|(extent, stride)| *extent < 2 || stride.unsigned_abs().is_multiple_of(align))
+            || shape.contains(&0);
+        let is_record = record && ndim == 0;
+        let word = || if is_record { key::record(dtype) } else { key::array(array) };
         let cells = std::iter::once(address).chain(shape).chain(strides.into_iter().map(|stride| stride as u64));
         Ok(Self {
             dtype,
             ndim,
             device,
-            key: (ndim <= MAX_NDIM).then(|| key::array(array)),
+            key: (ndim <= MAX_NDIM && is_aligned).then(word),
+            is_record,
             cells: cells.collect(),
             array,
             owner: owner.unbind(),
@@ -219,11 +237,24 @@ impl DeviceArray {
     /// Its type in a kernel.
     #[getter]
     fn weft_type(&self) -> Type {
-        Type::of(ArgType::Array(self.array))
+        Type::of(if self.is_record { ArgType::Record(self.dtype) } else { ArgType::Array(self.array) })
     }
 }
 
 impl DeviceArray {
+    /// Why no kernel can have it.
+    pub(crate) fn no_key(&self) -> PyErr {
+        if self.ndim > MAX_NDIM {
+            return too_many_dimensions(self.ndim);
+        }
+        PyTypeError::new_err(format!(
+            "its {} elements do not lie at multiples of {} bytes, as fields of packed records may not: pass the array of \
+             records, or a copy of the elements",
+            self.dtype,
+            self.dtype.align_bytes()
+        ))
+    }
+
     fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {
         self.cells.get(1..=self.ndim).unwrap_or_default().iter().copied()
     }

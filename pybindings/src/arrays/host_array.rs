@@ -33,33 +33,29 @@ impl HostArray {
     /// `TypeError` for elements that kernels cannot have or too many dimensions.
     pub(crate) fn open(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = obj.py();
+        let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj).is_some());
         let (buffer, ndim, dtype) = match PyUntypedBuffer::get(obj) {
             Ok(buffer) => {
-                let ndim = buffer.dimensions();
-                let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj).is_some());
                 let dtype = match dtype_of(&buffer) {
                     // A format does not say whether a record is aligned.
                     None if is_array() => dtype_of_array(obj)?,
                     known => known,
                 };
-                (buffer, ndim, dtype.ok_or_else(|| unsupported(obj))?)
+                let ndim = buffer.dimensions();
+                (buffer, ndim, dtype)
             }
-            Err(error) => {
-                if numpy::loaded(py).and_then(|classes| classes.is_array(obj)).is_none() {
-                    return Ok(None);
-                }
-                let dtype = dtype_of_array(obj)?.ok_or_else(|| unsupported(obj))?;
-                let ndim = obj.getattr(intern!(py, "ndim"))?.extract::<usize>()?;
-                if ndim == 0 {
-                    // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
-                    (export(&obj.call_method1(intern!(py, "reshape"), (1,))?)?, 0, dtype)
-                } else if dtype == DType::BF16 {
-                    (export(obj)?, ndim, dtype)
-                } else {
-                    return Err(error);
-                }
+            Err(_) if is_array() => {
+                let Some(dtype) = dtype_of_array(obj)? else { return Err(unsupported(obj)) };
+                let is_point = obj.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0;
+                // NumPy exports no shape for 0 dimensions; a view with one dimension has the same element.
+                let view = if is_point { obj.call_method1(intern!(py, "reshape"), (1,))? } else { obj.clone() };
+                let buffer = export(&view)?;
+                let ndim = if is_point { 0 } else { buffer.dimensions() };
+                (buffer, ndim, Some(dtype))
             }
+            Err(_) => return Ok(None),
         };
+        let dtype = dtype.ok_or_else(|| unsupported(obj))?;
         if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
             return Err(PyTypeError::new_err("buffers of pointers to rows are not supported"));
         }
@@ -152,16 +148,19 @@ impl HostArray {
     }
 }
 
-/// An object's buffer. An array of bfloat16, for which the protocol has no code, gives that of its bits.
+/// An object's buffer. NumPy exports no bfloat16 and no dates, alone or in records: as bytes the elements are the same.
 fn export(obj: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     let error = match PyUntypedBuffer::get(obj) {
         Ok(buffer) => return Ok(buffer),
         Err(error) => error,
     };
-    if !matches!(dtype_of_array(obj), Ok(Some(DType::BF16))) {
-        return Err(error);
+    match dtype_of_array(obj) {
+        Ok(Some(dtype)) => {
+            let bytes = format!("V{}", dtype.size_bytes());
+            PyUntypedBuffer::get(&obj.call_method1(intern!(obj.py(), "view"), (bytes,))?)
+        }
+        Ok(None) | Err(_) => Err(error),
     }
-    PyUntypedBuffer::get(&obj.call_method1(intern!(obj.py(), "view"), ("uint16",))?)
 }
 
 /// The dtype of a buffer's elements; `None` for those that kernels cannot have.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::{intern, prelude::*, types::PyType};
-use weft_artifact::{ArrayType, ClassKind, Layout};
+use weft_artifact::{ClassKind, Layout};
 use weft_compiler::request::{Captured, CapturedArray, Unsupported};
 
 use super::{Capturer, Jitted, values::unsupported};
@@ -114,12 +114,12 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     /// An array on the device, by its address. Whoever compiles keeps it.
     pub(super) fn device_array(&mut self, value: &Bound<'py, DeviceArray>) -> Captured {
         let array = value.get();
-        let (current, ArrayType { ndim, .. }) = (devices::current_id(), array.array);
-        if array.device != current || array.key.is_none() {
-            let what = match array.key {
-                Some(_) => format!("array on device {}, while the current device is {current}", array.device),
-                None => format!("array of {ndim} dimensions"),
-            };
+        let current = devices::current_id();
+        if array.key.is_none() {
+            return Captured::Unsupported(Unsupported::Array, array.no_key().to_string());
+        }
+        if array.device != current {
+            let what = format!("array on device {}, while the current device is {current}", array.device);
             return Captured::Unsupported(Unsupported::Array, what);
         }
         self.kept.push(value.clone().into_any().unbind());

@@ -303,7 +303,7 @@ impl Type {
         let class = py.get_type::<Self>().into_any();
         Ok(match &self.arg {
             ArgType::None => (class, ("void",).into_pyobject(py)?),
-            ArgType::Value(dtype) if !matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Nested(_))) => {
+            ArgType::Value(dtype) if Self::new(&dtype.to_string()).is_ok() => {
                 (class, (dtype.to_string(),).into_pyobject(py)?)
             }
             ArgType::Value(dtype) | ArgType::Record(dtype) => {

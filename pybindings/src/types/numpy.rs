@@ -15,7 +15,7 @@ use pyo3::{
     sync::PyOnceLock,
     types::{PyBool, PyComplex, PyComplexMethods, PyDict, PyTuple, PyType},
 };
-use weft_artifact::{Compound, DType, NUMBERS, Nested, Number, Record, RecordField, Scalar};
+use weft_artifact::{Chars, Compound, DType, NUMBERS, Nested, Number, Record, RecordField, Scalar, Time};
 
 /// NumPy's classes.
 pub(crate) struct Classes {
@@ -23,6 +23,8 @@ pub(crate) struct Classes {
     generic: Py<PyType>,
     dtype: Py<PyType>,
     void: Py<PyType>,
+    datetime: Py<PyType>,
+    timedelta: Py<PyType>,
     /// One dtype for each number, in the order of `NUMBERS`; `None` for those that NumPy has not.
     dtypes: Vec<Option<Py<PyAny>>>,
     /// The scalar types that a kernel can have; two types may be the same number.
@@ -70,14 +72,9 @@ impl Classes {
             let known = !row.typestr.is_empty();
             known.then(|| Ok(dtype.bind(module.py()).call1((row.typestr,))?.unbind())).transpose()
         });
-        Ok(Self {
-            ndarray: class("ndarray")?,
-            dtypes: dtypes.collect::<PyResult<_>>()?,
-            scalars,
-            generic,
-            dtype,
-            void: class("void")?,
-        })
+        let (void, datetime, timedelta) = (class("void")?, class("datetime64")?, class("timedelta64")?);
+        let dtypes = dtypes.collect::<PyResult<_>>()?;
+        Ok(Self { ndarray: class("ndarray")?, dtypes, scalars, generic, dtype, void, datetime, timedelta })
     }
 
     /// Whether an object is an `ndarray`, and whether it is one of a subclass.
@@ -99,6 +96,15 @@ impl Classes {
         let py = obj.py();
         let is_void = obj.is_instance(self.void.bind(py))?;
         Ok(is_void && !obj.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?.is_none())
+    }
+
+    /// The count of a date or a span of time, and its type.
+    pub(crate) fn time(&self, obj: &Bound<'_, PyAny>) -> PyResult<Option<(DType, i64)>> {
+        let py = obj.py();
+        let is_time = obj.is_instance(self.datetime.bind(py))? || obj.is_instance(self.timedelta.bind(py))?;
+        let dtype = if is_time { of_dtype(&obj.getattr(intern!(py, "dtype"))?)? } else { None };
+        let Some(dtype) = dtype else { return Ok(None) };
+        Ok(Some((dtype, obj.call_method1(intern!(py, "view"), ("i8",))?.extract()?)))
     }
 
     /// Whether an object is a dtype.
@@ -167,6 +173,11 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
             let shape = PyTuple::new(py, nested.shape())?;
             classes.dtype.bind(py).call1(((self::dtype(py, nested.dtype())?, shape),))
         }
+        Compound::Chars(chars) => {
+            let kind = if chars.is_wide() { 'U' } else { 'S' };
+            classes.dtype.bind(py).call1((format!("{kind}{}", chars.max_len()),))
+        }
+        Compound::Time(_) => classes.dtype.bind(py).call1((dtype.to_string(),)),
         Compound::Vector(_) => Err(PyTypeError::new_err(format!("{dtype} is no dtype of NumPy's"))),
     }
 }
@@ -177,7 +188,8 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
 }
 
 /// What to write where a dtype is not supported.
-pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, float32, float64, complex64, complex128 or a record of these";
+pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, float32, float64, \
+                                    complex64, complex128, a date or span of time, or a record of these";
 
 /// The dtype of a NumPy dtype; `None` for one that kernels cannot have (byte-swapped ones too).
 pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
@@ -193,7 +205,22 @@ pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         return of_structured(dtype);
     }
     let size: u64 = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
+    if matches!(kind, 'M' | 'm') {
+        let time = Time::from_name(dtype.getattr(intern!(py, "name"))?.extract()?);
+        return Ok(time.and_then(|time| DType::intern(Compound::Time(time))));
+    }
     Ok(Number::from_kind(kind, size).map(DType::from))
+}
+
+/// The dtype of a record's field, which may be a text too.
+fn of_field(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let kind: char = dtype.getattr(intern!(dtype.py(), "kind"))?.extract()?;
+    if !matches!(kind, 'S' | 'U') || !dtype.getattr(intern!(dtype.py(), "isnative"))?.is_truthy()? {
+        return of_dtype(dtype);
+    }
+    let size: u32 = dtype.getattr(intern!(dtype.py(), "itemsize"))?.extract()?;
+    let chars = if kind == 'U' { Chars::new(true, size / 4) } else { Chars::new(false, size) };
+    Ok(DType::intern(Compound::Chars(chars)))
 }
 
 /// Structured dtypes that were read, by the address of their objects, which live as long as they stand here.
@@ -226,7 +253,7 @@ fn read_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let compound = if let Some((base, shape)) =
         dtype.getattr(intern!(py, "subdtype"))?.extract::<Option<(Bound<'_, PyAny>, Vec<u64>)>>()?
     {
-        let Some(base) = of_dtype(&base)? else { return Ok(None) };
+        let Some(base) = of_field(&base)? else { return Ok(None) };
         Nested::new(base, shape).map(Compound::Nested)
     } else {
         let Some(names) = dtype.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? else {
@@ -236,7 +263,7 @@ fn read_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         let mut fields = Vec::with_capacity(names.len());
         for name in names {
             let place = places.get_item(&name)?;
-            let Some(dtype) = of_dtype(&place.get_item(0)?)? else { return Ok(None) };
+            let Some(dtype) = of_field(&place.get_item(0)?)? else { return Ok(None) };
             fields.push(RecordField { name, dtype, offset: place.get_item(1)?.extract()? });
         }
         let size = dtype.getattr(intern!(py, "itemsize"))?.extract()?;

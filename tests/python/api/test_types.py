@@ -114,7 +114,7 @@ def test_dtypes_and_types() -> None:
         weft.from_dtype(np.longdouble)
     with pytest.raises(TypeError, match=r"array.* is no dtype"):
         weft.as_dtype(weft.int8[:])
-    for wrong in (np.dtype([("a", "S3")]), np.dtype("f4,>i4"), np.dtype("V4"), np.dtype(">f4"), np.dtype("S3")):
+    for wrong in (np.dtype([("a", "O")]), np.dtype("f4,>i4"), np.dtype("V4"), np.dtype(">f4"), np.dtype("S3")):
         with pytest.raises(TypeError, match="not supported"):
             weft.from_dtype(wrong)
         with pytest.raises(TypeError, match="not supported"):
@@ -167,8 +167,7 @@ def test_typeof_device_arrays() -> None:
         (np.longdouble(1), TypeError, "NumPy scalars of type longdouble"),
         (np.zeros(3, np.longdouble), TypeError, "arrays of dtype (longdouble|float128)"),
         (np.zeros(3, ">i4"), TypeError, "arrays of dtype >i4"),
-        (np.zeros(3, "M8[s]"), TypeError, r"arrays of dtype datetime64\[s\]"),
-        (np.zeros(3, [("a", "S3")]), TypeError, "arrays of dtype"),
+        (np.zeros(3, [("a", "O")]), TypeError, "arrays of dtype"),
         (np.zeros((1,) * 8), TypeError, "arrays of 8 dimensions"),
         (np.ma.masked_array([1, 2]), TypeError, "masked arrays"),
     ],

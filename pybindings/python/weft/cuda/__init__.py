@@ -14,7 +14,7 @@ from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
 from weft.cuda._args import In, InOut, Out
-from weft.cuda._device_array import DeviceNDArray
+from weft.cuda._device_array import DeviceNDArray, DeviceRecord
 from weft.cuda._devices import (
     Context,
     Device,
@@ -91,6 +91,7 @@ __all__ = [
     "CudaSupportError",
     "Device",
     "DeviceNDArray",
+    "DeviceRecord",
     "Dispatcher",
     "Event",
     "ForAll",

@@ -147,10 +147,12 @@ class DeviceNDArray(DeviceArrayBase):
         return self.getitem(key)
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """Copy an element to the host, or make a view."""
+        """Copy an element to the host, or make a view: of a part, of a field by its name, of a record."""
         view = self._index(item)
-        if view.ndim or _has_slice(item):
+        if view.ndim or _has_slice(item) or isinstance(item, str):
             return view
+        if self.dtype.names:
+            return self._record(view.address, self.dtype)
         return _read(view, stream)[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -182,7 +184,30 @@ class DeviceNDArray(DeviceArrayBase):
         elements[...] = host if isinstance(value, (np.ndarray, DeviceNDArray)) else value
         write(view, elements, stream)
 
+    def _field(self, name: str) -> tuple[np.dtype[Any], int]:
+        """Give a field's dtype and its offset."""
+        fields = self.dtype.fields
+        if fields is None or name not in fields:
+            msg = f"no field of name {name}"
+            raise ValueError(msg)
+        return fields[name][0], fields[name][1]
+
+    def _field_view(self, name: str) -> DeviceNDArray:
+        """Make a view of a field of each record; an array in it is dimensions of the view."""
+        dtype, offset = self._field(name)
+        inner = _weft.contiguous_strides(dtype.shape, dtype.base.itemsize, "C")
+        shape, strides = [*self.shape, *dtype.shape], [*self.strides, *inner]
+        return self._view(self.address + offset, shape, strides, dtype.base)
+
+    def _record(self, address: int, dtype: Any) -> DeviceRecord:
+        record = DeviceRecord.at(self.owner, address, dtype, self.device, readonly=self.readonly)
+        if self.stream:
+            record.stream = self.stream
+        return record
+
     def _index(self, key: Any) -> DeviceNDArray:
+        if isinstance(key, str) and self.dtype.names:
+            return self._field_view(key)
         items = list(key) if isinstance(key, tuple) else [key]
         rest = self.ndim - sum(item is not Ellipsis for item in items)
         if rest < 0:
@@ -327,6 +352,80 @@ class DeviceNDArray(DeviceArrayBase):
         for start in range(0, self.size, section):
             part = self[start : start + section]
             yield part.bind(stream) if stream else part
+
+
+class DeviceRecord(DeviceNDArray):
+    """A record in device memory: `cuda.to_device` of a NumPy record, or an element of a device array of records.
+
+    Kernels take it as a record. A field is read and written by its name; arrays and records in it are views.
+    """
+
+    def __new__(cls, dtype: Any, stream: Any = 0) -> Self:
+        """Make a record with undefined contents."""
+        dtype = _weft.as_dtype(dtype)
+        memory = _weft.Memory(dtype.itemsize, stream)
+        record = cls.at(memory, memory.address, dtype, memory.device)
+        if stream:
+            record.stream = stream
+        return record
+
+    @classmethod
+    def at(cls, owner: Any, address: int, dtype: Any, device: int, *, readonly: bool = False) -> Self:
+        """Make the record at an address in the memory of `owner`."""
+        if not dtype.names:
+            msg = f"{dtype} is no dtype of records"
+            raise TypeError(msg)
+        return DeviceArrayBase.__new__(cls, owner, address, (), (), dtype, device, readonly, record=True)
+
+    def __repr__(self) -> str:
+        return f"<weft.cuda.DeviceRecord dtype={self.dtype} device={self.device}>"
+
+    def copy_to_host(self, ary: Any = None, stream: Any = 0) -> Any:
+        """Copy to the host: to a record of the same dtype, or to a new one."""
+        import numpy as np
+
+        if ary is None:
+            return _read(self, stream)[()]
+        # NumPy's array of a record has the record's memory.
+        super().copy_to_host(np.asarray(ary), stream)
+        return ary
+
+    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
+        """Copy a record of the host or of the device into this one."""
+        import numpy as np
+
+        super().copy_to_device(ary if isinstance(ary, DeviceNDArray) else np.asarray(ary), stream)
+
+    def bind(self, stream: Any = 0) -> DeviceRecord:
+        """Make the same record with a stream of its own for copies."""
+        clone = self._record(self.address, self.dtype)
+        clone.stream = stream
+        return clone
+
+    def getitem(self, item: Any, stream: Any = 0) -> Any:
+        """Copy a number of a field to the host, or make a view of an array or record in a field."""
+        if not isinstance(item, str):
+            return super().getitem(item, stream)
+        dtype, offset = self._field(item)
+        if dtype.names:
+            return self._record(self.address + offset, dtype)
+        if dtype.shape:
+            return self._field_view(item)
+        # As bytes: NumPy's texts are dtypes of no array here.
+        view = self._view(self.address + offset, [dtype.itemsize], [1], "u1")
+        return _read(view, stream).view(dtype)[0]
+
+    def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
+        """Write a field, or with ``...`` the whole record."""
+        import numpy as np
+
+        if not isinstance(key, str):
+            super().setitem(key, value, stream)
+            return
+        dtype, offset = self._field(key)
+        host: np.ndarray[Any, Any] = np.empty(1, np.dtype([("field", dtype)]))
+        host["field"] = value.copy_to_host() if isinstance(value, DeviceNDArray) else value
+        write(self._view(self.address + offset, [dtype.itemsize], [1], "u1"), host.view("u1"), stream)
 
 
 def _has_slice(item: Any) -> bool:

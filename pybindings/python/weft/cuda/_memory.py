@@ -6,7 +6,7 @@ import math
 
 from weft import _weft
 from weft._weft import Memory
-from weft.cuda._device_array import DeviceNDArray, write
+from weft.cuda._device_array import DeviceNDArray, DeviceRecord, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
     """Make a device array with the shape, dtype and order of another array."""
     import numpy as np
 
+    if isinstance(ary, (np.void, DeviceRecord)) and ary.dtype.names:
+        return DeviceRecord(ary.dtype, stream)
     if not hasattr(ary, "strides"):
         ary = np.asarray(ary)
     steps = _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
@@ -106,7 +108,8 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     Parameters
     ----------
     obj
-        A NumPy array or what becomes one, a device array, or an object with ``__cuda_array_interface__``.
+        A NumPy array or record, or what becomes an array; a device array; an object with
+        ``__cuda_array_interface__``.
     stream
         The stream to copy in.
     copy
@@ -124,7 +127,7 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     if is_cuda_array(obj):
         return as_cuda_array(obj)
     host = np.asarray(obj)
-    array = device_array_like(host, stream)
+    array = device_array_like(obj if isinstance(obj, np.void) else host, stream)
     if copy:
         write(array, host, stream)
     return array

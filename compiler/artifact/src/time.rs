@@ -1,0 +1,115 @@
+//! NumPy's dates and spans of time: what their counts count. The text forms are NumPy's and Numba's.
+
+use std::fmt;
+
+/// What a number of a `datetime64` or `timedelta64` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Time {
+    /// It is a `timedelta64`.
+    pub is_span: bool,
+    /// The unit; `None` for one that is none yet.
+    pub unit: Option<TimeUnit>,
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TimeUnit {
+    /// Years.
+    Year,
+    /// Months.
+    Month,
+    /// Weeks.
+    Week,
+    /// Days.
+    Day,
+    /// Hours.
+    Hour,
+    /// Minutes.
+    Minute,
+    /// Seconds.
+    Second,
+    /// 10^-3 seconds.
+    Milli,
+    /// 10^-6 seconds.
+    Micro,
+    /// 10^-9 seconds.
+    Nano,
+    /// 10^-12 seconds.
+    Pico,
+    /// 10^-15 seconds.
+    Femto,
+    /// 10^-18 seconds.
+    Atto,
+}
+
+impl Time {
+    /// The type with a name of NumPy's: `datetime64[ns]`, `timedelta64`. NumPy's multiples of units have none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (kind, unit) = name.split_once('[').map_or((name, None), |(kind, rest)| (kind, Some(rest)));
+        let is_span = match kind {
+            "datetime64" => false,
+            "timedelta64" => true,
+            _ => return None,
+        };
+        let unit = match unit {
+            None => None,
+            Some(unit) => Some(TimeUnit::from_name(unit.strip_suffix(']')?)?),
+        };
+        Some(Self { is_span, unit })
+    }
+}
+
+impl TimeUnit {
+    /// Every unit, from the longest to the shortest, with NumPy's name.
+    pub const ALL: [(Self, &'static str); 13] = [
+        (Self::Year, "Y"),
+        (Self::Month, "M"),
+        (Self::Week, "W"),
+        (Self::Day, "D"),
+        (Self::Hour, "h"),
+        (Self::Minute, "m"),
+        (Self::Second, "s"),
+        (Self::Milli, "ms"),
+        (Self::Micro, "us"),
+        (Self::Nano, "ns"),
+        (Self::Pico, "ps"),
+        (Self::Femto, "fs"),
+        (Self::Atto, "as"),
+    ];
+
+    /// The unit with a name of NumPy's.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(unit, _)| *unit)
+    }
+
+    /// NumPy's name.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_span { "timedelta64" } else { "datetime64" })?;
+        self.unit.map_or(Ok(()), |unit| write!(f, "[{}]", unit.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for name in ["datetime64[ns]", "datetime64", "timedelta64[Y]", "timedelta64[as]"] {
+            let time = Time::from_name(name);
+            assert_eq!(time.as_ref().map(ToString::to_string).as_deref(), Some(name));
+        }
+        for none in ["datetime64[25s]", "datetime64[ns", "datetime", "timedelta64[]", "datetime64[generic]"] {
+            assert_eq!(Time::from_name(none), None, "{none}");
+        }
+        for (index, (unit, name)) in TimeUnit::ALL.iter().enumerate() {
+            assert_eq!((*unit as usize, unit.name(), TimeUnit::from_name(name)), (index, *name, Some(*unit)));
+        }
+    }
+}
