@@ -145,6 +145,7 @@ pub fn number_of_path(path: &str) -> Option<Number> {
     match module {
         "numpy" => Number::from_numpy_name(name),
         "weft" | "weft.types" | "weft.cuda" | "weft.cuda.types" => Number::from_name(name),
+        "weft.cuda.bf16" if name == "bfloat16" => Some(Number::BF16),
         _ => None,
     }
 }

@@ -177,8 +177,9 @@ pub enum CompareOp {
 macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
         /// Pure functions on one float type; `F16` and `BF16` are computed as `F32` and rounded, but for `Fma`, which rounds
-        /// once. Results are floats of the same type, except `Isnan`, `Isinf` and
-        /// `Isfinite` (`Bool`) and `FrexpExponent` (`I32`); `Ldexp` takes an `I32` second argument.
+        /// once, and without `Nextafter`. Results are floats of the same type, except `Isnan`, `Isinf` and `Isfinite`
+        /// (`Bool`), `FrexpExponent` (`I32`) and `Bits`: a float's bits as an unsigned integer of its size, of which
+        /// `OfBits` makes the float. `Ldexp` takes an `I32` second argument.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {
             $(#[doc = concat!("`", $name, "`")] $variant),*
@@ -203,11 +204,11 @@ macro_rules! math_fns {
 
 math_fns! {
     Acos "acos" 1, Acosh "acosh" 1, Asin "asin" 1, Asinh "asinh" 1, Atan "atan" 1, Atan2 "atan2" 2, Atanh "atanh" 1,
-    Cbrt "cbrt" 1, Ceil "ceil" 1, Copysign "copysign" 2, Cos "cos" 1, Cosh "cosh" 1, Erf "erf" 1, Erfc "erfc" 1, Exp "exp" 1,
+    Bits "bits" 1, Cbrt "cbrt" 1, Ceil "ceil" 1, Copysign "copysign" 2, Cos "cos" 1, Cosh "cosh" 1, Erf "erf" 1, Erfc "erfc" 1, Exp "exp" 1,
     Exp2 "exp2" 1, Expm1 "expm1" 1, Floor "floor" 1, Fma "fma" 3, Fmod "fmod" 2,
     FrexpMantissa "frexp.mantissa" 1, FrexpExponent "frexp.exponent" 1, Gamma "gamma" 1,
     Hypot "hypot" 2, Isfinite "isfinite" 1, Isinf "isinf" 1, Isnan "isnan" 1, Ldexp "ldexp" 2, Lgamma "lgamma" 1,
-    Log "log" 1, Log10 "log10" 1, Log1p "log1p" 1, Log2 "log2" 1, Nextafter "nextafter" 2, Pow "pow" 2,
+    Log "log" 1, Log10 "log10" 1, Log1p "log1p" 1, Log2 "log2" 1, Nextafter "nextafter" 2, OfBits "of_bits" 1, Pow "pow" 2,
     Remainder "remainder" 2, RoundEven "roundeven" 1, Sin "sin" 1, Sinh "sinh" 1, Sqrt "sqrt" 1, Tan "tan" 1, Tanh "tanh" 1,
     Trunc "trunc" 1,
 }

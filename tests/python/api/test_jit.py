@@ -282,4 +282,9 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
             names |= {member._weft_path for member in members}
         else:
             names.add(path)
+    for group in (cuda.fp16, cuda.bf16):
+        names |= {getattr(group, name)._weft_path for name in group.__all__}
+        with pytest.raises(AttributeError, match="no attribute 'hwhat'"):
+            _ = group.hwhat
+    assert pickle.loads(pickle.dumps(cuda.fp16.hadd)) is cuda.fp16.hadd
     assert names == rows

@@ -24,7 +24,7 @@ use weft_artifact::Scalar;
 
 use super::{DebugInfo, Hooks, Library, OperandValue, Result, Types, internal};
 use crate::{
-    ir::{self, Const, ExprId, ExprKind, FuncId, LocalId, Op, Stmt, StmtKind, Type},
+    ir::{self, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
     request::Options,
 };
 
@@ -410,6 +410,11 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             ExprKind::Math(function, args) => {
                 let half = args.first().and_then(|&arg| self.function.exprs[arg].ty.scalar());
                 let args = args.iter().map(|&arg| self.emit_expr(arg)).collect::<Result<Vec<_>>>()?;
+                if matches!(function, MathFn::Bits | MathFn::OfBits)
+                    && let [value] = args.as_slice()
+                {
+                    return Ok(self.builder.build_bit_cast(*value, types.value(expr.ty)?, "")?);
+                }
                 match half.filter(|scalar| scalar.is_half()) {
                     Some(scalar) => self.half_math(*function, scalar, &args)?,
                     None => self.emit_math(*function, &args)?,

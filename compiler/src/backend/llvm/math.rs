@@ -56,7 +56,13 @@ fn way(function: MathFn) -> Way {
         MathFn::RoundEven => Way::Intrinsic("llvm.roundeven"),
         MathFn::Sqrt => Way::Intrinsic("llvm.sqrt"),
         MathFn::Trunc => Way::Intrinsic("llvm.trunc"),
-        MathFn::FrexpMantissa | MathFn::FrexpExponent | MathFn::Isfinite | MathFn::Isinf | MathFn::Isnan => Way::Inline,
+        MathFn::Bits
+        | MathFn::OfBits
+        | MathFn::FrexpMantissa
+        | MathFn::FrexpExponent
+        | MathFn::Isfinite
+        | MathFn::Isinf
+        | MathFn::Isnan => Way::Inline,
         MathFn::Gamma => Way::Library("tgamma"),
         MathFn::Acos
         | MathFn::Acosh

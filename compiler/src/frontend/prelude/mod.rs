@@ -29,11 +29,22 @@ const FILES: &[(&str, &str)] = &[
     ("reductions.py", include_str!("reductions.py")),
     ("math.py", include_str!("math.py")),
     ("cmath.py", include_str!("cmath.py")),
+    ("half.py", include_str!("half.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).
-const NAMES: &[(&str, &str)] =
-    &[("cmath", "cmath"), ("math", "math"), ("np", "numpy"), ("item", "prelude.item"), ("put", "prelude.put")];
+const NAMES: &[(&str, &str)] = &[
+    ("cmath", "cmath"),
+    ("math", "math"),
+    ("np", "numpy"),
+    ("item", "prelude.item"),
+    ("put", "prelude.put"),
+    ("bfloat16", "weft.bfloat16"),
+    ("bfloat16_bits", "weft.cuda.bf16.bfloat16_as_ushort"),
+    ("bfloat16_of_bits", "weft.cuda.bf16.ushort_as_bfloat16"),
+    ("float16_bits", "weft.cuda.fp16.__half_as_ushort"),
+    ("float16_of_bits", "weft.cuda.fp16.__ushort_as_half"),
+];
 
 /// The functions by name, parsed when the first of them is used.
 static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|| {

@@ -3,6 +3,7 @@
 mod builtins;
 mod cmath;
 mod cuda;
+mod half;
 mod math;
 mod numpy;
 mod operator;
@@ -15,6 +16,8 @@ use super::Intrinsic;
 /// The tables, in the order of the reference page.
 const TABLES: &[&[Intrinsic]] = &[
     cuda::CUDA,
+    half::FP16,
+    half::BF16,
     math::MATH,
     cmath::CMATH,
     builtins::BUILTINS,

@@ -164,6 +164,18 @@ fn has_axis(register: SpecialRegister) -> bool {
 #[expect(clippy::wildcard_enum_match_arm, reason = "most functions give what they take")]
 fn math_fits(function: MathFn, args: &[Type], result: Type) -> bool {
     let Some((first, rest)) = args.split_first() else { return false };
+    // The bits of a float are an unsigned integer of its size.
+    let bits_of = |float: Type, bits: Type| match (float.scalar(), bits.scalar()) {
+        (Some(float), Some(bits)) => {
+            float.is_float() && bits.is_unsigned_int() && float.size_bytes() == bits.size_bytes()
+        }
+        _ => false,
+    };
+    match function {
+        MathFn::Bits => return rest.is_empty() && bits_of(*first, result),
+        MathFn::OfBits => return rest.is_empty() && bits_of(result, *first),
+        _ => {}
+    }
     let expected = match function {
         MathFn::Isnan | MathFn::Isinf | MathFn::Isfinite => Type::BOOL,
         MathFn::FrexpExponent => Type::I32,

@@ -13,6 +13,7 @@ from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
+from weft.cuda import bf16, fp16
 from weft.cuda._args import In, InOut, Out
 from weft.cuda._device_array import DeviceNDArray, DeviceRecord
 from weft.cuda._devices import (
@@ -106,6 +107,7 @@ __all__ = [
     "Type",
     "as_cuda_array",
     "atomic",
+    "bf16",
     "blockDim",
     "blockIdx",
     "close",
@@ -120,6 +122,7 @@ __all__ = [
     "event",
     "event_elapsed_time",
     "external_stream",
+    "fp16",
     "from_cuda_array_interface",
     "get_current_device",
     "gpus",

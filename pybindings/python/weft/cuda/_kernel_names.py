@@ -84,6 +84,31 @@ class AtomicNames(KernelName):
         self.add = KernelName("weft.cuda.atomic.add")
 
 
+class MemberName(KernelName):
+    """A name of a module of such names."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.__module__ = path.rpartition(".")[0]
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+def member(scope: dict[str, Any], name: str) -> Any:
+    """Make a name of a module when it is first asked for; `__all__` has those that the compiler knows."""
+    module = scope["__name__"]
+    if name == "__all__":
+        value: Any = [path.rpartition(".")[2] for path in _DOCS if path.startswith(f"{module}.")]
+    elif (path := f"{module}.{name}") in _DOCS:
+        value = MemberName(path)
+    else:
+        msg = f"module {module!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    scope[name] = value
+    return value
+
+
 class LiteralUnroll(KernelName):
     """`literal_unroll`: for plain Python what it is given."""
 

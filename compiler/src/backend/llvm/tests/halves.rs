@@ -259,3 +259,23 @@ fn fused_products_round_once() {
     fused_products::<F16>(-48, 65504.0);
     fused_products::<BF16>(-60, 2_f64.powi(28));
 }
+
+#[test]
+fn bits_are_read_and_written() {
+    for cpu in cpus() {
+        let word = Type::Scalar(Scalar::U16);
+        let results =
+            run_on::<F16, F16, u16, _>(&cpu, &pairs(), &[()], |b, (), x, _| b.math(MathFn::Bits, vec![x], word, SPAN));
+        assert!(pairs::<F16>().iter().zip(&results[0]).all(|((x, _), bits)| x.0 == *bits));
+        let words: Vec<(u16, u16)> = (0..=u16::MAX).map(|bits| (bits, bits)).collect();
+        let half = Type::Scalar(Scalar::BF16);
+        let results =
+            run_on::<u16, u16, BF16, _>(&cpu, &words, &[()], |b, (), x, _| b.math(MathFn::OfBits, vec![x], half, SPAN));
+        assert!(words.iter().zip(&results[0]).all(|((bits, _), x)| x.0 == *bits));
+        let doubles = [(1.5, 0.0), (-0.0, 0.0), (f64::INFINITY, 0.0)];
+        let long = Type::Scalar(Scalar::U64);
+        let results =
+            run_on::<f64, f64, u64, _>(&cpu, &doubles, &[()], |b, (), x, _| b.math(MathFn::Bits, vec![x], long, SPAN));
+        assert_eq!(results[0], doubles.map(|(x, _)| x.to_bits()));
+    }
+}

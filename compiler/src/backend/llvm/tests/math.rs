@@ -64,7 +64,9 @@ fn reference(function: MathFn, x: f64, y: f64) -> f64 {
         MathFn::Tan => x.tan(),
         MathFn::Tanh => x.tanh(),
         MathFn::Trunc => x.trunc(),
-        MathFn::Fma
+        MathFn::Bits
+        | MathFn::OfBits
+        | MathFn::Fma
         | MathFn::Ldexp
         | MathFn::FrexpMantissa
         | MathFn::FrexpExponent
@@ -135,7 +137,9 @@ fn one_type_functions() -> impl Iterator<Item = MathFn> {
     MathFn::ALL.iter().copied().filter(|function| {
         !matches!(
             function,
-            MathFn::Fma
+            MathFn::Bits
+                | MathFn::OfBits
+                | MathFn::Fma
                 | MathFn::Ldexp
                 | MathFn::FrexpMantissa
                 | MathFn::FrexpExponent

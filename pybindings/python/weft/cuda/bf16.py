@@ -1,0 +1,17 @@
+"""`bfloat16` and CUDA's functions of it, for kernels: `hadd`, `hfma`, `hsin`, `float32_to_bfloat16_rz`.
+
+The names are those of the compiler's table, which docs/reference/intrinsics.md lists; each is made when it is used.
+"""
+
+from __future__ import annotations
+
+from weft._numbers import bfloat16 as bfloat16
+from weft.cuda._kernel_names import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return member(globals(), name)

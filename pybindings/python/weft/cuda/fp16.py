@@ -1,0 +1,16 @@
+"""CUDA's functions of `float16`, for kernels: `hadd`, `hfma`, `hsin`, `__float2half_rz`.
+
+The names are those of the compiler's table, which docs/reference/intrinsics.md lists; each is made when it is used.
+"""
+
+from __future__ import annotations
+
+from weft.cuda._kernel_names import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return member(globals(), name)
