@@ -17,13 +17,40 @@ if TYPE_CHECKING:
 
 void = none = Type("void")
 
+signed_domain = frozenset({int8, int16, int32, int64})  # noqa: F405
+unsigned_domain = frozenset({uint8, uint16, uint32, uint64})  # noqa: F405
+integer_domain = signed_domain | unsigned_domain
+real_domain = frozenset({float16, float32, float64})  # noqa: F405
+complex_domain = frozenset({complex64, complex128})  # noqa: F405
+number_domain = integer_domain | real_domain | complex_domain
 
-def Array(dtype: Type, ndim: int, layout: str, readonly: bool = False, aligned: bool = True) -> Type:
+
+class _Kind(type):
+    """The class of a kind of types: ``isinstance(float32[:], Array)``."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Type) and cls._has(instance)
+
+    def _has(cls, ty: Type) -> bool:
+        raise NotImplementedError
+
+
+class _ArrayKind(_Kind):
+    def _has(cls, ty: Type) -> bool:
+        return hasattr(ty, "layout")
+
+
+class Array(metaclass=_ArrayKind):
     """Array type by its parts: ``Array(float32, 2, "C")`` is ``float32[:, ::1]``."""
-    if not aligned:
-        msg = "unaligned arrays are not supported in signatures"
-        raise NotImplementedError(msg)
-    return Type.make_array(dtype, ndim, layout, readonly)
+
+    def __new__(  # type: ignore[misc]  # what it makes is of the class by `isinstance` alone
+        cls, dtype: Type, ndim: int, layout: str, readonly: bool = False, aligned: bool = True
+    ) -> Type:
+        """Make the type."""
+        if not aligned:
+            msg = "unaligned arrays are not supported in signatures"
+            raise NotImplementedError(msg)
+        return Type.make_array(dtype, ndim, layout, readonly)
 
 
 def Tuple(types: Iterable[Type]) -> Type:
@@ -99,7 +126,13 @@ __all__ = [
     "Tuple",
     "Type",
     "UniTuple",
+    "complex_domain",
+    "integer_domain",
     "none",
+    "number_domain",
+    "real_domain",
+    "signed_domain",
+    "unsigned_domain",
     "void",
     *_numbers,
 ]

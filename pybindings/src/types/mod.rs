@@ -230,6 +230,17 @@ impl Type {
         Ok(if number == Number::BOOL { 1 } else { number.size_bytes() * 8 })
     }
 
+    /// The type of the parts of a complex type.
+    #[getter]
+    fn underlying_float(&self) -> PyResult<Self> {
+        match self.number() {
+            Some(Number::Complex(complex)) => Ok(Self::of(Number::Real(complex.part()).into())),
+            Some(Number::Real(_)) | None => {
+                Err(PyAttributeError::new_err(format!("{} is no complex type", self.__str__())))
+            }
+        }
+    }
+
     /// Elements of a tuple type.
     #[getter]
     fn types(&self) -> PyResult<Vec<Self>> {
