@@ -7,7 +7,7 @@ from harness import launch, module
 from weft import cuda
 
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
-FLOATS = ["float32", "float64"]
+FLOATS = ["float16", "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
 EVERY = ["bool", *INTS, *FLOATS, *COMPLEX]
 

@@ -389,8 +389,10 @@ def np_nan_to_num(x):
 
 
 def np_sinc(x):
-    """`np.sinc`: as NumPy's, 0 is so small a number that the quotient is 1."""
-    y = type(x)(math.pi) * (type(x)(1e-20) if x == 0 else x)
+    """`np.sinc`."""
+    if x == 0:
+        return type(x)(1)
+    y = type(x)(math.pi) * x
     return np.sin(y) / y
 
 

@@ -5,9 +5,18 @@ import math
 import numpy as np
 
 
+def total_of(a, start):
+    """What a sum starts from: in the type of the elements, but for 16-bit floats, which are added as float32."""
+    total = a.dtype.type(start)
+    if isinstance(total, float):
+        if np.finfo(type(total)).bits < 32:
+            return np.float32(start)
+    return total
+
+
 def np_sum(a):
     """`np.sum`."""
-    total = a.dtype.type(0)
+    total = total_of(a, 0)
     for k in range(a.size):
         total = total + item(a, k)
     return total
@@ -15,7 +24,7 @@ def np_sum(a):
 
 def np_prod(a):
     """`np.prod`."""
-    total = a.dtype.type(1)
+    total = total_of(a, 1)
     for k in range(a.size):
         total = total * item(a, k)
     return total
@@ -25,7 +34,7 @@ def no_total(a):
     """The 0 that a mean starts from."""
     if isinstance(a.dtype.type(0), int):
         return np.float64(0)
-    return a.dtype.type(0)
+    return total_of(a, 0)
 
 
 def np_mean(a):
@@ -70,7 +79,7 @@ def np_average(a, weights=None):
 
 def np_nansum(a):
     """`np.nansum`."""
-    total = a.dtype.type(0)
+    total = total_of(a, 0)
     for k in range(a.size):
         x = item(a, k)
         total = total if x != x else total + x
@@ -79,7 +88,7 @@ def np_nansum(a):
 
 def np_nanprod(a):
     """`np.nanprod`."""
-    total = a.dtype.type(1)
+    total = total_of(a, 1)
     for k in range(a.size):
         x = item(a, k)
         total = total if x != x else total * x
@@ -214,7 +223,7 @@ def np_count_nonzero(a):
 def np_trace(a):
     """`np.trace`."""
     rows, columns = a.shape
-    total = a.dtype.type(0)
+    total = total_of(a, 0)
     for k in range(min(rows, columns)):
         total = total + a[k, k]
     return total

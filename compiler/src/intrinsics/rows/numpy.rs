@@ -5,11 +5,11 @@ use super::{
     tables::{FLOAT_TEST, INEXACT, INEXACT_TEST, NUMBER, arrays, numbers, row},
 };
 
-const WHERE: &[Signature] = numbers![BOOL BOOL BOOL -> BOOL, BOOL I8 I8 -> I8, BOOL U8 U8 -> U8, BOOL I16 I16 -> I16, BOOL U16 U16 -> U16, BOOL I32 I32 -> I32, BOOL U32 U32 -> U32, BOOL I64 I64 -> I64, BOOL U64 U64 -> U64, BOOL F32 F32 -> F32, BOOL F64 F64 -> F64, BOOL C64 C64 -> C64, BOOL C128 C128 -> C128];
-const ROUND: &[Signature] = numbers![I8 I64 -> I8, U8 I64 -> U8, I16 I64 -> I16, U16 I64 -> U16, I32 I64 -> I32, U32 I64 -> U32, I64 I64 -> I64, U64 I64 -> U64, F32 I64 -> F32, F64 I64 -> F64];
+const WHERE: &[Signature] = numbers![BOOL BOOL BOOL -> BOOL, BOOL I8 I8 -> I8, BOOL U8 U8 -> U8, BOOL I16 I16 -> I16, BOOL U16 U16 -> U16, BOOL I32 I32 -> I32, BOOL U32 U32 -> U32, BOOL I64 I64 -> I64, BOOL U64 U64 -> U64, BOOL F16 F16 -> F16, BOOL BF16 BF16 -> BF16, BOOL F32 F32 -> F32, BOOL F64 F64 -> F64, BOOL C64 C64 -> C64, BOOL C128 C128 -> C128];
+const ROUND: &[Signature] = numbers![I8 I64 -> I8, U8 I64 -> U8, I16 I64 -> I16, U16 I64 -> U16, I32 I64 -> I32, U32 I64 -> U32, I64 I64 -> I64, U64 I64 -> U64, F16 I64 -> F16, BF16 I64 -> BF16, F32 I64 -> F32, F64 I64 -> F64];
 const ANGLE: &[Signature] = numbers![F32 BOOL -> F32, F64 BOOL -> F64, C64 BOOL -> F32, C128 BOOL -> F64];
 const CLOSE: &[Signature] = numbers![F64 F64 F64 F64 BOOL -> BOOL, C128 C128 F64 F64 BOOL -> BOOL];
-const PART: &[Signature] = numbers![I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F32 -> F32, F64 -> F64, C64 -> F32, C128 -> F64];
+const PART: &[Signature] = numbers![I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64, C64 -> F32, C128 -> F64];
 const SIZE: &[Signature] = arrays![[F32] -> I64];
 
 pub(super) const NUMPY: &[Intrinsic] = &[

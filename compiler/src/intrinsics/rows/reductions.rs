@@ -7,13 +7,13 @@ use super::{
     tables::{ELEMENT, MEAN, NUMBER_OF, SPREAD, SUM, arrays, row},
 };
 
-const AVERAGE: &[Signature] = arrays![[BOOL] -> F64, [I8] -> F64, [U8] -> F64, [I16] -> F64, [U16] -> F64, [I32] -> F64, [U32] -> F64, [I64] -> F64, [U64] -> F64, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128, [F32] [F32] -> F32, [F64] [F64] -> F64, [I32] [F64] -> F64, [I64] [F64] -> F64];
-const SPAN: &[Signature] = arrays![[I8] -> I8, [U8] -> U8, [I16] -> I16, [U16] -> U16, [I32] -> I32, [U32] -> U32, [I64] -> I64, [U64] -> U64, [F32] -> F32, [F64] -> F64];
-const ALL: &[Signature] = arrays![[BOOL] -> BOOL, [I8] -> BOOL, [U8] -> BOOL, [I16] -> BOOL, [U16] -> BOOL, [I32] -> BOOL, [U32] -> BOOL, [I64] -> BOOL, [U64] -> BOOL, [F32] -> BOOL, [F64] -> BOOL, [C64] -> BOOL, [C128] -> BOOL, BOOL -> BOOL, C128 -> BOOL];
-const COUNT_NONZERO: &[Signature] = arrays![[BOOL] -> I64, [I8] -> I64, [U8] -> I64, [I16] -> I64, [U16] -> I64, [I32] -> I64, [U32] -> I64, [I64] -> I64, [U64] -> I64, [F32] -> I64, [F64] -> I64, [C64] -> I64, [C128] -> I64, BOOL -> I64, C128 -> I64];
-const ELEMENT_REAL: &[Signature] = arrays![[BOOL] -> BOOL, [I8] -> I8, [U8] -> U8, [I16] -> I16, [U16] -> U16, [I32] -> I32, [U32] -> U32, [I64] -> I64, [U64] -> U64, [F32] -> F32, [F64] -> F64];
-const SUM2: &[Signature] = arrays![[BOOL] -> I64, [I8] -> I64, [U8] -> U64, [I16] -> I64, [U16] -> U64, [I32] -> I64, [U32] -> U64, [I64] -> I64, [U64] -> U64, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128];
-const SAME_ARRAYS: &[Signature] = arrays![[BOOL] [BOOL] -> BOOL, [I8] [I8] -> BOOL, [U8] [U8] -> BOOL, [I16] [I16] -> BOOL, [U16] [U16] -> BOOL, [I32] [I32] -> BOOL, [U32] [U32] -> BOOL, [I64] [I64] -> BOOL, [U64] [U64] -> BOOL, [F32] [F32] -> BOOL, [F64] [F64] -> BOOL, [C64] [C64] -> BOOL, [C128] [C128] -> BOOL];
+const AVERAGE: &[Signature] = arrays![[BOOL] -> F64, [I8] -> F64, [U8] -> F64, [I16] -> F64, [U16] -> F64, [I32] -> F64, [U32] -> F64, [I64] -> F64, [U64] -> F64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128, [F32] [F32] -> F32, [F64] [F64] -> F64, [I32] [F64] -> F64, [I64] [F64] -> F64];
+const SPAN: &[Signature] = arrays![[I8] -> I8, [U8] -> U8, [I16] -> I16, [U16] -> U16, [I32] -> I32, [U32] -> U32, [I64] -> I64, [U64] -> U64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64];
+const ALL: &[Signature] = arrays![[BOOL] -> BOOL, [I8] -> BOOL, [U8] -> BOOL, [I16] -> BOOL, [U16] -> BOOL, [I32] -> BOOL, [U32] -> BOOL, [I64] -> BOOL, [U64] -> BOOL, [F16] -> BOOL, [BF16] -> BOOL, [F32] -> BOOL, [F64] -> BOOL, [C64] -> BOOL, [C128] -> BOOL, BOOL -> BOOL, C128 -> BOOL];
+const COUNT_NONZERO: &[Signature] = arrays![[BOOL] -> I64, [I8] -> I64, [U8] -> I64, [I16] -> I64, [U16] -> I64, [I32] -> I64, [U32] -> I64, [I64] -> I64, [U64] -> I64, [F16] -> I64, [BF16] -> I64, [F32] -> I64, [F64] -> I64, [C64] -> I64, [C128] -> I64, BOOL -> I64, C128 -> I64];
+const ELEMENT_REAL: &[Signature] = arrays![[BOOL] -> BOOL, [I8] -> I8, [U8] -> U8, [I16] -> I16, [U16] -> U16, [I32] -> I32, [U32] -> U32, [I64] -> I64, [U64] -> U64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64];
+const SUM2: &[Signature] = arrays![[BOOL] -> I64, [I8] -> I64, [U8] -> U64, [I16] -> I64, [U16] -> U64, [I32] -> I64, [U32] -> U64, [I64] -> I64, [U64] -> U64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128];
+const SAME_ARRAYS: &[Signature] = arrays![[BOOL] [BOOL] -> BOOL, [I8] [I8] -> BOOL, [U8] [U8] -> BOOL, [I16] [I16] -> BOOL, [U16] [U16] -> BOOL, [I32] [I32] -> BOOL, [U32] [U32] -> BOOL, [I64] [I64] -> BOOL, [U64] [U64] -> BOOL, [F16] [F16] -> BOOL, [BF16] [BF16] -> BOOL, [F32] [F32] -> BOOL, [F64] [F64] -> BOOL, [C64] [C64] -> BOOL, [C128] [C128] -> BOOL];
 const CLOSE_ARRAYS: &[Signature] = arrays![[F32] [F32] F64 F64 BOOL -> BOOL, [F64] [F64] F64 F64 BOOL -> BOOL, [C64] [C64] F64 F64 BOOL -> BOOL, [C128] [C128] F64 F64 BOOL -> BOOL];
 const FILL: &[Signature] =
     &[Signature { args: &[Arg::Array(Number::F32), Arg::Scalar(Scalar::F32)], returns: Returns::Nothing }];
@@ -27,6 +27,8 @@ const SEARCH: &[Signature] = &[
     search(&[Arg::Array(Number::U32), Arg::Scalar(Scalar::U32), Arg::Text("right")]),
     search(&[Arg::Array(Number::I64), Arg::Scalar(Scalar::I64), Arg::Text("right")]),
     search(&[Arg::Array(Number::U64), Arg::Scalar(Scalar::U64), Arg::Text("right")]),
+    search(&[Arg::Array(Number::F16), Arg::Scalar(Scalar::F16), Arg::Text("right")]),
+    search(&[Arg::Array(Number::BF16), Arg::Scalar(Scalar::BF16), Arg::Text("right")]),
     search(&[Arg::Array(Number::F32), Arg::Scalar(Scalar::F32), Arg::Text("right")]),
     search(&[Arg::Array(Number::F64), Arg::Scalar(Scalar::F64), Arg::Text("right")]),
 ];

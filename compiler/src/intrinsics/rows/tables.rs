@@ -65,18 +65,22 @@ macro_rules! arrays {
 
 pub(super) use {arrays, numbers, pairs};
 
-/// A float, or an integer as a float64.
+/// A float of any type, or an integer as a float64.
+pub(super) const EVERY_FLOAT: &[Signature] = numbers![F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64];
+/// A float of 32 or 64 bits; what has 16 is a float32, and an integer a float64.
 pub(super) const FLOAT: &[Signature] = numbers![F32 -> F32, F64 -> F64];
 /// The same, or a complex number.
-pub(super) const INEXACT: &[Signature] = numbers![F32 -> F32, F64 -> F64, C64 -> C64, C128 -> C128];
+pub(super) const INEXACT: &[Signature] =
+    numbers![F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64, C64 -> C64, C128 -> C128];
 /// A complex number, or a real one as a complex one.
 pub(super) const COMPLEX: &[Signature] = numbers![C64 -> C64, C128 -> C128];
 /// Two floats.
-pub(super) const FLOATS: &[Signature] = numbers![F32 F32 -> F32, F64 F64 -> F64];
+pub(super) const FLOATS: &[Signature] = numbers![F16 F16 -> F16, BF16 BF16 -> BF16, F32 F32 -> F32, F64 F64 -> F64];
 /// A question about a float.
-pub(super) const FLOAT_TEST: &[Signature] = numbers![F32 -> BOOL, F64 -> BOOL];
+pub(super) const FLOAT_TEST: &[Signature] = numbers![F16 -> BOOL, BF16 -> BOOL, F32 -> BOOL, F64 -> BOOL];
 /// A question about any number.
-pub(super) const INEXACT_TEST: &[Signature] = numbers![F32 -> BOOL, F64 -> BOOL, C64 -> BOOL, C128 -> BOOL];
+pub(super) const INEXACT_TEST: &[Signature] =
+    numbers![F16 -> BOOL, BF16 -> BOOL, F32 -> BOOL, F64 -> BOOL, C64 -> BOOL, C128 -> BOOL];
 /// Two integers of one type.
 pub(super) const INTEGERS: &[Signature] = numbers![
     I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16,
@@ -90,60 +94,60 @@ pub(super) const BITS: &[Signature] = numbers![
 /// A number of any type but bool.
 pub(super) const NUMBER: &[Signature] = numbers![
     I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64,
-    F32 -> F32, F64 -> F64, C64 -> C64, C128 -> C128,
+    F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64, C64 -> C64, C128 -> C128,
 ];
 /// A real number, or a bool.
 pub(super) const REAL: &[Signature] = numbers![
     BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64,
-    F32 -> F32, F64 -> F64,
+    F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64,
 ];
 /// Two real numbers of one type, not bools.
 pub(super) const REALS: &[Signature] = numbers![
     I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16,
-    I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64,
+    I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F16 F16 -> F16, BF16 BF16 -> BF16, F32 F32 -> F32, F64 F64 -> F64,
 ];
 /// Two numbers of one type, not bools.
 pub(super) const NUMBERS: &[Signature] = numbers![
     I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16,
-    I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64,
+    I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F16 F16 -> F16, BF16 BF16 -> BF16, F32 F32 -> F32, F64 F64 -> F64,
     C64 C64 -> C64, C128 C128 -> C128,
 ];
 /// Two numbers of one type.
 pub(super) const ANY: &[Signature] = numbers![
     BOOL BOOL -> BOOL, I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16,
-    I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64,
+    I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F16 F16 -> F16, BF16 BF16 -> BF16, F32 F32 -> F32, F64 F64 -> F64,
     C64 C64 -> C64, C128 C128 -> C128,
 ];
 /// A comparison: mixed signs are exact.
 pub(super) const COMPARISON: &[Signature] = numbers![
     BOOL BOOL -> BOOL, I8 I8 -> BOOL, U8 U8 -> BOOL, I16 I16 -> BOOL, U16 U16 -> BOOL, I32 I32 -> BOOL,
     U32 U32 -> BOOL, I64 I64 -> BOOL, U64 U64 -> BOOL, I64 U64 -> BOOL, U64 I64 -> BOOL,
-    F32 F32 -> BOOL, F64 F64 -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL,
+    F16 F16 -> BOOL, BF16 BF16 -> BOOL, F32 F32 -> BOOL, F64 F64 -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL,
 ];
 /// Truths: any number counts as a bool.
 pub(super) const TRUTHS: &[Signature] = numbers![BOOL BOOL -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL];
 /// An array's sum: integers as 64 bits.
 pub(super) const SUM: &[Signature] = arrays![
     [BOOL] -> I64, [I8] -> I64, [U8] -> U64, [I16] -> I64, [U16] -> U64, [I32] -> I64, [U32] -> U64,
-    [I64] -> I64, [U64] -> U64, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128,
+    [I64] -> I64, [U64] -> U64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128,
 ];
 /// An array's mean: of integers a float64.
 pub(super) const MEAN: &[Signature] = arrays![
     [BOOL] -> F64, [I8] -> F64, [U8] -> F64, [I16] -> F64, [U16] -> F64, [I32] -> F64, [U32] -> F64,
-    [I64] -> F64, [U64] -> F64, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128,
+    [I64] -> F64, [U64] -> F64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128,
 ];
 /// An array's spread: of complex numbers a float.
 pub(super) const SPREAD: &[Signature] = arrays![
     [BOOL] -> F64, [I8] -> F64, [U8] -> F64, [I16] -> F64, [U16] -> F64, [I32] -> F64, [U32] -> F64,
-    [I64] -> F64, [U64] -> F64, [F32] -> F32, [F64] -> F64, [C64] -> F32, [C128] -> F64,
+    [I64] -> F64, [U64] -> F64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64, [C64] -> F32, [C128] -> F64,
 ];
 /// One of an array's elements.
 pub(super) const ELEMENT: &[Signature] = arrays![
     [BOOL] -> BOOL, [I8] -> I8, [U8] -> U8, [I16] -> I16, [U16] -> U16, [I32] -> I32, [U32] -> U32,
-    [I64] -> I64, [U64] -> U64, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128,
+    [I64] -> I64, [U64] -> U64, [F16] -> F16, [BF16] -> BF16, [F32] -> F32, [F64] -> F64, [C64] -> C64, [C128] -> C128,
 ];
 /// The number of an array's element, or how many there are.
 pub(super) const NUMBER_OF: &[Signature] = arrays![
     [BOOL] -> I64, [I8] -> I64, [U8] -> I64, [I16] -> I64, [U16] -> I64, [I32] -> I64, [U32] -> I64,
-    [I64] -> I64, [U64] -> I64, [F32] -> I64, [F64] -> I64, [C64] -> I64, [C128] -> I64,
+    [I64] -> I64, [U64] -> I64, [F16] -> I64, [BF16] -> I64, [F32] -> I64, [F64] -> I64, [C64] -> I64, [C128] -> I64,
 ];

@@ -5,30 +5,30 @@ use weft_artifact::Scalar;
 use super::{
     super::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
     tables::{
-        ANY, BITS, COMPARISON, FLOAT, FLOAT_TEST, FLOATS, INEXACT, INEXACT_TEST, INTEGERS, NUMBER, NUMBERS, REAL,
-        REALS, TRUTHS, numbers, pairs, row,
+        ANY, BITS, COMPARISON, EVERY_FLOAT, FLOAT, FLOAT_TEST, FLOATS, INEXACT, INEXACT_TEST, INTEGERS, NUMBER,
+        NUMBERS, REAL, REALS, TRUTHS, numbers, pairs, row,
     },
 };
 use crate::ir::MathFn;
 
-const MODULUS: &[Signature] = numbers![BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F32 -> F32, F64 -> F64, C64 -> F32, C128 -> F64];
-const SQUARE: &[Signature] = numbers![BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F32 -> F32, F64 -> F64, C64 -> C64, C128 -> C128];
+const MODULUS: &[Signature] = numbers![BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64, C64 -> F32, C128 -> F64];
+const SQUARE: &[Signature] = numbers![BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64, F16 -> F16, BF16 -> BF16, F32 -> F32, F64 -> F64, C64 -> C64, C128 -> C128];
 const COUNT: &[Signature] =
     numbers![I8 -> U8, U8 -> U8, I16 -> U8, U16 -> U8, I32 -> U8, U32 -> U8, I64 -> U8, U64 -> U8];
 const NOT: &[Signature] =
     numbers![BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64];
-const INEXACT_TRUTH: &[Signature] =
-    numbers![BOOL -> BOOL, I64 -> BOOL, U64 -> BOOL, F32 -> BOOL, F64 -> BOOL, C64 -> BOOL, C128 -> BOOL];
+const INEXACT_TRUTH: &[Signature] = numbers![BOOL -> BOOL, I64 -> BOOL, U64 -> BOOL, F16 -> BOOL, BF16 -> BOOL, F32 -> BOOL, F64 -> BOOL, C64 -> BOOL, C128 -> BOOL];
 const FREXP: &[Signature] = &[
     Signature { args: &[Arg::Scalar(Scalar::F32)], returns: Returns::Tuple(&[Scalar::F32, Scalar::I32]) },
     Signature { args: &[Arg::Scalar(Scalar::F64)], returns: Returns::Tuple(&[Scalar::F64, Scalar::I32]) },
 ];
 const MODF: &[Signature] = pairs![F32 -> F32, F64 -> F64];
-const DIVMOD: &[Signature] = pairs![I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16, I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64];
-const QUOTIENT: &[Signature] = numbers![BOOL BOOL -> F64, I8 I8 -> F64, U8 U8 -> F64, I16 I16 -> F64, U16 U16 -> F64, I32 I32 -> F64, U32 U32 -> F64, I64 I64 -> F64, U64 U64 -> F64, F32 F32 -> F32, F64 F64 -> F64, C64 C64 -> C64, C128 C128 -> C128];
+const DIVMOD: &[Signature] = pairs![I8 I8 -> I8, U8 U8 -> U8, I16 I16 -> I16, U16 U16 -> U16, I32 I32 -> I32, U32 U32 -> U32, I64 I64 -> I64, U64 U64 -> U64, F16 F16 -> F16, BF16 BF16 -> BF16, F32 F32 -> F32, F64 F64 -> F64];
+const QUOTIENT: &[Signature] = numbers![BOOL BOOL -> F64, I8 I8 -> F64, U8 U8 -> F64, I16 I16 -> F64, U16 U16 -> F64, I32 I32 -> F64, U32 U32 -> F64, I64 I64 -> F64, U64 U64 -> F64, F16 F16 -> F16, BF16 BF16 -> BF16, F32 F32 -> F32, F64 F64 -> F64, C64 C64 -> C64, C128 C128 -> C128];
 const POWER: &[Signature] = numbers![F64 F64 -> F64, C128 C128 -> C128];
-const LDEXP: &[Signature] = numbers![F32 I64 -> F32, F64 I64 -> F64];
-const CLIP: &[Signature] = numbers![BOOL BOOL BOOL -> BOOL, I8 I8 I8 -> I8, U8 U8 U8 -> U8, I16 I16 I16 -> I16, U16 U16 U16 -> U16, I32 I32 I32 -> I32, U32 U32 U32 -> U32, I64 I64 I64 -> I64, U64 U64 U64 -> U64, F32 F32 F32 -> F32, F64 F64 F64 -> F64];
+const NEIGHBOR: &[Signature] = numbers![F32 F32 -> F32, F64 F64 -> F64];
+const LDEXP: &[Signature] = numbers![F16 I64 -> F16, BF16 I64 -> BF16, F32 I64 -> F32, F64 I64 -> F64];
+const CLIP: &[Signature] = numbers![BOOL BOOL BOOL -> BOOL, I8 I8 I8 -> I8, U8 U8 U8 -> U8, I16 I16 I16 -> I16, U16 U16 U16 -> U16, I32 I32 I32 -> I32, U32 U32 U32 -> U32, I64 I64 I64 -> I64, U64 U64 U64 -> U64, F16 F16 F16 -> F16, BF16 BF16 BF16 -> BF16, F32 F32 F32 -> F32, F64 F64 F64 -> F64];
 
 pub(super) const UFUNCS: &[Intrinsic] = &[
     row("numpy.sin", INEXACT, Lowering::Ufunc(&Lowering::MathOr(MathFn::Sin, "cmath_sin")), "Sine of radians."),
@@ -137,11 +137,11 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
         Lowering::Ufunc(&Lowering::MathOr(MathFn::Atanh, "cmath_atanh")),
         "The same as `np.arctanh`.",
     ),
-    row("numpy.cbrt", FLOAT, Lowering::Ufunc(&Lowering::Math(MathFn::Cbrt)), "Cube root."),
-    row("numpy.fabs", FLOAT, Lowering::Ufunc(&Lowering::Prelude("np_fabs")), "Absolute value, as a float."),
+    row("numpy.cbrt", EVERY_FLOAT, Lowering::Ufunc(&Lowering::Math(MathFn::Cbrt)), "Cube root."),
+    row("numpy.fabs", EVERY_FLOAT, Lowering::Ufunc(&Lowering::Prelude("np_fabs")), "Absolute value, as a float."),
     row(
         "numpy.rint",
-        FLOAT,
+        EVERY_FLOAT,
         Lowering::Ufunc(&Lowering::Math(MathFn::RoundEven)),
         "Rounds to the nearest integer, half to even.",
     ),
@@ -164,10 +164,10 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
         "Rounds toward zero; integers stay as they are.",
     ),
     row("numpy.fix", REAL, Lowering::Prelude("np_trunc"), "Rounds toward zero; integers stay as they are."),
-    row("numpy.degrees", FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Degrees)), "Radians to degrees."),
-    row("numpy.rad2deg", FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Degrees)), "Radians to degrees."),
-    row("numpy.radians", FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Radians)), "Degrees to radians."),
-    row("numpy.deg2rad", FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Radians)), "Degrees to radians."),
+    row("numpy.degrees", EVERY_FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Degrees)), "Radians to degrees."),
+    row("numpy.rad2deg", EVERY_FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Degrees)), "Radians to degrees."),
+    row("numpy.radians", EVERY_FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Radians)), "Degrees to radians."),
+    row("numpy.deg2rad", EVERY_FLOAT, Lowering::Ufunc(&Lowering::Custom(Custom::Radians)), "Degrees to radians."),
     row(
         "numpy.isfinite",
         INEXACT_TEST,
@@ -349,7 +349,7 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
     ),
     row(
         "numpy.nextafter",
-        FLOATS,
+        NEIGHBOR,
         Lowering::Ufunc(&Lowering::Math(MathFn::Nextafter)),
         "The next float after a toward b.",
     ),
