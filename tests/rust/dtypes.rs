@@ -1,4 +1,4 @@
-//! Dtypes that kernels cannot have yet: whoever asks for one is told, whatever they are in.
+//! Dtypes that are made of others: arrays of them are arguments; by value they are not, and whoever asks is told.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -37,16 +37,17 @@ fn array(dtype: DType) -> ArgType {
 }
 
 #[test]
-fn compound_dtypes_are_refused_by_name() {
+fn compound_dtypes_are_elements_of_arrays_and_no_values() {
     let intern = |compound| DType::intern(compound).expect("there is room");
     let vector = intern(Compound::Vector(Vector::new(Scalar::F32, 2).expect("is a vector")));
     let nested = intern(Compound::Nested(Nested::new(vector, vec![2, 3]).expect("is an array")));
     let record = intern(Compound::Record(Record::in_order(&[("a", nested)], true).expect("is a record")));
     for dtype in [vector, nested, record] {
-        let expected = vec![format!("`x` holds {dtype}, which is not supported")];
+        let expected = vec![format!("`x` holds a {dtype} by value: pass an array of it")];
         assert_eq!(messages(dtype.into()), expected);
-        assert_eq!(messages(array(dtype)), expected);
-        assert_eq!(messages(ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![array(dtype)])])), expected);
+        assert_eq!(messages(ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![dtype.into()])])), expected);
+        assert_eq!(messages(array(dtype)), [""; 0]);
     }
     assert_eq!(messages(array(DType::C64)), [""; 0]);
+    assert_eq!(messages(ArgType::Record(record)), [""; 0]);
 }

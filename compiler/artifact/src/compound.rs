@@ -207,7 +207,8 @@ impl Chars {
         self.len
     }
 
-    fn scalar(self) -> Scalar {
+    /// The type of a character.
+    pub fn scalar(self) -> Scalar {
         if self.wide { Scalar::U32 } else { Scalar::U8 }
     }
 }
@@ -233,6 +234,20 @@ impl Compound {
             Self::Vector(_) => self.size_bytes().min(16),
             Self::Chars(chars) => chars.scalar().align_bytes(),
             Self::Time(_) => Scalar::I64.align_bytes(),
+        }
+    }
+
+    /// See [`DType::access_align`].
+    pub(crate) fn access_align(&self) -> u64 {
+        match self {
+            Self::Record(record) => {
+                let aligns = || record.fields.iter().map(|field| (field.offset, field.dtype.access_align()));
+                let most = aligns().map(|(_, align)| align).max().unwrap_or(1);
+                let fits = aligns().all(|(offset, align)| offset.is_multiple_of(align));
+                if fits && record.size.is_multiple_of(most) { most } else { 1 }
+            }
+            Self::Nested(nested) => nested.dtype.access_align(),
+            Self::Vector(_) | Self::Chars(_) | Self::Time(_) => self.align_bytes(),
         }
     }
 

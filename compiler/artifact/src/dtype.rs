@@ -137,6 +137,30 @@ impl DType {
         }
     }
 
+    /// The scalar that a kernel's pointer to elements points to, and how many of them an element is: a number's parts,
+    /// a vector's lanes, a record's bytes.
+    pub fn access(self) -> (Scalar, u64) {
+        match self {
+            Self::Number(number) => (number.part(), number.parts()),
+            Self::Compound(id) => match id.get() {
+                Compound::Vector(vector) => (vector.scalar(), u64::from(vector.lanes())),
+                Compound::Chars(chars) => (chars.scalar(), u64::from(chars.max_len())),
+                Compound::Time(_) => (Scalar::I64, 1),
+                Compound::Record(_) | Compound::Nested(_) => (Scalar::U8, self.size_bytes()),
+            },
+        }
+    }
+
+    /// What the addresses of elements in an array are multiples of, declared so or not: a record whose fields lie at
+    /// multiples of their alignments is read by them although NumPy calls it packed. Arrays of such elements must start
+    /// at a multiple.
+    pub fn access_align(self) -> u64 {
+        match self {
+            Self::Number(number) => number.align_bytes(),
+            Self::Compound(id) => id.get().access_align(),
+        }
+    }
+
     /// Visits all numbers that an element holds, with the way to each and its offset in bytes, in the order in which
     /// they were declared. An array in a record may hold any number of them.
     pub fn for_each_number(self, visit: &mut dyn FnMut(&[Member], u64, Number)) {

@@ -62,6 +62,9 @@ impl Leaf {
             Self::Value(DType::Compound(id)) if matches!(id.get(), Compound::Time(_)) => {
                 vec![one(SlotField::Value, SlotType::Scalar(Scalar::I64))]
             }
+            Self::Value(DType::Compound(id)) if matches!(id.get(), Compound::Time(_)) => {
+                vec![one(SlotField::Value, long)]
+            }
             Self::Value(dtype @ DType::Compound(_)) => {
                 let word = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
                 let (size, align) = (word(dtype.size_bytes()), word(dtype.align_bytes()));

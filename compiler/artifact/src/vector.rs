@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A short vector.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vector {
     scalar: Scalar,
     lanes: u8,

@@ -2,11 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
 };
 
-use weft_artifact::{Access, ArgType, ArrayType, Field, Param, SlotField, SlotSource};
+use weft_artifact::{Access, ArgType, DType, Field, Param, SlotField, SlotSource};
 
 use super::{
     lowerer::{Compiled, FnLowerer, Lowerer, Returns},
@@ -51,8 +50,8 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         return;
     }
     for (param, arg) in def.ast.params.iter().zip(&request.args) {
-        if let Some(what) = unsupported_in(arg) {
-            let message = format!("`{}` holds {what}, which is not supported", param.name);
+        if let Some(dtype) = by_value(arg) {
+            let message = format!("`{}` holds a {dtype} by value: pass an array of it", param.name);
             lowerer.error(Code::UnsupportedValue, param.span, message);
             return;
         }
@@ -76,14 +75,12 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     cx.module.kernel = Some(id);
 }
 
-/// The first type in an argument's that kernels cannot have yet.
-fn unsupported_in(arg: &ArgType) -> Option<&dyn fmt::Display> {
+/// The first dtype in an argument's type that is passed by value and is no number.
+fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {
-        ArgType::Value(dtype) | ArgType::Array(ArrayType { dtype, .. }) => {
-            dtype.number().is_none().then_some(dtype as &dyn fmt::Display)
-        }
-        ArgType::Tuple(items) => items.iter().find_map(unsupported_in),
-        ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_) => Some(arg),
+        ArgType::Value(dtype) => Ty::of_arg(arg).is_poison().then_some(*dtype),
+        ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().find_map(by_value),
+        ArgType::Array(_) | ArgType::None | ArgType::Enum(..) | ArgType::Record(_) => None,
     }
 }
 

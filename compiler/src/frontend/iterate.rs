@@ -9,7 +9,7 @@ use super::{
     expr::Index,
     lowerer::{FnLowerer, wrap_int},
     object::ObjectKind,
-    value::{Atom, Value},
+    value::{ArrayValue, Atom, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -17,21 +17,78 @@ use crate::{
     source::Span,
 };
 
+/// A value as what a loop goes over.
+pub(super) enum Sequence<'v> {
+    /// An array's elements, or the views of its rows.
+    Array(&'v ArrayValue),
+    /// A tuple's items; whether a loop's body is to be compiled for each of them.
+    Tuple(&'v Value, &'v [Value], bool),
+    /// A range: the type of its values, start, stop, step.
+    Range(Scalar, &'v Value, &'v Value, &'v Value),
+    /// The items of another with their numbers, and the first number.
+    Enumerate(&'v Value, &'v Value),
+    /// The items of several side by side.
+    Zip(&'v [Value]),
+    /// The items of another, the last first.
+    Reversed(&'v Value),
+}
+
+impl<'v> Sequence<'v> {
+    /// What a loop that goes over a value goes over; `None` if none can.
+    pub(super) fn of(value: &'v Value) -> Option<Self> {
+        match value {
+            Value::Array(array) => (array.ty.ndim > 0).then_some(Self::Array(array)),
+            Value::Object(kind, items) => match (kind, items.as_slice()) {
+                (ObjectKind::Unrolled, items) => Some(Self::Tuple(value, items, true)),
+                (kind, items) if kind.is_tuple() => Some(Self::Tuple(value, items, false)),
+                (ObjectKind::Range(ty), [start, stop, step]) => Some(Self::Range(*ty, start, stop, step)),
+                (ObjectKind::Enumerate, [over, first]) => Self::of(over).map(|_| Self::Enumerate(over, first)),
+                (ObjectKind::Zip, items) => {
+                    items.iter().all(|item| Self::of(item).is_some()).then_some(Self::Zip(items))
+                }
+                (ObjectKind::Reversed, [over]) => Self::of(over).map(|_| Self::Reversed(over)),
+                (
+                    ObjectKind::Tuple
+                    | ObjectKind::Struct(_)
+                    | ObjectKind::Enum(_)
+                    | ObjectKind::Record
+                    | ObjectKind::Chars
+                    | ObjectKind::Time(_)
+                    | ObjectKind::Vector(_)
+                    | ObjectKind::Range(_)
+                    | ObjectKind::Enumerate
+                    | ObjectKind::Reversed,
+                    _,
+                ) => None,
+            },
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Static(_)
+            | Value::Poison => None,
+        }
+    }
+
+    /// Whether the items of a tuple in it have different types, so that no one body serves them all.
+    pub(super) fn is_mixed(&self) -> bool {
+        let mixed = |value: &Value| Sequence::of(value).is_some_and(|inner| inner.is_mixed());
+        match self {
+            Self::Array(_) | Self::Range(..) => false,
+            Self::Tuple(_, items, unrolled) => {
+                let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
+                *unrolled || types.next().is_some_and(|first| !types.all(|ty| ty == first) || first.parts().is_empty())
+            }
+            Self::Enumerate(over, _) | Self::Reversed(over) => mixed(over),
+            Self::Zip(items) => items.iter().any(mixed),
+        }
+    }
+}
+
 impl FnLowerer<'_> {
     /// Whether a loop can go over a value; reports it if not.
     pub(super) fn is_iterable(&mut self, value: &Value, span: Span) -> bool {
-        let good = match value {
-            Value::Array(array) => array.ty.ndim > 0,
-            Value::Object(kind, items) => match kind {
-                ObjectKind::Tuple | ObjectKind::Unrolled | ObjectKind::Range(_) => true,
-                ObjectKind::Enumerate | ObjectKind::Reversed => {
-                    return items.first().is_some_and(|item| self.is_iterable(item, span));
-                }
-                ObjectKind::Zip => return items.iter().all(|item| self.is_iterable(item, span)),
-            },
-            Value::Poison => return false,
-            Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_) | Value::Static(_) => false,
-        };
+        let good = Sequence::of(value).is_some();
         if !good && !value.ty().is_poison() {
             let message = format!("a `for` loop cannot go over {}", value.ty());
             let diagnostic = Diagnostic::error(Code::UnsupportedStatement, span, message);
@@ -42,36 +99,27 @@ impl FnLowerer<'_> {
 
     /// How many items a settled value has; an extent that is not negative.
     pub(super) fn length(&mut self, value: &Value, span: Span) -> Option<Atom> {
-        match value {
-            Value::Array(array) => array.shape.first().copied(),
-            Value::Object(kind, items) => match (kind, items.as_slice()) {
-                (ObjectKind::Tuple | ObjectKind::Unrolled, items) => Some(Atom::Int(items.len() as i64)),
-                (ObjectKind::Range(ty), [start, stop, step]) => self.range_length(*ty, start, stop, step, span),
-                (ObjectKind::Enumerate | ObjectKind::Reversed, [over, ..]) => self.length(over, span),
-                (ObjectKind::Zip, items) => {
-                    let mut shortest: Option<Atom> = None;
-                    for item in items {
-                        let length = self.length(item, span)?;
-                        shortest = Some(match (shortest, length) {
-                            (None, length) => length,
-                            (Some(Atom::Int(a)), Atom::Int(b)) => Atom::Int(a.min(b)),
-                            (Some(before), length) => {
-                                let (a, b) = (self.use_atom(before, span), self.use_atom(length, span));
-                                let shorter = self.b.binary(BinaryOp::Min, a, b, span);
-                                self.nonneg_atom(shorter, span)
-                            }
-                        });
-                    }
-                    Some(shortest.unwrap_or(Atom::Int(0)))
+        match Sequence::of(value)? {
+            Sequence::Array(array) => array.shape.first().copied(),
+            Sequence::Tuple(_, items, _) => Some(Atom::Int(items.len() as i64)),
+            Sequence::Range(ty, start, stop, step) => self.range_length(ty, start, stop, step, span),
+            Sequence::Enumerate(over, _) | Sequence::Reversed(over) => self.length(over, span),
+            Sequence::Zip(items) => {
+                let mut shortest: Option<Atom> = None;
+                for item in items {
+                    let length = self.length(item, span)?;
+                    shortest = Some(match (shortest, length) {
+                        (None, length) => length,
+                        (Some(Atom::Int(a)), Atom::Int(b)) => Atom::Int(a.min(b)),
+                        (Some(before), length) => {
+                            let (a, b) = (self.use_atom(before, span), self.use_atom(length, span));
+                            let shorter = self.b.binary(BinaryOp::Min, a, b, span);
+                            self.nonneg_atom(shorter, span)
+                        }
+                    });
                 }
-                (ObjectKind::Range(_) | ObjectKind::Enumerate | ObjectKind::Reversed, _) => None,
-            },
-            Value::Scalar(..)
-            | Value::Complex(..)
-            | Value::Int(_)
-            | Value::Bool(_)
-            | Value::Static(_)
-            | Value::Poison => None,
+                Some(shortest.unwrap_or(Atom::Int(0)))
+            }
         }
     }
 
@@ -144,63 +192,55 @@ impl FnLowerer<'_> {
 
     /// The item of a settled value at a position from 0 on that is less than its length.
     pub(super) fn item_at(&mut self, value: &Value, position: Atom, span: Span) -> Value {
-        match value {
-            Value::Array(array) => {
+        match Sequence::of(value) {
+            None => Value::Poison,
+            Some(Sequence::Array(array)) => {
                 let index = Index::at(self.use_atom(position, span));
                 self.subscript(Value::Array(array.clone()), &[index], span)
             }
-            Value::Object(kind, items) => match (kind, items.as_slice()) {
-                (ObjectKind::Tuple | ObjectKind::Unrolled, _) => {
-                    let tuple = self.reread(value, span);
-                    let index = if let Atom::Int(known) = position {
-                        Index::At { expr: self.b.i64(known, span), wraps: false, known: Some(known) }
-                    } else {
-                        Index::at(self.use_atom(position, span))
-                    };
-                    self.subscript(tuple, &[index], span)
-                }
-                (ObjectKind::Range(ty), [start, _, step]) => {
-                    let (start, step) = (self.reread(start, span), self.reread(step, span));
-                    let parts = self.number(&start, *ty, span).zip(self.number(&step, *ty, span));
-                    let Some((start, step)) = parts else { return Value::Poison };
-                    let at = self.use_atom(position, span);
-                    let at = self.b.convert(at, Type::Scalar(*ty), span);
-                    let past = self.b.binary(BinaryOp::Mul, at, step, span);
-                    Value::Scalar(self.b.binary(BinaryOp::Add, start, past, span), *ty)
-                }
-                (ObjectKind::Enumerate, [over, first]) => {
-                    let first = self.reread(first, span);
-                    let Some(first) = self.number(&first, Scalar::I64, span) else { return Value::Poison };
-                    let at = self.use_atom(position, span);
-                    let number = Value::Scalar(self.b.binary(BinaryOp::Add, first, at, span), Scalar::I64);
-                    let number = self.settle(number, span);
-                    let item = self.item_at(over, position, span);
-                    Value::tuple(vec![number, item])
-                }
-                (ObjectKind::Zip, items) => {
-                    let each = items.iter().map(|item| {
-                        let item = self.item_at(item, position, span);
-                        self.settle(item, span)
-                    });
-                    Value::tuple(each.collect())
-                }
-                (ObjectKind::Reversed, [over]) => {
-                    let Some(length) = self.length(over, span) else { return Value::Poison };
-                    let (length, one) = (self.use_atom(length, span), self.b.i64(1, span));
-                    let last = self.b.binary(BinaryOp::Sub, length, one, span);
-                    let at = self.use_atom(position, span);
-                    let at = self.b.binary(BinaryOp::Sub, last, at, span);
-                    let at = self.nonneg_atom(at, span);
-                    self.item_at(over, at, span)
-                }
-                (ObjectKind::Range(_) | ObjectKind::Enumerate | ObjectKind::Reversed, _) => Value::Poison,
-            },
-            Value::Scalar(..)
-            | Value::Complex(..)
-            | Value::Int(_)
-            | Value::Bool(_)
-            | Value::Static(_)
-            | Value::Poison => Value::Poison,
+            Some(Sequence::Tuple(tuple, ..)) => {
+                let tuple = self.reread(tuple, span);
+                let index = if let Atom::Int(known) = position {
+                    Index::At { expr: self.b.i64(known, span), wraps: false, known: Some(known) }
+                } else {
+                    Index::at(self.use_atom(position, span))
+                };
+                self.subscript(tuple, &[index], span)
+            }
+            Some(Sequence::Range(ty, start, _, step)) => {
+                let (start, step) = (self.reread(start, span), self.reread(step, span));
+                let parts = self.number(&start, ty, span).zip(self.number(&step, ty, span));
+                let Some((start, step)) = parts else { return Value::Poison };
+                let at = self.use_atom(position, span);
+                let at = self.b.convert(at, Type::Scalar(ty), span);
+                let past = self.b.binary(BinaryOp::Mul, at, step, span);
+                Value::Scalar(self.b.binary(BinaryOp::Add, start, past, span), ty)
+            }
+            Some(Sequence::Enumerate(over, first)) => {
+                let first = self.reread(first, span);
+                let Some(first) = self.number(&first, Scalar::I64, span) else { return Value::Poison };
+                let at = self.use_atom(position, span);
+                let number = Value::Scalar(self.b.binary(BinaryOp::Add, first, at, span), Scalar::I64);
+                let number = self.settle(number, span);
+                let item = self.item_at(over, position, span);
+                Value::tuple(vec![number, item])
+            }
+            Some(Sequence::Zip(items)) => {
+                let each = items.iter().map(|item| {
+                    let item = self.item_at(item, position, span);
+                    self.settle(item, span)
+                });
+                Value::tuple(each.collect())
+            }
+            Some(Sequence::Reversed(over)) => {
+                let Some(length) = self.length(over, span) else { return Value::Poison };
+                let (length, one) = (self.use_atom(length, span), self.b.i64(1, span));
+                let last = self.b.binary(BinaryOp::Sub, length, one, span);
+                let at = self.use_atom(position, span);
+                let at = self.b.binary(BinaryOp::Sub, last, at, span);
+                let at = self.nonneg_atom(at, span);
+                self.item_at(over, at, span)
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
     env::Env,
-    object::Static,
+    object::{ObjectKind, Static},
     promote,
     ty::{ArrayTy, Ty},
     typing::{Loops, Typed},
@@ -308,6 +308,7 @@ impl FnLowerer<'_> {
             } else {
                 self.b.int(to, i128::from(*value), span)
             }),
+            Value::Object(kind, items) if kind.is_number() => self.number(items.first()?, to, span),
             Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => None,
         }
     }
@@ -337,7 +338,11 @@ impl FnLowerer<'_> {
             (value, Ty::Scalar(to)) => Some(Value::Scalar(self.number(&value, *to, span)?, *to)),
             (Value::Array(array), Ty::Array(to)) => {
                 let from = array.ty;
-                if from.dtype != to.dtype || from.ndim != to.ndim || (from.readonly && !to.readonly) {
+                if from.dtype != to.dtype
+                    || from.ndim != to.ndim
+                    || (from.readonly && !to.readonly)
+                    || (from.packed && !to.packed)
+                {
                     return None;
                 }
                 if to.layout != Layout::Any && from.layout != to.layout {
@@ -410,6 +415,20 @@ impl FnLowerer<'_> {
             Value::Static(Static::None) => Truth::Known(false),
             Value::Static(Static::Str(text)) => Truth::Known(!text.is_empty()),
             Value::Object(kind, items) if kind.is_tuple() => Truth::Known(!items.is_empty()),
+            Value::Object(kind, items) if kind.is_number() => {
+                items.into_iter().next().map_or(Truth::Poison, |item| self.truth(item, span))
+            }
+            range @ Value::Object(ObjectKind::Range(_), _) => {
+                let range = self.settle(range, span);
+                match self.length(&range, span) {
+                    Some(Atom::Int(length)) => Truth::Known(length != 0),
+                    Some(length) => {
+                        let length = self.use_atom(length, span);
+                        Truth::Expr(self.b.convert(length, Type::BOOL, span))
+                    }
+                    None => Truth::Poison,
+                }
+            }
             Value::Object(..) | Value::Static(_) => Truth::Known(true),
             Value::Scalar(expr, _) => Truth::Expr(self.b.convert(expr, Type::BOOL, span)),
             Value::Complex(real, imag, _) => {

@@ -13,6 +13,7 @@ mod expr;
 mod function;
 mod iterate;
 mod lowerer;
+mod memory;
 mod object;
 mod prelude;
 mod promote;

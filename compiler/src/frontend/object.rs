@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
-use weft_artifact::{Number, Scalar};
+use weft_artifact::{ClassId, ClassKind, DType, Scalar, Time, Vector};
 
 use super::{ty::shown_path, value::Known};
 use crate::request::{Captured, FunctionDef};
@@ -16,6 +16,18 @@ use crate::request::{Captured, FunctionDef};
 pub(super) enum ObjectKind {
     /// A tuple of its items.
     Tuple,
+    /// A named tuple or an instance of a dataclass: its fields.
+    Struct(ClassId),
+    /// A member of an enum: its value.
+    Enum(ClassId),
+    /// A record, by reference: an array of no dimensions, in which it lies.
+    Record,
+    /// A vector: its lanes.
+    Vector(Vector),
+    /// A `datetime64` or `timedelta64`: the count of its units.
+    Time(Time),
+    /// A text in an array, by reference as a record is.
+    Chars,
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
     /// `enumerate`: what is counted, and the first number.
@@ -30,11 +42,27 @@ pub(super) enum ObjectKind {
 
 impl ObjectKind {
     /// It is a tuple to whoever indexes, unpacks or compares it.
-    pub(super) const fn is_tuple(&self) -> bool {
+    pub(super) fn is_tuple(&self) -> bool {
         match self {
             Self::Tuple | Self::Unrolled => true,
-            Self::Range(_) | Self::Enumerate | Self::Zip | Self::Reversed => false,
+            Self::Struct(class) => class.get().kind == ClassKind::NamedTuple,
+            Self::Enum(_)
+            | Self::Record
+            | Self::Chars
+            | Self::Time(_)
+            | Self::Vector(_)
+            | Self::Range(_)
+            | Self::Enumerate
+            | Self::Zip
+            | Self::Reversed => false,
         }
+    }
+}
+
+impl ObjectKind {
+    /// It is its one item to whoever computes with it.
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self, Self::Enum(class) if class.get().kind == ClassKind::IntEnum)
     }
 }
 
@@ -45,8 +73,12 @@ pub(super) enum Static {
     None,
     /// A string.
     Str(String),
-    /// A number's type used as a dtype or a cast.
-    DType(Number),
+    /// A type used as a dtype or a cast.
+    DType(DType),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A class, with the values of an enum's members or the defaults of fields.
+    Class(ClassId, Arc<[Option<Captured>]>),
     /// Something of weft's, `math`'s, `numpy`'s or Python's own.
     Known(Known),
     /// A user's module or object.
@@ -61,12 +93,22 @@ impl PartialEq for Static {
             (Self::None, Self::None) => true,
             (Self::Str(a), Self::Str(b)) => a == b,
             (Self::DType(a), Self::DType(b)) => a == b,
+            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::Class(a, _), Self::Class(b, _)) => a == b,
             (Self::Known(a), Self::Known(b)) => a == b,
             (Self::Module(a, x), Self::Module(b, y)) => a == b && (Arc::ptr_eq(x, y) || x == y),
             (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
-            (Self::None | Self::Str(_) | Self::DType(_) | Self::Known(_) | Self::Module(..) | Self::Function(_), _) => {
-                false
-            }
+            (
+                Self::None
+                | Self::Str(_)
+                | Self::Bytes(_)
+                | Self::DType(_)
+                | Self::Class(..)
+                | Self::Known(_)
+                | Self::Module(..)
+                | Self::Function(_),
+                _,
+            ) => false,
         }
     }
 }
@@ -76,7 +118,9 @@ impl fmt::Display for Static {
         match self {
             Self::None => f.write_str("none"),
             Self::Str(_) => f.write_str("str"),
-            Self::DType(number) => write!(f, "type {number}"),
+            Self::Bytes(_) => f.write_str("bytes"),
+            Self::DType(dtype) => write!(f, "type {dtype}"),
+            Self::Class(class, _) => write!(f, "class {class}"),
             Self::Known(known) => f.write_str(shown_path(known.path())),
             Self::Module(name, _) => write!(f, "module {name}"),
             Self::Function(def) => write!(f, "function {}", def.ast.name),

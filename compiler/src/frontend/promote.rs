@@ -188,6 +188,7 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
         ndim: a.ndim,
         layout: if a.layout == b.layout { a.layout } else { Layout::Any },
         readonly: a.readonly || b.readonly,
+        packed: a.packed || b.packed,
         space: if a.space == b.space { a.space } else { Space::Generic },
     }
 }

@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use weft_artifact::{ArgType, ArrayType, Complex, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which};
+use weft_artifact::{
+    ArgType, ArrayType, Complex, Compound, DType, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which,
+};
 
 use super::object::{ObjectKind, Static};
 use crate::{
@@ -51,11 +53,14 @@ pub(super) struct Conflict {
 /// The type of an array value in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArrayTy {
-    pub(super) dtype: Number,
+    pub(super) dtype: DType,
     pub(super) ndim: usize,
     pub(super) layout: Layout,
     pub(super) readonly: bool,
     pub(super) space: Space,
+    /// Its elements may lie at any address, as fields of packed records do; else at multiples of what
+    /// [`DType::access_align`] says.
+    pub(super) packed: bool,
 }
 
 impl PartialEq for Ty {
@@ -76,6 +81,18 @@ impl PartialEq for Ty {
 }
 
 impl ArrayTy {
+    /// The type of an argument.
+    pub(super) fn of_arg(array: &ArrayType) -> Self {
+        Self {
+            dtype: array.dtype,
+            ndim: array.ndim as usize,
+            layout: array.layout,
+            readonly: array.readonly,
+            space: Space::Global,
+            packed: false,
+        }
+    }
+
     /// Its fields that exist at run time.
     pub(super) fn fields(self) -> impl Iterator<Item = SlotField> {
         Leaf::Array(self.arg()).fields(Which::Kernel).into_iter().map(|field| field.field)
@@ -83,12 +100,12 @@ impl ArrayTy {
 
     /// The type of its data pointer.
     pub(super) fn pointer(self) -> Type {
-        Type::Ptr(self.dtype.part(), self.space)
+        Type::Ptr(self.dtype.access().0, self.space)
     }
 
     /// The type without its address space, as users see it.
     pub(super) fn arg(self) -> ArrayType {
-        ArrayType { dtype: self.dtype.into(), ndim: self.ndim as u8, layout: self.layout, readonly: self.readonly }
+        ArrayType { dtype: self.dtype, ndim: self.ndim as u8, layout: self.layout, readonly: self.readonly }
     }
 }
 
@@ -96,10 +113,22 @@ impl Ty {
     /// The type of a kernel argument; one of a dtype that kernels cannot have yet was reported.
     pub(super) fn of_arg(arg: &ArgType) -> Self {
         match arg {
-            ArgType::Value(dtype) => dtype.number().map_or(Self::Poison, Self::of),
-            ArgType::Array(array) => dtype_or_poison(array),
+            ArgType::Value(DType::Number(number)) => Self::of(*number),
+            ArgType::Value(DType::Compound(id)) => match id.get() {
+                Compound::Time(time) => Self::Object(ObjectKind::Time(*time), vec![Self::Scalar(Scalar::I64)]),
+                Compound::Record(_) | Compound::Nested(_) | Compound::Vector(_) | Compound::Chars(_) => Self::Poison,
+            },
+            ArgType::Array(array) => Self::Array(ArrayTy::of_arg(array)),
             ArgType::Tuple(items) => Self::Object(ObjectKind::Tuple, items.iter().map(Self::of_arg).collect()),
-            ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) | ArgType::Record(_) => Self::Poison,
+            ArgType::None => Self::Static(Static::None),
+            ArgType::Struct(class, items) => {
+                Self::Object(ObjectKind::Struct(*class), items.iter().map(Self::of_arg).collect())
+            }
+            ArgType::Enum(class, number) => Self::Object(ObjectKind::Enum(*class), vec![Self::of(*number)]),
+            ArgType::Record(dtype) => {
+                let place = ArrayType { dtype: *dtype, ndim: 0, layout: Layout::C, readonly: false };
+                Self::Object(ObjectKind::Record, vec![Self::Array(ArrayTy::of_arg(&place))])
+            }
         }
     }
 
@@ -108,10 +137,31 @@ impl Ty {
         match self {
             Self::Scalar(_) | Self::Int(_) | Self::Bool(_) | Self::Complex(_) => self.number().map(ArgType::from),
             Self::Array(array) => Some(ArgType::Array(array.arg())),
-            Self::Object(kind, items) if kind.is_tuple() => {
-                items.iter().map(Self::arg).collect::<Option<_>>().map(ArgType::Tuple)
-            }
-            Self::Object(..) | Self::Static(_) | Self::Conflict(_) | Self::Bottom | Self::Poison => None,
+            Self::Object(kind, items) => match (kind, items.as_slice()) {
+                (ObjectKind::Tuple | ObjectKind::Unrolled, items) => {
+                    items.iter().map(Self::arg).collect::<Option<_>>().map(ArgType::Tuple)
+                }
+                (ObjectKind::Struct(class), items) => {
+                    let items = items.iter().map(Self::arg).collect::<Option<_>>();
+                    items.map(|items| ArgType::Struct(*class, items))
+                }
+                (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, item.number()?)),
+                (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
+                (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
+                (
+                    ObjectKind::Enum(_)
+                    | ObjectKind::Record
+                    | ObjectKind::Chars
+                    | ObjectKind::Vector(_)
+                    | ObjectKind::Range(_)
+                    | ObjectKind::Enumerate
+                    | ObjectKind::Zip
+                    | ObjectKind::Reversed,
+                    _,
+                ) => None,
+            },
+            Self::Static(Static::None) => Some(ArgType::None),
+            Self::Static(_) | Self::Conflict(_) | Self::Bottom | Self::Poison => None,
         }
     }
 
@@ -138,6 +188,7 @@ impl Ty {
             Self::Scalar(scalar) => Some(*scalar),
             Self::Int(value) => Some(int_scalar(*value)),
             Self::Bool(_) => Some(Scalar::Bool),
+            Self::Object(kind, items) if kind.is_number() => items.first().and_then(Self::scalar),
             Self::Complex(_)
             | Self::Object(..)
             | Self::Array(_)
@@ -212,17 +263,6 @@ impl Ty {
     }
 }
 
-fn dtype_or_poison(array: &ArrayType) -> Ty {
-    let Some(dtype) = array.dtype.number() else { return Ty::Poison };
-    Ty::Array(ArrayTy {
-        dtype,
-        ndim: array.ndim as usize,
-        layout: array.layout,
-        readonly: array.readonly,
-        space: Space::Global,
-    })
-}
-
 /// The type of a Python int: `int64`, or `uint64` where it does not fit.
 pub(super) fn int_scalar(value: i128) -> Scalar {
     if value > i128::from(i64::MAX) { Scalar::U64 } else { Scalar::I64 }
@@ -239,6 +279,16 @@ impl fmt::Display for Ty {
             Self::Object(kind, items) => {
                 match kind {
                     ObjectKind::Tuple | ObjectKind::Unrolled => f.write_str("Tuple(")?,
+                    ObjectKind::Struct(class) => write!(f, "{class}(")?,
+                    ObjectKind::Enum(class) => return class.fmt(f),
+                    ObjectKind::Vector(vector) => return vector.fmt(f),
+                    ObjectKind::Time(time) => return time.fmt(f),
+                    ObjectKind::Record | ObjectKind::Chars => {
+                        return match items.as_slice() {
+                            [Self::Array(place)] => place.dtype.fmt(f),
+                            _ => Ok(()),
+                        };
+                    }
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,

@@ -119,6 +119,11 @@ impl Value {
         Self::Object(ObjectKind::Tuple, items)
     }
 
+    /// The items of a tuple.
+    pub(super) fn as_tuple(&self) -> Option<&[Self]> {
+        if let Self::Object(kind, items) = self { kind.is_tuple().then_some(items) } else { None }
+    }
+
     /// Its type.
     pub(super) fn ty(&self) -> Ty {
         match self {

@@ -49,7 +49,7 @@ impl Leaf {
             | ExprKind::Compare(..)
             | ExprKind::Select(..)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)

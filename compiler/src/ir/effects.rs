@@ -73,7 +73,7 @@ impl Effects {
             for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
                 let kind = &function.exprs[id].kind;
                 effects.local_arrays |= matches!(kind, ExprKind::LocalBase(_));
-                if matches!(kind, ExprKind::Load(_)) {
+                if matches!(kind, ExprKind::Load(..)) {
                     effects.touches = effects.touches.max(Touches::Reads);
                 }
             });

@@ -44,10 +44,10 @@ pub enum ExprKind {
     /// A pure function of one float type; all arguments and the result have it, except where [`MathFn`] says so.
     Math(MathFn, Vec<ExprId>),
     /// The element that a pointer points to; the type is the pointer's element type.
-    Load(ExprId),
+    Load(ExprId, Align),
     /// `pointer + index`, in elements of the pointer's element type times `scale`; index is `I64`. In bounds.
     ///
-    /// `scale` is 1, or 2 where an element is a (real, imaginary) pair.
+    /// `scale` is 1; 2 where an element is a (real, imaginary) pair; the size of a record where elements are its bytes.
     Offset {
         /// The base pointer.
         base: ExprId,
@@ -77,6 +77,16 @@ pub enum ExprKind {
         /// The extent of the dimension.
         extent: ExprId,
     },
+}
+
+/// What is known of an address that is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Align {
+    /// It is a multiple of the element's own alignment.
+    Natural,
+    /// It is a multiple of so many bytes, a power of two: less in packed records, more where several elements lie
+    /// together.
+    Bytes(u32),
 }
 
 /// A constant.

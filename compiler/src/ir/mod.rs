@@ -29,7 +29,7 @@ mod visit;
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
 pub use effects::{Effects, Touches};
-pub use expr::{BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
+pub use expr::{Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
 pub use module::{Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};

@@ -13,7 +13,7 @@ use std::{
 use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{
-    BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt,
+    Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt,
     StmtKind, Type, UnaryOp,
 };
 
@@ -233,7 +233,9 @@ impl<'a> Printer<'a> {
     fn stmt(&self, f: &mut fmt::Formatter<'_>, stmt: &Stmt, depth: usize) -> fmt::Result {
         match &stmt.kind {
             StmtKind::Assign(local, value) => write!(f, "{} = {}", self.local(*local), self.expr(*value)),
-            StmtKind::Store { pointer, value } => write!(f, "store {} = {}", self.expr(*pointer), self.expr(*value)),
+            StmtKind::Store { pointer, value, align } => {
+                write!(f, "store{} {} = {}", aligned(*align), self.expr(*pointer), self.expr(*value))
+            }
             StmtKind::Op { op, results, args } => {
                 self.results(f, results)?;
                 write!(f, "{op}")?;
@@ -346,7 +348,9 @@ impl<'a> Printer<'a> {
             ExprKind::Select(c, a, b) => atom(format!("select({})", self.list(&[*c, *a, *b], depth))),
             ExprKind::Convert(a) => atom(format!("{}({})", expr.ty, self.list(&[*a], depth))),
             ExprKind::Math(function, args) => atom(format!("math.{}({})", function.name(), self.list(args, depth))),
-            ExprKind::Load(a) => atom(format!("load {}", self.operand(*a, Level::Atom, depth))),
+            ExprKind::Load(a, align) => {
+                atom(format!("load{} {}", aligned(*align), self.operand(*a, Level::Atom, depth)))
+            }
             ExprKind::Offset { base, index, scale } => {
                 let by = if *scale == 1 { String::new() } else { format!(" by {scale}") };
                 let base = self.operand(*base, Level::Atom, depth);
@@ -436,5 +440,13 @@ fn next(level: Level) -> Level {
         Level::Product => Level::Unary,
         Level::Unary => Level::Power,
         Level::Power | Level::Atom => Level::Atom,
+    }
+}
+
+/// `.align4`, where the address is known to be a multiple of that, and not of the elements' own alignment.
+fn aligned(align: Align) -> String {
+    match align {
+        Align::Natural => String::new(),
+        Align::Bytes(bytes) => format!(".align{bytes}"),
     }
 }

@@ -1,6 +1,6 @@
 //! Statements: everything with an effect, and structured control flow.
 
-use super::{ExprId, FuncId, LocalId, Op};
+use super::{Align, ExprId, FuncId, LocalId, Op};
 use crate::source::Span;
 
 /// Statements in order.
@@ -26,6 +26,8 @@ pub enum StmtKind {
         pointer: ExprId,
         /// What.
         value: ExprId,
+        /// What is known of the address.
+        align: Align,
     },
     /// `$results = op args`, as the operation's row says.
     Op {

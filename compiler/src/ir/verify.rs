@@ -184,7 +184,7 @@ impl Checker<'_> {
         let field = leaf.fields(which).into_iter().find(|field| field.field == slot_field)?;
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
-            (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.number()?.part(), Space::Global)),
+            (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.access().0, Space::Global)),
             (SlotType::Pointer, Leaf::Record(_)) => Some(Type::Ptr(Scalar::U8, Space::Global)),
             // The IR has no type for a long value yet.
             (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
@@ -219,7 +219,7 @@ impl Checker<'_> {
                     self.assignable(*local, ty, "assignment");
                 }
             }
-            StmtKind::Store { pointer, value } => {
+            StmtKind::Store { pointer, value, .. } => {
                 let (Some(pointer), Some(value)) = (self.operand(*pointer), self.operand(*value)) else { return };
                 match pointer {
                     Type::Ptr(elem, _) => self.check(value == Type::Scalar(elem), || {

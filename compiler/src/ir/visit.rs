@@ -15,7 +15,7 @@ impl ExprKind {
             | Self::SharedBase(_)
             | Self::DynamicShared
             | Self::LocalBase(_) => Vec::new(),
-            Self::Unary(_, a) | Self::Convert(a) | Self::Load(a) => vec![*a],
+            Self::Unary(_, a) | Self::Convert(a) | Self::Load(a, _) => vec![*a],
             Self::Binary(_, a, b)
             | Self::Compare(_, a, b)
             | Self::Offset { base: a, index: b, .. }
@@ -34,7 +34,7 @@ impl ExprKind {
         match self {
             Self::Unary(op, a) => Self::Unary(op, map(a)),
             Self::Convert(a) => Self::Convert(map(a)),
-            Self::Load(a) => Self::Load(map(a)),
+            Self::Load(a, align) => Self::Load(map(a), align),
             Self::Binary(op, a, b) => Self::Binary(op, map(a), map(b)),
             Self::Compare(op, a, b) => Self::Compare(op, map(a), map(b)),
             Self::Offset { base, index, scale } => Self::Offset { base: map(base), index: map(index), scale },
@@ -57,7 +57,7 @@ impl StmtKind {
     pub fn exprs(&self) -> Vec<ExprId> {
         match self {
             Self::Assign(_, value) | Self::If { cond: value, .. } => vec![*value],
-            Self::Store { pointer, value } => vec![*pointer, *value],
+            Self::Store { pointer, value, .. } => vec![*pointer, *value],
             Self::Op { args: values, .. } | Self::Call { args: values, .. } | Self::Return(values) => values.clone(),
             Self::Loop { .. } | Self::Break | Self::Continue => Vec::new(),
         }
@@ -125,7 +125,7 @@ impl StmtKind {
     pub fn map_exprs(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
         match self {
             Self::Assign(local, value) => Self::Assign(local, map(value)),
-            Self::Store { pointer, value } => Self::Store { pointer: map(pointer), value: map(value) },
+            Self::Store { pointer, value, align } => Self::Store { pointer: map(pointer), value: map(value), align },
             Self::Op { op, results, args } => Self::Op { op, results, args: args.into_iter().map(map).collect() },
             Self::Call { results, func, args } => {
                 Self::Call { results, func, args: args.into_iter().map(map).collect() }

@@ -103,7 +103,7 @@ fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
         | ExprKind::Binary(..)
         | ExprKind::Compare(..)
         | ExprKind::Math(..)
-        | ExprKind::Load(_)
+        | ExprKind::Load(..)
         | ExprKind::SharedBase(_)
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_)
@@ -126,7 +126,7 @@ fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> 
     let mut summary =
         Summary { reads: Params::new(), writes: Params::new(), results: vec![Params::new(); function.results.len()] };
     for_each_expr_of_block(function, &function.body, &mut |id| {
-        if let ExprKind::Load(pointer) = function.exprs[id].kind {
+        if let ExprKind::Load(pointer, _) = function.exprs[id].kind {
             summary.reads.extend(origin(function, origins, pointer));
         }
     });

@@ -190,7 +190,7 @@ fn read_source(function: &mut Function) {
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::Wrap { .. } => {}

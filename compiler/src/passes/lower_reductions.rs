@@ -18,8 +18,8 @@ use weft_artifact::Scalar;
 
 use crate::{
     ir::{
-        AtomicOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
-        Reduction, SharedArray, SharedId, Space, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
+        Align, AtomicOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module,
+        Op, Reduction, SharedArray, SharedId, Space, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
     },
     source::Span,
 };
@@ -91,7 +91,7 @@ impl Build<'_> {
         let (cleared, counted, read) = (self.pointer(), self.pointer(), self.pointer());
         let add = StmtKind::Op { op: Op::atomic(AtomicOp::Add), results: Vec::new(), args: vec![counted, one] };
         let then = vec![self.stmt(add)];
-        let count = self.expr(ExprKind::Load(read), Type::I32);
+        let count = self.expr(ExprKind::Load(read, Align::Natural), Type::I32);
         let value = match reduction {
             Reduction::Count => count,
             Reduction::And => self.compared(CompareOp::Eq, count),
@@ -100,7 +100,7 @@ impl Build<'_> {
         vec![
             self.stmt(StmtKind::Assign(hit, arg)),
             self.barrier(),
-            self.stmt(StmtKind::Store { pointer: cleared, value: zero }),
+            self.stmt(StmtKind::Store { pointer: cleared, value: zero, align: Align::Natural }),
             self.barrier(),
             self.stmt(StmtKind::If { cond, then, otherwise: Block::new() }),
             self.barrier(),

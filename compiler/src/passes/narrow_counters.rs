@@ -81,7 +81,7 @@ fn check_uses(function: &Function, narrow: &Locals, wide: &mut Locals) {
             | ExprKind::Binary(..)
             | ExprKind::Select(..)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -183,7 +183,7 @@ fn fits(function: &Function, narrow: &Locals, id: ExprId) -> bool {
             | ExprKind::Compare(..)
             | ExprKind::Select(..)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -244,7 +244,7 @@ fn rewrite(function: &mut Function, narrow: &Locals) {
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)

@@ -241,7 +241,7 @@ fn bound_of(function: &Function, locals: &[Bound], id: ExprId) -> Bound {
         | ExprKind::Unary(..)
         | ExprKind::Compare(..)
         | ExprKind::Math(..)
-        | ExprKind::Load(_)
+        | ExprKind::Load(..)
         | ExprKind::Offset { .. }
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
@@ -286,7 +286,7 @@ fn rewrite(function: &mut Function, locals: &[Bound]) {
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)

@@ -116,7 +116,7 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
         | ExprKind::Compare(..)
         | ExprKind::Convert(_)
         | ExprKind::Math(..)
-        | ExprKind::Load(_)
+        | ExprKind::Load(..)
         | ExprKind::Offset { .. }
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
@@ -148,7 +148,7 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
             | StmtKind::Return(_) => false,
         };
         for_each_expr_of_stmt(function, &stmt.kind, &mut |expr| {
-            if let ExprKind::Load(pointer) = function.exprs[expr].kind {
+            if let ExprKind::Load(pointer, _) = function.exprs[expr].kind {
                 reads |= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global));
             }
         });

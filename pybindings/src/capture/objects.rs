@@ -19,10 +19,6 @@ use crate::{
 /// The most bytes of an array that becomes part of the code.
 const MAX_ARRAY_BYTES: usize = 64 << 20;
 
-/// Whether named tuples, enums' members and classes, and arrays whose attributes are read, are captured for what they
-/// are. If not, they are what the compiler has known so far: tuples, ints, and objects with the attributes that are read.
-pub(super) const OBJECTS: bool = false;
-
 /// The attributes of an enum's member that the compiler knows.
 const MEMBER_ATTRIBUTES: [&str; 4] = ["value", "name", "_value_", "_name_"];
 
@@ -36,9 +32,6 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         depth: usize,
     ) -> PyResult<Option<Captured>> {
         let py = value.py();
-        if !OBJECTS && (!chains.is_empty() || matches!(class.kind, ClassKind::IntEnum | ClassKind::NamedTuple)) {
-            return Ok(None);
-        }
         if class.kind.is_enum() {
             if chains.iter().any(|chain| !MEMBER_ATTRIBUTES.contains(&head(chain))) {
                 return Ok(None);
@@ -75,9 +68,6 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         chains: &[&str],
         depth: usize,
     ) -> PyResult<Option<Captured>> {
-        if !OBJECTS && !chains.is_empty() {
-            return Ok(None);
-        }
         let Some(known) = classes::find(class)? else { return Ok(None) };
         let (py, fields) = (class.py(), &known.id.get().fields);
         if !(chains.is_empty()

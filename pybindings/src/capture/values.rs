@@ -10,10 +10,7 @@ use pyo3::{
 use weft_artifact::{MAX_LEAVES, Number, Scalar};
 use weft_compiler::request::{Captured, Unsupported};
 
-use super::{
-    Capturer, Jitted,
-    objects::{OBJECTS, host_array},
-};
+use super::{Capturer, Jitted, objects::host_array};
 use crate::{
     arrays::device_array::DeviceArray,
     types::{Type, classes, numpy},
@@ -51,13 +48,10 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         {
             return Ok(object);
         }
-        let as_array = OBJECTS || chains.is_empty();
-        if let Ok(array) = value.cast::<DeviceArray>().map_err(drop)
-            && as_array
-        {
+        if let Ok(array) = value.cast::<DeviceArray>() {
             return Ok(self.device_array(array));
         }
-        if as_array && numpy::loaded(value.py()).is_some_and(|classes| classes.is_array(value).is_some()) {
+        if numpy::loaded(value.py()).is_some_and(|classes| classes.is_array(value).is_some()) {
             return host_array(value);
         }
         if let Some(captured) = number(value)? {

@@ -24,7 +24,7 @@ use weft_artifact::Scalar;
 
 use super::{DebugInfo, Hooks, Library, OperandValue, Result, Types, internal};
 use crate::{
-    ir::{self, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
+    ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
     request::Options,
 };
 
@@ -239,12 +239,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let value = value.map_or_else(|| self.emit_expr(*assigned), Ok)?;
                 self.set_local(*local, value)?;
             }
-            StmtKind::Store { pointer, value } => {
+            StmtKind::Store { pointer, value, align } => {
                 let pointer_value = self.emit_pointer(*pointer)?;
                 let value = self.emit_expr(*value)?;
                 let value = self.to_memory(value)?;
                 let store = self.builder.build_store(pointer_value, value)?;
-                align(store, self.element(*pointer)?)?;
+                set_align(store, self.element(*pointer)?, *align)?;
             }
             StmtKind::Op { op, results, args } => self.emit_op(*op, results, args)?,
             StmtKind::Call { results, func, args } => self.emit_call(results, *func, args)?,
@@ -420,12 +420,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                     None => self.emit_math(*function, &args)?,
                 }
             }
-            ExprKind::Load(pointer) => {
+            ExprKind::Load(pointer, align) => {
                 let element = self.element(*pointer)?;
                 let pointer = self.emit_pointer(*pointer)?;
                 let value = self.builder.build_load(types.memory(Type::Scalar(element))?, pointer, "")?;
                 if let Some(load) = value.as_instruction_value() {
-                    align(load, element)?;
+                    set_align(load, element, *align)?;
                 }
                 if element == Scalar::Bool {
                     // Arrays come from outside: every byte but 0 is true.
@@ -531,8 +531,12 @@ pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
     }
 }
 
-/// Gives a load or a store the alignment of its element.
-fn align(instruction: InstructionValue<'_>, element: Scalar) -> Result<()> {
-    let set = instruction.set_alignment(element.align_bytes() as u32);
+/// Gives a load or a store its alignment.
+fn set_align(instruction: InstructionValue<'_>, element: Scalar, align: Align) -> Result<()> {
+    let bytes = match align {
+        Align::Natural => element.align_bytes() as u32,
+        Align::Bytes(bytes) => bytes,
+    };
+    let set = instruction.set_alignment(bytes);
     set.or_else(|error| internal(format!("LLVM takes no alignment of {element}: {error}")))
 }

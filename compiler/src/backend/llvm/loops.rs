@@ -169,7 +169,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             | ExprKind::Compare(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -216,7 +216,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             | ExprKind::Compare(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)

@@ -1,6 +1,6 @@
 //! `cuda.grid`, `cuda.gridsize`, and the arrays that a kernel makes: `cuda.shared.array`, `cuda.local.array`.
 
-use weft_artifact::{Layout, Number, Scalar};
+use weft_artifact::{DType, Layout, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
         let dtype = match dtype {
             Some(Value::Static(Static::DType(number))) => number,
             Some(Value::Poison) => return Value::Poison,
-            Some(Value::Static(Static::Str(name))) if let Some(number) = Number::from_name(&name) => number,
+            Some(Value::Static(Static::Str(name))) if let Some(number) = Number::from_name(&name) => number.into(),
             Some(Value::Static(Static::Str(name))) => {
                 let names = || Number::all().map(Number::name);
                 let diagnostic =
@@ -108,9 +108,9 @@ impl FnLowerer<'_> {
         };
         let Some(shape) = self.known_shape(row, shape, span) else { return Value::Poison };
         let align = match alignment {
-            None | Some(Value::Static(Static::None)) => dtype.align_bytes().max(if shared { 16 } else { 1 }),
+            None | Some(Value::Static(Static::None)) => dtype.access_align().max(if shared { 16 } else { 1 }),
             Some(Value::Int(align)) if align > 0 && align % 8 == 0 && (align as u64).is_power_of_two() => {
-                (align as u64).max(dtype.align_bytes())
+                (align as u64).max(dtype.access_align())
             }
             Some(_) => {
                 return self.error(
@@ -128,8 +128,10 @@ impl FnLowerer<'_> {
             let message = format!("an extent of {bad} is no size of an array{what}");
             return self.error(Code::NoMatchingOverload, span, message);
         }
-        let elem = dtype.part();
-        let len = shape.iter().try_fold(dtype.parts(), |len: u64, extent| len.checked_mul(*extent as u64));
+        let space = if shared { Space::Shared } else { Space::Local };
+        let ty = ArrayTy { dtype, ndim: shape.len(), layout: Layout::C, readonly: false, space, packed: false };
+        let (elem, parts) = dtype.access();
+        let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(*extent as u64));
         let Some(len) = len.filter(|len| *len <= LARGEST_ARRAY / elem.size_bytes()) else {
             let (code, whose) = if shared {
                 (Code::SharedTooLarge, "shared memory")
@@ -138,8 +140,6 @@ impl FnLowerer<'_> {
             };
             return self.error(code, span, format!("the array `{hint}` does not fit into {whose}, nor any other"));
         };
-        let space = if shared { Space::Shared } else { Space::Local };
-        let ty = ArrayTy { dtype, ndim: shape.len(), layout: Layout::C, readonly: false, space };
         let kind = if self.is_dry() {
             ExprKind::DynamicShared
         } else if shared {
@@ -241,12 +241,12 @@ impl FnLowerer<'_> {
     }
 
     /// The launch's dynamic shared memory as a one-dimensional array; all such arrays start at the same address.
-    fn dynamic_shared(&mut self, dtype: Number, align: u64, span: Span) -> Value {
+    fn dynamic_shared(&mut self, dtype: DType, align: u64, span: Span) -> Value {
         if !self.is_dry() {
             self.cx.module.dynamic_shared = true;
             self.cx.module.dynamic_shared_align = self.cx.module.dynamic_shared_align.max(align);
         }
-        let ty = ArrayTy { dtype, ndim: 1, layout: Layout::C, readonly: false, space: Space::Shared };
+        let ty = ArrayTy { dtype, ndim: 1, layout: Layout::C, readonly: false, space: Space::Shared, packed: false };
         let data = self.b.expr(ExprKind::DynamicShared, ty.pointer(), span);
         let data = Atom::Local(self.b.temp(data, span));
         let bytes = self.wide(SpecialRegister::DynamicSharedBytes, span);

@@ -1,12 +1,12 @@
 //! What is asked of types, and known when the kernel is compiled: `isinstance`, `type`, `hasattr`, `getattr`, `callable`.
 
-use weft_artifact::{Number, Scalar};
+use weft_artifact::{DType, Number, Scalar};
 
 use super::super::{
     expr::Args,
     function::count,
     lowerer::FnLowerer,
-    object::Static,
+    object::{ObjectKind, Static},
     promote,
     ty::{Ty, shown_path},
     value::{Known, Value},
@@ -28,7 +28,7 @@ impl FnLowerer<'_> {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         let ty = value.ty();
         let class = match (&ty, ty.number()) {
-            (_, Some(number)) => return Value::Static(Static::DType(number)),
+            (_, Some(number)) => return Value::Static(Static::DType(number.into())),
             (Ty::Array(_), _) => "numpy.ndarray",
             (Ty::Object(kind, _), _) if kind.is_tuple() => "builtins.tuple",
             (Ty::Static(Static::Str(_)), _) => "builtins.str",
@@ -99,7 +99,7 @@ impl FnLowerer<'_> {
     /// `tuple(t)`.
     pub(super) fn tuple_of(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        if of_tuple(&value).is_some() { value } else { self.no_overload(row, &[value.ty()], span) }
+        if value.as_tuple().is_some() { value } else { self.no_overload(row, &[value.ty()], span) }
     }
 }
 
@@ -110,12 +110,26 @@ fn is_a(value: &Value, class: &Value) -> Option<bool> {
     let number = value.ty().number();
     let real = number.and_then(Number::real);
     let complex = number.is_some_and(Number::is_complex);
-    let known = match (class, of_tuple(class)) {
+    let known = match (class, class.as_tuple()) {
         (_, Some(classes)) => {
             let each: Option<Vec<bool>> = classes.iter().map(|class| is_a(value, class)).collect();
             return Some(each?.contains(&true));
         }
-        (Value::Static(Static::DType(of)), None) => return Some(number == Some(*of)),
+        (Value::Static(Static::DType(of)), None) => return Some(number.map(DType::from) == Some(*of)),
+        (Value::Static(Static::Class(class, _)), None) => {
+            let own = match value {
+                Value::Object(ObjectKind::Struct(own) | ObjectKind::Enum(own), _) => own == class,
+                Value::Object(..)
+                | Value::Scalar(..)
+                | Value::Complex(..)
+                | Value::Int(_)
+                | Value::Bool(_)
+                | Value::Array(_)
+                | Value::Static(_)
+                | Value::Poison => false,
+            };
+            return Some(own);
+        }
         (Value::Static(Static::Known(known)), None) => known,
         (_, None) => return None,
     };
@@ -126,7 +140,7 @@ fn is_a(value: &Value, class: &Value) -> Option<bool> {
         "builtins.complex" | "numpy.complexfloating" => complex,
         "builtins.bool" => real == Some(Scalar::Bool),
         "builtins.str" => matches!(value, Value::Static(Static::Str(_))),
-        "builtins.tuple" => of_tuple(value).is_some(),
+        "builtins.tuple" => value.as_tuple().is_some(),
         "numpy.ndarray" => matches!(value, Value::Array(_)),
         "numpy.generic" => number.is_some(),
         "numpy.number" => number.is_some_and(|number| number != Number::BOOL),
@@ -136,9 +150,4 @@ fn is_a(value: &Value, class: &Value) -> Option<bool> {
         "numpy.inexact" => complex || real.is_some_and(Scalar::is_float),
         _ => return None,
     })
-}
-
-/// The items of a tuple.
-fn of_tuple(value: &Value) -> Option<&[Value]> {
-    if let Value::Object(kind, items) = value { kind.is_tuple().then_some(items.as_slice()) } else { None }
 }

@@ -18,11 +18,16 @@ impl FnLowerer<'_> {
         let Some([of]) = self.exactly(row, args, span) else { return Value::Poison };
         let number = if let Value::Static(known) = &of {
             match known {
-                Static::DType(number) => Some(*number),
+                Static::DType(dtype) => dtype.number(),
                 Static::Known(known) if known.path() == "builtins.int" => Some(Number::I64),
                 Static::Known(known) if known.path() == "builtins.float" => Some(Number::F64),
                 Static::Str(name) => Number::from_name(name),
-                Static::None | Static::Known(_) | Static::Module(..) | Static::Function(_) => None,
+                Static::None
+                | Static::Bytes(_)
+                | Static::Class(..)
+                | Static::Known(_)
+                | Static::Module(..)
+                | Static::Function(_) => None,
             }
         } else {
             of.ty().number()

@@ -230,7 +230,7 @@ impl FnLowerer<'_> {
             self.no_overload(row, &types, span);
             return None;
         };
-        let elements = Some(Arg::Array(array.ty.dtype));
+        let elements = array.ty.dtype.number().map(Arg::Array);
         let known = elements.and_then(|of| row.signatures.iter().find(|sig| sig.args.first() == Some(&of)));
         let Some(sig) = known.filter(|_| types.iter().skip(2).all(|ty| ty.scalar().is_some())) else {
             self.no_overload(row, &types, span);

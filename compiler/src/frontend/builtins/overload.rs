@@ -130,7 +130,7 @@ fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
             Number::Real(from) if promote::is_integral(from) => Conversion::of(Number::I64, to.into()),
             from @ (Number::Real(_) | Number::Complex(_)) => Conversion::of(from, to.into()),
         },
-        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype => Some(Conversion::Exact),
+        (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => Some(Conversion::Exact),
         (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Object(ObjectKind::Tuple, _)) => {
             Some(Conversion::Exact)
         }

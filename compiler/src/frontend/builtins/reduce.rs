@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
     /// `min(a)` or `max(a)` of a one-dimensional array.
     pub(super) fn extremum_of_array(&mut self, row: &Intrinsic, largest: bool, array: Value, span: Span) -> Value {
         let ty = array.ty();
-        let fits = matches!(&ty, Ty::Array(of) if of.ndim == 1 && of.dtype.real().is_some());
+        let fits = matches!(&ty, Ty::Array(of) if of.ndim == 1 && of.dtype.number().is_some_and(|number| number.real().is_some()));
         if !fits {
             return self.no_overload(row, &[ty], span);
         }
@@ -196,7 +196,9 @@ impl FnLowerer<'_> {
                 let message = format!("{} is read-only", array.ty());
                 self.error(Code::ReadonlyArray, span, message)
             }
-            (Value::Array(of), Some(number)) if of.ty.dtype.is_complex() || !number.is_complex() => {
+            (Value::Array(of), Some(number))
+                if of.ty.dtype.number().is_some_and(Number::is_complex) || !number.is_complex() =>
+            {
                 // Nothing to wait for in a dry walk, and nothing comes back.
                 if !self.is_dry() {
                     self.own_of_array(row, "fill", vec![array, value], span);

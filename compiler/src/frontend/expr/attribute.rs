@@ -1,6 +1,6 @@
 //! Attributes: of modules, arrays and numbers.
 
-use weft_artifact::{Complex, Layout, Scalar};
+use weft_artifact::{Complex, DType, Layout, Number, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic},
@@ -8,7 +8,7 @@ use crate::{
         lowerer::FnLowerer,
         object::Static,
         ty::{ArrayTy, Ty, shown_path},
-        value::{ArrayValue, Known, Value},
+        value::{ArrayValue, Atom, Known, Value},
     },
     intrinsics::{self, Lowering},
     ir::BinaryOp,
@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// Attributes of arrays, for "did you mean".
-const ARRAY_ATTRIBUTES: [&str; 9] = ["shape", "size", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "real"];
+const ARRAY_ATTRIBUTES: [&str; 10] =
+    ["shape", "size", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "real", "imag"];
 
 impl FnLowerer<'_> {
     pub(super) fn attribute(&mut self, value: &Expr, attr: &str, span: Span) -> Value {
@@ -60,7 +61,20 @@ impl FnLowerer<'_> {
                     _ => self.no_attribute(&Ty::Scalar(ty), attr, &["real", "imag"], span),
                 }
             }
-            other @ (Value::Object(..) | Value::Static(_)) => self.no_attribute(&other.ty(), attr, &[], span),
+            Value::Object(kind, items) => {
+                if let Some(value) = self.object_attribute(&kind, &items, attr, span) {
+                    return value;
+                }
+                let known = Self::object_attributes(&kind, &items);
+                let ty = Value::Object(kind, items).ty();
+                self.no_attribute(&ty, attr, &known, span)
+            }
+            Value::Static(Static::Class(class, ref values))
+                if let Some(value) = self.class_attribute(class, values, attr, span) =>
+            {
+                value
+            }
+            other @ Value::Static(_) => self.no_attribute(&other.ty(), attr, &[], span),
         }
     }
 
@@ -125,14 +139,18 @@ impl FnLowerer<'_> {
             "size" => self.product(array, 1, span),
             "nbytes" => self.product(array, array.ty.dtype.size_bytes() as i64, span),
             "T" => Self::transposed(array),
-            _ => self.no_attribute(&Ty::Array(array.ty), attr, &ARRAY_ATTRIBUTES, span),
+            "real" | "imag" => self.part_view(array, attr == "imag", span),
+            _ => match self.field_view(array, attr, span) {
+                Some(view) => view,
+                None => self.no_attribute(&Ty::Array(array.ty), attr, &ARRAY_ATTRIBUTES, span),
+            },
         }
     }
 
-    fn extent(&mut self, atom: crate::frontend::value::Atom, span: Span) -> Value {
+    fn extent(&mut self, atom: Atom, span: Span) -> Value {
         match atom {
-            crate::frontend::value::Atom::Int(known) => Value::Int(i128::from(known)),
-            crate::frontend::value::Atom::Local(_) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
+            Atom::Int(known) => Value::Int(i128::from(known)),
+            Atom::Local(_) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
         }
     }
 
@@ -167,6 +185,28 @@ impl FnLowerer<'_> {
             shape: array.shape.iter().rev().copied().collect(),
             strides,
         })
+    }
+
+    /// `z.real` and `z.imag` of a complex array: views; of a real one, `x.real` is itself.
+    fn part_view(&mut self, array: &ArrayValue, imag: bool, span: Span) -> Value {
+        let DType::Number(Number::Complex(complex)) = array.ty.dtype else {
+            if !imag && array.ty.dtype.number().is_some() {
+                return Value::Array(array.clone());
+            }
+            let attr = if imag { "imag" } else { "real" };
+            return self.no_attribute(&Ty::Array(array.ty), attr, &ARRAY_ATTRIBUTES, span);
+        };
+        let strides = (0..array.ty.ndim).map(|dim| self.stride(array, dim, span)).collect();
+        let layout = if array.ty.ndim == 0 { Layout::C } else { Layout::Any };
+        let mut data = array.data;
+        if imag {
+            let base = self.use_atom(array.data, span);
+            let base = self.part_pointer(base, 1, span);
+            data = Atom::Local(self.b.temp(base, span));
+        }
+        let ty = ArrayTy { dtype: complex.part().into(), layout, ..array.ty };
+        let strides = if layout == Layout::Any { strides } else { Vec::new() };
+        Value::Array(ArrayValue { ty, data, shape: array.shape.clone(), strides })
     }
 
     fn no_attribute(&mut self, ty: &Ty, attr: &str, candidates: &[&str], span: Span) -> Value {

@@ -1,6 +1,6 @@
 //! Binary operators: the result type by promotion, then both operands converted to it.
 
-use weft_artifact::{Complex, Number, Scalar};
+use weft_artifact::{Complex, MAX_LEAVES, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -27,11 +27,18 @@ impl FnLowerer<'_> {
         {
             return Value::Int(value);
         }
-        if let (Value::Object(ObjectKind::Tuple, a), Value::Object(ObjectKind::Tuple, b), BinOp::Add) =
-            (&left, &right, op)
-        {
+        if let (Some(a), Some(b), BinOp::Add) = (left.as_tuple(), right.as_tuple(), op) {
             let items = a.iter().chain(b).cloned().collect();
             return self.tuple(items, span);
+        }
+        if let (Some(items), Value::Int(times), BinOp::Mul) = (left.as_tuple(), &right, op) {
+            return self.repeated_tuple(items, *times, span);
+        }
+        if let (Value::Int(times), Some(items), BinOp::Mul) = (&left, right.as_tuple(), op) {
+            return self.repeated_tuple(items, *times, span);
+        }
+        if let Some(value) = self.vector_binary(op, &left, &right, span) {
+            return value;
         }
         let (Some(ty), Some((from, _))) = (ty, types) else {
             return self.bad_operands(op, &left, &right, span);
@@ -79,6 +86,19 @@ impl FnLowerer<'_> {
             BinOp::Pow | BinOp::MatMul => return self.bad_operands(op, &left, &right, span),
         };
         Value::Scalar(self.b.binary(ir, a, b, span), ty)
+    }
+
+    /// `tuple * times`.
+    fn repeated_tuple(&mut self, items: &[Value], times: i128, span: Span) -> Value {
+        let settled: Vec<Value> = items.iter().map(|item| self.settle(item.clone(), span)).collect();
+        let mut out = Vec::new();
+        for _ in 0..times.clamp(0, MAX_LEAVES as i128 + 1) {
+            out.extend(settled.iter().map(|item| self.reread(item, span)));
+            if out.len() > MAX_LEAVES {
+                break;
+            }
+        }
+        self.tuple(out, span)
     }
 
     fn bad_operands(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Value {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgType, Conversion, Rank, Scalar};
+use weft_artifact::{ArgType, Conversion, DType, Rank, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -61,7 +61,9 @@ impl FnLowerer<'_> {
         match callee {
             Value::Poison => Value::Poison,
             Value::Static(Static::Function(def)) => self.call_function(&def, args, span),
-            Value::Static(Static::DType(scalar)) => self.cast(scalar, args, span),
+            Value::Static(Static::DType(DType::Number(number))) => self.cast(number, args, span),
+            Value::Static(Static::DType(dtype)) => self.vector(dtype, args, span),
+            Value::Static(Static::Class(class, defaults)) => self.construct(class, &defaults, args, span),
             Value::Static(Static::Known(Known::Row(row))) => {
                 self.hint = hint;
                 let value = self.intrinsic(row, args, span);

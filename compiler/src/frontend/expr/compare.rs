@@ -1,6 +1,6 @@
 //! Comparisons, chained or not: `a < b <= c` evaluates `b` once and stops at the first false one.
 
-use weft_artifact::{Complex, Number, Scalar};
+use weft_artifact::{ClassKind, Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -50,10 +50,15 @@ impl FnLowerer<'_> {
         if let Some(known) = known(op, &left, &right) {
             return Value::Bool(known);
         }
-        if let (Value::Object(ObjectKind::Tuple, a), Value::Object(ObjectKind::Tuple, b), CmpOp::Eq | CmpOp::NotEq) =
-            (&left, &right, op)
-        {
-            return self.compare_tuples(op, a.clone(), b.clone(), span);
+        if let (Value::Object(kind, a), Value::Object(other, b)) = (&left, &right) {
+            let whole = matches!(op, CmpOp::Eq | CmpOp::NotEq | CmpOp::Is | CmpOp::IsNot);
+            if kind.is_tuple() && other.is_tuple() {
+                return self.compare_tuples(op, a.clone(), b.clone(), span);
+            }
+            if kind == other && whole && matches!(kind, ObjectKind::Enum(_) | ObjectKind::Struct(_)) {
+                let equal = matches!(op, CmpOp::Eq | CmpOp::Is);
+                return self.compare_tuples(if equal { CmpOp::Eq } else { CmpOp::NotEq }, a.clone(), b.clone(), span);
+            }
         }
         let types = left.ty().number().zip(right.ty().number());
         let Some((a, b)) = types else {
@@ -154,6 +159,11 @@ impl FnLowerer<'_> {
     }
 
     fn compare_tuples(&mut self, op: CmpOp, a: Vec<Value>, b: Vec<Value>, span: Span) -> Value {
+        if !matches!(op, CmpOp::Eq | CmpOp::NotEq) {
+            let a = a.into_iter().map(|item| self.settle(item, span)).collect();
+            let b = b.into_iter().map(|item| self.settle(item, span)).collect();
+            return self.order_tuples(op, a, b, span);
+        }
         if a.len() != b.len() {
             return Value::Bool(op == CmpOp::NotEq);
         }
@@ -170,9 +180,32 @@ impl FnLowerer<'_> {
         result.map_or(Value::Bool(op == CmpOp::Eq), |expr| Value::Scalar(expr, Scalar::Bool))
     }
 
-    /// `x in (a, b, c)`, and `x in a` of an array.
+    /// `a < b` and its like: the first items that differ decide, else the lengths.
+    fn order_tuples(&mut self, op: CmpOp, a: Vec<Value>, b: Vec<Value>, span: Span) -> Value {
+        let (Some(x), Some(y)) = (a.first(), b.first()) else {
+            return known(op, &Value::Int(a.len() as i128), &Value::Int(b.len() as i128))
+                .map_or(Value::Poison, Value::Bool);
+        };
+        let pair = |this: &mut Self| (this.reread(x, span), this.reread(y, span));
+        let (left, right) = pair(self);
+        let equal = self.compare(CmpOp::Eq, left, right, span);
+        // Of items that differ, a strict comparison and one that is not say the same.
+        let (left, right) = pair(self);
+        let decided = self.compare(op, left, right, span);
+        let rest = self.order_tuples(op, a[1..].to_vec(), b[1..].to_vec(), span);
+        if let Value::Bool(equal) = equal {
+            return if equal { rest } else { decided };
+        }
+        let parts = [equal, rest, decided].map(|value| self.number(&value, Scalar::Bool, span));
+        let [Some(equal), Some(rest), Some(decided)] = parts else { return Value::Poison };
+        Value::Scalar(self.b.select(equal, rest, decided, span), Scalar::Bool)
+    }
+
+    /// `x in (a, b, c)`, and `x in a` of an array or a range.
     fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
-        if let (Value::Array(_), Some(holds)) = (container, prelude::function("holds")) {
+        if let (Value::Array(_) | Value::Object(ObjectKind::Range(_), _), Some(holds)) =
+            (container, prelude::function("holds"))
+        {
             return match self.call_own(&holds, vec![container.clone(), item.clone()], span) {
                 Ok(found) => self.negated_if(op == CmpOp::NotIn, found, span),
                 Err(_) => {
@@ -181,13 +214,13 @@ impl FnLowerer<'_> {
                 }
             };
         }
-        let Value::Object(ObjectKind::Tuple, items) = container else {
-            let message = format!("`{}` looks in tuples and arrays, not in {}", op.symbol(), container.ty());
+        let Some(items) = container.as_tuple() else {
+            let message = format!("`{}` looks in tuples, arrays and ranges, not in {}", op.symbol(), container.ty());
             return self.error(Code::BadOperand, span, message);
         };
         let item = self.settle(item.clone(), span);
         let mut found: Option<ExprId> = None;
-        for candidate in items.clone() {
+        for candidate in items.iter().cloned() {
             let again = self.reread(&item, span);
             let same = self.compare(CmpOp::Eq, again, candidate, span);
             let Some(expr) = self.number(&same, Scalar::Bool, span) else { return Value::Poison };
@@ -227,11 +260,28 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
         (Value::Bool(a), Value::Int(b)) => i128::from(*a).cmp(b),
         (Value::Static(Static::Str(a)), Value::Static(Static::Str(b))) => a.cmp(b),
         _ => {
-            let statics = |value: &Value| matches!(value, Value::Object(..) | Value::Static(_));
-            if !statics(left) && !statics(right) {
+            let statics = |value: &Value| matches!(value, Value::Static(_));
+            // Members of two enums are different, whatever their values; so are a member and a number.
+            let class = |value: &Value| match value {
+                Value::Object(ObjectKind::Enum(class), _) => Some((*class, class.get().kind)),
+                Value::Scalar(..)
+                | Value::Complex(..)
+                | Value::Int(_)
+                | Value::Bool(_)
+                | Value::Array(_)
+                | Value::Object(..)
+                | Value::Static(_)
+                | Value::Poison => None,
+            };
+            let apart = match (class(left), class(right)) {
+                (Some((a, x)), Some((b, y))) => a != b && (x == ClassKind::Enum || y == ClassKind::Enum),
+                (Some((_, kind)), None) | (None, Some((_, kind))) => kind == ClassKind::Enum,
+                (None, None) => false,
+            };
+            if !statics(left) && !statics(right) && !apart {
                 return None;
             }
-            let same = left.ty() == right.ty();
+            let same = !apart && left.ty() == right.ty();
             return match op {
                 CmpOp::Eq | CmpOp::Is => Some(same),
                 CmpOp::NotEq | CmpOp::IsNot => Some(!same),

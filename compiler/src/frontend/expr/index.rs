@@ -32,6 +32,10 @@ pub(in crate::frontend) enum Index {
     Slice { lower: Option<Bound>, upper: Option<Bound>, step: Option<Bound> },
     /// `...`.
     Ellipsis,
+    /// `None`: a new dimension of extent 1.
+    NewAxis,
+    /// A string: the name of a record's field.
+    Name(String),
 }
 
 /// A bound of a slice.
@@ -96,6 +100,21 @@ impl FnLowerer<'_> {
                 out.extend(self.index_values(item, span)?);
             }
             return Some(out);
+        }
+        match &value {
+            Value::Static(Static::None) => return Some(vec![Index::NewAxis]),
+            Value::Static(Static::Str(name)) => return Some(vec![Index::Name(name.clone())]),
+            Value::Static(Static::Known(known)) if known.path() == "builtins.Ellipsis" => {
+                return Some(vec![Index::Ellipsis]);
+            }
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => {}
         }
         let bound = self.integer(value, span)?;
         Some(vec![Index::At { expr: bound.expr, wraps: bound.wraps, known: bound.known }])
@@ -176,7 +195,7 @@ impl FnLowerer<'_> {
                 let mut each = |bound: Option<Bound>| bound.map(|bound| map(self, bound, span));
                 Index::Slice { lower: each(lower), upper: each(upper), step: each(step) }
             }
-            Index::Ellipsis => Index::Ellipsis,
+            same @ (Index::Ellipsis | Index::NewAxis | Index::Name(_)) => same,
         }
     }
 

@@ -7,6 +7,7 @@ mod compare;
 mod index;
 mod logic;
 mod name;
+mod object;
 mod store;
 mod subscript;
 
@@ -14,6 +15,7 @@ pub(super) use call::Args;
 pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
+pub(super) use object::FieldIndex;
 
 use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{Complex, DType, Number, Scalar};
+use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{
         lowerer::FnLowerer,
-        object::Static,
+        object::{ObjectKind, Static},
         value::{Known, Value},
     },
     intrinsics,
-    request::{Captured, Unsupported, number_of_path},
+    request::{Captured, Unsupported, dtype_of_path},
     source::Span,
 };
 
@@ -91,7 +91,7 @@ impl FnLowerer<'_> {
             }
             Captured::Str(text) => Value::Static(Static::Str(text.clone())),
             Captured::Tuple(items) => Value::tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
-            Captured::DType(DType::Number(number)) => Value::Static(Static::DType(*number)),
+            Captured::DType(dtype) => Value::Static(Static::DType(*dtype)),
             Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
             Captured::Module(module, _) => Value::Static(Static::Module(module.clone(), Arc::new(captured.clone()))),
             Captured::Function(def) => Value::Static(Static::Function(Arc::clone(def))),
@@ -102,11 +102,16 @@ impl FnLowerer<'_> {
             Captured::Array(_) | Captured::DeviceArray(..) => {
                 self.report(unusable(name, "array", span).help("pass the array as an argument"))
             }
-            Captured::Bytes(_) => self.report(unusable(name, "bytes object", span)),
-            Captured::Struct(class, _) => self.report(unusable(name, &format!("object of class {class}"), span)),
-            Captured::Enum(class, ..) => self.report(unusable(name, &format!("member of {class}"), span)),
-            Captured::Class(class, _) => self.report(unusable(name, &format!("class {class}"), span)),
-            Captured::DType(dtype @ DType::Compound(_)) => self.report(unusable(name, &format!("type {dtype}"), span)),
+            Captured::Bytes(bytes) => Value::Static(Static::Bytes(bytes.clone())),
+            Captured::Struct(class, items) => {
+                let items = items.iter().map(|item| self.captured(item, name, span)).collect();
+                Value::Object(ObjectKind::Struct(*class), items)
+            }
+            Captured::Enum(class, _, value) => {
+                let value = self.captured(value, name, span);
+                Value::Object(ObjectKind::Enum(*class), vec![value])
+            }
+            Captured::Class(class, values) => Value::Static(Static::Class(*class, values.clone().into())),
             Captured::Unknown(source, place, why) => {
                 let place = Span { file: self.cx.sources.add(source), ..*place };
                 let message = format!("the text of the file does not tell the value of `{name}`");
@@ -166,6 +171,6 @@ pub(super) fn article(word: &str) -> &'static str {
 /// A known path as a value: a number's type where it names one.
 pub(in crate::frontend) fn known(path: &str) -> Value {
     let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
-    number_of_path(&path)
-        .map_or_else(|| Value::Static(Static::Known(Known::of(path))), |number| Value::Static(Static::DType(number)))
+    dtype_of_path(&path)
+        .map_or_else(|| Value::Static(Static::Known(Known::of(path))), |dtype| Value::Static(Static::DType(dtype)))
 }

@@ -1,17 +1,18 @@
 //! Stores through subscripts: into elements, and into views from numbers, arrays and tuples.
 
-use weft_artifact::Number;
+use weft_artifact::{Compound, DType};
 
-use super::{index::Index, subscript::Place};
+use super::{index::Index, object::FieldIndex, subscript::Place};
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::Code,
     frontend::{
         function::count,
         lowerer::FnLowerer,
-        ty::Ty,
+        object::ObjectKind,
+        ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
-    ir::{BinaryOp, CompareOp, ExprId, StmtKind as Ir, Type},
+    ir::{BinaryOp, CompareOp, LocalId, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -19,7 +20,26 @@ impl FnLowerer<'_> {
     /// `base[indices] = value`.
     pub(in crate::frontend) fn store_subscript(&mut self, base: Value, indices: &[Index], value: Value, span: Span) {
         let array = match base {
+            Value::Array(array) if let [Index::Name(name), rest @ ..] = indices => {
+                let Some(Value::Array(view)) = self.field_view(&array, name, span) else {
+                    let message = format!("{} has no field `{name}`", Ty::Array(array.ty));
+                    self.error(Code::NoSuchAttribute, span, message);
+                    return;
+                };
+                if rest.is_empty() {
+                    self.fill(view, value, span);
+                } else {
+                    self.store_subscript(Value::Array(view), rest, value, span);
+                }
+                return;
+            }
             Value::Array(array) => array,
+            Value::Object(ObjectKind::Record, ref items)
+                if let ([Value::Array(place)], Some(field)) = (items.as_slice(), FieldIndex::of(indices)) =>
+            {
+                self.store_field(place, &field, &value, span);
+                return;
+            }
             Value::Poison => return,
             Value::Object(kind, _) if kind.is_tuple() => {
                 self.error(Code::BadAssignment, span, "an item of a tuple cannot be assigned");
@@ -43,21 +63,34 @@ impl FnLowerer<'_> {
         }
         let Some(place) = self.place(&array, indices, span) else { return };
         match place {
-            Place::Element(pointer) => self.store(pointer, array.ty.dtype, &value, span),
+            Place::Element(pointer) => self.store(pointer, array.ty, &value, span),
             Place::View(view) => self.store_view(view, value, span),
         }
     }
 
+    /// All of a view gets a value: what a field of an array of records is assigned.
+    pub(in crate::frontend) fn fill(&mut self, view: ArrayValue, value: Value, span: Span) {
+        if view.ty.readonly {
+            let message = format!("{} is read-only", Ty::Array(view.ty));
+            self.error(Code::ReadonlyArray, span, message);
+            return;
+        }
+        self.store_view(view, value, span);
+    }
+
     /// Fills a view with a number, or copies an array of the same number of dimensions or a tuple into it.
-    fn store_view(&mut self, view: ArrayValue, value: Value, span: Span) {
+    pub(in crate::frontend) fn store_view(&mut self, view: ArrayValue, value: Value, span: Span) {
         let value = match value {
             Value::Poison => return,
             Value::Object(kind, items) if kind.is_tuple() && view.ty.ndim == 1 => {
                 return self.store_tuple(&view, items, span);
             }
-            Value::Array(source) if source.ty.ndim == view.ty.ndim => Value::Array(source),
-            number @ (Value::Scalar(..) | Value::Int(_) | Value::Bool(_)) => self.settle(number, span),
-            other @ (Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_)) => {
+            Value::Array(source) if source.ty.ndim <= view.ty.ndim => Value::Array(source),
+            element @ (Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_)) => {
+                self.settle(element, span)
+            }
+            Value::Object(kind, items) if is_element(&kind, view.ty) => self.settle(Value::Object(kind, items), span),
+            other @ (Value::Array(_) | Value::Object(..) | Value::Static(_)) => {
                 let message = format!("{} cannot be stored into {}", other.ty(), Ty::Array(view.ty));
                 self.error(Code::BadAssignment, span, message);
                 return;
@@ -82,7 +115,7 @@ impl FnLowerer<'_> {
             self.b.open();
             let index = Index::at(self.b.i64(position as i64, span));
             if let Some(Place::Element(pointer)) = self.place(view, &[index], span) {
-                self.store(pointer, view.ty.dtype, &item, span);
+                self.store(pointer, view.ty, &item, span);
             }
             let then = self.b.close();
             let (index, extent) = (self.b.i64(position as i64, span), self.use_atom(extent, span));
@@ -92,23 +125,39 @@ impl FnLowerer<'_> {
     }
 
     /// One loop a dimension, the store innermost.
-    fn store_loops(&mut self, view: &ArrayValue, value: &Value, counters: &mut Vec<crate::ir::LocalId>, span: Span) {
+    fn store_loops(&mut self, view: &ArrayValue, value: &Value, counters: &mut Vec<LocalId>, span: Span) {
         let Some(extent) = view.shape.get(counters.len()).copied() else {
-            let at = |this: &mut Self, counters: &[crate::ir::LocalId]| -> Vec<Index> {
+            let at = |this: &mut Self, counters: &[LocalId]| -> Vec<Index> {
                 counters.iter().map(|counter| Index::at(this.b.read(*counter, span))).collect()
             };
             let element = if let Value::Array(source) = value {
-                let indices = at(self, counters);
+                // Fewer dimensions are the last ones, as NumPy broadcasts.
+                let own = &counters[counters.len() - source.ty.ndim..];
+                let mut indices = at(self, own);
+                for (index, extent) in indices.iter_mut().zip(&source.shape) {
+                    if *extent == Atom::Int(1) {
+                        *index = Index::at(self.b.i64(0, span));
+                    }
+                }
                 self.subscript(Value::Array(source.clone()), &indices, span)
             } else {
                 self.reread(value, span)
             };
             let indices = at(self, counters);
             if let Some(Place::Element(pointer)) = self.place(view, &indices, span) {
-                self.store(pointer, view.ty.dtype, &element, span);
+                self.store(pointer, view.ty, &element, span);
             }
             return;
         };
+        self.repeat(extent, span, |this, counter| {
+            counters.push(counter);
+            this.store_loops(view, value, counters, span);
+            counters.pop();
+        });
+    }
+
+    /// A loop of so many turns; `body` gets the counter, from 0 on.
+    pub(in crate::frontend) fn repeat(&mut self, extent: Atom, span: Span, body: impl FnOnce(&mut Self, LocalId)) {
         let counter = self.b.local("counter", Type::I64);
         self.b.function.locals[counter].nonneg = true;
         let zero = self.b.i64(0, span);
@@ -118,57 +167,26 @@ impl FnLowerer<'_> {
         let done = self.b.compare(CompareOp::Ge, now, stop, span);
         let leave = vec![crate::ir::Stmt { kind: Ir::Break, span }];
         self.stmt(Ir::If { cond: done, then: leave, otherwise: Vec::new() }, span);
-        counters.push(counter);
-        self.store_loops(view, value, counters, span);
-        counters.pop();
-        let body = self.b.close();
+        body(self, counter);
+        let block = self.b.close();
         self.b.open();
         let (now, one) = (self.b.read(counter, span), self.b.i64(1, span));
         let next = self.b.binary(BinaryOp::Add, now, one, span);
         self.b.assign(counter, next, span);
         let step = self.b.close();
-        self.stmt(Ir::Loop { body, step }, span);
+        self.stmt(Ir::Loop { body: block, step }, span);
     }
+}
 
-    fn store(&mut self, pointer: ExprId, dtype: Number, value: &Value, span: Span) {
-        if value.ty().is_poison() {
-            return;
-        }
-        let scalar = match dtype {
-            Number::Real(scalar) => scalar,
-            Number::Complex(complex) => {
-                let Some((real, imag)) = self.complex(value, complex, span) else {
-                    self.cannot_store(value, dtype, span);
-                    return;
-                };
-                let (real, imag) = (self.b.temp(real, span), self.b.temp(imag, span));
-                let pointer = self.b.temp(pointer, span);
-                for (index, part) in [real, imag].into_iter().enumerate() {
-                    let base = self.b.read(pointer, span);
-                    let at = self.part_pointer(base, index as i64, span);
-                    let value = self.b.read(part, span);
-                    self.stmt(Ir::Store { pointer: at, value }, span);
-                }
-                return;
-            }
-        };
-        match self.number(value, scalar, span) {
-            Some(value) => self.stmt(Ir::Store { pointer, value }, span),
-            None => self.cannot_store(value, dtype, span),
-        }
-    }
-
-    fn cannot_store(&mut self, value: &Value, dtype: Number, span: Span) {
-        let mut diagnostic = Diagnostic::error(
-            Code::BadAssignment,
-            span,
-            format!("{} cannot be stored into an array of {dtype}", value.ty()),
-        );
-        if matches!(value, Value::Complex(..)) {
-            diagnostic = diagnostic.help("store its `.real` or `abs(…)`, or make the array complex");
-        } else if matches!(value, Value::Array(_)) {
-            diagnostic = diagnostic.help("index the array on the right");
-        }
-        self.report(diagnostic);
+/// Whether an object is an element of such arrays, with which a view is filled.
+fn is_element(kind: &ObjectKind, of: ArrayTy) -> bool {
+    let DType::Compound(id) = of.dtype else { return false };
+    match (kind, id.get()) {
+        (ObjectKind::Vector(vector), Compound::Vector(lanes)) => vector.lanes() == lanes.lanes(),
+        (ObjectKind::Record, Compound::Record(_)) => true,
+        (kind, Compound::Record(_)) => kind.is_tuple(),
+        (ObjectKind::Time(time), Compound::Time(of)) => time == of,
+        (ObjectKind::Chars, Compound::Chars(_)) => true,
+        (_, Compound::Vector(_) | Compound::Nested(_) | Compound::Time(_) | Compound::Chars(_)) => false,
     }
 }

@@ -1,8 +1,11 @@
 //! Subscripts: elements, views, tuple items.
 
-use weft_artifact::{Layout, Number};
+use weft_artifact::{Layout, MAX_NDIM};
 
-use super::index::{Bound, Index};
+use super::{
+    index::{Bound, Index},
+    object::FieldIndex,
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
@@ -26,12 +29,26 @@ impl FnLowerer<'_> {
     pub(in crate::frontend) fn subscript(&mut self, base: Value, indices: &[Index], span: Span) -> Value {
         match base {
             Value::Poison => Value::Poison,
+            Value::Array(array) if let [Index::Name(name), rest @ ..] = indices => {
+                let Some(view) = self.field_view(&array, name, span) else {
+                    let message = format!("{} has no field `{name}`", Ty::Array(array.ty));
+                    return self.error(Code::NoSuchAttribute, span, message);
+                };
+                if rest.is_empty() { view } else { self.subscript(view, rest, span) }
+            }
             Value::Array(array) => match self.place(&array, indices, span) {
                 None => Value::Poison,
-                Some(Place::Element(pointer)) => self.load(pointer, array.ty.dtype, span),
+                Some(Place::Element(pointer)) => self.load(pointer, array.ty, span),
                 Some(Place::View(view)) => Value::Array(view),
             },
             Value::Object(kind, items) if kind.is_tuple() => self.tuple_item_at(items, indices, span),
+            Value::Object(ObjectKind::Vector(_), lanes) => self.tuple_item_at(lanes, indices, span),
+            Value::Object(ObjectKind::Record, ref items)
+                if let ([Value::Array(place)], Some(field)) = (items.as_slice(), FieldIndex::of(indices)) =>
+            {
+                self.record_item(place, &field, span)
+            }
+            range @ Value::Object(ObjectKind::Range(_), _) => self.range_item(range, indices, span),
             other @ (Value::Scalar(..)
             | Value::Complex(..)
             | Value::Int(_)
@@ -61,37 +78,6 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn load(&mut self, pointer: ExprId, dtype: Number, span: Span) -> Value {
-        let part = Type::Scalar(dtype.part());
-        let complex = match dtype {
-            Number::Complex(complex) => complex,
-            Number::Real(scalar) => {
-                let value = self.b.expr(ExprKind::Load(pointer), part, span);
-                // Loaded now: a later store must not change it.
-                let local = self.b.temp(value, span);
-                return Value::Scalar(self.b.read(local, span), scalar);
-            }
-        };
-        let pointer = self.b.temp(pointer, span);
-        let [real, imag] = [0, 1].map(|index| {
-            let base = self.b.read(pointer, span);
-            let at = self.part_pointer(base, index, span);
-            let value = self.b.expr(ExprKind::Load(at), part, span);
-            self.b.temp(value, span)
-        });
-        Value::Complex(self.b.read(real, span), self.b.read(imag, span), complex)
-    }
-
-    /// The pointer to the real (0) or imaginary (1) part at `base`.
-    pub(super) fn part_pointer(&mut self, base: ExprId, part: i64, span: Span) -> ExprId {
-        if part == 0 {
-            return base;
-        }
-        let ty = self.b.ty(base);
-        let index = self.b.i64(part, span);
-        self.b.expr(ExprKind::Offset { base, index, scale: 1 }, ty, span)
-    }
-
     /// Where indices lead: an element, or a view.
     pub(super) fn place(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Place> {
         let indices = self.expand_ellipsis(array, indices, span)?;
@@ -102,21 +88,27 @@ impl FnLowerer<'_> {
         let mut offset: Option<ExprId> = None;
         let mut shape = Vec::new();
         let mut strides = Vec::new();
-        for (dim, extent) in array.shape.iter().copied().enumerate() {
+        let given = indices.iter().filter(|index| !matches!(index, Index::NewAxis)).count();
+        let full = Index::Slice { lower: None, upper: None, step: None };
+        let all = indices.iter().chain(std::iter::repeat_n(&full, array.ty.ndim - given));
+        let mut dim = 0;
+        for index in all {
+            if matches!(index, Index::NewAxis) {
+                shape.push(Atom::Int(1));
+                strides.push(Atom::Int(0));
+                continue;
+            }
+            let extent = array.shape.get(dim).copied()?;
             let stride = self.stride(array, dim, span);
-            let start = match indices.get(dim) {
-                None => {
+            dim += 1;
+            let start = match index {
+                Index::At { .. } => self.wrapped(index, extent, span),
+                Index::Slice { lower: None, upper: None, step: None } => {
                     shape.push(extent);
                     strides.push(stride);
                     continue;
                 }
-                Some(Index::At { .. }) => self.wrapped(indices.get(dim)?, extent, span),
-                Some(Index::Slice { lower: None, upper: None, step: None }) => {
-                    shape.push(extent);
-                    strides.push(stride);
-                    continue;
-                }
-                Some(Index::Slice { lower, upper, step }) => {
+                Index::Slice { lower, upper, step } => {
                     let (start, length, step) = self.slice(*lower, *upper, *step, extent, span);
                     shape.push(length);
                     strides.push(match step {
@@ -129,7 +121,7 @@ impl FnLowerer<'_> {
                     });
                     start
                 }
-                Some(Index::Ellipsis) => return None,
+                Index::Ellipsis | Index::NewAxis | Index::Name(_) => return None,
             };
             let stride = self.use_atom(stride, span);
             let bytes = self.b.binary(BinaryOp::Mul, start, stride, span);
@@ -156,8 +148,20 @@ impl FnLowerer<'_> {
     /// Replaces `...` by full slices and checks the count.
     fn expand_ellipsis(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Vec<Index>> {
         let full = || Index::Slice { lower: None, upper: None, step: None };
-        let given = indices.iter().filter(|index| !matches!(index, Index::Ellipsis)).count();
-        if indices.len() > given + 1 {
+        let dots = indices.iter().filter(|index| matches!(index, Index::Ellipsis)).count();
+        let new = indices.iter().filter(|index| matches!(index, Index::NewAxis)).count();
+        let given = indices.len() - dots - new;
+        if let Some(Index::Name(name)) = indices.iter().find(|index| matches!(index, Index::Name(_))) {
+            let message = format!("the name of a field, `{name}`, stands alone in an index");
+            self.error(Code::BadIndex, span, message);
+            return None;
+        }
+        if array.ty.ndim + new > MAX_NDIM {
+            let message = format!("an array has at most {MAX_NDIM} dimensions, not {}", array.ty.ndim + new);
+            self.error(Code::BadIndex, span, message);
+            return None;
+        }
+        if dots > 1 {
             self.error(Code::BadIndex, span, "an index can have one `...` only");
             return None;
         }
@@ -173,10 +177,11 @@ impl FnLowerer<'_> {
         for index in indices {
             match index {
                 Index::Ellipsis => out.extend((0..array.ty.ndim - given).map(|_| full())),
-                other @ (Index::At { .. } | Index::Slice { .. }) => out.push(other.clone()),
+                other @ (Index::At { .. } | Index::Slice { .. } | Index::NewAxis | Index::Name(_)) => {
+                    out.push(other.clone());
+                }
             }
         }
-        out.truncate(array.ty.ndim);
         Some(out)
     }
 
@@ -203,7 +208,8 @@ impl FnLowerer<'_> {
         match linear {
             None => base,
             Some(index) => {
-                let kind = ExprKind::Offset { base, index, scale: array.ty.dtype.parts() as u32 };
+                let (_, scale) = array.ty.dtype.access();
+                let kind = ExprKind::Offset { base, index, scale: scale as u32 };
                 self.b.expr(kind, array.ty.pointer(), span)
             }
         }
@@ -366,6 +372,18 @@ impl FnLowerer<'_> {
         (self.b.read(start, span), length, Some(step))
     }
 
+    /// `range[index]`.
+    fn range_item(&mut self, range: Value, indices: &[Index], span: Span) -> Value {
+        let [index @ Index::At { .. }] = indices else {
+            return self.error(Code::BadIndex, span, "a range takes an integer as its index");
+        };
+        let range = self.settle(range, span);
+        let Some(length) = self.length(&range, span) else { return Value::Poison };
+        let at = self.wrapped(index, length, span);
+        let at = self.atom(at, span);
+        self.item_at(&range, at, span)
+    }
+
     /// An item of a tuple: a known index, or any index if the items have one type.
     fn tuple_item_at(&mut self, items: Vec<Value>, indices: &[Index], span: Span) -> Value {
         let [index] = indices else {
@@ -389,15 +407,25 @@ impl FnLowerer<'_> {
                 let (Some(lower), Some(upper), Some(step)) = (known(lower), known(upper), known(step)) else {
                     return self.error(Code::NotConstant, span, "the bounds of a tuple's slice must be constants");
                 };
-                if step.is_some_and(|step| step != 1) {
-                    return self.error(Code::BadIndex, span, "a slice of a tuple has no step");
+                let step = step.unwrap_or(1);
+                if step == 0 {
+                    return self.error(Code::BadIndex, span, "the step of a slice cannot be zero");
                 }
-                let clip = |at: i64| if at < 0 { (at + len).max(0) } else { at.min(len) };
-                let (start, stop) = (clip(lower.unwrap_or(0)), clip(upper.unwrap_or(len)));
-                let length = (stop - start).max(0) as usize;
-                Value::Object(ObjectKind::Tuple, items.into_iter().skip(start as usize).take(length).collect())
+                let (least, most) = if step > 0 { (0, len) } else { (-1, len - 1) };
+                let clip = |at: i64| if at < 0 { (at + len).max(least) } else { at.min(most) };
+                let (first, end) = if step > 0 { (0, len) } else { (len - 1, -1) };
+                let (start, stop) = (lower.map_or(first, clip), upper.map_or(end, clip));
+                let mut chosen = Vec::new();
+                let mut at = start;
+                while if step > 0 { at < stop } else { at > stop } {
+                    chosen.extend(items.get(at as usize).cloned());
+                    at += step;
+                }
+                Value::tuple(chosen)
             }
-            Index::Ellipsis => self.error(Code::BadIndex, span, "a tuple cannot be indexed with `...`"),
+            Index::Ellipsis | Index::NewAxis | Index::Name(_) => {
+                self.error(Code::BadIndex, span, "a tuple takes an integer or a slice as its index")
+            }
         }
     }
 
@@ -457,7 +485,9 @@ pub(super) enum Place {
 /// The layout of a view. C stays C where all indices are integers except the last one, which may be a slice without a
 /// step; F mirrors this from the right (Numba's rule). One contiguous dimension is C.
 fn view_layout(layout: Layout, ndim: usize, indices: &[Index], result: usize) -> Layout {
-    let mut all: Vec<Option<&Index>> = indices.iter().map(Some).collect();
+    // A dimension of extent 1 changes nothing, wherever it is.
+    let mut all: Vec<Option<&Index>> =
+        indices.iter().filter(|index| !matches!(index, Index::NewAxis)).map(Some).collect();
     all.resize(ndim, None);
     if layout == Layout::F {
         all.reverse();

@@ -3,8 +3,10 @@
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        expr::{FieldIndex, Index},
         function::count,
         lowerer::FnLowerer,
+        object::ObjectKind,
         value::{Atom, Value},
     },
     source::Span,
@@ -46,6 +48,27 @@ impl FnLowerer<'_> {
             }
             ExprKind::Attribute { value: base, attr } => {
                 let base = self.expr(base);
+                match &base {
+                    Value::Object(ObjectKind::Record, items) => {
+                        if let [Value::Array(place)] = items.as_slice() {
+                            self.store_field(place, &FieldIndex::Name(attr.clone()), &value, target.span);
+                        }
+                        return;
+                    }
+                    Value::Array(array) => {
+                        if let Some(Value::Array(view)) = self.field_view(array, attr, target.span) {
+                            self.fill(view, value, target.span);
+                            return;
+                        }
+                    }
+                    Value::Scalar(..)
+                    | Value::Complex(..)
+                    | Value::Int(_)
+                    | Value::Bool(_)
+                    | Value::Object(..)
+                    | Value::Static(_)
+                    | Value::Poison => {}
+                }
                 if !base.ty().is_poison() {
                     let message = format!("attribute `{attr}` of {} cannot be assigned", base.ty());
                     self.error(Code::BadAssignment, target.span, message);
@@ -73,6 +96,11 @@ impl FnLowerer<'_> {
         }
         let items = match self.settle(value, span) {
             Value::Object(kind, items) if kind.is_tuple() => items,
+            Value::Object(ObjectKind::Vector(_), lanes) => lanes,
+            Value::Object(ObjectKind::Record, ref items) if let [Value::Array(place)] = items.as_slice() => {
+                let fields = self.record_fields(place, span);
+                fields.into_iter().map(|field| self.settle(field, span)).collect()
+            }
             Value::Array(array) if array.ty.ndim > 0 => {
                 // As in Numba, the extent is not checked: nothing in a kernel checks bounds.
                 if let Some(Atom::Int(extent)) = array.shape.first()
@@ -86,7 +114,7 @@ impl FnLowerer<'_> {
                 (0..targets.len())
                     .map(|i| {
                         let index = self.b.i64(i as i64, span);
-                        let index = crate::frontend::expr::Index::at(index);
+                        let index = Index::at(index);
                         let item = self.subscript(Value::Array(array.clone()), &[index], span);
                         self.settle(item, span)
                     })
@@ -128,6 +156,16 @@ impl FnLowerer<'_> {
                 let result = self.binary(op, left, right, span);
                 self.assign_to(target, result, span);
             }
+            ExprKind::Attribute { value: base, attr } => {
+                let base = self.expr(base);
+                let base = self.settle(base, target.span);
+                let again = self.reread(&base, target.span);
+                let left = self.attribute_of(again, attr, target.span);
+                let left = self.before(left, target.span, [value]);
+                let right = self.expr(value);
+                let result = self.binary(op, left, right, span);
+                self.store_subscript(base, &[Index::Name(attr.clone())], result, target.span);
+            }
             ExprKind::Subscript { value: base, index } => {
                 // The array and the index are evaluated once, as in Python.
                 let base_value = self.expr(base);
@@ -163,7 +201,6 @@ impl FnLowerer<'_> {
             | ExprKind::Compare { .. }
             | ExprKind::IfExp { .. }
             | ExprKind::Call { .. }
-            | ExprKind::Attribute { .. }
             | ExprKind::Slice { .. }
             | ExprKind::Tuple(_)
             | ExprKind::List(_)

@@ -6,6 +6,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         env,
+        iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
         object::ObjectKind,
         value::{Atom, Value},
@@ -62,7 +63,7 @@ impl FnLowerer<'_> {
             | Value::Static(_)
             | Value::Poison) => {
                 let value = self.settle(value, span);
-                if !is_mixed(&value) {
+                if !Sequence::of(&value).is_some_and(|over| over.is_mixed()) {
                     return self.for_positions(target, value, body, orelse, span);
                 }
                 let Some(Atom::Int(length)) = self.length(&value, span) else {
@@ -261,19 +262,5 @@ impl FnLowerer<'_> {
         self.env = joined;
         let cond = self.b.read(cond, span);
         self.stmt(Ir::If { cond, then, otherwise }, span);
-    }
-}
-
-/// Whether the items of a tuple in it have different types, so that no one body serves them all.
-fn is_mixed(value: &Value) -> bool {
-    let Value::Object(kind, items) = value else { return false };
-    match kind {
-        ObjectKind::Unrolled => true,
-        ObjectKind::Tuple => {
-            let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
-            types.next().is_some_and(|first| !types.all(|ty| ty == first) || first.parts().is_empty())
-        }
-        ObjectKind::Range(_) => false,
-        ObjectKind::Enumerate | ObjectKind::Zip | ObjectKind::Reversed => items.iter().any(is_mixed),
     }
 }

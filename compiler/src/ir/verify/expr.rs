@@ -89,9 +89,9 @@ impl Checker<'_> {
                 let complaint = || format!("math.{} of {args:?}", function.name());
                 holds(math_fits(*function, args, ty), &complaint())
             }
-            (ExprKind::Load(_), [Type::Ptr(elem, _)]) => holds(ty == Type::Scalar(*elem), "not the elements' type"),
+            (ExprKind::Load(_, _), [Type::Ptr(elem, _)]) => holds(ty == Type::Scalar(*elem), "not the elements' type"),
             (ExprKind::Offset { scale, .. }, [base @ Type::Ptr(..), index]) => holds(
-                *base == ty && *index == Type::I64 && matches!(scale, 1 | 2),
+                *base == ty && *index == Type::I64 && *scale > 0,
                 &format!("{base} offset by {index} times {scale}"),
             ),
             (ExprKind::ByteOffset { .. }, [base @ Type::Ptr(..), bytes]) => {

@@ -4,8 +4,8 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 
 use crate::{
     ir::{
-        AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId,
-        MathFn, Module, Op, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type, UnaryOp, verify,
+        Align, AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind,
+        LocalId, MathFn, Module, Op, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type, UnaryOp, verify,
     },
     source::Span,
 };
@@ -83,7 +83,7 @@ fn whole() -> Module {
     let pointer = element(&mut b);
     let value = b.read(result, HERE);
     let value = b.convert(value, F32, HERE);
-    b.stmt(StmtKind::Store { pointer, value }, HERE);
+    b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, HERE);
     let pointer = element(&mut b);
     let value = b.float(Scalar::F32, 0.5, HERE);
     b.op(ADD, vec![], vec![pointer, value], HERE);
@@ -294,9 +294,9 @@ fn each_broken_module_is_caught() {
         ("math.pow of", with_expr(F64, |b| ExprKind::Math(MathFn::Pow, vec![read(b, FACTOR)]))),
         ("math.ldexp of", with_expr(F64, |b| ExprKind::Math(MathFn::Ldexp, vec![read(b, FACTOR), read(b, FACTOR)]))),
         ("math.isnan of", with_expr(F64, |b| ExprKind::Math(MathFn::Isnan, vec![read(b, FACTOR)]))),
-        ("not the elements' type", with_expr(F64, |b| ExprKind::Load(read(b, DATA)))),
-        ("does not take [Scalar(I64)]", with_expr(F32, |b| ExprKind::Load(read(b, I)))),
-        ("offset by int64 times 3", with_expr(GLOBAL, |b| ExprKind::Offset { base: read(b, DATA), index: read(b, I), scale: 3 })),
+        ("not the elements' type", with_expr(F64, |b| ExprKind::Load(read(b, DATA), Align::Natural))),
+        ("does not take [Scalar(I64)]", with_expr(F32, |b| ExprKind::Load(read(b, I), Align::Natural))),
+        ("offset by int64 times 0", with_expr(GLOBAL, |b| ExprKind::Offset { base: read(b, DATA), index: read(b, I), scale: 0 })),
         ("offset by float64", with_expr(GLOBAL, |b| ExprKind::Offset { base: read(b, DATA), index: read(b, FACTOR), scale: 1 })),
         ("offset by float64", with_expr(GLOBAL, |b| ExprKind::ByteOffset { base: read(b, DATA), bytes: read(b, FACTOR) })),
         ("shared #5 is no array", with_expr(GLOBAL, |_| ExprKind::SharedBase(SharedId::new(5)))),
@@ -307,8 +307,8 @@ fn each_broken_module_is_caught() {
         // Statements.
         ("assignment: $i.3 is int64, the value float64", with(|b| { let x = read(b, FACTOR); b.assign(I, x, HERE); })),
         ("assignment: $#99 is no local", with(|b| { let x = read(b, I); b.assign(LocalId::new(99), x, HERE); })),
-        ("store: int64 is no pointer", with_stmt(|b| StmtKind::Store { pointer: read(b, I), value: read(b, I) })),
-        ("store: the value is float64", with_stmt(|b| StmtKind::Store { pointer: read(b, DATA), value: read(b, FACTOR) })),
+        ("store: int64 is no pointer", with_stmt(|b| StmtKind::Store { pointer: read(b, I), value: read(b, I), align: Align::Natural })),
+        ("store: the value is float64", with_stmt(|b| StmtKind::Store { pointer: read(b, DATA), value: read(b, FACTOR), align: Align::Natural })),
         ("atomic.add: int64 is no pointer", with_stmt(|b| op(ADD, vec![read(b, I), read(b, I)]))),
         ("atomic.add: ptr<float32, global> is no element", with_stmt(|b| op(ADD, vec![read(b, DATA), read(b, DATA)]))),
         ("atomic.add does not take uint8", with_stmt(|b| {

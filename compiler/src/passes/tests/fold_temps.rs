@@ -4,7 +4,7 @@ use weft_artifact::Scalar;
 
 use super::{HERE, Kernel};
 use crate::{
-    ir::{BinaryOp, Builder, ExprId, ExprKind, LocalId, Op, StmtKind, Type},
+    ir::{Align, BinaryOp, Builder, ExprId, ExprKind, LocalId, Op, StmtKind, Type},
     passes::{drop_dead, fold_temps},
 };
 
@@ -28,13 +28,13 @@ fn folded(build: impl FnOnce(&mut Builder, LocalId, [LocalId; 3])) -> String {
 /// `*data`.
 fn load(b: &mut Builder, data: LocalId) -> ExprId {
     let pointer = b.read(data, HERE);
-    b.expr(ExprKind::Load(pointer), Type::Scalar(Scalar::F32), HERE)
+    b.expr(ExprKind::Load(pointer, Align::Natural), Type::Scalar(Scalar::F32), HERE)
 }
 
 /// `*data = local`.
 fn store_local(b: &mut Builder, data: LocalId, local: LocalId) {
     let (pointer, value) = (b.read(data, HERE), b.read(local, HERE));
-    b.stmt(StmtKind::Store { pointer, value }, HERE);
+    b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, HERE);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 use super::{access, drop_dead, drop_dead_params};
 use crate::{
     ir::{
-        AtomicOp, BinaryOp, Builder, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Op,
-        Space, SpecialRegister, Stmt, StmtKind, Type, verify,
+        Align, AtomicOp, BinaryOp, Builder, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module,
+        Op, Space, SpecialRegister, Stmt, StmtKind, Type, verify,
     },
     request::Target,
     source::Span,
@@ -66,7 +66,7 @@ impl Kernel {
         let base = self.b.read(data, HERE);
         let pointer = self.b.expr(ExprKind::Offset { base, index, scale: 1 }, DATA, HERE);
         let value = self.b.float(Scalar::F32, 1.0, HERE);
-        self.b.stmt(StmtKind::Store { pointer, value }, HERE);
+        self.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, HERE);
     }
 
     /// The finished module after a pass, which must be valid before and after.
@@ -182,8 +182,8 @@ fn copying_callee() -> Function {
     b.function.params.extend([to, from]);
     b.function.results.push(DATA);
     let (pointer, source) = (b.read(to, HERE), b.read(from, HERE));
-    let value = b.expr(ExprKind::Load(source), Type::Scalar(Scalar::F32), HERE);
-    b.stmt(StmtKind::Store { pointer, value }, HERE);
+    let value = b.expr(ExprKind::Load(source, Align::Natural), Type::Scalar(Scalar::F32), HERE);
+    b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, HERE);
     let result = b.read(to, HERE);
     b.stmt(StmtKind::Return(vec![result]), HERE);
     b.finish()

@@ -107,7 +107,7 @@ fn dependence(function: &Function, root: ExprId, of_local: &dyn Fn(LocalId) -> D
         | ExprKind::Select(..)
         | ExprKind::Convert(_)
         | ExprKind::Math(..)
-        | ExprKind::Load(_)
+        | ExprKind::Load(..)
         | ExprKind::Offset { .. }
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
@@ -146,7 +146,7 @@ impl Search<'_> {
         let mut cheap = true;
         let mut reads = Vec::new();
         for_each_expr(function, root, &mut |id| match &function.exprs[id].kind {
-            ExprKind::Load(_) | ExprKind::Math(..) | ExprKind::Binary(Op::Pow | Op::Div, ..) => cheap = false,
+            ExprKind::Load(..) | ExprKind::Math(..) | ExprKind::Binary(Op::Pow | Op::Div, ..) => cheap = false,
             ExprKind::Binary(Op::FloorDiv | Op::FloorMod | Op::DivNonneg | Op::ModNonneg, _, by) => {
                 cheap &= matches!(function.exprs[*by].kind, ExprKind::Const(_));
             }

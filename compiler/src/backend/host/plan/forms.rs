@@ -76,7 +76,7 @@ impl Forms<'_> {
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -135,7 +135,7 @@ impl Forms<'_> {
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -167,7 +167,7 @@ impl Forms<'_> {
                 value.map_or(Form::Other, |value| self.form_within(value, effort))
             }
             ExprKind::Special(SpecialRegister::ThreadIdx(0)) => Form::Step,
-            ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(_) | ExprKind::LocalBase(_) => Form::Other,
+            ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(..) | ExprKind::LocalBase(_) => Form::Other,
             // Along `x`.
             ExprKind::Special(
                 SpecialRegister::ThreadIdx(_)

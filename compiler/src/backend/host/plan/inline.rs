@@ -168,7 +168,7 @@ impl Copy {
             | Kind::Select(..)
             | Kind::Convert(_)
             | Kind::Math(..)
-            | Kind::Load(_)
+            | Kind::Load(..)
             | Kind::Offset { .. }
             | Kind::ByteOffset { .. }
             | Kind::SharedBase(_)

@@ -102,7 +102,7 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
                     | ExprKind::Compare(..)
                     | ExprKind::Select(..)
                     | ExprKind::Convert(_)
-                    | ExprKind::Load(_)
+                    | ExprKind::Load(..)
                     | ExprKind::Offset { .. }
                     | ExprKind::ByteOffset { .. }
                     | ExprKind::SharedBase(_)
@@ -178,7 +178,7 @@ fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fix
         }
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
-                if let ExprKind::Load(pointer) = function.exprs[id].kind {
+                if let ExprKind::Load(pointer, _) = function.exprs[id].kind {
                     together &= neighbors(&forms, pointer);
                 }
             });
@@ -200,7 +200,7 @@ fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
         | ExprKind::Select(..)
         | ExprKind::Convert(_)
         | ExprKind::Math(..)
-        | ExprKind::Load(_)
+        | ExprKind::Load(..)
         | ExprKind::SharedBase(_)
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_)

@@ -187,7 +187,7 @@ impl<'a> Counter<'a> {
         let mut loads = false;
         for_each_expr(self.function, root, &mut |id| match self.function.exprs[id].kind {
             ExprKind::Local(local) => reads.push(local),
-            ExprKind::Load(_) => loads = true,
+            ExprKind::Load(..) => loads = true,
             ExprKind::Const(_)
             | ExprKind::Special(_)
             | ExprKind::Unary(..)
@@ -234,7 +234,7 @@ impl<'a> Counter<'a> {
             | ExprKind::Binary(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -339,7 +339,7 @@ impl<'a> Counter<'a> {
             | ExprKind::Compare(..)
             | ExprKind::Select(..)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)

@@ -80,7 +80,7 @@ impl Order<'_> {
         for stmt in block {
             let mut loads = Vec::new();
             for_each_expr_of_stmt(self.function, &stmt.kind, &mut |id| {
-                if let ExprKind::Load(pointer) = self.function.exprs[id].kind {
+                if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
                     loads.push(pointer);
                 }
             });
@@ -179,7 +179,7 @@ impl Order<'_> {
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::DynamicShared
             | ExprKind::Wrap { .. } => Root::Unknown,
         }

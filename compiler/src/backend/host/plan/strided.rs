@@ -181,7 +181,7 @@ impl Search<'_> {
             | ExprKind::Compare(..)
             | ExprKind::Select(..)
             | ExprKind::Math(..)
-            | ExprKind::Load(_)
+            | ExprKind::Load(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
@@ -323,7 +323,7 @@ impl Build<'_> {
             | Kind::Select(..)
             | Kind::Convert(_)
             | Kind::Math(..)
-            | Kind::Load(_)
+            | Kind::Load(..)
             | Kind::Offset { .. }
             | Kind::ByteOffset { .. }
             | Kind::SharedBase(_)

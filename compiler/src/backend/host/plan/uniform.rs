@@ -56,7 +56,7 @@ impl Uniformity {
             varies |= match &function.exprs[id].kind {
                 ExprKind::Local(local) => self.local_varies(*local),
                 ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId)
-                | ExprKind::Load(_)
+                | ExprKind::Load(..)
                 | ExprKind::LocalBase(_) => true,
                 ExprKind::Special(
                     SpecialRegister::BlockIdx(_)

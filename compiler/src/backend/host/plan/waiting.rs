@@ -81,7 +81,7 @@ impl Inside<'_> {
     fn reads_memory(&self, root: ExprId) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
-            if let ExprKind::Load(pointer) = self.function.exprs[id].kind {
+            if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
                 found |= self.stays(pointer);
             } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
                 found |= self.memory[local.index()];
@@ -95,7 +95,7 @@ impl Inside<'_> {
     fn moves(&self, root: ExprId, of: Option<LocalId>) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
-            if let ExprKind::Load(pointer) = self.function.exprs[id].kind {
+            if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
                 found |= !self.stays(pointer);
             } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
                 found |= self.progress[local.index()] || of == Some(local);

@@ -18,7 +18,7 @@ use crate::{
         host::jit,
         testing::{KernelBuilder, SPAN, request},
     },
-    ir::{Builder, ExprId, ExprKind, LocalId, SpecialRegister, StmtKind, Type},
+    ir::{Align, Builder, ExprId, ExprKind, LocalId, SpecialRegister, StmtKind, Type},
     request::{HostCpu, Options, Target},
 };
 
@@ -82,7 +82,7 @@ fn run_on<A: Element, B: Element, R: Element, I: Copy>(
         let pointer = element(&mut k.b, out, place);
         let value = value(&mut k.b, item, x, y);
         assert_eq!(k.b.ty(value), Type::Scalar(R::SCALAR));
-        k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+        k.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, SPAN);
     }
     let module = k.finish();
     let target = Target::Host(Arc::new(cpu.clone()));
@@ -133,5 +133,5 @@ fn element(b: &mut Builder, array: LocalId, index: LocalId) -> ExprId {
 fn load(b: &mut Builder, array: LocalId, index: LocalId) -> ExprId {
     let pointer = element(b, array, index);
     let Type::Ptr(scalar, _) = b.ty(pointer) else { panic!("a pointer") };
-    b.expr(ExprKind::Load(pointer), Type::Scalar(scalar), SPAN)
+    b.expr(ExprKind::Load(pointer, Align::Natural), Type::Scalar(scalar), SPAN)
 }

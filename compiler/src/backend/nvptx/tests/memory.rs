@@ -10,8 +10,8 @@ use crate::{
     },
     diagnostic::Code,
     ir::{
-        AtomicOp, BinaryOp, Builder, ExprId, ExprKind, Function, FunctionKind, LocalArray, LocalId, Op, Order, Scope,
-        SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type,
+        Align, AtomicOp, BinaryOp, Builder, ExprId, ExprKind, Function, FunctionKind, LocalArray, LocalId, Op, Order,
+        Scope, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type,
     },
     request::{Options, Target},
 };
@@ -48,13 +48,13 @@ fn shared_memory_and_barriers() {
     let t = k.thread();
     let value = k.load(x, t);
     let pointer = k.shared_at(tile, t);
-    k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+    k.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, SPAN);
     k.b.op(Op::Barrier, vec![], vec![], SPAN);
     let (last, thread) = (k.b.i64(63, SPAN), k.read(t));
     let mirrored = k.b.binary(BinaryOp::Sub, last, thread, SPAN);
     let m = k.b.temp(mirrored, SPAN);
     let pointer = k.shared_at(tile, m);
-    let value = k.b.expr(ExprKind::Load(pointer), Type::Scalar(Scalar::F32), SPAN);
+    let value = k.b.expr(ExprKind::Load(pointer, Align::Natural), Type::Scalar(Scalar::F32), SPAN);
     k.store(x, t, value);
     for scope in [Scope::Block, Scope::Device, Scope::System] {
         k.b.op(Op::Fence(scope), vec![], vec![], SPAN);
@@ -89,7 +89,7 @@ fn dynamic_shared_memory() {
     let bytes = k.b.i64(256, SPAN);
     let pointer = k.b.expr(ExprKind::ByteOffset { base, bytes }, ty, SPAN);
     let value = k.b.float(Scalar::F64, 1.5, SPAN);
-    k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+    k.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, SPAN);
     let size = k.b.special(SpecialRegister::DynamicSharedBytes, SPAN);
     k.store(out, t, size);
     let module = k.finish();
@@ -119,12 +119,12 @@ fn local_memory() {
         let index = k.load(out, t);
         let pointer = element(&mut k, index);
         let value = k.b.i64(round, SPAN);
-        k.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+        k.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, SPAN);
         k.b.op(Op::Barrier, vec![], vec![], SPAN);
     }
     let index = k.load(out, t);
     let pointer = element(&mut k, index);
-    let value = k.b.expr(ExprKind::Load(pointer), Type::I64, SPAN);
+    let value = k.b.expr(ExprKind::Load(pointer, Align::Natural), Type::I64, SPAN);
     k.store(out, t, value);
     let text = ptx(&k.finish());
     assert!(text.contains(".local"), "{text}");

@@ -16,7 +16,7 @@ use crate::{
         emit,
         testing::{KernelBuilder, SPAN, request},
     },
-    ir::{BinaryOp, CompareOp, ExprId, ExprKind, LocalId, Module, StmtKind, Type},
+    ir::{Align, BinaryOp, CompareOp, ExprId, ExprKind, LocalId, Module, StmtKind, Type},
     request::{Options, Target},
 };
 
@@ -63,12 +63,12 @@ impl KernelBuilder {
     fn load(&mut self, array: LocalId, index: LocalId) -> ExprId {
         let pointer = self.at(array, index);
         let Type::Ptr(element, _) = self.b.ty(pointer) else { panic!("a pointer") };
-        self.b.expr(ExprKind::Load(pointer), Type::Scalar(element), SPAN)
+        self.b.expr(ExprKind::Load(pointer, Align::Natural), Type::Scalar(element), SPAN)
     }
 
     fn store(&mut self, array: LocalId, index: LocalId, value: ExprId) {
         let pointer = self.at(array, index);
-        self.b.stmt(StmtKind::Store { pointer, value }, SPAN);
+        self.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, SPAN);
     }
 
     /// `i = grid(1)` as a local.
