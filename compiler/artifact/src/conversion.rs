@@ -90,9 +90,8 @@ impl Conversion {
                 }
             }
             // A member of an `IntEnum` is an int.
-            (ArgType::Enum(class, from), ArgType::Value(to)) if class.get().kind == ClassKind::IntEnum => {
-                let conversion = to.number().and_then(|to| number(cell, *from, to));
-                conversion.map(|conversion| conversion.max(Self::Safe)).ok_or(Misfit::Type)
+            (ArgType::Enum(class, from), ArgType::Value(_)) if class.get().kind == ClassKind::IntEnum => {
+                Self::of_argument(from, declared, cell, number).map(|conversion| conversion.max(Self::Safe))
             }
             (ArgType::None, ArgType::None) => Ok(Self::Exact),
             (ArgType::Enum(..), ArgType::Enum(..)) | (ArgType::Record(_), ArgType::Record(_)) if given == declared => {
@@ -301,8 +300,8 @@ mod tests {
         assert_eq!(pass(&ArgType::Tuple(vec![Number::F64.into(); 2]), &floats), Err(Misfit::Type));
         assert_eq!(pass(&ArgType::None, &ArgType::None), Ok(Conversion::Exact));
         assert_eq!(pass(&ArgType::None, &floats), Err(Misfit::Type));
-        let [plain, int] =
-            [ClassKind::Enum, ClassKind::IntEnum].map(|kind| ArgType::Enum(class(kind, "conversion.E"), Number::I64));
+        let [plain, int] = [ClassKind::Enum, ClassKind::IntEnum]
+            .map(|kind| ArgType::Enum(class(kind, "conversion.E"), Box::new(Number::I64.into())));
         assert_eq!(pass(&plain, &plain), Ok(Conversion::Exact));
         assert_eq!(pass(&plain, &int), Err(Misfit::Type));
         assert_eq!(pass(&plain, &Number::I64.into()), Err(Misfit::Type));

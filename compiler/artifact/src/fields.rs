@@ -111,7 +111,7 @@ impl ArgType {
     fn walk(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], Leaf)) {
         match self {
             Self::Value(dtype) => visit(path, Leaf::Value(*dtype)),
-            Self::Enum(_, number) => visit(path, Leaf::Value((*number).into())),
+            Self::Enum(_, value) => value.walk(path, visit),
             Self::Array(array) => visit(path, Leaf::Array(*array)),
             Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
             Self::None => {}
@@ -129,20 +129,13 @@ impl ArgType {
     pub fn leaf(&self, path: &[Step]) -> Option<Leaf> {
         match (self, path) {
             (Self::Value(dtype), []) => Some(Leaf::Value(*dtype)),
-            (Self::Enum(_, number), []) => Some(Leaf::Value((*number).into())),
+            (Self::Enum(_, value), path) => value.leaf(path),
             (Self::Array(array), []) => Some(Leaf::Array(*array)),
             (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
             (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
-            (
-                Self::Value(_)
-                | Self::Array(_)
-                | Self::Tuple(_)
-                | Self::None
-                | Self::Struct(..)
-                | Self::Enum(..)
-                | Self::Record(_),
-                _,
-            ) => None,
+            (Self::Value(_) | Self::Array(_) | Self::Tuple(_) | Self::None | Self::Struct(..) | Self::Record(_), _) => {
+                None
+            }
         }
     }
 
@@ -244,7 +237,7 @@ mod tests {
         };
         let record = Record::in_order(&[("a", DType::F64), ("b", DType::C128)], false).expect("is a record");
         let record = ArgType::Record(DType::intern(Compound::Record(record)).expect("there is room"));
-        let member = ArgType::Enum(class(ClassKind::Enum), Number::C64);
+        let member = ArgType::Enum(class(ClassKind::Enum), Box::new(Number::C64.into()));
         let ty = ArgType::Struct(
             class(ClassKind::Dataclass),
             vec![ArgType::None, ArgType::Tuple(vec![record.clone(), member.clone()])],

@@ -76,7 +76,7 @@ pub enum ArgType {
     /// A named tuple or a dataclass: flattened field by field.
     Struct(ClassId, Vec<ArgType>),
     /// A member of an enum: its value.
-    Enum(ClassId, Number),
+    Enum(ClassId, Box<ArgType>),
     /// A record: the address of a copy on the device.
     Record(DType),
 }
@@ -117,9 +117,9 @@ impl fmt::Display for ArgType {
                 }
                 f.write_str(")")
             }
-            Self::Enum(class, number) => {
+            Self::Enum(class, value) => {
                 let kind = if class.get().kind == ClassKind::IntEnum { "IntEnum" } else { "Enum" };
-                write!(f, "{kind}<{number}>({class})")
+                write!(f, "{kind}<{value}>({class})")
             }
             Self::Record(dtype) => dtype.fmt(f),
         }
@@ -166,8 +166,8 @@ mod tests {
                 ArgType::Struct(class(ClassKind::Dataclass, "Body"), vec![float.clone(), float]),
                 "Body(float32, float32)",
             ),
-            (ArgType::Enum(class(ClassKind::Enum, "Color"), Number::F64), "Enum<float64>(Color)"),
-            (ArgType::Enum(class(ClassKind::IntEnum, "Shape"), Number::I64), "IntEnum<int64>(Shape)"),
+            (ArgType::Enum(class(ClassKind::Enum, "Color"), Box::new(Number::F64.into())), "Enum<float64>(Color)"),
+            (ArgType::Enum(class(ClassKind::IntEnum, "Shape"), Box::new(int.clone())), "IntEnum<int64>(Shape)"),
             (ArgType::Tuple(vec![int.clone(), ArgType::None]), "Tuple(int64, none)"),
             (ArgType::Tuple(vec![int.clone(), int.clone()]), "UniTuple(int64, 2)"),
             (ArgType::Tuple(vec![int]), "Tuple(int64)"),

@@ -222,10 +222,10 @@ impl Feed {
                     self.class(*class);
                     self.types(items);
                 }
-                ArgType::Enum(class, number) => {
+                ArgType::Enum(class, value) => {
                     self.tag(5);
                     self.class(*class);
-                    self.scalar(*number);
+                    self.types(std::slice::from_ref(value));
                 }
                 ArgType::Record(dtype) => {
                     self.tag(6);

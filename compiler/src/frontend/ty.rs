@@ -124,7 +124,7 @@ impl Ty {
             ArgType::Struct(class, items) => {
                 Self::Object(ObjectKind::Struct(*class), items.iter().map(Self::of_arg).collect())
             }
-            ArgType::Enum(class, number) => Self::Object(ObjectKind::Enum(*class), vec![Self::of(*number)]),
+            ArgType::Enum(class, value) => Self::Object(ObjectKind::Enum(*class), vec![Self::of_arg(value)]),
             ArgType::Record(dtype) => {
                 let place = ArrayType { dtype: *dtype, ndim: 0, layout: Layout::C, readonly: false };
                 Self::Object(ObjectKind::Record, vec![Self::Array(ArrayTy::of_arg(&place))])
@@ -145,7 +145,7 @@ impl Ty {
                     let items = items.iter().map(Self::arg).collect::<Option<_>>();
                     items.map(|items| ArgType::Struct(*class, items))
                 }
-                (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, item.number()?)),
+                (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, Box::new(item.arg()?))),
                 (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
                 (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
                 (

@@ -222,16 +222,11 @@ impl Arguments {
     fn push_member(&mut self, arg: &Bound<'_, PyAny>, class: &'static Known) -> PyResult<()> {
         let value = arg.getattr(intern!(arg.py(), "value"))?;
         self.key.push(key::member(class.id));
-        let at = self.key.len();
-        let known = self.push(&value).is_ok() && self.key.get(at..).is_some_and(key::is_number);
-        if known {
-            return Ok(());
-        }
-        Err(PyTypeError::new_err(format!(
-            "the member {} of an enum has the value {}: only numbers can be passed to a kernel",
-            arg.str()?,
-            value.repr()?
-        )))
+        let shown = self.depth < 4;
+        self.deeper(|this| this.push(&value)).map_err(|error| {
+            let member = arg.str().map_or_else(|_| class.id.to_string(), |text| text.to_string());
+            if shown { errors::prefixed(arg.py(), &format!("the value of {member}"), &error) } else { error }
+        })
     }
 
     fn push_other(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {

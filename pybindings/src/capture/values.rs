@@ -66,16 +66,16 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         if let Some(taken) = self.foreign_function(value)? {
             return self.device_function(&taken);
         }
+        if let Ok(class) = value.cast::<PyType>()
+            && let Some(class) = self.class(class, chains, depth)?
+        {
+            return Ok(class);
+        }
         if let Some(path) = known_member(value)? {
             return Ok(Captured::Known(path));
         }
         if let Some(scalar) = foreign_type(value) {
             return Ok(Captured::DType(scalar.into()));
-        }
-        if let Ok(class) = value.cast::<PyType>()
-            && let Some(class) = self.class(class, chains, depth)?
-        {
-            return Ok(class);
         }
         if let Ok(tuple) = value.cast::<PyTuple>() {
             // A named tuple whose fields are read by name is an object; any other tuple is its elements.

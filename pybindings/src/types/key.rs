@@ -1,7 +1,7 @@
 //! Type keys: the types of a launch's arguments as a short list of words, quick to make and to compare.
 //!
 //! A value is one word, an array is one word, a tuple is one word and then its elements. Objects are a word of their class
-//! and then what they are passed as: an enum's member its number, others a tuple. The same walk gives each
+//! and then what they are passed as: an enum's member its value, others a tuple. The same walk gives each
 //! argument's *cells*, as [`weft_artifact::Leaf`] has them: two for a number (value, or real and imaginary parts), one
 //! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
 //! the same places.
@@ -52,14 +52,9 @@ pub(crate) fn object(class: ClassId) -> u32 {
     STRUCT << KIND | class.code()
 }
 
-/// The word before the [`value`] of an enum's member.
+/// The word before the words of the value of an enum's member.
 pub(crate) fn member(class: ClassId) -> u32 {
     ENUM << KIND | class.code()
-}
-
-/// Whether words are that of a number.
-pub(crate) fn is_number(words: &[u32]) -> bool {
-    matches!(words, [word] if word >> KIND == VALUE && DType::from_code(*word).is_some_and(|dtype| dtype.number().is_some()))
 }
 
 /// The word of a record that is passed by its address.
@@ -91,10 +86,7 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
                 (class, ArgType::Tuple(items)) => Some(ArgType::Struct(class, items)),
                 _ => None,
             },
-            ENUM => match (ClassId::from_code(code)?, next(words)?) {
-                (class, ArgType::Value(DType::Number(number))) => Some(ArgType::Enum(class, number)),
-                _ => None,
-            },
+            ENUM => Some(ArgType::Enum(ClassId::from_code(code)?, Box::new(next(words)?))),
             RECORD => DType::from_code(code).map(ArgType::Record),
             _ => None,
         };
@@ -146,7 +138,7 @@ mod tests {
             ClassId::intern(Class { kind, name: "C".to_owned(), identity: "key.C".to_owned(), fields })
                 .expect("there is room")
         };
-        let member = ArgType::Enum(class(ClassKind::Enum), Number::C64);
+        let member = ArgType::Enum(class(ClassKind::Enum), Box::new(Number::C64.into()));
         vec![
             ArgType::None,
             ArgType::Struct(class(ClassKind::NamedTuple), vec![ArgType::None, ArgType::Tuple(types())]),
@@ -170,7 +162,10 @@ mod tests {
                     out.extend([object(*class), tuple(items.len())]);
                     key(items, out);
                 }
-                ArgType::Enum(class, number) => out.extend([member(*class), value((*number).into())]),
+                ArgType::Enum(class, value) => {
+                    out.push(member(*class));
+                    key(std::slice::from_ref(value), out);
+                }
                 ArgType::Record(dtype) => out.push(record(*dtype)),
             }
         }

@@ -132,13 +132,12 @@ impl Type {
         Ok(Self::of(ArgType::Struct(known.id, args_of(items))))
     }
 
-    /// The type of the members of an enum whose values are numbers of a type.
+    /// The type of the members of an enum whose values have a type.
     #[staticmethod]
     fn make_member(class_: &Bound<'_, PyType>, dtype: &Self) -> PyResult<Self> {
         let known = classes::find(class_)?.filter(|known| known.kind.is_enum());
         let known = known.ok_or_else(|| PyTypeError::new_err(format!("{class_} is no enum")))?;
-        let number = dtype.number().ok_or_else(|| PyTypeError::new_err(format!("{} is no number", dtype.__str__())))?;
-        Ok(Self::of(ArgType::Enum(known.id, number)))
+        Ok(Self::of(ArgType::Enum(known.id, Box::new(dtype.arg.clone()))))
     }
 
     /// The type of the elements of an array type, of the items of a tuple of equal ones, of the values of an enum's members.
@@ -146,7 +145,7 @@ impl Type {
     fn dtype(&self) -> PyResult<Self> {
         match &self.arg {
             ArgType::Array(array) => Ok(Self::of_dtype(array.dtype)),
-            ArgType::Enum(_, number) => Ok(Self::of((*number).into())),
+            ArgType::Enum(_, value) => Ok(Self::of((**value).clone())),
             ArgType::Tuple(items) | ArgType::Struct(_, items) => match items.as_slice() {
                 [first, rest @ ..] if rest.iter().all(|item| item == first) => Ok(Self::of(first.clone())),
                 _ => Err(PyAttributeError::new_err(format!("{} has items of several types", self.__str__()))),

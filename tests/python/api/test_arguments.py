@@ -40,6 +40,10 @@ class Color(enum.Enum):
     NONE = "none"
 
 
+class Planet(enum.Enum):
+    EARTH = (5.976e24, 6.37814e6)
+
+
 class Shape(enum.IntEnum):
     ROUND = 3
 
@@ -70,6 +74,7 @@ PACKED_TEXT = (
         (Color.RED, "Enum<int64>(Color)"),
         (Color.DARK, "Enum<float64>(Color)"),
         (Shape.ROUND, "IntEnum<int64>(Shape)"),
+        (Planet.EARTH, "Enum<UniTuple(float64, 2)>(Planet)"),
         (Flat(3), "int64"),
         (np.zeros(2, PACKED), f"array({PACKED_TEXT}, 1d, C)"),
         (np.zeros(2, PACKED)[0], PACKED_TEXT),
@@ -172,7 +177,7 @@ LINKED.place = LINKED
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (Color.NONE, r"the member Color.NONE of an enum has the value 'none': only numbers"),
+        (Color.NONE, r"the value of Color.NONE: a str cannot be passed"),
         (Point(1, "s"), r"`y` of Point: a str cannot be passed to a kernel"),
         (Body(Point([], 1)), r"`mass` of Body: `x` of Point: a list cannot be passed"),
         (LINKED, r"nested more than 100 levels deep"),
