@@ -273,9 +273,10 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
                 | Value::Static(_)
                 | Value::Poison => None,
             };
+            let identity = matches!(op, CmpOp::Is | CmpOp::IsNot);
             let apart = match (class(left), class(right)) {
-                (Some((a, x)), Some((b, y))) => a != b && (x == ClassKind::Enum || y == ClassKind::Enum),
-                (Some((_, kind)), None) | (None, Some((_, kind))) => kind == ClassKind::Enum,
+                (Some((a, x)), Some((b, y))) => a != b && (identity || x == ClassKind::Enum || y == ClassKind::Enum),
+                (Some((_, kind)), None) | (None, Some((_, kind))) => identity || kind == ClassKind::Enum,
                 (None, None) => false,
             };
             if !statics(left) && !statics(right) && !apart {

@@ -11,7 +11,7 @@ use crate::{
     frontend::{
         function::count,
         lowerer::FnLowerer,
-        object::ObjectKind,
+        object::{ObjectKind, Static},
         promote,
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
@@ -47,6 +47,12 @@ impl FnLowerer<'_> {
                 if let ([Value::Array(place)], Some(field)) = (items.as_slice(), FieldIndex::of(indices)) =>
             {
                 self.record_item(place, &field, span)
+            }
+            Value::Static(Static::Class(class, ref values))
+                if let [Index::Name(name)] = indices
+                    && let Some(member) = self.class_attribute(class, values, name, span) =>
+            {
+                member
             }
             range @ Value::Object(ObjectKind::Range(_), _) => self.range_item(range, indices, span),
             other @ (Value::Scalar(..)
