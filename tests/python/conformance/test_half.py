@@ -344,3 +344,34 @@ def test_arrays_of_ml_dtypes():
     np.testing.assert_array_equal(result.copy_to_host().view(np.uint16), (x + x).view(np.uint16))
     whole = np.zeros((), x.dtype)
     assert weft.typeof(whole).ndim == 0
+
+
+@cuda.jit
+def reduced(x, out):
+    out[0] = x.sum()
+    out[1] = x.mean()
+    out[2] = x.max()
+    out[3] = x.min()
+    out[4] = x.argmax()
+    out[5] = np.std(x)
+    out[6] = np.count_nonzero(x)
+    out[7] = max(x[0], x[1], np.float16(0.5))
+
+
+def test_reductions_of_arrays():
+    """Sums are kept in float32: in float16, 2048 and 1 are 2048."""
+    x = np.ones(5000, np.float16)
+    x[77] = 3
+    out = launch(reduced, 1, 1, x, np.zeros(8))[1]
+    wide = x.astype(np.float64)
+    exact = [wide.sum(), wide.mean(), 3, 1, 77, wide.std(), 5000, 1]
+    exact = np.array(exact).astype(np.float16).astype(np.float64)
+    # The squared distances are small beside the float32 mean.
+    np.testing.assert_allclose(out[5], exact[5], rtol=2e-3)
+    assert_exact(np.delete(out, 5), np.delete(exact, 5))
+
+
+def test_device_arrays_are_viewed_as_bfloat16():
+    pytest.importorskip("ml_dtypes", reason="NumPy has no bfloat16 without ml_dtypes")
+    bits = cuda.to_device(np.array([0x3F80, 0xC000], np.uint16))
+    assert bits.view(weft.bfloat16).copy_to_host().astype(np.float32).tolist() == [1.0, -2.0]

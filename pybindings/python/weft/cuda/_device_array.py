@@ -309,9 +309,7 @@ class DeviceNDArray(DeviceArrayBase):
 
     def view(self, dtype: Any) -> DeviceNDArray:
         """Make a view with the same memory read as another dtype."""
-        import numpy as np
-
-        dtype = np.dtype(dtype)
+        dtype = _weft.as_dtype(dtype)
         shape, strides = list(self.shape), list(self.strides)
         if dtype.itemsize != self.itemsize:
             if not shape:
