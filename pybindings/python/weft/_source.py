@@ -3,6 +3,9 @@
 Python keeps no text with a function, and a file may change while it is loaded. So the file is read when a function is
 decorated, which is as near to its loading as weft can come, and the text that is compiled is one whose code, as Python
 compiles it, is that of the function. That is looked at when the function is first compiled, not at the decoration.
+
+A function that `exec` made has no file. Its text is often still in a variable or a constant of whoever decorates it, so
+the calls under way are searched for one: taken is only a text whose code is the function's.
 """
 
 from __future__ import annotations
@@ -14,11 +17,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterator
-    from types import CodeType
+    from types import CodeType, FrameType
     from typing import Any
 
 _VERSIONS = 4
 """As many texts of one file are kept: functions of a factory that is called after an edit have an older one."""
+
+_FRAMES = 64
+"""As many calls under way are searched for the text of a function without a file."""
+
+_SEARCHED = 1 << 20
+"""As many characters are compared with such a function."""
 
 # Bits of a code object's flags.
 _FUNCTION = 0x1  # not that of a class or a module
@@ -66,11 +75,15 @@ def keep(function: Callable[..., object]) -> Text | None:
         A Python function.
     """
     name = function.__code__.co_filename
-    return (None if name.startswith("<") else _read(name)) or _registered(name, function.__globals__)
+    text = (None if name.startswith("<") else _read(name)) or _registered(name, function.__globals__)
+    if text is None:
+        import sys
+
+        text = _executed(function, sys._getframe(1))
+    return text
 
 
 def _read(name: str) -> Text | None:
-
     try:
         status = os.stat(name)  # noqa: PTH116
     except (OSError, ValueError):
@@ -100,6 +113,48 @@ def _registered(name: str, scope: dict[str, Any]) -> Text | None:
 
     lines = linecache.getlines(name, scope)
     return Text(None, lines) if lines else None
+
+
+def _executed(function: Callable[..., object], frame: FrameType | None) -> Text | None:
+    """Find the text of a function that `exec` made among the strings of the calls under way."""
+    code = function.__code__
+    left = _SEARCHED
+    for text in _strings(frame, code.co_name):
+        left -= len(text)
+        if left < 0:
+            break
+        lines = [line + "\n" for line in text.split("\n")]
+        # The text may have been stripped or put after another: any definition of this name may be the one.
+        starts = [i for i, line in enumerate(lines, 1) if line.split("(")[0].split() == ["def", code.co_name]]
+        for start in sorted({max(code.co_firstlineno, 1), *starts}):
+            block = _block(lines, start)
+            if block is None or not _is_of(code, block, lines):
+                continue
+            if start == code.co_firstlineno:
+                return Text(None, lines)
+            return Text(None, ["\n"] * (code.co_firstlineno - 1) + block.splitlines(keepends=True))
+    return None
+
+
+def _strings(frame: FrameType | None, name: str) -> Iterator[str]:
+    """Give the strings that may define a function: of variables and constants of the calls under way, innermost first.
+
+    A string comes once.
+    """
+    seen: set[int] = set()
+    for _ in range(_FRAMES):
+        if frame is None:
+            break
+        # Copies: another thread may bind names meanwhile.
+        values = [*frame.f_locals.values(), *frame.f_code.co_consts]
+        if id(frame.f_globals) not in seen:
+            seen.add(id(frame.f_globals))
+            values += frame.f_globals.values()
+        for value in values:
+            if type(value) is str and id(value) not in seen and name in value and "def" in value:
+                seen.add(id(value))
+                yield value
+        frame = frame.f_back
 
 
 def of(function: Callable[..., object], source: str | None, kept: Text | None) -> tuple[str, str, int, str | None]:
@@ -143,8 +198,9 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
     else:
         msg = (
             f"weft compiles the text of `{function.__qualname__}`, but Python has none for it ({name}): it was made "
-            "by exec or typed into a plain interpreter. Put it into a file or a notebook cell, or pass its text "
-            "with cuda.jit(source=text)"
+            "by exec from a text that is in no variable any more, or typed into a plain interpreter. Put it into a "
+            "file or a notebook cell, decorate it where its text is at hand, or pass the text with "
+            "cuda.jit(source=text)"
         )
     raise SourceError(msg) from None
 
@@ -214,6 +270,12 @@ def _candidates(function: Callable[..., object], kept: Text | None) -> Iterator[
     registered = _registered(name, function.__globals__)
     if registered is not None:
         yield registered
+    if name.startswith("<"):
+        import sys
+
+        executed = _executed(function, sys._getframe(1))
+        if executed is not None:
+            yield executed
 
 
 def _block(lines: list[str], first: int) -> str | None:

@@ -5,6 +5,7 @@ import linecache
 import os
 import pickle
 import sys
+import textwrap
 import types
 import zipfile
 from importlib.machinery import SourceFileLoader
@@ -255,3 +256,72 @@ def test_a_loader_that_rewrites(tmp_path):
     path.write_text(FACTORY.replace("1", "222"))
     with pytest.raises(weft.errors.SourceError, match="is not that of"):
         run(module.make(1))
+
+
+def executed(text):
+    scope = {"cuda": cuda}
+    exec(text, scope)
+    return scope["made"]
+
+
+def test_a_function_made_by_exec_whose_text_is_in_a_variable():
+    for value in (1, 2):
+        text = f"def made(out):\n    out[0] = {value}\n"
+        assert run(cuda.jit(executed(text))) == value
+
+
+def test_a_function_made_by_exec_whose_text_is_in_a_variable_of_a_caller():
+    text = "\n\ndef other(out):\n    out[0] = 3\n\n@cuda.jit\ndef made(out):\n    out[0] = 4\n"
+    assert run(executed(text)) == 4
+
+
+def test_a_function_made_by_exec_of_a_part_of_a_text():
+    text = "\n    # indented\n    def made(out):\n        out[0] = 5\n\n    def other(out):\n        out[0] = 6\n"
+    assert run(cuda.jit(executed(textwrap.dedent(text).strip()))) == 5
+
+
+def test_a_function_made_by_exec_of_a_constant():
+    scope = {}
+    exec("def made(out):\n    out[0] = 7\n", scope)
+    assert run(cuda.jit(scope["made"])) == 7
+
+
+def test_a_device_function_made_by_exec():
+    text = "def made(x):\n    return x + 8\n"
+    made = cuda.jit(device=True)(executed(text))
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = made(0)
+
+    assert run(kernel) == 8
+
+
+@pytest.mark.parametrize("edit", ["out[0] = 2", "out[0] = 1.0", "out[1] = 1", "out[0] += 1", "pass"])
+def test_a_text_that_is_not_quite_the_functions_is_not_taken(edit):
+    def make():
+        text = "def made(out):\n    out[0] = " + str(int("1"))
+        return executed(text)
+
+    made = make()
+    text = f"def made(out):\n    {edit}\n"
+    with pytest.raises(weft.errors.SourceError, match=r"cuda.jit\(source=text\)"):
+        run(cuda.jit(made))
+    assert "def made" in text
+
+
+def test_a_closure_made_by_exec():
+    def make():
+        text = "def outer(n):\n  def made(out):\n    out[0] = n\n  return made\nmade = outer(9)\n"
+        return executed(text), text
+
+    made, text = make()
+    assert run(cuda.jit(made)) == 9
+    assert "made" in text
+
+
+def test_a_function_made_by_exec_is_pickled_with_its_text():
+    text = "def made(out):\n    out[0] = 10\n"
+    kernel = cuda.jit(executed(text))
+    text = ""
+    assert run(pickle.loads(pickle.dumps(kernel))) == 10
