@@ -54,6 +54,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Record
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
+                    | ObjectKind::Slice
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{BinaryOp, Builder, Const, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, StmtKind, Type},
+    ir::{BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, StmtKind, Type},
     request::FunctionDef,
     source::{SourceMap, Span},
 };
@@ -37,6 +37,8 @@ pub(super) struct Lowerer {
     pub(super) functions: Vec<Compiled>,
     /// Functions whose callees are being typed or lowered, outermost first.
     pub(super) active: Vec<Arc<FunctionDef>>,
+    /// The constant arrays of the module, by the bytes that they were made of.
+    pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// How many device functions were given a name.
     pub(super) names: usize,
     /// Reads of variables that never got a type: errors, if no other error explains it.

@@ -30,6 +30,8 @@ pub(super) enum ObjectKind {
     Chars,
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
+    /// `slice`: lower and upper bound and step, each of which may be `None`.
+    Slice,
     /// `enumerate`: what is counted, and the first number.
     Enumerate,
     /// `zip`: what is gone over side by side.
@@ -51,6 +53,7 @@ impl ObjectKind {
             | Self::Chars
             | Self::Time(_)
             | Self::Vector(_)
+            | Self::Slice
             | Self::Range(_)
             | Self::Enumerate
             | Self::Zip

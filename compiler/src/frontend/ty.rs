@@ -152,6 +152,7 @@ impl Ty {
                     ObjectKind::Enum(_)
                     | ObjectKind::Record
                     | ObjectKind::Chars
+                    | ObjectKind::Slice
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
@@ -289,6 +290,7 @@ impl fmt::Display for Ty {
                             _ => Ok(()),
                         };
                     }
+                    ObjectKind::Slice => return f.write_str("slice"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,

@@ -2,7 +2,7 @@
 
 use weft_artifact::Scalar;
 
-use super::{ExprId, LocalArrayId, LocalId, SharedId, types::Type};
+use super::{ConstantId, ExprId, LocalArrayId, LocalId, SharedId, types::Type};
 use crate::source::Span;
 
 /// An expression, its type and its place.
@@ -65,6 +65,8 @@ pub enum ExprKind {
     },
     /// The first element of a block-shared array.
     SharedBase(SharedId),
+    /// The first element of a constant array.
+    ConstBase(ConstantId),
     /// The first byte of the block's dynamic shared memory.
     DynamicShared,
     /// The first element of a thread-local array.
@@ -100,6 +102,8 @@ pub enum Const {
     Float(f64),
     /// Of a pointer type: a pointer to nothing.
     Null,
+    /// Of a pointer type: an address in memory that is there as long as the code is used.
+    Address(u64),
 }
 
 /// Registers that the hardware sets. PTX ISA section 10, special registers. All `I32`.

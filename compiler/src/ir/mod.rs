@@ -30,7 +30,7 @@ pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
 pub use effects::{Effects, Touches};
 pub use expr::{Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
-pub use module::{Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};
+pub use module::{ConstantArray, Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
@@ -47,5 +47,7 @@ pub type LocalId = Handle<Local>;
 pub type FuncId = Handle<Function>;
 /// A handle to a block-shared array of a module.
 pub type SharedId = Handle<SharedArray>;
+/// A handle to a constant array of a module.
+pub type ConstantId = Handle<ConstantArray>;
 /// A handle to a thread-local array of a function.
 pub type LocalArrayId = Handle<LocalArray>;

@@ -1,12 +1,14 @@
 //! Modules, functions, and what they declare.
 
+use std::sync::Arc;
+
 use weft_artifact::{Param, Scalar, SlotSource};
 
 use super::{
     Arena, ExprId, FuncId, LocalId,
     expr::{Const, Expr, ExprKind},
     stmt::Block,
-    types::Type,
+    types::{Space, Type},
 };
 use crate::source::{SourceMap, Span};
 
@@ -21,6 +23,8 @@ pub struct Module {
     pub params: Vec<Param>,
     /// Block-shared arrays of fixed size.
     pub shared: Arena<SharedArray>,
+    /// Arrays that are part of the code.
+    pub constants: Arena<ConstantArray>,
     /// `true` if something takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
@@ -111,6 +115,23 @@ pub struct SharedArray {
     /// Alignment in bytes.
     pub align: u64,
     /// The call.
+    pub span: Span,
+}
+
+/// An array that is part of the code and never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstantArray {
+    /// The Python variable.
+    pub name: String,
+    /// Element type; a complex array has twice the elements of its part.
+    pub elem: Scalar,
+    /// The elements as they lie in memory.
+    pub bytes: Arc<[u8]>,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// `Constant` where all of them together fit into CUDA's constant memory, else `Global`.
+    pub space: Space,
+    /// Where it is read.
     pub span: Span,
 }
 

@@ -360,6 +360,11 @@ impl<'a> Printer<'a> {
                 let base = self.operand(*base, Level::Atom, depth);
                 atom(format!("{base}[{} bytes]", self.list(&[*bytes], depth)))
             }
+            ExprKind::ConstBase(constant) => {
+                let array = self.module.and_then(|module| module.constants.get(*constant));
+                let name = array.map_or("?", |array| array.name.as_str());
+                atom(format!("constant.{name}.{}", constant.index()))
+            }
             ExprKind::SharedBase(shared) => {
                 let array = self.module.and_then(|module| Some((module, module.shared.get(*shared)?)));
                 atom(array.map_or_else(
@@ -394,12 +399,13 @@ fn constant(value: Const, ty: Type) -> (String, Level) {
         Const::Int(value) => (value.to_string(), value < 0),
         Const::Float(value) => (format!("{value:?}"), value.is_sign_negative()),
         Const::Null => ("null".to_owned(), false),
+        Const::Address(address) => (format!("{address:#x}"), false),
     };
     let plain = match value {
         Const::Bool(_) => Some(Scalar::Bool),
         Const::Int(_) => Some(Scalar::I64),
         Const::Float(_) => Some(Scalar::F64),
-        Const::Null => None,
+        Const::Null | Const::Address(_) => None,
     };
     let text = if plain.is_some_and(|plain| ty == Type::Scalar(plain)) { text } else { format!("{text}:{ty}") };
     (text, if negative { Level::Unary } else { Level::Atom })

@@ -39,6 +39,8 @@ pub enum Space {
     Shared,
     /// Memory of the thread.
     Local,
+    /// Memory that no kernel writes: constants of the code.
+    Constant,
     /// Any of the others: where an array variable may be of several spaces.
     Generic,
 }
@@ -49,6 +51,7 @@ impl fmt::Display for Space {
             Self::Global => "global",
             Self::Shared => "shared",
             Self::Local => "local",
+            Self::Constant => "constant",
             Self::Generic => "generic",
         })
     }

@@ -13,6 +13,7 @@ impl ExprKind {
             | Self::Local(_)
             | Self::Special(_)
             | Self::SharedBase(_)
+            | Self::ConstBase(_)
             | Self::DynamicShared
             | Self::LocalBase(_) => Vec::new(),
             Self::Unary(_, a) | Self::Convert(a) | Self::Load(a, _) => vec![*a],
@@ -46,6 +47,7 @@ impl ExprKind {
             | Self::Local(_)
             | Self::Special(_)
             | Self::SharedBase(_)
+            | Self::ConstBase(_)
             | Self::DynamicShared
             | Self::LocalBase(_)) => leaf,
         }

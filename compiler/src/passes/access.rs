@@ -105,6 +105,7 @@ fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
         | ExprKind::Math(..)
         | ExprKind::Load(..)
         | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_)
         | ExprKind::Wrap { .. } => Params::new(),

@@ -176,6 +176,7 @@ fn read_source(function: &mut Function) {
             ref leaf @ (ExprKind::Const(_)
             | ExprKind::Special(_)
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)) => {
                 sources.insert(temp, leaf.clone());

@@ -85,6 +85,7 @@ fn check_uses(function: &Function, narrow: &Locals, wide: &mut Locals) {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => false,
@@ -187,6 +188,7 @@ fn fits(function: &Function, narrow: &Locals, id: ExprId) -> bool {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => false,
@@ -248,6 +250,7 @@ fn rewrite(function: &mut Function, narrow: &Locals) {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => {}

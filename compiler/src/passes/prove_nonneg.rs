@@ -245,6 +245,7 @@ fn bound_of(function: &Function, locals: &[Bound], id: ExprId) -> Bound {
         | ExprKind::Offset { .. }
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_) => Bound::of_type(expr.ty),
     }
@@ -290,6 +291,7 @@ fn rewrite(function: &mut Function, locals: &[Bound]) {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => {}

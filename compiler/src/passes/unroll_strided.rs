@@ -120,6 +120,7 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
         | ExprKind::Offset { .. }
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_)
         | ExprKind::Wrap { .. } => None,

@@ -49,7 +49,7 @@ use plan::{Fixed, Look, Plan};
 use stop::Watch;
 
 /// One address space for everything.
-const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, local: 0, generic: 0 };
+const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, constant: 0, local: 0, generic: 0 };
 
 /// This machine's CPU.
 pub fn cpu() -> Arc<HostCpu> {

@@ -24,7 +24,7 @@ use weft_artifact::Scalar;
 
 use super::{DebugInfo, Hooks, Library, OperandValue, Result, Types, internal};
 use crate::{
-    ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
+    ir::{self, Align, Const, ConstantId, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
     request::Options,
 };
 
@@ -45,6 +45,7 @@ pub(crate) struct ModuleContext<'a, 'ctx> {
     /// Line tables, if they are asked for.
     pub debug: Option<DebugInfo<'ctx>>,
     functions: RefCell<HashMap<FuncId, FunctionValue<'ctx>>>,
+    constants: RefCell<HashMap<ConstantId, PointerValue<'ctx>>>,
     library_symbols: RefCell<BTreeSet<String>>,
 }
 
@@ -65,6 +66,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
             options,
             library,
             ptx: false,
+            constants: RefCell::default(),
             debug,
             functions: RefCell::default(),
             library_symbols: RefCell::default(),
@@ -86,6 +88,25 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
     pub(crate) fn function(&self, id: FuncId) -> Result<FunctionValue<'ctx>> {
         let known = self.functions.borrow().get(&id).copied();
         known.map_or_else(|| internal(format!("@{} is called before it is declared", self.ir.functions[id].name)), Ok)
+    }
+
+    /// The first element of a constant array, which is declared when it is first asked for.
+    pub(crate) fn constant(&self, id: ConstantId) -> Result<PointerValue<'ctx>> {
+        if let Some(known) = self.constants.borrow().get(&id) {
+            return Ok(*known);
+        }
+        let Some(array) = self.ir.constants.get(id) else { return internal("a constant that is not declared") };
+        let value = self.types.context.const_string(&array.bytes, false);
+        let space = self.types.pointer(array.space).get_address_space();
+        let name = format!("{}.{}", crate::backend::symbol(&array.name), id.index());
+        let global = self.module.add_global(value.get_type(), Some(space), &name);
+        global.set_initializer(&value);
+        global.set_constant(true);
+        global.set_linkage(Linkage::Internal);
+        global.set_alignment(array.align as u32);
+        let pointer = global.as_pointer_value();
+        self.constants.borrow_mut().insert(id, pointer);
+        Ok(pointer)
     }
 
     /// Adds an enum attribute without a value, such as `convergent`, to a function.
@@ -448,6 +469,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let (base, bytes) = (self.emit_pointer(*base)?, self.emit_int(*bytes)?);
                 self.offset(types.context.i8_type().into(), base, bytes)?.into()
             }
+            ExprKind::ConstBase(constant) => self.cx.constant(*constant)?.into(),
             ExprKind::SharedBase(array) => self.hooks.shared_base(self, *array)?.into(),
             ExprKind::DynamicShared => self.hooks.dynamic_shared(self)?.into(),
             ExprKind::LocalBase(array) => self.hooks.local_base(self, *array)?.into(),
@@ -464,10 +486,15 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
     fn emit_const(&self, value: Const, ty: Type) -> Result<BasicValueEnum<'ctx>> {
         let scalar = match ty {
             Type::Scalar(scalar) => scalar,
-            Type::Ptr(..) => return Ok(self.cx.types.value(ty)?.const_zero()),
+            Type::Ptr(_, space) => {
+                let pointer = self.cx.types.pointer(space);
+                let Const::Address(address) = value else { return Ok(pointer.const_null().into()) };
+                let address = self.cx.types.context.i64_type().const_int(address, false);
+                return Ok(address.const_to_pointer(pointer).into());
+            }
         };
         Ok(match value {
-            Const::Null => return internal(format!("a null of type {ty}")),
+            Const::Null | Const::Address(_) => return internal(format!("a null of type {ty}")),
             Const::Bool(value) => self.cx.types.int(scalar)?.const_int(u64::from(value), false).into(),
             Const::Int(value) => self.cx.types.int(scalar)?.const_int(value as u64, false).into(),
             Const::Float(value) if scalar.is_half() => self.half_constant(scalar, value)?,

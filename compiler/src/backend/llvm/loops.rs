@@ -173,6 +173,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => !mentioned(test),
@@ -220,6 +221,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => self.emit_int(test),

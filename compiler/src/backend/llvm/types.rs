@@ -23,6 +23,8 @@ pub(crate) struct AddressSpaces {
     pub global: u16,
     /// [`Space::Shared`].
     pub shared: u16,
+    /// [`Space::Constant`].
+    pub constant: u16,
     /// [`Space::Local`].
     pub local: u16,
     /// [`Space::Generic`].
@@ -47,6 +49,7 @@ impl<'ctx> Types<'ctx> {
             Space::Global => self.spaces.global,
             Space::Shared => self.spaces.shared,
             Space::Local => self.spaces.local,
+            Space::Constant => self.spaces.constant,
             Space::Generic => self.spaces.generic,
         };
         self.context.ptr_type(AddressSpace::from(number))

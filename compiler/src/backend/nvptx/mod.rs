@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// LLVM's address spaces. Local arrays are `alloca`s, which are generic until LLVM finds them out.
-const SPACES: AddressSpaces = AddressSpaces { global: 1, shared: 3, local: 0, generic: 0 };
+const SPACES: AddressSpaces = AddressSpaces { global: 1, shared: 3, constant: 4, local: 0, generic: 0 };
 
 /// Flush denormals: how LLVM's attribute says it.
 const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sign");

@@ -11,6 +11,7 @@ mod operators;
 mod overload;
 mod own;
 mod reduce;
+mod views;
 
 use weft_artifact::Scalar;
 
@@ -107,6 +108,12 @@ impl FnLowerer<'_> {
             Custom::Enumerate => self.enumerate_value(row, args, span),
             Custom::Zip => self.side_by_side(row, ObjectKind::Zip, args, span),
             Custom::Reversed => self.side_by_side(row, ObjectKind::Reversed, args, span),
+            Custom::Reshape => self.reshape(row, args, span),
+            Custom::Ravel => self.ravel(row, args, span),
+            Custom::View => self.view(row, args, span),
+            Custom::Transpose => self.transpose(row, args, span),
+            Custom::Slice => self.slice_value(row, args, span),
+            Custom::ConstArrayLike => self.exactly(row, args, span).map_or(Value::Poison, |[value]| value),
             Custom::LiteralUnroll => self.unrolled(row, args, span),
         }
     }

@@ -147,7 +147,25 @@ impl FnLowerer<'_> {
     /// The row that a method of a value is.
     pub(in crate::frontend) fn method_row(value: &Value, name: &str) -> Option<&'static Intrinsic> {
         let names: &[&str] = if let Value::Array(_) = value {
-            &["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "all", "any", "item", "fill"]
+            &[
+                "sum",
+                "prod",
+                "mean",
+                "std",
+                "var",
+                "min",
+                "max",
+                "argmin",
+                "argmax",
+                "all",
+                "any",
+                "item",
+                "fill",
+                "reshape",
+                "ravel",
+                "view",
+                "transpose",
+            ]
         } else if value.ty().number().is_some() {
             &["conjugate", "conj", "item", "bit_count"]
         } else {
@@ -157,7 +175,7 @@ impl FnLowerer<'_> {
             return None;
         }
         let path = match name {
-            "item" | "fill" => format!("numpy.ndarray.{name}"),
+            "item" | "fill" | "reshape" | "ravel" | "view" | "transpose" => format!("numpy.ndarray.{name}"),
             "bit_count" => "numpy.bitwise_count".to_owned(),
             other => format!("numpy.{other}"),
         };

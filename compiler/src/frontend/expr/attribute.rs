@@ -94,6 +94,9 @@ impl FnLowerer<'_> {
 
     /// The value of a known path: a register's content, a constant, a type, or the name itself.
     pub(in crate::frontend) fn resolve_known(&mut self, path: &str, span: Span) -> Option<Value> {
+        if path == "numpy.newaxis" {
+            return Some(Value::NONE);
+        }
         if let Some((real, imag)) = intrinsics::constant(path) {
             let real = self.b.float(Scalar::F64, real, span);
             return Some(match imag {
@@ -171,7 +174,7 @@ impl FnLowerer<'_> {
     }
 
     /// `a.T`: a view with the dimensions reversed.
-    fn transposed(array: &ArrayValue) -> Value {
+    pub(in crate::frontend) fn transposed(array: &ArrayValue) -> Value {
         let layout = match array.ty.layout {
             Layout::C if array.ty.ndim > 1 => Layout::F,
             Layout::F => Layout::C,

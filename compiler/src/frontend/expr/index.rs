@@ -94,6 +94,17 @@ impl FnLowerer<'_> {
 
     /// The indices that a value is: an integer, or a tuple of them.
     pub(in crate::frontend) fn index_values(&mut self, value: Value, span: Span) -> Option<Vec<Index>> {
+        if let Value::Object(ObjectKind::Slice, items) = value {
+            let mut bounds = [None; 3];
+            for (place, item) in bounds.iter_mut().zip(items) {
+                if !matches!(item, Value::Static(Static::None)) {
+                    let item = self.clipped_to_signed(item, span);
+                    *place = Some(self.integer(item, span)?);
+                }
+            }
+            let [lower, upper, step] = bounds;
+            return Some(vec![Index::Slice { lower, upper, step }]);
+        }
         if let Value::Object(ObjectKind::Tuple | ObjectKind::Unrolled, items) = value {
             let mut out = Vec::new();
             for item in items {

@@ -4,6 +4,7 @@ mod attribute;
 mod binary;
 mod call;
 mod compare;
+mod constant;
 mod index;
 mod logic;
 mod name;

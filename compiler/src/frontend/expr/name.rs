@@ -99,9 +99,8 @@ impl FnLowerer<'_> {
                 let diagnostic = Diagnostic::error(Code::Recursion, span, format!("`{name}` calls itself"));
                 self.report(diagnostic.help("write the recursion as a loop; kernels have no call stack to grow"))
             }
-            Captured::Array(_) | Captured::DeviceArray(..) => {
-                self.report(unusable(name, "array", span).help("pass the array as an argument"))
-            }
+            Captured::Array(array) => self.constant_array(array, name, span),
+            Captured::DeviceArray(ty, address, shape, strides) => self.device_array(ty, *address, shape, strides, span),
             Captured::Bytes(bytes) => Value::Static(Static::Bytes(bytes.clone())),
             Captured::Struct(class, items) => {
                 let items = items.iter().map(|item| self.captured(item, name, span)).collect();

@@ -54,6 +54,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Record
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
+                | ObjectKind::Slice
                 | ObjectKind::Range(_)
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
@@ -81,6 +82,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Record
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
+                | ObjectKind::Slice
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
                 | ObjectKind::Reversed,

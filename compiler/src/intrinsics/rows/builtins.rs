@@ -215,4 +215,11 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         ptx: Ptx::Computed,
         doc: "What a `for` loop goes over backwards: `reversed(array)`, `reversed(tuple)`, `reversed(range(…))`.",
     },
+    Intrinsic {
+        path: "builtins.slice",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Slice),
+        ptx: Ptx::Computed,
+        doc: "A slice as a value, which is an index: `slice(stop)`, `slice(start, stop)`, `slice(start, stop, step)`.",
+    },
 ];

@@ -251,4 +251,11 @@ pub(super) const CUDA: &[Intrinsic] = &[
         ptx: Ptx::Computed,
         doc: "A tuple whose items may have different types: a `for` loop over it is compiled for each item.",
     },
+    Intrinsic {
+        path: "weft.cuda.const.array_like",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::ConstArrayLike),
+        ptx: Ptx::Computed,
+        doc: "A captured array as a constant of the code: `array_like(a)` of a global array of NumPy's is the array as it was when the kernel was compiled, in constant memory. Any other array is itself.",
+    },
 ];

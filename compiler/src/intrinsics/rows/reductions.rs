@@ -113,4 +113,28 @@ pub(super) const REDUCTIONS: &[Intrinsic] = &[
         "The method `a.item(k)`: the element with a number in C order, 0 if there is none.",
     ),
     row("numpy.ndarray.fill", FILL, Lowering::Custom(Custom::Fill), "The method `a.fill(x)`: all elements become x."),
+    row(
+        "numpy.ndarray.reshape",
+        &[],
+        Lowering::Custom(Custom::Reshape),
+        "The method `a.reshape(n, m)` or `a.reshape(shape)` of an array in C order: a view; one extent may be -1.",
+    ),
+    row(
+        "numpy.ndarray.ravel",
+        &[],
+        Lowering::Custom(Custom::Ravel),
+        "The method `a.ravel()` of an array in C order: a view with one dimension.",
+    ),
+    row(
+        "numpy.ndarray.view",
+        &[],
+        Lowering::Custom(Custom::View),
+        "The method `a.view(dtype)`: the same bytes as elements of another type, for which they must be aligned.",
+    ),
+    row(
+        "numpy.ndarray.transpose",
+        &[],
+        Lowering::Custom(Custom::Transpose),
+        "The method `a.transpose()` or `a.transpose(axes)`: a view with its dimensions in another order.",
+    ),
 ];

@@ -101,6 +101,10 @@ impl Checker<'_> {
                 None => Some(format!("shared {shared:?} is no array")),
                 Some(array) => holds(ty == Type::Ptr(array.elem, Space::Shared), "not a pointer to its elements"),
             },
+            (ExprKind::ConstBase(constant), _) => match self.module.constants.get(*constant) {
+                None => Some(format!("constant {constant:?} is no array")),
+                Some(array) => holds(ty == Type::Ptr(array.elem, array.space), "not a pointer to its elements"),
+            },
             (ExprKind::DynamicShared, _) => holds(
                 matches!(ty, Type::Ptr(_, Space::Shared)) && self.module.dynamic_shared,
                 "dynamic shared memory is a shared pointer, and the module must say that it is there",
@@ -132,7 +136,7 @@ fn is_number(ty: Type) -> bool {
 /// `true` if a constant is a value of a type.
 fn fits(value: Const, ty: Type) -> bool {
     match (value, ty.scalar()) {
-        (Const::Null, scalar) => scalar.is_none(),
+        (Const::Null | Const::Address(_), scalar) => scalar.is_none(),
         (Const::Bool(_), Some(Scalar::Bool)) => true,
         (Const::Float(value), Some(scalar)) if scalar.is_float() => {
             value.is_nan() || value.is_infinite() || (scalar.nearest(value) - value) == 0.0

@@ -68,6 +68,14 @@ class SharedNames(KernelName):
         self.array = KernelName("weft.cuda.shared.array")
 
 
+class ConstNames(KernelName):
+    """`cuda.const`: constants of a kernel's code."""
+
+    def __init__(self) -> None:
+        super().__init__("weft.cuda.const", "Constants of a kernel's code.")
+        self.array_like = KernelName("weft.cuda.const.array_like")
+
+
 class LocalNames(KernelName):
     """`cuda.local`: memory of a thread."""
 
@@ -135,5 +143,6 @@ threadfence = KernelName("weft.cuda.threadfence")
 threadfence_block = KernelName("weft.cuda.threadfence_block")
 threadfence_system = KernelName("weft.cuda.threadfence_system")
 shared = SharedNames()
+const = ConstNames()
 local = LocalNames()
 atomic = AtomicNames()

@@ -111,6 +111,7 @@ fn dependence(function: &Function, root: ExprId, of_local: &dyn Fn(LocalId) -> D
         | ExprKind::Offset { .. }
         | ExprKind::ByteOffset { .. }
         | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
         | ExprKind::DynamicShared
         | ExprKind::Wrap { .. } => {}
     });
@@ -161,6 +162,7 @@ impl Search<'_> {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => {}

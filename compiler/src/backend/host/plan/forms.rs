@@ -80,6 +80,7 @@ impl Forms<'_> {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => {}
@@ -139,6 +140,7 @@ impl Forms<'_> {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => unknown,
@@ -160,7 +162,9 @@ impl Forms<'_> {
             if ids.iter().all(|&id| self.form_within(id, effort) == Form::Same) { Form::Same } else { Form::Other }
         };
         match &expr.kind {
-            ExprKind::Const(_) | ExprKind::SharedBase(_) | ExprKind::DynamicShared => Form::Same,
+            ExprKind::Const(_) | ExprKind::SharedBase(_) | ExprKind::ConstBase(_) | ExprKind::DynamicShared => {
+                Form::Same
+            }
             ExprKind::Local(local) if (self.shared)(*local) => Form::Same,
             ExprKind::Local(local) => {
                 let value = self.fixed.value(*local).or_else(|| (self.sole)(*local));

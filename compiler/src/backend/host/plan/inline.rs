@@ -172,6 +172,7 @@ impl Copy {
             | Kind::Offset { .. }
             | Kind::ByteOffset { .. }
             | Kind::SharedBase(_)
+            | Kind::ConstBase(_)
             | Kind::DynamicShared
             | Kind::Wrap { .. }) => other.map_children(&mut |child| self.id(child)),
         };

@@ -106,6 +106,7 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
                     | ExprKind::Offset { .. }
                     | ExprKind::ByteOffset { .. }
                     | ExprKind::SharedBase(_)
+                    | ExprKind::ConstBase(_)
                     | ExprKind::DynamicShared
                     | ExprKind::Wrap { .. } => true,
                 };
@@ -202,6 +203,7 @@ fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
         | ExprKind::Math(..)
         | ExprKind::Load(..)
         | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_)
         | ExprKind::Wrap { .. } => forms.form(pointer) == Form::Same,

@@ -166,6 +166,8 @@ impl Order<'_> {
             ExprKind::Offset { base, .. } | ExprKind::ByteOffset { base, .. } => self.root(*base),
             ExprKind::LocalBase(array) => Root::Local(*array),
             ExprKind::SharedBase(array) => Root::Shared(*array),
+            // Nobody writes it.
+            ExprKind::ConstBase(_) => Root::Unknown,
             ExprKind::Local(local) => match self.fixed.value(*local) {
                 Some(value) => self.root(value),
                 None if self.function.params.contains(local) => Root::Pointer(*local),

@@ -185,6 +185,7 @@ impl Search<'_> {
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => false,
@@ -327,6 +328,7 @@ impl Build<'_> {
             | Kind::Offset { .. }
             | Kind::ByteOffset { .. }
             | Kind::SharedBase(_)
+            | Kind::ConstBase(_)
             | Kind::DynamicShared
             | Kind::LocalBase(_)
             | Kind::Wrap { .. }) => other.map_children(&mut |child| self.map(child, value_of, first)),

@@ -75,6 +75,7 @@ impl Uniformity {
                 | ExprKind::Offset { .. }
                 | ExprKind::ByteOffset { .. }
                 | ExprKind::SharedBase(_)
+                | ExprKind::ConstBase(_)
                 | ExprKind::DynamicShared
                 | ExprKind::Wrap { .. } => false,
             };

@@ -1,0 +1,228 @@
+//! Other views of an array's elements: `reshape`, `ravel`, `view`, `transpose`; and `slice` as a value.
+
+use weft_artifact::{Layout, MAX_NDIM, Scalar};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::Args,
+        function::count,
+        lowerer::FnLowerer,
+        object::{ObjectKind, Static},
+        promote,
+        ty::{ArrayTy, Ty, shown_path},
+        value::{ArrayValue, Atom, Value},
+    },
+    intrinsics::Intrinsic,
+    ir::BinaryOp,
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// The array of a method's or function's first argument, and the other arguments.
+    fn array_and_rest(&mut self, row: &Intrinsic, args: Args, span: Span) -> Option<(ArrayValue, Vec<Value>)> {
+        self.no_keywords(row, &args)?;
+        let types: Vec<Ty> = args.positional.iter().map(|(value, _)| value.ty()).collect();
+        let mut values = args.positional.into_iter().map(|(value, _)| value);
+        if let Some(Value::Array(array)) = values.next() {
+            return Some((array, values.collect()));
+        }
+        self.no_overload(row, &types, span);
+        None
+    }
+
+    /// Reports an array whose elements do not lie one behind the other in C order.
+    fn needs_c(&mut self, row: &Intrinsic, array: &ArrayValue, span: Span) -> Option<()> {
+        if array.ty.layout == Layout::C {
+            return Some(());
+        }
+        let message = format!("`{}` needs an array in C order, not {}", shown_path(row.path), Ty::Array(array.ty));
+        let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
+        self.report(diagnostic.note("it makes a view, never a copy").help("index the array as it is, or pass a copy"));
+        None
+    }
+
+    /// `a.reshape(shape)` or `a.reshape(n, m)`; one extent may be -1.
+    pub(super) fn reshape(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some((array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
+        let extents = match rest.as_slice() {
+            [one] => one.as_tuple().map_or_else(|| rest.clone(), <[Value]>::to_vec),
+            _ => rest,
+        };
+        if extents.is_empty() || extents.len() > MAX_NDIM {
+            let message = format!("a shape has 1 to {MAX_NDIM} extents, not {}", extents.len());
+            return self.error(Code::NoMatchingOverload, span, message);
+        }
+        if self.needs_c(row, &array, span).is_none() {
+            return Value::Poison;
+        }
+        let mut shape: Vec<Option<Atom>> = Vec::new();
+        for extent in extents {
+            let whole =
+                extent.ty().scalar().is_some_and(|scalar| promote::is_integral(scalar) && scalar != Scalar::Bool);
+            if !whole {
+                let message = format!("the extents of a shape are integers, not {}", extent.ty());
+                return self.error(Code::NoMatchingOverload, span, message);
+            }
+            if matches!(extent, Value::Int(-1)) {
+                shape.push(None);
+                continue;
+            }
+            let Some(expr) = self.number(&extent, Scalar::I64, span) else { return Value::Poison };
+            shape.push(Some(self.nonneg_atom(expr, span)));
+        }
+        match shape.iter().filter(|extent| extent.is_none()).count() {
+            0 => {}
+            1 => {
+                let all = self.product_of(&array.shape, span);
+                let known: Vec<Atom> = shape.iter().copied().flatten().collect();
+                let others = self.product_of(&known, span);
+                let inferred = match (all, others) {
+                    (Atom::Int(all), Atom::Int(others)) => Atom::Int(all.checked_div(others).unwrap_or(0)),
+                    (all, others) => {
+                        let (all, others) = (self.use_atom(all, span), self.use_atom(others, span));
+                        let inferred = self.b.binary(BinaryOp::DivNonneg, all, others, span);
+                        self.nonneg_atom(inferred, span)
+                    }
+                };
+                for extent in &mut shape {
+                    extent.get_or_insert(inferred);
+                }
+            }
+            _ => return self.error(Code::NoMatchingOverload, span, "only one extent of a shape can be -1"),
+        }
+        let shape: Vec<Atom> = shape.into_iter().flatten().collect();
+        if let (Atom::Int(old), Atom::Int(new)) = (self.product_of(&array.shape, span), self.product_of(&shape, span))
+            && old != new
+        {
+            let message = format!("an array of {} cannot get a shape of {new}", count(old as usize, "element"));
+            return self.error(Code::NoMatchingOverload, span, message);
+        }
+        let ty = ArrayTy { ndim: shape.len(), ..array.ty };
+        Value::Array(ArrayValue { ty, data: array.data, shape, strides: Vec::new() })
+    }
+
+    /// The product of extents.
+    fn product_of(&mut self, extents: &[Atom], span: Span) -> Atom {
+        let mut known: i64 = 1;
+        let mut product = None;
+        for extent in extents {
+            match extent {
+                Atom::Int(extent) => known = known.saturating_mul(*extent),
+                Atom::Local(_) => {
+                    let extent = self.use_atom(*extent, span);
+                    product = Some(match product {
+                        None => extent,
+                        Some(before) => self.b.binary(BinaryOp::Mul, before, extent, span),
+                    });
+                }
+            }
+        }
+        match product {
+            None => Atom::Int(known),
+            Some(product) => {
+                let known = self.b.i64(known, span);
+                let all = self.b.binary(BinaryOp::Mul, product, known, span);
+                self.nonneg_atom(all, span)
+            }
+        }
+    }
+
+    /// `a.ravel()`: all elements in one dimension.
+    pub(super) fn ravel(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some((array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
+        if !rest.is_empty() {
+            let message = format!("`{}` takes no arguments in a kernel", shown_path(row.path));
+            return self.error(Code::ArgumentCount, span, message);
+        }
+        if array.ty.ndim == 1 {
+            return Value::Array(array);
+        }
+        if self.needs_c(row, &array, span).is_none() {
+            return Value::Poison;
+        }
+        let all = self.product_of(&array.shape, span);
+        let ty = ArrayTy { ndim: 1, ..array.ty };
+        Value::Array(ArrayValue { ty, data: array.data, shape: vec![all], strides: Vec::new() })
+    }
+
+    /// `a.view(dtype)`: the same bytes as elements of another type. As in Numba, they must be aligned for it.
+    pub(super) fn view(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some((array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
+        let [Value::Static(Static::DType(dtype))] = rest.as_slice() else {
+            let types: Vec<Ty> = rest.iter().map(Value::ty).collect();
+            return self.no_overload(row, &types, span);
+        };
+        let (old, new) = (array.ty.dtype.size_bytes().max(1), dtype.size_bytes().max(1));
+        let mut shape = array.shape.clone();
+        if old != new {
+            let last = array.ty.ndim.checked_sub(1);
+            let Some(last) = last.filter(|_| array.ty.layout == Layout::C) else {
+                let message = format!(
+                    "{} cannot be seen as elements of {new} bytes: its last dimension is not contiguous",
+                    Ty::Array(array.ty)
+                );
+                return self.error(Code::BadOperand, span, message);
+            };
+            shape[last] = match shape[last] {
+                Atom::Int(extent) => Atom::Int(extent * old as i64 / new as i64),
+                extent @ Atom::Local(_) => {
+                    let (extent, old, new) =
+                        (self.use_atom(extent, span), self.b.i64(old as i64, span), self.b.i64(new as i64, span));
+                    let bytes = self.b.binary(BinaryOp::Mul, extent, old, span);
+                    let extent = self.b.binary(BinaryOp::DivNonneg, bytes, new, span);
+                    self.nonneg_atom(extent, span)
+                }
+            };
+        }
+        let ty = ArrayTy { dtype: *dtype, ..array.ty };
+        let data = self.use_atom(array.data, span);
+        let data = self.b.convert(data, ty.pointer(), span);
+        let data = Atom::Local(self.b.temp(data, span));
+        Value::Array(ArrayValue { ty, data, shape, strides: array.strides })
+    }
+
+    /// `a.transpose()`, `a.transpose(axes)`.
+    pub(super) fn transpose(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some((array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
+        let axes = match rest.as_slice() {
+            [] => return Self::transposed(&array),
+            [one] => one.as_tuple().map_or_else(|| rest.clone(), <[Value]>::to_vec),
+            _ => rest,
+        };
+        let ndim = array.ty.ndim as i128;
+        let known: Option<Vec<usize>> =
+            axes.iter()
+                .map(|axis| {
+                    if let Value::Int(axis) = axis { usize::try_from(axis.rem_euclid(ndim.max(1))).ok() } else { None }
+                })
+                .collect();
+        let mut sorted = known.clone().unwrap_or_default();
+        sorted.sort_unstable();
+        let Some(axes) = known.filter(|_| sorted == (0..array.ty.ndim).collect::<Vec<_>>()) else {
+            let message = format!("the axes of a transposition are the {ndim} dimensions, each once, as constants");
+            return self.error(Code::NoMatchingOverload, span, message);
+        };
+        let strides = axes.iter().map(|axis| self.stride(&array, *axis, span)).collect();
+        let shape = axes.iter().map(|axis| array.shape[*axis]).collect();
+        let ty = ArrayTy { layout: Layout::Any, ..array.ty };
+        Value::Array(ArrayValue { ty, data: array.data, shape, strides })
+    }
+
+    /// `slice(stop)`, `slice(start, stop[, step])`.
+    pub(super) fn slice_value(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let mut items: Vec<Value> = args.positional.into_iter().map(|(value, at)| self.settle(value, at)).collect();
+        if items.is_empty() || items.len() > 3 {
+            let message = format!("`slice` takes 1 to 3 arguments, not {}", items.len());
+            return self.error(Code::ArgumentCount, span, message);
+        }
+        if items.len() == 1 {
+            items.insert(0, Value::NONE);
+        }
+        items.resize(3, Value::NONE);
+        Value::Object(ObjectKind::Slice, items)
+    }
+}
