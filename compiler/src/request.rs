@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_artifact::{ArgType, ArrayType, ClassId, Compound, DType, Layout, MAX_LEAVES, Number, Scalar, Vector};
+use weft_artifact::{ArgType, ArrayType, ClassId, Compound, DType, Layout, MAX_LEAVES, Number, Scalar, Time, Vector};
 
 use crate::{
     source::{SourceFile, Span},
@@ -71,6 +71,8 @@ pub enum Captured {
     NumpyInt(Scalar, i128),
     /// See `NumpyInt`; for `F32`, `F64`, `C64`, `C128`.
     NumpyFloat(Number, f64, f64),
+    /// A NumPy date or span of time: its type, and its count.
+    Time(Time, i64),
     /// A string.
     Str(String),
     /// Bytes.
@@ -182,6 +184,7 @@ impl Captured {
             | Self::Complex(..)
             | Self::NumpyInt(..)
             | Self::NumpyFloat(..)
+            | Self::Time(..)
             | Self::Str(_)
             | Self::Bytes(_)
             | Self::Enum(..)
@@ -217,6 +220,7 @@ impl Captured {
             | Self::Complex(..)
             | Self::NumpyInt(..)
             | Self::NumpyFloat(..)
+            | Self::Time(..)
             | Self::Str(_)
             | Self::Bytes(_)
             | Self::Array(_)

@@ -60,6 +60,32 @@ impl Time {
 }
 
 impl TimeUnit {
+    /// How many of a shorter unit, or the same, one of these is; `None` if it is no one number, or no 64 bits count it.
+    pub fn count_in(self, shorter: Self) -> Option<i64> {
+        let mut count: i64 = 1;
+        let mut unit = self;
+        while unit != shorter {
+            let (next, times) = match unit {
+                Self::Year => (Self::Month, 12),
+                // A month has no one number of days.
+                Self::Month | Self::Atto => return None,
+                Self::Week => (Self::Day, 7),
+                Self::Day => (Self::Hour, 24),
+                Self::Hour => (Self::Minute, 60),
+                Self::Minute => (Self::Second, 60),
+                Self::Second => (Self::Milli, 1000),
+                Self::Milli => (Self::Micro, 1000),
+                Self::Micro => (Self::Nano, 1000),
+                Self::Nano => (Self::Pico, 1000),
+                Self::Pico => (Self::Femto, 1000),
+                Self::Femto => (Self::Atto, 1000),
+            };
+            count = count.checked_mul(times)?;
+            unit = next;
+        }
+        Some(count)
+    }
+
     /// Every unit, from the longest to the shortest, with NumPy's name.
     pub const ALL: [(Self, &'static str); 13] = [
         (Self::Year, "Y"),
@@ -98,6 +124,18 @@ impl fmt::Display for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units_are_counted_in_shorter_ones() {
+        use TimeUnit::{Atto, Day, Milli, Month, Nano, Second, Week, Year};
+        let counts = [(Year, Month, Some(12)), (Year, Day, None), (Week, Second, Some(604_800)), (Day, Day, Some(1))];
+        for (long, short, count) in counts {
+            assert_eq!(long.count_in(short), count, "{long:?} in {short:?}");
+        }
+        assert_eq!(Milli.count_in(Nano), Some(1_000_000));
+        assert_eq!(Nano.count_in(Milli), None);
+        assert_eq!(Day.count_in(Atto), None);
+    }
 
     #[test]
     fn names_are_read_back() {

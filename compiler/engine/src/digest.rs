@@ -167,12 +167,16 @@ impl Feed {
                 self.flag(chars.is_wide());
                 self.number(chars.max_len().into());
             }
-            Compound::Time(Time { is_span, unit }) => {
+            Compound::Time(time) => {
                 self.tag(5);
-                self.flag(*is_span);
-                self.optional(*unit, |feed, unit| feed.text(unit.name()));
+                self.time(*time);
             }
         }
+    }
+
+    fn time(&mut self, Time { is_span, unit }: Time) {
+        self.flag(is_span);
+        self.optional(unit, |feed, unit| feed.text(unit.name()));
     }
 
     /// A class is fed as its description, for the same reason.
@@ -432,6 +436,11 @@ impl Feed {
                 for stride in strides {
                     self.int((*stride).into());
                 }
+            }
+            Captured::Time(time, count) => {
+                self.tag(22);
+                self.time(*time);
+                self.int((*count).into());
             }
             Captured::Recursive(number) => {
                 self.tag(21);

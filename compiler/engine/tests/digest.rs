@@ -179,6 +179,7 @@ fn every_change_gives_another_digest() {
     let data = class(ClassKind::Dataclass, "m.C", &["a", "b"]);
     let color = class(ClassKind::Enum, "m.C", &["a", "b"]);
     let int_color = class(ClassKind::IntEnum, "m.C", &["a", "b"]);
+    let span = Time::from_name("timedelta64[ns]").expect("is a type");
     let constant =
         || CapturedArray { dtype: DType::I8, shape: vec![1, 2], layout: Layout::C, bytes: Arc::from([1, 2]) };
     let mut renamed = kernel();
@@ -255,6 +256,10 @@ fn every_change_gives_another_digest() {
         capturing(Captured::DeviceArray(plain, 8192, vec![2], vec![4])),
         capturing(Captured::DeviceArray(plain, 4096, vec![4], vec![4])),
         capturing(Captured::DeviceArray(plain, 4096, vec![2], vec![-4])),
+        capturing(Captured::Time(span, 3)),
+        capturing(Captured::Time(span, 4)),
+        capturing(Captured::Time(Time { is_span: false, ..span }, 3)),
+        capturing(Captured::Time(Time { unit: None, ..span }, 3)),
         capturing(Captured::Recursive(0)),
         capturing(Captured::Recursive(1)),
         with(FunctionDef { number: 1, ..kernel() }),

@@ -110,19 +110,10 @@ impl FnLowerer<'_> {
             }
             DType::Compound(id) => match id.get() {
                 Compound::Vector(vector) => self.lanes(value, *vector, span),
-                Compound::Time(time) => match value {
-                    Value::Object(ObjectKind::Time(from), items) if from == time => {
-                        items.first().and_then(|count| self.number(count, Scalar::I64, span)).map(|count| vec![count])
-                    }
-                    Value::Scalar(..)
-                    | Value::Complex(..)
-                    | Value::Int(_)
-                    | Value::Bool(_)
-                    | Value::Array(_)
-                    | Value::Object(..)
-                    | Value::Static(_)
-                    | Value::Poison => None,
-                },
+                Compound::Time(time) => {
+                    let count = self.time_as(value, *time, span);
+                    count.and_then(|count| self.number(&count, Scalar::I64, span)).map(|count| vec![count])
+                }
                 Compound::Record(_) | Compound::Chars(_) => return self.store_record(pointer, of, value, span),
                 Compound::Nested(_) => {
                     if let Value::Array(view) = self.load(pointer, of, span) {

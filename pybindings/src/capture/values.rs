@@ -7,7 +7,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
-use weft_artifact::{MAX_LEAVES, Number, Scalar};
+use weft_artifact::{Compound, DType, MAX_LEAVES, Number, Scalar};
 use weft_compiler::request::{Captured, Unsupported};
 
 use super::{Capturer, Jitted, objects::host_array};
@@ -193,6 +193,11 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
         }
         if numpy::is_bfloat16(value) {
             return Ok(Some(Captured::DType(Number::BF16.into())));
+        }
+        if let Some((DType::Compound(id), count)) = classes.time(value)?
+            && let Compound::Time(time) = id.get()
+        {
+            return Ok(Some(Captured::Time(*time, count)));
         }
         if classes.is_scalar(value) {
             let bfloat16 = numpy::is_bfloat16(&value.get_type());

@@ -27,6 +27,7 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         Captured::None
         | Captured::Str(_)
         | Captured::Bytes(_)
+        | Captured::Time(..)
         | Captured::Tuple(_)
         | Captured::Struct(..)
         | Captured::Enum(..)

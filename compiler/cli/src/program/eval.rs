@@ -244,6 +244,7 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         Captured::Complex(real, imag) | Captured::NumpyFloat(_, real, imag) => *real != 0.0 || *imag != 0.0,
         Captured::Str(text) => !text.is_empty(),
         Captured::Bytes(bytes) => !bytes.is_empty(),
+        Captured::Time(_, count) => *count != 0,
         Captured::Tuple(items) => !items.is_empty(),
         Captured::DType(_)
         | Captured::Known(_)

@@ -40,6 +40,9 @@ impl FnLowerer<'_> {
         if let Some(value) = self.vector_binary(op, &left, &right, span) {
             return value;
         }
+        if let Some(value) = self.time_binary(op, &left, &right, span) {
+            return value;
+        }
         let (Some(ty), Some((from, _))) = (ty, types) else {
             return self.bad_operands(op, &left, &right, span);
         };

@@ -60,6 +60,9 @@ impl FnLowerer<'_> {
                 return self.compare_tuples(if equal { CmpOp::Eq } else { CmpOp::NotEq }, a.clone(), b.clone(), span);
             }
         }
+        if let Some(value) = self.time_compare(op, &left, &right, span) {
+            return value;
+        }
         let types = left.ty().number().zip(right.ty().number());
         let Some((a, b)) = types else {
             let message = format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty());

@@ -11,6 +11,7 @@ mod name;
 mod object;
 mod store;
 mod subscript;
+mod time;
 
 pub(super) use call::Args;
 pub(super) use index::Index;
@@ -22,7 +23,7 @@ use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 
 use super::{
     lowerer::FnLowerer,
-    object::Static,
+    object::{ObjectKind, Static},
     value::{Known, Value},
 };
 use crate::{
@@ -170,6 +171,11 @@ impl FnLowerer<'_> {
                 let real = self.b.unary(IrUnary::Neg, *real, span);
                 let imag = self.b.unary(IrUnary::Neg, *imag, span);
                 Value::Complex(real, imag, *ty)
+            }
+            // The count that means no time is its own negative.
+            (UnaryOp::Plus | UnaryOp::Minus, Value::Object(ObjectKind::Time(time), items)) if time.is_span => {
+                let counts = items.iter().map(|count| self.unary(op, count.clone(), span)).collect();
+                Value::Object(ObjectKind::Time(*time), counts)
             }
             (UnaryOp::Plus | UnaryOp::Minus, _) if value.ty().scalar().is_some() => {
                 let from = value.ty().scalar().unwrap_or(Scalar::I64);

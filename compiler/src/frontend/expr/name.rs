@@ -89,6 +89,10 @@ impl FnLowerer<'_> {
             Captured::NumpyFloat(Number::Real(scalar), value, _) => {
                 Value::Scalar(self.b.float(*scalar, *value, span), *scalar)
             }
+            Captured::Time(time, count) => {
+                let count = Value::Scalar(self.b.int(Scalar::I64, (*count).into(), span), Scalar::I64);
+                Value::Object(ObjectKind::Time(*time), vec![count])
+            }
             Captured::Str(text) => Value::Static(Static::Str(text.clone())),
             Captured::Tuple(items) => Value::tuple(items.iter().map(|item| self.captured(item, name, span)).collect()),
             Captured::DType(dtype) => Value::Static(Static::DType(*dtype)),

@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = &[
     ("math.py", include_str!("math.py")),
     ("cmath.py", include_str!("cmath.py")),
     ("half.py", include_str!("half.py")),
+    ("times.py", include_str!("times.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).

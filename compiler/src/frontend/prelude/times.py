@@ -1,0 +1,89 @@
+"""Device functions of weft's own: what operators on dates and spans of time become.
+
+They are counts in one unit; the lowest count is no time at all (NumPy's NaT), which stays what it is and is equal to
+nothing. Each is a body without loops that ends in its one `return`.
+"""
+
+import math
+
+
+def time_add(a, b):
+    """Add a span to a date or to a span."""
+    none = -9223372036854775807 - 1
+    return none if a == none or b == none else a + b
+
+
+def time_sub(a, b):
+    """Subtract."""
+    none = -9223372036854775807 - 1
+    return none if a == none or b == none else a - b
+
+
+def time_mul(a, n):
+    """Multiply a span, or a count that becomes one of a shorter unit, by an int."""
+    none = -9223372036854775807 - 1
+    return none if a == none else a * n
+
+
+def time_mul_float(a, x):
+    """Multiply a span by a float; what is no number is no time."""
+    none = -9223372036854775807 - 1
+    product = a * x
+    return none if a == none or not math.isfinite(product) else int(product)
+
+
+def time_div(a, n):
+    """Divide a span by an int, towards zero."""
+    none = -9223372036854775807 - 1
+    whole = a // n
+    truncated = whole + 1 if whole < 0 and whole * n != a else whole
+    return none if a == none or n == 0 else truncated
+
+
+def time_div_float(a, x):
+    """Divide a span by a float, towards zero."""
+    none = -9223372036854775807 - 1
+    quotient = a / x
+    return none if a == none or not math.isfinite(quotient) else int(quotient)
+
+
+def time_ratio(a, b):
+    """Give how many times a span is another."""
+    none = -9223372036854775807 - 1
+    return math.nan if a == none or b == none else a / b
+
+
+def time_whole_ratio(a, b):
+    """Give how many whole times a span is another; 0 where there is no answer."""
+    none = -9223372036854775807 - 1
+    return 0 if a == none or b == none or b == 0 else a // b
+
+
+def time_mod(a, b):
+    """Give what is left of a span after whole times another."""
+    none = -9223372036854775807 - 1
+    return none if a == none or b == none or b == 0 else a % b
+
+
+def time_eq(a, b):
+    """Say whether two times are the same."""
+    none = -9223372036854775807 - 1
+    return a == b and a != none
+
+
+def time_ne(a, b):
+    """Say whether two times are not the same."""
+    none = -9223372036854775807 - 1
+    return a != b or a == none
+
+
+def time_lt(a, b):
+    """Say whether a time is before another."""
+    none = -9223372036854775807 - 1
+    return a < b and a != none
+
+
+def time_le(a, b):
+    """Say whether a time is not after another."""
+    none = -9223372036854775807 - 1
+    return a <= b and a != none
