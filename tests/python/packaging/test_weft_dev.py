@@ -89,3 +89,18 @@ def test_a_wrong_call_is_named(argv, message):
     result = call(*argv)
     assert result.returncode == 2
     assert message in result.stderr
+
+
+def test_conformance_says_what_is_missing(tmp_path):
+    done = call("conformance", "--suite", str(tmp_path))
+    assert done.returncode == 2
+    assert f"{tmp_path}/numba_suite.py" in done.stderr
+    assert "--suite DIR or WEFT_NUMBA_SUITE" in done.stderr
+
+
+@pytest.mark.parametrize(("changed", "expected"), [("", "1234567"), (" M README.md\n", "1234567 with changes")])
+def test_the_commit_of_the_page(weft_dev, monkeypatch, changed, expected):
+    answers = {"status": changed, "rev-parse": "1234567\n"}
+    completed = subprocess.CompletedProcess
+    monkeypatch.setattr(weft_dev.subprocess, "run", lambda argv, **_: completed(argv, 0, stdout=answers[argv[1]]))
+    assert weft_dev.commit(besides=ROOT / "docs" / "numba-compatibility.md") == expected

@@ -1,0 +1,159 @@
+"""Why tests of numba-cuda do not pass: patterns, and the reason that each one stands for.
+
+A row is a pattern of the test's name, one of the end of its report, and a reason. The first row whose patterns are both
+found decides. A test that no row fits is listed as unclassified, so a row says what its pattern shows and no more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MISSING = "Not there yet"
+MEANT = "Different on purpose"
+ELSEWHERE = "Not testable where this was run"
+UNKNOWN = "Unclassified"
+KINDS = {
+    MISSING: "A feature that weft does not have yet.",
+    MEANT: "The test holds numba-cuda to a defect, to a limit that weft does not have, or to the wording of a message.",
+    ELSEWHERE: "The machine, the device or a package lacks what the test needs.",
+    UNKNOWN: "Failures that no row of `tests/numba_compatibility/reasons.py` explains: look at these first.",
+}
+"""The kinds of reasons, in the order of the page."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why tests do not pass."""
+
+    kind: str
+    text: str
+
+
+def _rows():
+    def row(kind, text, report, name=""):
+        return re.compile(name), re.compile(report, re.DOTALL), Reason(kind, text)
+
+    missing = [
+        ("`cuda.libdevice`", r"numba\.cuda\.libdevice\.|\blibdevice\.\w+\("),
+        ("`cuda.vectorize` and `cuda.guvectorize`", r"counterpart of numba\.(cuda\.)?(gu)?vectorize"),
+        (
+            "`cuda.compile`, `cuda.compile_ptx` and their relatives",
+            r"counterpart of numba\.cuda\.(compiler\.)?compile|weft\.cuda' has no attribute 'compile",
+        ),
+        (
+            "linking of code from elsewhere: `link=`, `cuda.CUSource`, `cuda.declare_device`",
+            r"CUSource|link|declare_device",
+        ),
+        ("mapped, managed and pinned memory", r"no attribute '(mapped|managed|pinned)"),
+        ("`cuda.random`", r"no attribute 'random'|numba\.cuda\.random"),
+        ("loads and stores with cache hints (`cuda.ldca` …)", r"no attribute '(ld|st)[a-z]{2}'"),
+        ("`cuda.cg`: groups of threads, `grid.sync()`", r"cuda\.cg\b|`cuda` has no `cg`|this_grid"),
+        (
+            "atomic operations other than `cuda.atomic.add`",
+            r"`cuda\.atomic` has no|numba has `cuda\.atomic\.|cuda\.atomic\.(?!add\b)\w+",
+        ),
+        (
+            "warps: shuffles, votes, matches, lane masks",
+            r"cuda\.(shfl|ballot|any|all|match|eq|vote)\w*_sync|lanemask|activemask",
+        ),
+        ("functions of bits and `cuda.cbrt`", r"cuda\.(brev|clz|ffs|popc|cbrt)\("),
+        (
+            "`cuda.const.array_like` and captured arrays",
+            r"const\.array_like|is an array, which|pass the array as an argument",
+        ),
+        ("captured arrays", r"Cannot capture the non-constant"),
+        ("`print` in kernels", r"print.*returned non-zero exit status"),
+        (
+            "exceptions out of kernels (`debug=True`)",
+            r"`raise` statement|raise \w*Error|(Index|ZeroDivision)Error not raised",
+        ),
+        ("`cache=True`: compiled kernels on the disk", r"check_pycache|in check_hits"),
+        ("`cuda.Reduce`", r"no attribute 'Reduce'"),
+        ("memory shared between processes", r"get_ipc_handle"),
+        ("`cuda.profiling`", r"no attribute 'profiling'"),
+        ("recursion", r"calls itself|runaway|write the recursion as a loop"),
+        ("code of a device function alone", r"has no code of its own"),
+        ("warnings about launches (few blocks, host arrays)", r"PerformanceWarning|DID NOT WARN"),
+        (
+            "functions inside of functions, and lambdas",
+            r"nested `def`|`lambda`|assign `(inner|innerinner)\w*` on the way",
+        ),
+        ("variables that no assignment reaches", r"used before it has a value|on the way to this line"),
+        ("dates and spans of time in kernels", r"(datetime|timedelta)64\[\w+\]"),
+        ("enums whose values are no numbers", r"member \S+ of an enum has the value"),
+        ("enums", r"is (a|an) (Enum|IntEnum|enum)"),
+        ("`cffi`", r"numba\.cuda\.cffi|ffi\."),
+        ("0-d arrays as indices", r"0d, C\) cannot be an index"),
+        ("`cuda.cudadrv`", r"no attribute 'cudadrv'"),
+        (
+            "the text of functions that `exec` made and that their maker has let go of",
+            r"text of `\w+`, but Python has none",
+        ),
+        (
+            "constants as arguments of functions that make arrays of that shape",
+            r"shape 0 with the size given at launch",
+        ),
+        ("`array.reshape`", r"has no attribute `reshape`"),
+        ("inspection of single overloads", r"'weft\._weft\.Kernel' object has no attribute"),
+        ("changed globals and `recompile()`", r"np\.int64\(15\) != 6"),
+        ("extending the compiler", r"No module named 'llvmlite'"),
+    ]
+    meant = [
+        (
+            "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
+            r"not found in 'error\[E|does not match \"error\[E|AssertionError$|= help: .*AssertionError",
+            r"test_(sm_creation|sm|intrinsics|recursion|warning|errors|make_function\w*)\.py.*(invalid|nonliteral|runaway|non_const)",
+        ),
+        (
+            "numba-cuda cannot copy an array with negative strides to the host, weft copies it",
+            r"NotImplementedError not raised",
+            r"negative_strided",
+        ),
+        (
+            "the transpose of a device array is a copy in numba-cuda, as large as the array; weft's is a view",
+            r"Tuples differ: \(16, 192\) != \(40, 8\)",
+            r"test_transpose_view",
+        ),
+        (
+            "the test wants `atom.add.f64`, weft's code says which memory it is: `atom.global.add.f64`",
+            r"atom\.global\.add\.f64",
+            r"test_atomic_add_double_global",
+        ),
+        ("debug=True warns with other words", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
+    ]
+    elsewhere = [
+        ("device memory for other libraries: there is none on the CPU, the GPU has it", r"the array is in CPU memory"),
+        ("more than one GPU", r"need more than 1 gpus"),
+        ("a user who is not root", r"Cannot create a directory to which writes"),
+        ("CuPy", r"requires CuPy|No module named 'cupy'"),
+        ("a later cuda-core", r"requires cuda\.core"),
+        ("a package that is not installed", r"ModuleNotFoundError"),
+        ("a driver that was started before a fork; the CPU needs none", r"CUDA initialized before forking"),
+        ("the time that the run was given", r"deadline reached"),
+    ]
+    yield from (row(MEANT, text, report, name) for text, report, name in meant)
+    # The packages first: a test that cannot be imported shows nothing of weft.
+    yield from (row(ELSEWHERE, text, report) for text, report in elsewhere)
+    yield from (row(MISSING, text, report) for text, report in missing)
+
+
+ROWS = list(_rows())
+
+
+def reason(test, report):
+    """Give the reason of a test that did not pass.
+
+    Parameters
+    ----------
+    test
+        Its name: ``cudapy/test_sm.py::TestClass::test_name``.
+    report
+        The end of what pytest says of it.
+    """
+    for name, pattern, found in ROWS:
+        if name.search(test) and pattern.search(report):
+            return found
+    errors = [line for line in report.splitlines() if re.search(r"(Error|Exception|Failed)\b", line)]
+    last = re.sub(r"^E\s+", "", errors[-1].strip().rpartition("/")[2]) if errors else "no message"
+    return Reason(UNKNOWN, last[:100].replace("`", "'"))
