@@ -6,6 +6,7 @@ values goes by its name.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 
@@ -36,7 +37,9 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
     for name in free_names(file, text):
         found = _source.mangled(name, class_)
         if found in cells:
-            values[name] = _pack(cells[found].cell_contents)
+            # A variable that was never assigned has an empty cell, and stays without a value.
+            with contextlib.suppress(ValueError):
+                values[name] = _pack(cells[found].cell_contents)
         elif found in function.__globals__:
             values[name] = _pack(function.__globals__[found])
     values.pop(function.__name__, None)

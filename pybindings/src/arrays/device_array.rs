@@ -123,7 +123,7 @@ impl DeviceArray {
         });
         let layout = layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
-        let align = dtype.align_bytes();
+        let align = dtype.access_align();
         let is_aligned = address.is_multiple_of(align)
             && shape
                 .iter()
@@ -251,7 +251,7 @@ impl DeviceArray {
             "its {} elements do not lie at multiples of {} bytes, as fields of packed records may not: pass the array of \
              records, or a copy of the elements",
             self.dtype,
-            self.dtype.align_bytes()
+            self.dtype.access_align()
         ))
     }
 

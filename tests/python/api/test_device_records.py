@@ -114,6 +114,14 @@ def test_elements_that_are_not_aligned_are_refused() -> None:
         take[1, 1](device["b"])
     take[1, 1](device["a"])
     take[1, 1](cuda.to_device(sample(ALIGNED))["b"])
+    # Packed records too are read by their fields' alignment where that fits.
+    outer = np.zeros(2, [("tag", "i1"), ("inner", [("x", "i4"), ("y", "f4")])])
+    device = cuda.to_device(outer)
+    for part in (device["inner"], device[1]["inner"]):
+        with pytest.raises(TypeError, match="do not lie at multiples of 4 bytes"):
+            take[1, 1](part)
+    take[1, 1](device[1])
+    take[1, 1](cuda.to_device(outer["inner"].copy()))
     # On its way to the device a host array is put in order.
     take[1, 1](sample()["b"])
 

@@ -8,6 +8,8 @@ import sys
 import textwrap
 
 import numpy as np
+import pytest
+import weft
 from weft import cuda
 
 SCALE = 3
@@ -94,3 +96,30 @@ def test_a_configured_kernel_runs_in_another_process(tmp_path):
         [*command, OTHER_PROCESS, str(file)], cwd=tmp_path, check=True, timeout=120, capture_output=True
     )
     assert done.stdout.decode().strip() == "[3.0, 3.0, 3.0, 3.0]"
+
+
+def test_a_variable_without_a_value_stays_without_one() -> None:
+    def make(*, assigned: bool):
+        if assigned:
+            late = 3
+
+        @cuda.jit
+        def kernel(out, on):
+            if on is None:
+                out[0] = 1
+            else:
+                out[0] = late
+
+        return kernel
+
+    for assigned, second in ((True, 3), (False, None)):
+        copy = pickle.loads(pickle.dumps(make(assigned=assigned)))
+        out = np.zeros(1)
+        copy[1, 1](out, None)
+        assert out[0] == 1
+        if second is None:
+            with pytest.raises(weft.CompileError, match="late"):
+                copy[1, 1](out, 1)
+        else:
+            copy[1, 1](out, 1)
+            assert out[0] == second
