@@ -66,7 +66,7 @@ fn section(module: &str) -> &'static str {
         "cmath" => "cmath",
         "operator" => "operator",
         "builtins" => "Python's builtins",
-        "numpy" | "numpy.ndarray" => "numpy",
+        "numpy" | "numpy.ndarray" | "numpy.generic" => "numpy",
         _ => "cuda",
     }
 }

@@ -154,7 +154,7 @@ pub enum Custom {
     Reshape,
     Slice,
     Transpose,
-    View,
+    Bits,
     Max,
     Min,
     Modf,
@@ -174,6 +174,7 @@ pub enum Custom {
     SyncWarp,
     Tuple,
     Type,
+    View,
     Zip,
 }
 

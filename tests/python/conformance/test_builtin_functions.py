@@ -1,7 +1,9 @@
 """Python's built-in functions over tuples and arrays, those that know types, and the rarer functions of `math`."""
 
-# ruff: noqa: B009, C409, UP003 (the functions themselves are tested)
+# ruff: noqa: B009, C409, E721, UP003 (the functions themselves are tested)
 import math
+from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -115,6 +117,31 @@ def test_isinstance():
     assert got.tolist() == [1, 12, 22, 2, 3, 4, 5, 1, 1, 1]
 
 
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+class Color(Enum):
+    RED = 1
+    GREEN = 2
+
+
+def test_isinstance_of_classes():
+    @cuda.jit
+    def kernel(point, color, out):
+        out[0] = isinstance(point, Point)
+        out[1] = isinstance(point, tuple)
+        out[2] = isinstance((1.0, 2.0), Point)
+        out[3] = isinstance(color, Color)
+        out[4] = isinstance(point, (Color, int))
+
+    # The copies that `launch` makes of named tuples are plain ones.
+    out = np.zeros(5, bool)
+    kernel[1, 1](Point(1.0, 2.0), Color.RED, out)
+    assert out.tolist() == [True, True, False, True, False]
+
+
 def test_types_and_attributes():
     @cuda.jit
     def kernel(a, z, out):
@@ -145,6 +172,42 @@ def test_methods_of_numbers():
     x, y = np.array([1.5, -2.0]), np.array([-7, 255], np.int16)
     got = launch(numbers, 1, 2, x, y, np.zeros((2, 4)))[2]
     assert got.tolist() == [[1.5, 1.5, 3, -7], [-2, -2, 8, 255]]
+
+
+@pytest.mark.parametrize(("dtype", "to"), [
+    ("float32", "int32"), ("float32", "uint32"), ("float64", "int64"), ("int64", "float64"), ("uint32", "float32"),
+    ("int8", "uint8"), ("uint16", "int16"), ("int16", "float16"), ("float16", "uint16"), ("float64", "float64"),
+])  # fmt: skip
+def test_bits_as_another_type(dtype, to):
+    kernel = module(f"""
+        import numpy as np
+        from weft import cuda
+
+        @cuda.jit
+        def kernel(x, out, good):
+            i = cuda.grid(1)
+            out[i] = x[i].view(np.{to})
+            good[i] = isinstance(x[i].view(np.{to}), np.{to})
+        """).kernel
+    x = np.array([0, 1, 2, 100, 0.5, -0.0, 1.5], np.float64).astype(dtype)
+    x = np.concatenate([x, -x])
+    out, good = launch(kernel, 1, x.size, x, np.zeros(x.size, to), np.zeros(x.size, bool))[1:]
+    assert out.tobytes() == x.view(to).tobytes()
+    assert good.all()
+
+
+def test_python_types_of_numbers():
+    @cuda.jit
+    def kernel(x, y, out):
+        out[0] = type(x[0]) is float
+        out[1] = type(x[0]) == np.float64
+        out[2] = type(y[0]) is float
+        out[3] = type(1) is int
+        out[4] = type(y[0]) in (np.float32, int)
+        out[5] = type(x[0]) is not complex
+
+    got = launch(kernel, 1, 1, np.ones(1), np.ones(1, np.float32), np.zeros(6, bool))[2]
+    assert got.tolist() == [True, True, False, True, True, True]
 
 
 INTEGERS = [

@@ -87,6 +87,7 @@ impl FnLowerer<'_> {
             Custom::Sum => self.folded_items(row, BinOp::Add, args, span),
             Custom::Tuple => self.tuple_of(row, args, span),
             Custom::Type => self.type_of(row, args, span),
+            Custom::Bits => self.view_method(row, args, span),
             Custom::Bool => self.cast_bool(row, args, span),
             Custom::Complex => self.cast_complex(row, args, span),
             Custom::Degrees => self.scaled(row, 180.0 / std::f64::consts::PI, args, span),

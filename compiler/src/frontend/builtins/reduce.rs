@@ -6,7 +6,7 @@ use super::super::{
     expr::Args,
     function::count,
     lowerer::{FnLowerer, Truth},
-    object::ObjectKind,
+    object::{ObjectKind, Static},
     prelude,
     ty::{Ty, shown_path},
     value::Value,
@@ -14,7 +14,7 @@ use super::super::{
 use crate::{
     diagnostic::Code,
     intrinsics::{self, Intrinsic},
-    ir::BinaryOp,
+    ir::{BinaryOp, MathFn, Type},
     source::Span,
     syntax::ast::BinOp,
 };
@@ -167,7 +167,7 @@ impl FnLowerer<'_> {
                 "transpose",
             ]
         } else if value.ty().number().is_some() {
-            &["conjugate", "conj", "item", "bit_count"]
+            &["conjugate", "conj", "item", "bit_count", "view"]
         } else {
             return None;
         };
@@ -175,6 +175,7 @@ impl FnLowerer<'_> {
             return None;
         }
         let path = match name {
+            "view" if value.ty().number().is_some() => "numpy.generic.view".to_owned(),
             "item" | "fill" | "reshape" | "ravel" | "view" | "transpose" => format!("numpy.ndarray.{name}"),
             "bit_count" => "numpy.bitwise_count".to_owned(),
             other => format!("numpy.{other}"),
@@ -204,6 +205,38 @@ impl FnLowerer<'_> {
                 self.error(Code::ArgumentCount, span, message)
             }
         }
+    }
+
+    /// `x.view(T)`.
+    pub(super) fn view_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([value, to]) = self.exactly(row, args, span) else { return Value::Poison };
+        let types = [value.ty(), to.ty()];
+        let bits_of = |scalar: Scalar| match scalar.size_bytes() {
+            1 => Scalar::U8,
+            2 => Scalar::U16,
+            4 => Scalar::U32,
+            _ => Scalar::U64,
+        };
+        let wanted = if let Value::Static(Static::DType(dtype)) = to { dtype.number() } else { None };
+        let (Some(from), Some(to)) = (types[0].scalar(), wanted.and_then(Number::real)) else {
+            return self.no_overload(row, &types, span);
+        };
+        let (bits, like) = (bits_of(to), Type::Scalar(bits_of(to)));
+        if bits_of(from) != bits || from == Scalar::Bool || to == Scalar::Bool {
+            return self.no_overload(row, &types, span);
+        }
+        let Some(expr) = self.number(&value, from, span) else { return Value::Poison };
+        let expr = if from.is_float() {
+            self.b.math(MathFn::Bits, vec![expr], like, span)
+        } else {
+            self.b.convert(expr, like, span)
+        };
+        let expr = if to.is_float() {
+            self.b.math(MathFn::OfBits, vec![expr], Type::Scalar(to), span)
+        } else {
+            self.b.convert(expr, Type::Scalar(to), span)
+        };
+        Value::Scalar(expr, to)
     }
 
     /// `a.fill(x)`.

@@ -8,6 +8,7 @@ use crate::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         prelude, promote,
+        ty::Ty,
         value::Value,
     },
     ir::{BinaryOp, CompareOp, ExprId, Type},
@@ -285,7 +286,11 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
             if !statics(left) && !statics(right) && !apart {
                 return None;
             }
-            let same = !apart && left.ty() == right.ty();
+            // `type(1.0) is float`: what Python's own types are, as numbers have them.
+            let of = |value: &Value| {
+                number_class(value).map_or_else(|| value.ty(), |of| Ty::Static(Static::DType(of.into())))
+            };
+            let same = !apart && of(left) == of(right);
             return match op {
                 CmpOp::Eq | CmpOp::Is => Some(same),
                 CmpOp::NotEq | CmpOp::IsNot => Some(!same),
@@ -302,4 +307,16 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
         CmpOp::GtE => order.is_ge(),
         CmpOp::In | CmpOp::NotIn => return None,
     })
+}
+
+/// The number's type that one of Python's own types is.
+fn number_class(value: &Value) -> Option<Number> {
+    let Value::Static(Static::Known(known)) = value else { return None };
+    match known.path() {
+        "builtins.bool" => Some(Number::BOOL),
+        "builtins.int" => Some(Number::I64),
+        "builtins.float" => Some(Number::F64),
+        "builtins.complex" => Some(Number::C128),
+        _ => None,
+    }
 }

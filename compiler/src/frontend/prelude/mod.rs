@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, LazyLock},
+    sync::{Arc, OnceLock},
 };
 
 use super::{env::Env, lowerer::FnLowerer, value::Value};
@@ -21,16 +21,29 @@ use crate::{
     },
 };
 
+/// The functions of a file by name, parsed when one of them, or of a later file, is first looked for.
+struct File {
+    name: &'static str,
+    text: &'static str,
+    functions: OnceLock<BTreeMap<String, Arc<FunctionDef>>>,
+}
+
+impl File {
+    const fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, text, functions: OnceLock::new() }
+    }
+}
+
 /// The files; a function is below those that it calls, in its file or in a later one.
-const FILES: &[(&str, &str)] = &[
-    ("operators.py", include_str!("operators.py")),
-    ("elements.py", include_str!("elements.py")),
-    ("numpy.py", include_str!("numpy.py")),
-    ("reductions.py", include_str!("reductions.py")),
-    ("math.py", include_str!("math.py")),
-    ("cmath.py", include_str!("cmath.py")),
-    ("half.py", include_str!("half.py")),
-    ("times.py", include_str!("times.py")),
+static FILES: [File; 8] = [
+    File::new("operators.py", include_str!("operators.py")),
+    File::new("elements.py", include_str!("elements.py")),
+    File::new("numpy.py", include_str!("numpy.py")),
+    File::new("reductions.py", include_str!("reductions.py")),
+    File::new("math.py", include_str!("math.py")),
+    File::new("cmath.py", include_str!("cmath.py")),
+    File::new("half.py", include_str!("half.py")),
+    File::new("times.py", include_str!("times.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).
@@ -47,20 +60,23 @@ const NAMES: &[(&str, &str)] = &[
     ("float16_of_bits", "weft.cuda.fp16.__ushort_as_half"),
 ];
 
-/// The functions by name, parsed when the first of them is used.
-static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|| {
-    let mut functions: BTreeMap<String, Arc<FunctionDef>> = BTreeMap::new();
-    for (file, text) in FILES {
-        let source = Arc::new(SourceFile::new(*file, *text));
+/// The functions of the file with a number.
+fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>>> {
+    let file = FILES.get(number)?;
+    Some(file.functions.get_or_init(|| {
+        let source = Arc::new(SourceFile::new(format!("weft/prelude/{}", file.name), file.text));
+        let mut functions: BTreeMap<String, Arc<FunctionDef>> = BTreeMap::new();
         for item in parse_module(&source, 0) {
             let ModuleItem::Function(ast) = item else { continue };
             let globals = free_chains(&ast).into_iter().filter_map(|chain| {
                 let root = chain.split('.').next()?.to_owned();
                 let known = NAMES.iter().find(|(name, _)| *name == root);
-                let value = match (known, functions.get(&root)) {
-                    (Some((_, path)), _) => Captured::Known((*path).to_owned()),
-                    (None, Some(def)) => Captured::Function(Arc::clone(def)),
-                    (None, None) => return None,
+                let own = || functions.get(&root).cloned().or_else(|| in_files(&root, number));
+                let value = match known {
+                    Some((_, path)) => Captured::Known((*path).to_owned()),
+                    // A builtin is no name of the prelude's.
+                    None if crate::intrinsics::is_builtin(&root) => return None,
+                    None => Captured::Function(own()?),
                 };
                 Some((root, value))
             });
@@ -75,13 +91,18 @@ static FUNCTIONS: LazyLock<BTreeMap<String, Arc<FunctionDef>>> = LazyLock::new(|
             };
             functions.insert(def.ast.name.clone(), Arc::new(def));
         }
-    }
-    functions
-});
+        functions
+    }))
+}
+
+/// The function with a name, if it is in one of the first files.
+fn in_files(name: &str, count: usize) -> Option<Arc<FunctionDef>> {
+    (0..count).find_map(|number| functions(number)?.get(name).cloned())
+}
 
 /// A function by its name.
 pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
-    FUNCTIONS.get(name).cloned()
+    in_files(name, FILES.len())
 }
 
 /// What is the user's function's own while one of the prelude is lowered in it.
@@ -96,14 +117,14 @@ struct Outer {
 impl FnLowerer<'_> {
     /// What a function of the prelude gives for some values.
     pub(super) fn prelude(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
-        let Some(def) = FUNCTIONS.get(name) else {
+        let Some(def) = function(name) else {
             self.cx.fault(self.at(span), "the prelude lacks a function");
             return Value::Poison;
         };
         let params = def.ast.params.iter().map(|param| param.name.clone());
         let bound: BTreeSet<String> = bound_names(&def.ast.body).into_iter().chain(params).collect();
         let outer = Outer {
-            def: std::mem::replace(&mut self.def, Arc::clone(def)),
+            def: std::mem::replace(&mut self.def, Arc::clone(&def)),
             env: self.env.replace(BTreeMap::new()),
             storage: std::mem::take(&mut self.storage),
             bound: std::mem::replace(&mut self.bound, bound),
@@ -136,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_lowered_in_place_ends_in_its_one_return() {
-        let in_place: Vec<_> = FUNCTIONS.values().filter(|def| def.source.name == "operators.py").collect();
+        let in_place: Vec<_> = functions(0).expect("operators.py is the first file").values().collect();
         assert_eq!(in_place.len(), 2);
         for def in in_place {
             let returns = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Return(Some(_)));

@@ -112,6 +112,12 @@ pub(super) const REDUCTIONS: &[Intrinsic] = &[
         Lowering::Custom(Custom::Item),
         "The method `a.item(k)`: the element with a number in C order, 0 if there is none.",
     ),
+    row(
+        "numpy.generic.view",
+        &[],
+        Lowering::Custom(Custom::Bits),
+        "The method `x.view(T)` of a real number: its bits as a number of another type of its size.",
+    ),
     row("numpy.ndarray.fill", FILL, Lowering::Custom(Custom::Fill), "The method `a.fill(x)`: all elements become x."),
     row(
         "numpy.ndarray.reshape",
