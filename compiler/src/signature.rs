@@ -156,6 +156,8 @@ impl Reader<'_> {
             | ExprKind::Tuple(_)
             | ExprKind::Starred(_)
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => Ok(vec![self.signature(expr)?]),
         }
     }
@@ -186,6 +188,8 @@ impl Reader<'_> {
             | ExprKind::List(_)
             | ExprKind::Starred(_)
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => Err(self.not_a_signature(expr)),
         }
     }
@@ -243,6 +247,8 @@ impl Reader<'_> {
             | ExprKind::List(_)
             | ExprKind::Starred(_)
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => Err(bad(expr.span, "this is not a type")),
         }
     }

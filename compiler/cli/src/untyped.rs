@@ -8,7 +8,7 @@ use weft_compiler::{
     frontend, intrinsics,
     source::Span,
     syntax::{
-        ast::{Expr, ExprKind, Function, Stmt, StmtKind},
+        ast::{Expr, ExprKind, Stmt, StmtKind},
         free_chains,
     },
 };
@@ -84,13 +84,10 @@ impl Walk<'_> {
             StmtKind::Continue if !in_loop => self.misplaced("continue", stmt.span),
             StmtKind::Break | StmtKind::Continue | StmtKind::Pass => {}
             StmtKind::Raise(_) => self.unsupported("a `raise` statement", stmt.span),
-            StmtKind::FunctionDef(inner) => self.nested(inner),
+            // What is in it is looked at when it is called.
+            StmtKind::FunctionDef(_) | StmtKind::Delete(_) => {}
             StmtKind::Unsupported(what) => self.unsupported(what, stmt.span),
         }
-    }
-
-    fn nested(&mut self, inner: &Function) {
-        self.unsupported("a nested function", inner.span);
     }
 
     fn misplaced(&mut self, what: &str, span: Span) {
@@ -141,7 +138,9 @@ impl Walk<'_> {
             | ExprKind::Slice { .. }
             | ExprKind::Tuple(_)
             | ExprKind::Starred(_)
-            | ExprKind::Named { .. } => {}
+            | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. } => {}
         }
         for child in expr.children() {
             self.expr(child);

@@ -294,6 +294,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Funct
 impl FnLowerer<'_> {
     /// `return value` in a device function: converts to the type that all returns have.
     pub(super) fn lower_return(&mut self, value: Value, span: Span) {
+        let value = self.close_over(value, span);
         let ty = self.ty_of(&value);
         let Some(returns) = &mut self.returns else { return };
         returns.found.push((ty.clone(), span));

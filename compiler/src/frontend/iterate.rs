@@ -55,6 +55,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice
+                    | ObjectKind::Closure(_)
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate

@@ -12,6 +12,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
     env::Env,
+    expr::Closure,
     object::{ObjectKind, Static},
     promote,
     ty::{ArrayTy, Ty},
@@ -39,6 +40,8 @@ pub(super) struct Lowerer {
     pub(super) active: Vec<Arc<FunctionDef>>,
     /// The constant arrays of the module, by the bytes that they were made of.
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
+    /// The inner functions that were met.
+    pub(super) closures: Vec<Arc<Closure>>,
     /// How many device functions were given a name.
     pub(super) names: usize,
     /// Reads of variables that never got a type: errors, if no other error explains it.

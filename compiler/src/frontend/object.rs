@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 
 use weft_artifact::{ClassId, ClassKind, DType, Scalar, Time, Vector};
 
-use super::{ty::shown_path, value::Known};
+use super::{expr::Closure, ty::shown_path, value::Known};
 use crate::request::{Captured, FunctionDef};
 
 /// What an object is.
@@ -30,6 +30,9 @@ pub(super) enum ObjectKind {
     Chars,
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
+    /// A `lambda` or an inner function: the values of its defaults, and behind them those of the variables that it
+    /// reads if it has left the function that has them.
+    Closure(Arc<Closure>),
     /// `slice`: lower and upper bound and step, each of which may be `None`.
     Slice,
     /// `enumerate`: what is counted, and the first number.
@@ -54,6 +57,7 @@ impl ObjectKind {
             | Self::Time(_)
             | Self::Vector(_)
             | Self::Slice
+            | Self::Closure(_)
             | Self::Range(_)
             | Self::Enumerate
             | Self::Zip

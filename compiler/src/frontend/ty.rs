@@ -153,6 +153,7 @@ impl Ty {
                     | ObjectKind::Record
                     | ObjectKind::Chars
                     | ObjectKind::Slice
+                    | ObjectKind::Closure(_)
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
@@ -290,6 +291,7 @@ impl fmt::Display for Ty {
                             _ => Ok(()),
                         };
                     }
+                    ObjectKind::Closure(closure) => return write!(f, "function {}", closure.name()),
                     ObjectKind::Slice => return f.write_str("slice"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,

@@ -152,6 +152,8 @@ pub enum StmtKind {
     Raise(Option<Expr>),
     /// A nested `def`.
     FunctionDef(Box<Function>),
+    /// `del a, b`.
+    Delete(Vec<Expr>),
     /// Any other statement; the text names it, with its article: ``a `try` statement``.
     Unsupported(&'static str),
 }
@@ -190,6 +192,11 @@ impl Expr {
                 [lower, upper, step].into_iter().flatten().map(|part| &**part).collect()
             }
             ExprKind::Named { target, value } => vec![value, target],
+            ExprKind::Lambda(function) => function.params.iter().filter_map(|param| param.default.as_ref()).collect(),
+            ExprKind::Comprehension { element, loops } => {
+                let parts = loops.iter().flat_map(|each| std::iter::once(&each.iter).chain(&each.tests));
+                parts.chain([&**element]).collect()
+            }
         }
     }
 }
@@ -285,8 +292,28 @@ pub enum ExprKind {
         /// The value.
         value: Box<Expr>,
     },
+    /// `lambda params: value`: a function without a name whose body is a `return`.
+    Lambda(Box<Function>),
+    /// `element for target in iter if test …`, as an argument or in brackets.
+    Comprehension {
+        /// What each turn gives.
+        element: Box<Expr>,
+        /// The loops, outermost first.
+        loops: Vec<ComprehensionLoop>,
+    },
     /// Any other expression; the text names it and can follow an "a": `list comprehension`.
     Unsupported(&'static str),
+}
+
+/// A loop of a comprehension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComprehensionLoop {
+    /// The loop variable, or a tuple of them.
+    pub target: Expr,
+    /// What is iterated.
+    pub iter: Expr,
+    /// Conditions: turns in which one is false give nothing.
+    pub tests: Vec<Expr>,
 }
 
 /// A literal.

@@ -23,6 +23,18 @@ fn free(function: &Function) -> BTreeSet<String> {
     read
 }
 
+/// The names that a function reads and does not bind, without their attributes.
+pub fn free_names(function: &Function) -> BTreeSet<String> {
+    free(function).iter().map(|chain| root(chain).to_owned()).collect()
+}
+
+/// The names that an expression's targets bind.
+pub fn target_names(target: &Expr) -> BTreeSet<String> {
+    let mut names = Names::default();
+    names.target(target);
+    names.bound
+}
+
 /// The names that statements bind, by `:=` inside expressions too.
 pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
     let mut names = Names::default();
@@ -88,6 +100,12 @@ impl Names {
                     self.maybe(param.default.as_ref());
                 }
             }
+            StmtKind::Delete(targets) => {
+                // Python has it that `del` binds: the name is a local.
+                for target in targets {
+                    self.target(target);
+                }
+            }
             StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => {}
         }
     }
@@ -115,6 +133,8 @@ impl Names {
             | ExprKind::Subscript { .. }
             | ExprKind::Slice { .. }
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => self.expr(target),
         }
     }
@@ -136,6 +156,30 @@ impl Names {
             ExprKind::Named { target, value } => {
                 self.expr(value);
                 self.target(target);
+            }
+            ExprKind::Lambda(function) => {
+                self.read.extend(free(function));
+                for child in expr.children() {
+                    self.expr(child);
+                }
+            }
+            ExprKind::Comprehension { element, loops } => {
+                // Its variables are its own; those of a `:=` in it are the function's.
+                let mut own = Self::default();
+                let mut inner = Self::default();
+                for (number, each) in loops.iter().enumerate() {
+                    if number == 0 {
+                        self.expr(&each.iter);
+                    } else {
+                        inner.expr(&each.iter);
+                    }
+                    own.target(&each.target);
+                    each.tests.iter().for_each(|test| inner.expr(test));
+                }
+                inner.expr(element);
+                inner.read.retain(|chain| !own.bound.contains(root(chain)));
+                self.read.extend(inner.read);
+                self.bound.extend(inner.bound);
             }
             ExprKind::Constant(_)
             | ExprKind::Binary { .. }
@@ -176,6 +220,8 @@ fn chain(expr: &Expr) -> Result<String, &Expr> {
         | ExprKind::List(_)
         | ExprKind::Starred(_)
         | ExprKind::Named { .. }
+        | ExprKind::Lambda(_)
+        | ExprKind::Comprehension { .. }
         | ExprKind::Unsupported(_) => Err(expr),
     }
 }

@@ -122,6 +122,8 @@ impl Program {
             ExprKind::List(_) => Value::Opaque("list".into(), None),
             ExprKind::Unsupported(what) => Value::Opaque((*what).into(), None),
             ExprKind::Call { .. } | ExprKind::Slice { .. } | ExprKind::Starred(_) | ExprKind::Named { .. } => unknown(),
+            ExprKind::Lambda(_) => Value::Opaque("lambda".into(), None),
+            ExprKind::Comprehension { .. } => Value::Opaque("generator".into(), None),
         }
     }
 

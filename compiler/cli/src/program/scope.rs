@@ -212,6 +212,7 @@ impl Program {
             | StmtKind::Pass
             | StmtKind::Raise(_)
             | StmtKind::FunctionDef(_)
+            | StmtKind::Delete(_)
             | StmtKind::Unsupported(_) => {}
         }
     }
@@ -279,6 +280,8 @@ impl Program {
             | ExprKind::Subscript { .. }
             | ExprKind::Slice { .. }
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => {}
         }
     }
@@ -332,6 +335,7 @@ impl Program {
                     | StmtKind::Assert { .. }
                     | StmtKind::Raise(_)
                     | StmtKind::FunctionDef(_)
+                    | StmtKind::Delete(_)
                     | StmtKind::Unsupported(_) => self.stmt(module, stmt),
                 },
                 ModuleItem::Function(_)

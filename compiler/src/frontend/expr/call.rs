@@ -61,6 +61,7 @@ impl FnLowerer<'_> {
         match callee {
             Value::Poison => Value::Poison,
             Value::Static(Static::Function(def)) => self.call_function(&def, args, span),
+            Value::Object(ObjectKind::Closure(closure), items) => self.call_closure(&closure, &items, args, span),
             Value::Static(Static::DType(DType::Number(number))) => self.cast(number, args, span),
             Value::Static(Static::DType(dtype)) => self.vector(dtype, args, span),
             Value::Static(Static::Class(class, defaults)) => self.construct(class, &defaults, args, span),
@@ -104,7 +105,8 @@ impl FnLowerer<'_> {
             let value = self.before(value, arg.span, later(index));
             if !starred {
                 out.positional.push((value, arg.span));
-            } else if let Value::Object(ObjectKind::Tuple, items) = value {
+            } else if let Some(items) = value.as_tuple() {
+                let items = items.to_vec();
                 out.positional.extend(items.into_iter().map(|item| (item, arg.span)));
             } else {
                 let message = format!("`*` unpacks tuples, not {}", value.ty());
@@ -126,9 +128,26 @@ impl FnLowerer<'_> {
     }
 
     pub(in crate::frontend) fn call_function(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Value {
+        self.call_with_literals(def, args, 0, span)
+    }
+
+    /// A call whose last arguments keep what is known of their values.
+    pub(super) fn call_with_literals(
+        &mut self,
+        def: &Arc<FunctionDef>,
+        args: Args,
+        literals: usize,
+        span: Span,
+    ) -> Value {
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
-        let types: Vec<Ty> = values.iter().map(|value| value.ty().widened()).collect();
+        let values: Vec<Value> = values.into_iter().map(|value| self.close_over(value, span)).collect();
+        let first_literal = values.len() - literals.min(values.len());
+        let types: Vec<Ty> = values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| if at < first_literal { value.ty().widened() } else { value.ty() })
+            .collect();
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
@@ -192,12 +211,18 @@ impl FnLowerer<'_> {
                 .note(format!("`{name}` takes ({})", names.join(", ")));
             this.report(diagnostic);
         };
-        if let Some(variadic) = params.iter().find_map(ast::Param::variadic) {
-            wrong(self, format!("`{name}` has `{variadic}`, which device functions cannot have"));
+        if params.iter().any(|param| param.kind == ParamKind::VarKeywords) {
+            wrong(self, format!("`{name}` has `**` parameters, which device functions cannot have"));
             return None;
         }
         let mut bound: Vec<Option<Value>> = params.iter().map(|_| None).collect();
-        let positional = params.iter().filter(|param| param.kind != ParamKind::KeywordOnly).count();
+        let by_position = |param: &&ast::Param| matches!(param.kind, ParamKind::Plain | ParamKind::PositionalOnly);
+        let positional = params.iter().filter(by_position).count();
+        let mut args = args;
+        if let Some(rest) = params.iter().position(|param| param.kind == ParamKind::VarArgs) {
+            let more = args.positional.split_off(positional.min(args.positional.len()));
+            bound[rest] = Some(Value::tuple(more.into_iter().map(|(value, _)| value).collect()));
+        }
         if args.positional.len() > positional {
             wrong(
                 self,
@@ -209,7 +234,9 @@ impl FnLowerer<'_> {
             *place = Some(value);
         }
         for (keyword, value, _) in args.keywords {
-            match params.iter().position(|param| param.name == keyword && param.kind != ParamKind::PositionalOnly) {
+            match params.iter().position(|param| {
+                param.name == keyword && matches!(param.kind, ParamKind::Plain | ParamKind::KeywordOnly)
+            }) {
                 Some(index) => {
                     if bound.get(index).is_some_and(Option::is_some) {
                         wrong(self, format!("`{name}` gets `{keyword}` twice"));

@@ -3,7 +3,9 @@
 mod attribute;
 mod binary;
 mod call;
+mod closure;
 mod compare;
+mod comprehension;
 mod constant;
 mod index;
 mod logic;
@@ -14,6 +16,7 @@ mod subscript;
 mod time;
 
 pub(super) use call::Args;
+pub(super) use closure::Closure;
 pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
@@ -72,14 +75,29 @@ impl FnLowerer<'_> {
                 }
             }
             ExprKind::Tuple(items) => {
-                let each = items.iter().enumerate().map(|(at, item)| {
-                    let value = self.expr(item);
-                    self.before(value, item.span, &items[at + 1..])
-                });
-                let values = each.collect();
-                // How many items there would be is not known: nothing that is done with it is wrong in turn.
-                let starred = items.iter().any(|item| matches!(item.kind, ExprKind::Starred(_)));
-                if starred { Value::Poison } else { self.tuple(values, span) }
+                let mut values = Vec::new();
+                let mut known = true;
+                for (at, item) in items.iter().enumerate() {
+                    let ExprKind::Starred(inner) = &item.kind else {
+                        let value = self.expr(item);
+                        values.push(self.before(value, item.span, &items[at + 1..]));
+                        continue;
+                    };
+                    let value = self.expr(inner);
+                    let value = self.before(value, item.span, &items[at + 1..]);
+                    match value.as_tuple() {
+                        Some(inner) => values.extend(inner.iter().cloned()),
+                        None => {
+                            // How many items there would be is not known: nothing that is done with it is wrong in turn.
+                            known = false;
+                            if !value.ty().is_poison() {
+                                let message = format!("`*` unpacks tuples, not {}", value.ty());
+                                self.error(Code::UnsupportedExpression, item.span, message);
+                            }
+                        }
+                    }
+                }
+                if known { self.tuple(values, span) } else { Value::Poison }
             }
             ExprKind::Named { target, value } => {
                 let value = self.expr(value);
@@ -88,6 +106,8 @@ impl FnLowerer<'_> {
                 self.assign_to(target, again, span);
                 value
             }
+            ExprKind::Lambda(function) => self.closure(function),
+            ExprKind::Comprehension { element, loops } => self.comprehension(element, loops, span),
             ExprKind::Slice { .. } => self.error(Code::UnsupportedExpression, span, "a slice stands only in an index"),
             ExprKind::List(_) => {
                 let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, "a kernel cannot make a list")

@@ -55,6 +55,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
+                | ObjectKind::Closure(_)
                 | ObjectKind::Range(_)
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
@@ -83,6 +84,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
+                | ObjectKind::Closure(_)
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
                 | ObjectKind::Reversed,

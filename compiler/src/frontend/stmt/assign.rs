@@ -83,6 +83,8 @@ impl FnLowerer<'_> {
             | ExprKind::Call { .. }
             | ExprKind::Slice { .. }
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => {
                 self.error(Code::BadAssignment, target.span, "this cannot be assigned to");
             }
@@ -90,9 +92,9 @@ impl FnLowerer<'_> {
     }
 
     fn unpack(&mut self, targets: &[Expr], value: Value, at: Span, span: Span) {
-        if let Some(starred) = targets.iter().find(|target| matches!(target.kind, ExprKind::Starred(_))) {
-            self.error(Code::UnsupportedExpression, starred.span, "a kernel cannot unpack into a starred name");
-            return;
+        let star = targets.iter().position(|target| matches!(target.kind, ExprKind::Starred(_)));
+        if let Some(star) = star {
+            return self.unpack_rest(targets, star, value, at, span);
         }
         let items = match self.settle(value, span) {
             Value::Object(kind, items) if kind.is_tuple() => items,
@@ -144,6 +146,38 @@ impl FnLowerer<'_> {
         let mut items = items.into_iter();
         for target in targets {
             self.assign_to(target, items.next().unwrap_or(Value::Poison), span);
+        }
+    }
+
+    /// `a, *b, c = value`: what the other targets leave is a tuple.
+    fn unpack_rest(&mut self, targets: &[Expr], star: usize, value: Value, at: Span, span: Span) {
+        let settled = self.settle(value, span);
+        let Some(items) = settled.as_tuple() else {
+            if !settled.ty().is_poison() {
+                let diagnostic = Diagnostic::error(
+                    Code::BadAssignment,
+                    at,
+                    format!("{} cannot be unpacked into a starred name", settled.ty()),
+                );
+                self.report(diagnostic.note("a starred name takes what is left of a tuple, as a tuple"));
+            }
+            return;
+        };
+        let behind = targets.len() - 1 - star;
+        if items.len() < star + behind {
+            let message = format!("{} cannot be unpacked into {star} + {behind} targets", count(items.len(), "value"));
+            self.error(Code::BadAssignment, at, message);
+            return;
+        }
+        let items = items.to_vec();
+        let last = items.len() - behind;
+        for (number, target) in targets.iter().enumerate() {
+            if let ExprKind::Starred(inner) = &target.kind {
+                self.assign_to(inner, Value::tuple(items[star..last].to_vec()), span);
+                continue;
+            }
+            let item = if number < star { number } else { last + number - star - 1 };
+            self.assign_to(target, items[item].clone(), span);
         }
     }
 
@@ -206,6 +240,8 @@ impl FnLowerer<'_> {
             | ExprKind::List(_)
             | ExprKind::Starred(_)
             | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => {
                 self.error(Code::BadAssignment, target.span, "this cannot be assigned to");
             }

@@ -63,6 +63,10 @@ impl FnLowerer<'_> {
             | Value::Static(_)
             | Value::Poison) => {
                 let value = self.settle(value, span);
+                if value.as_tuple().is_some_and(<[Value]>::is_empty) {
+                    // No turn: the body has no types.
+                    return self.stmts(orelse);
+                }
                 if !Sequence::of(&value).is_some_and(|over| over.is_mixed()) {
                     return self.for_positions(target, value, body, orelse, span);
                 }

@@ -12,7 +12,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     ir::StmtKind as Ir,
     source::Span,
-    syntax::ast::{ExprKind, Stmt, StmtKind},
+    syntax::ast::{Expr, ExprKind, Stmt, StmtKind},
 };
 
 impl FnLowerer<'_> {
@@ -52,11 +52,58 @@ impl FnLowerer<'_> {
             StmtKind::Raise(_) => {
                 self.unsupported("a `raise` statement", "return early, or write an error flag into an array", span);
             }
-            StmtKind::FunctionDef(_) => {
-                self.unsupported("a nested function", "define it outside and decorate it with `@cuda.jit`", span);
+            StmtKind::FunctionDef(function) => {
+                if !function.decorators.is_empty() {
+                    let help = "take it off: an inner function needs none, or define the function outside";
+                    self.unsupported("a decorator on a nested function", help, span);
+                    return;
+                }
+                let value = self.closure(function);
+                self.assign_var(&function.name, value, function.name_span);
+            }
+            StmtKind::Delete(targets) => {
+                for target in targets {
+                    self.delete(target);
+                }
             }
             StmtKind::Unsupported(what) => {
                 self.unsupported(what, "see docs/language.md for what kernels can have", span);
+            }
+        }
+    }
+
+    /// `del name`: from here on it has no value.
+    fn delete(&mut self, target: &Expr) {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                self.expr(target);
+                if let Some(env) = &mut self.env {
+                    env.remove(name.as_str());
+                }
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                for target in targets {
+                    self.delete(target);
+                }
+            }
+            ExprKind::Constant(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Bool { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::IfExp { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Attribute { .. }
+            | ExprKind::Subscript { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Starred(_)
+            | ExprKind::Named { .. }
+            | ExprKind::Lambda(_)
+            | ExprKind::Comprehension { .. }
+            | ExprKind::Unsupported(_) => {
+                let diagnostic =
+                    Diagnostic::error(Code::UnsupportedStatement, target.span, "a kernel can delete names only");
+                self.report(diagnostic.help("arrays and tuples keep their items"));
             }
         }
     }

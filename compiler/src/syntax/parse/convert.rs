@@ -6,7 +6,9 @@ use unicode_normalization::UnicodeNormalization;
 use crate::{
     diagnostic::{Code, Diagnostic},
     source::Span,
-    syntax::ast::{BinOp, CmpOp, Constant, Expr, ExprKind, Function, Param, ParamKind, Stmt, StmtKind, UnaryOp},
+    syntax::ast::{
+        BinOp, CmpOp, ComprehensionLoop, Constant, Expr, ExprKind, Function, Param, ParamKind, Stmt, StmtKind, UnaryOp,
+    },
 };
 
 /// The error is boxed to keep the frames of the recursion small.
@@ -80,7 +82,49 @@ impl<'a> Converter<'a> {
     /// A function definition.
     pub(super) fn function(&mut self, def: &py::StmtFunctionDef) -> Result<Function> {
         let span = self.span(def);
-        let args = &def.args;
+        Ok(Function {
+            name: identifier(&def.name),
+            params: self.params(&def.args)?,
+            body: self.nested(span, |this| this.stmts(&def.body))?,
+            decorators: self.exprs(&def.decorator_list)?,
+            returns: self.maybe(def.returns.as_deref())?,
+            name_span: self.name_span(&def.name, span),
+            span,
+        })
+    }
+
+    /// A `lambda`: its body returns its value.
+    fn lambda(&mut self, node: &py::ExprLambda, span: Span) -> Result<Function> {
+        let value = self.expr(&node.body)?;
+        let at = value.span;
+        Ok(Function {
+            name: "<lambda>".to_owned(),
+            params: self.params(&node.args)?,
+            body: vec![Stmt { kind: StmtKind::Return(Some(value)), span: at }],
+            decorators: Vec::new(),
+            returns: None,
+            name_span: span,
+            span,
+        })
+    }
+
+    /// `element for … in … if …`.
+    fn comprehension(&mut self, element: &py::Expr, generators: &[py::Comprehension]) -> Result<ExprKind> {
+        let mut loops = Vec::new();
+        for generator in generators {
+            if generator.is_async {
+                return Ok(ExprKind::Unsupported("coroutine (`async for`)"));
+            }
+            loops.push(ComprehensionLoop {
+                target: self.target(&generator.target)?,
+                iter: self.expr(&generator.iter)?,
+                tests: self.exprs(&generator.ifs)?,
+            });
+        }
+        Ok(ExprKind::Comprehension { element: self.boxed(element)?, loops })
+    }
+
+    fn params(&mut self, args: &py::Arguments) -> Result<Vec<Param>> {
         let mut params = Vec::new();
         for arg in &args.posonlyargs {
             params.push(self.param(&arg.def, arg.default.as_deref(), ParamKind::PositionalOnly)?);
@@ -97,15 +141,7 @@ impl<'a> Converter<'a> {
         if let Some(arg) = &args.kwarg {
             params.push(self.param(arg, None, ParamKind::VarKeywords)?);
         }
-        Ok(Function {
-            name: identifier(&def.name),
-            params,
-            body: self.nested(span, |this| this.stmts(&def.body))?,
-            decorators: self.exprs(&def.decorator_list)?,
-            returns: self.maybe(def.returns.as_deref())?,
-            name_span: self.name_span(&def.name, span),
-            span,
-        })
+        Ok(params)
     }
 
     /// The place of a function's name: the first time that it stands as a word after `def`.
@@ -216,12 +252,14 @@ impl<'a> Converter<'a> {
             py::Stmt::FunctionDef(node) => StmtKind::FunctionDef(Box::new(self.function(node)?)),
             py::Stmt::AsyncFunctionDef(_) => StmtKind::Unsupported("a nested `async def`"),
             py::Stmt::ClassDef(_) => StmtKind::Unsupported("a `class` definition"),
-            py::Stmt::Delete(_) => StmtKind::Unsupported("a `del` statement"),
+            py::Stmt::Delete(node) => {
+                StmtKind::Delete(node.targets.iter().map(|target| self.target(target)).collect::<Result<_>>()?)
+            }
             py::Stmt::TypeAlias(_) => StmtKind::Unsupported("a `type` statement"),
             py::Stmt::AsyncFor(_) => StmtKind::Unsupported("a coroutine's `async for`"),
             py::Stmt::With(_) => StmtKind::Unsupported("a `with` statement"),
             py::Stmt::AsyncWith(_) => StmtKind::Unsupported("a coroutine's `async with`"),
-            py::Stmt::Match(_) => StmtKind::Unsupported("a `match` statement"),
+            py::Stmt::Match(node) => self.match_chain(node)?,
             py::Stmt::Try(_) | py::Stmt::TryStar(_) => StmtKind::Unsupported("a `try` statement"),
             py::Stmt::Import(_) | py::Stmt::ImportFrom(_) => StmtKind::Unsupported("a local `import`"),
             py::Stmt::Global(_) => StmtKind::Unsupported("a `global` statement"),
@@ -303,13 +341,13 @@ impl<'a> Converter<'a> {
             py::Expr::NamedExpr(node) => {
                 ExprKind::Named { target: self.boxed(&node.target)?, value: self.boxed(&node.value)? }
             }
-            py::Expr::Lambda(_) => ExprKind::Unsupported("`lambda`"),
+            py::Expr::Lambda(node) => ExprKind::Lambda(Box::new(self.lambda(node, span)?)),
             py::Expr::Dict(_) => ExprKind::Unsupported("dictionary"),
             py::Expr::Set(_) => ExprKind::Unsupported("set"),
             py::Expr::ListComp(_) => ExprKind::Unsupported("list comprehension"),
             py::Expr::SetComp(_) => ExprKind::Unsupported("set comprehension"),
             py::Expr::DictComp(_) => ExprKind::Unsupported("dictionary comprehension"),
-            py::Expr::GeneratorExp(_) => ExprKind::Unsupported("generator expression"),
+            py::Expr::GeneratorExp(node) => self.comprehension(&node.elt, &node.generators)?,
             py::Expr::Await(_) => ExprKind::Unsupported("coroutine (`await`)"),
             py::Expr::Yield(_) => ExprKind::Unsupported("`yield`"),
             py::Expr::YieldFrom(_) => ExprKind::Unsupported("`yield from`"),

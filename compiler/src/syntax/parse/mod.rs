@@ -7,6 +7,7 @@
 mod chunks;
 mod convert;
 mod fault;
+mod matching;
 mod module;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,180 @@
+//! `lambda`s and inner functions.
+//!
+//! One is a device function with one more parameter for each variable of the function around it that it reads: where it
+//! is called, they are passed as they are then, as Python reads them. Where it leaves that function, as an argument or a
+//! result, it takes their values along.
+
+use std::sync::Arc;
+
+use super::Args;
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{expr::used_before, lowerer::FnLowerer, object::ObjectKind, value::Value},
+    request::FunctionDef,
+    source::Span,
+    syntax::{
+        ast::{Function, Param, ParamKind},
+        free_names,
+    },
+};
+
+/// A `lambda` or an inner function.
+#[derive(Debug)]
+pub(in crate::frontend) struct Closure {
+    /// The function, its captured variables as parameters by name behind its own.
+    def: Arc<FunctionDef>,
+    /// The variables of the function around it that it reads.
+    captures: Vec<String>,
+    /// The parameters with defaults, which are evaluated where it is defined.
+    defaults: Vec<String>,
+    /// The function around it.
+    outer: Arc<FunctionDef>,
+}
+
+impl PartialEq for Closure {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.def, &other.def)
+    }
+}
+
+impl Closure {
+    /// Its name.
+    pub(in crate::frontend) fn name(&self) -> &str {
+        &self.def.ast.name
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The value of a `lambda` or an inner `def`: the function, and the values of its defaults.
+    pub(in crate::frontend) fn closure(&mut self, function: &Function) -> Value {
+        let closure = self.closure_of(function);
+        let defaults = function.params.iter().filter_map(|param| param.default.as_ref());
+        let items = defaults
+            .map(|default| {
+                let value = self.expr(default);
+                self.settle(value, default.span)
+            })
+            .collect();
+        Value::Object(ObjectKind::Closure(closure), items)
+    }
+
+    /// The closure of a definition, which is one however often it is walked.
+    fn closure_of(&mut self, function: &Function) -> Arc<Closure> {
+        let here = |known: &&Arc<Closure>| Arc::ptr_eq(&known.outer, &self.def) && known.def.ast.span == function.span;
+        if let Some(known) = self.cx.closures.iter().find(here) {
+            return Arc::clone(known);
+        }
+        let captures: Vec<String> = free_names(function).into_iter().filter(|name| self.bound.contains(name)).collect();
+        let mut ast = function.clone();
+        let defaults = ast.params.iter().filter(|param| param.default.is_some()).map(|param| param.name.clone());
+        let defaults: Vec<String> = defaults.collect();
+        for param in &mut ast.params {
+            param.default = None;
+        }
+        let at = ast.params.iter().position(|param| param.kind == ParamKind::VarKeywords).unwrap_or(ast.params.len());
+        let captured = captures.iter().map(|name| Param {
+            name: name.clone(),
+            annotation: None,
+            default: None,
+            kind: ParamKind::KeywordOnly,
+            span: function.name_span,
+        });
+        ast.params.splice(at..at, captured.collect::<Vec<_>>());
+        let def = FunctionDef {
+            ast,
+            source: Arc::clone(&self.def.source),
+            globals: self.def.globals.clone(),
+            defaults: std::collections::BTreeMap::new(),
+            signatures: Vec::new(),
+            inline: true,
+            number: self.def.number,
+        };
+        let outer = Arc::clone(&self.def);
+        let closure = Arc::new(Closure { def: Arc::new(def), captures, defaults, outer });
+        self.cx.closures.push(Arc::clone(&closure));
+        closure
+    }
+
+    /// A call of a closure; `items` are its defaults, and the captured values if it has left its function.
+    pub(super) fn call_closure(
+        &mut self,
+        closure: &Arc<Closure>,
+        items: &[Value],
+        mut args: Args,
+        span: Span,
+    ) -> Value {
+        let params = &closure.def.ast.params;
+        for (name, default) in closure.defaults.iter().zip(items) {
+            let position = params.iter().position(|param| param.name == *name);
+            let given = position.is_some_and(|position| {
+                position < args.positional.len() && params[position].kind != ParamKind::KeywordOnly
+            });
+            if !given && !args.keywords.iter().any(|(given, ..)| given == name) {
+                let value = self.reread(default, span);
+                args.keywords.push((name.clone(), value, span));
+            }
+        }
+        let Some(captured) = self.captured_values(closure, items, span) else { return Value::Poison };
+        let literal = captured.len();
+        for (name, value) in closure.captures.iter().zip(captured) {
+            args.keywords.push((name.clone(), value, span));
+        }
+        self.call_with_literals(&closure.def, args, literal, span)
+    }
+
+    /// The values of the variables that a closure reads.
+    fn captured_values(&mut self, closure: &Arc<Closure>, items: &[Value], span: Span) -> Option<Vec<Value>> {
+        if items.len() > closure.defaults.len() {
+            return Some(items[closure.defaults.len()..].iter().map(|item| self.reread(item, span)).collect());
+        }
+        if closure.captures.is_empty() {
+            return Some(Vec::new());
+        }
+        if !Arc::ptr_eq(&closure.outer, &self.def) {
+            let message = format!("`{}` is called where the variables that it reads are not", closure.name());
+            let diagnostic = Diagnostic::error(Code::NotCallable, span, message);
+            self.report(diagnostic.help("pass them as arguments"));
+            return None;
+        }
+        let mut values = Vec::new();
+        for name in &closure.captures {
+            if name == closure.name() {
+                let message = format!("the inner function `{name}` calls itself");
+                let diagnostic = Diagnostic::error(Code::Recursion, span, message);
+                self.report(diagnostic.help("define it outside of the kernel, under `@cuda.jit`"));
+                return None;
+            }
+            let Some(var) = self.env.as_ref().and_then(|env| env.get(name)).cloned() else {
+                self.report(used_before(name, span));
+                return None;
+            };
+            let value = self.read_var(name, &var, span);
+            let value = self.close_over(value, span);
+            values.push(self.settle(value, span));
+        }
+        Some(values)
+    }
+
+    /// A value for another function: closures in it take the values along that they read.
+    pub(in crate::frontend) fn close_over(&mut self, value: Value, span: Span) -> Value {
+        match value {
+            Value::Object(ObjectKind::Closure(closure), mut items) => {
+                if items.len() == closure.defaults.len() && Arc::ptr_eq(&closure.outer, &self.def) {
+                    let captured = self.captured_values(&closure, &items, span).unwrap_or_default();
+                    items.extend(captured);
+                }
+                Value::Object(ObjectKind::Closure(closure), items)
+            }
+            Value::Object(kind, items) => {
+                Value::Object(kind, items.into_iter().map(|item| self.close_over(item, span)).collect())
+            }
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Static(_)
+            | Value::Poison) => other,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `match` as the `if`s that it means: Python's reference, section 8.6.
+//!
+//! The subject is evaluated once, into a variable of a name that no text has. A pattern is a condition on it; a name in
+//! a pattern is bound by the condition, as `:=` does, once all before it holds.
+
+use rustpython_parser::ast as py;
+
+use super::convert::{Converter, Result, identifier};
+use crate::{
+    source::Span,
+    syntax::ast::{CmpOp, Constant, Expr, ExprKind, Stmt, StmtKind},
+};
+
+impl Converter<'_> {
+    /// A `match` statement.
+    pub(super) fn match_chain(&mut self, node: &py::StmtMatch) -> Result<StmtKind> {
+        let span = self.span(node);
+        let value = self.expr(&node.subject)?;
+        let subject = Expr { kind: ExprKind::Name(format!("match@{}", span.start)), span: value.span };
+        let mut cases = Vec::new();
+        for case in &node.cases {
+            let mut tests = Vec::new();
+            if !self.pattern(&case.pattern, &subject, &mut tests)? {
+                return Ok(StmtKind::Unsupported("a pattern of keys or classes in a `match`"));
+            }
+            if let Some(guard) = &case.guard {
+                tests.push(self.expr(guard)?);
+            }
+            let body = case.body.iter().map(|stmt| self.stmt(stmt)).collect::<Result<Vec<_>>>()?;
+            cases.push((all(tests, value.span), body));
+        }
+        let mut orelse = Vec::new();
+        for (test, body) in cases.into_iter().rev() {
+            let span = test.span;
+            orelse = vec![Stmt { kind: StmtKind::If { test, body, orelse }, span }];
+        }
+        let assign = StmtKind::Assign { targets: vec![subject], value };
+        orelse.insert(0, Stmt { kind: assign, span });
+        Ok(StmtKind::If { test: yes(span), body: orelse, orelse: Vec::new() })
+    }
+
+    /// The conditions under which a pattern matches; false if it is none that kernels have.
+    fn pattern(&mut self, pattern: &py::Pattern, subject: &Expr, tests: &mut Vec<Expr>) -> Result<bool> {
+        let span = self.span(pattern);
+        let equal = |op: CmpOp, value: Expr| Expr {
+            kind: ExprKind::Compare { left: Box::new(subject.clone()), rest: vec![(op, value)] },
+            span,
+        };
+        match pattern {
+            py::Pattern::MatchValue(node) => tests.push(equal(CmpOp::Eq, self.expr(&node.value)?)),
+            py::Pattern::MatchSingleton(node) => {
+                let value = match &node.value {
+                    py::Constant::None => Constant::None,
+                    py::Constant::Bool(value) => Constant::Bool(*value),
+                    _ => return Ok(false),
+                };
+                tests.push(equal(CmpOp::Is, Expr { kind: ExprKind::Constant(value), span }));
+            }
+            py::Pattern::MatchAs(node) => {
+                if let Some(inner) = &node.pattern
+                    && !self.pattern(inner, subject, tests)?
+                {
+                    return Ok(false);
+                }
+                if let Some(name) = &node.name {
+                    tests.push(bound(&identifier(name), subject.clone(), span));
+                }
+            }
+            py::Pattern::MatchOr(node) => {
+                let mut ways = Vec::new();
+                for pattern in &node.patterns {
+                    let mut own = Vec::new();
+                    if !self.pattern(pattern, subject, &mut own)? {
+                        return Ok(false);
+                    }
+                    ways.push(all(own, span));
+                }
+                tests.push(Expr { kind: ExprKind::Bool { and: false, values: ways }, span });
+            }
+            py::Pattern::MatchSequence(node) => return self.sequence(&node.patterns, subject, span, tests),
+            py::Pattern::MatchMapping(_) | py::Pattern::MatchClass(_) | py::Pattern::MatchStar(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// `(a, 0, *rest)`: as many items, and each as its pattern says.
+    fn sequence(
+        &mut self,
+        patterns: &[py::Pattern],
+        subject: &Expr,
+        span: Span,
+        tests: &mut Vec<Expr>,
+    ) -> Result<bool> {
+        let at = |kind| Expr { kind, span };
+        let number = |value: usize| at(ExprKind::Constant(Constant::Int(value as i128)));
+        let star = patterns.iter().position(|pattern| matches!(pattern, py::Pattern::MatchStar(_)));
+        let given = patterns.len() - usize::from(star.is_some());
+        let length = at(ExprKind::Call {
+            func: Box::new(at(ExprKind::Name("len".to_owned()))),
+            args: vec![subject.clone()],
+            keywords: Vec::new(),
+        });
+        let op = if star.is_some() { CmpOp::GtE } else { CmpOp::Eq };
+        tests.push(at(ExprKind::Compare { left: Box::new(length), rest: vec![(op, number(given))] }));
+        for (position, pattern) in patterns.iter().enumerate() {
+            let from_end = star.is_some_and(|star| position > star).then(|| patterns.len() - position);
+            let index = match from_end {
+                None => number(position),
+                Some(back) => at(ExprKind::Constant(Constant::Int(-(back as i128)))),
+            };
+            if let py::Pattern::MatchStar(rest) = pattern {
+                if let Some(name) = &rest.name {
+                    let behind = patterns.len() - 1 - position;
+                    let upper =
+                        (behind > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-(behind as i128))))));
+                    let slice = ExprKind::Slice { lower: Some(Box::new(number(position))), upper, step: None };
+                    let items = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(at(slice)) };
+                    tests.push(bound(&identifier(name), at(items), span));
+                }
+                continue;
+            }
+            let item = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(index) };
+            if !self.pattern(pattern, &at(item), tests)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn yes(span: Span) -> Expr {
+    Expr { kind: ExprKind::Constant(Constant::Bool(true)), span }
+}
+
+/// All of some conditions.
+fn all(mut tests: Vec<Expr>, span: Span) -> Expr {
+    match tests.len() {
+        0 => yes(span),
+        1 => tests.remove(0),
+        _ => Expr { kind: ExprKind::Bool { and: true, values: tests }, span },
+    }
+}
+
+/// A condition that holds and binds a name: `(name := value, True)[1]`.
+fn bound(name: &str, value: Expr, span: Span) -> Expr {
+    let at = |kind| Expr { kind, span };
+    let target = Box::new(at(ExprKind::Name(name.to_owned())));
+    let named = at(ExprKind::Named { target, value: Box::new(value) });
+    let pair = at(ExprKind::Tuple(vec![named, yes(span)]));
+    let second = at(ExprKind::Constant(Constant::Int(1)));
+    at(ExprKind::Subscript { value: Box::new(pair), index: Box::new(second) })
+}
