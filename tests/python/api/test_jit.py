@@ -229,13 +229,18 @@ def test_a_kernel_in_a_class_with_text_at_the_margin() -> None:
 
 
 def test_source_for_functions_without_a_file() -> None:
-    text = "def made(out):\n    out[0] = 6\n"
+    lines = ("def made(out):", "    out[0] = 6")
     scope: dict = {}
-    exec(text, scope)
+
+    def define() -> None:
+        # Its text is gone when it returns.
+        exec("\n".join(lines), scope)
+
+    define()
     with pytest.raises(OSError, match=r"cuda.jit\(source=text\)"):
         run(cuda.jit(scope["made"]), np.zeros(1))
     out = np.zeros(1)
-    run(cuda.jit(source=text)(scope["made"]), out)
+    run(cuda.jit(source="\n".join(lines))(scope["made"]), out)
     assert out[0] == 6
 
 
@@ -275,7 +280,7 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
         path = getattr(value, "_weft_path", None)
         if path is None:
             continue
-        members = [getattr(value, name) for name in ("array", "add") if hasattr(value, name)]
+        members = [getattr(value, name) for name in ("array", "array_like", "add") if hasattr(value, name)]
         if path in ("weft.cuda.threadIdx", "weft.cuda.blockIdx", "weft.cuda.blockDim", "weft.cuda.gridDim"):
             names |= {f"{path}.{part}" for part in "xyz"}
         elif members:
