@@ -17,6 +17,7 @@ mod memory;
 mod object;
 mod prelude;
 mod promote;
+mod refusals;
 mod stmt;
 mod ty;
 mod typing;

@@ -4,8 +4,10 @@
 //! compiles every signature for both targets and looks for the mnemonic. A name that maps onto a lowering kind that
 //! exists needs nothing but its row. Paths are canonical: `weft.cuda.grid`, `math.sin`, `builtins.abs`.
 
+mod numba;
 mod rows;
 
+pub use numba::only_in_numba;
 pub use rows::rows;
 
 use std::{collections::HashMap, f64::consts, sync::LazyLock};

@@ -84,6 +84,9 @@ impl FnLowerer<'_> {
             return value;
         }
         let shown = shown_path(path).to_owned();
+        if let Some(diagnostic) = super::name::only_in_numba(&full, Code::NoSuchAttribute, span) {
+            return self.report(diagnostic);
+        }
         let mut diagnostic =
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
         if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {

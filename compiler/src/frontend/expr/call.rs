@@ -78,8 +78,14 @@ impl FnLowerer<'_> {
                 if let Some(name) = path.strip_prefix("builtins.") {
                     return self.no_builtin(name, func.span);
                 }
-                let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
-                self.error(Code::NotCallable, func.span, message)
+                let diagnostic = super::name::only_in_numba(&path, Code::NotCallable, func.span).unwrap_or_else(|| {
+                    let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
+                    Diagnostic::error(Code::NotCallable, func.span, message).help(
+                        "call it outside of the kernel, or write what it does as a function with \
+                         `@cuda.jit(device=True)`",
+                    )
+                });
+                self.report(diagnostic)
             }
             other @ (Value::Scalar(..)
             | Value::Complex(..)
@@ -116,7 +122,9 @@ impl FnLowerer<'_> {
         }
         for (index, (name, value)) in keywords.iter().enumerate() {
             let Some(name) = name else {
-                self.error(Code::UnsupportedExpression, value.span, "a kernel cannot unpack with `**`");
+                let message = "a kernel cannot unpack with `**`";
+                let diagnostic = Diagnostic::error(Code::UnsupportedExpression, value.span, message);
+                self.report(diagnostic.help("write each argument with its name: `name=value`"));
                 return None;
             };
             let span = value.span;

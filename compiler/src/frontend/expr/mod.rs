@@ -27,6 +27,7 @@ use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 use super::{
     lowerer::FnLowerer,
     object::{ObjectKind, Static},
+    refusals,
     value::{Known, Value},
 };
 use crate::{
@@ -117,11 +118,11 @@ impl FnLowerer<'_> {
             ExprKind::Starred(_) => {
                 self.error(Code::UnsupportedExpression, span, "a kernel cannot unpack with `*` here")
             }
-            ExprKind::Unsupported(what) => self.error(
-                Code::UnsupportedExpression,
-                span,
-                format!("a kernel cannot have {} {what}", name::article(what)),
-            ),
+            ExprKind::Unsupported(what) => {
+                let message = format!("a kernel cannot have {} {what}", name::article(what));
+                let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, message);
+                self.report(diagnostic.help(refusals::way_out(what)))
+            }
         }
     }
 
@@ -164,7 +165,10 @@ impl FnLowerer<'_> {
                 Value::Complex(real, imag, Complex::C128)
             }
             Constant::Str(text) => Value::Static(Static::Str(text.clone())),
-            Constant::Bytes(_) => self.error(Code::UnsupportedExpression, span, "a kernel cannot use bytes"),
+            Constant::Bytes(_) => {
+                let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, "a kernel cannot use bytes");
+                self.report(diagnostic.help("pass them as an array of uint8"))
+            }
             Constant::Ellipsis => Value::Static(Static::Known(Known::Path("builtins.Ellipsis".to_owned()))),
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        ty::shown_path,
         value::{Known, Value},
     },
     intrinsics,
@@ -134,7 +135,19 @@ impl FnLowerer<'_> {
                     }
                     Unsupported::Array => diagnostic.help("pass the array as an argument"),
                     Unsupported::Other => {
-                        diagnostic.note("kernels capture numbers, tuples of them, dtypes, modules and jitted functions")
+                        let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
+                        match what.as_str() {
+                            "dict" | "dictionary" | "frozenset" | "list" | "set" => diagnostic
+                                .note(known)
+                                .help("make it a tuple of numbers, or pass its values as an array"),
+                            "builtin_function_or_method" | "numpy.ufunc" | "numpy._ArrayFunctionDispatcher" => {
+                                diagnostic.help(format!(
+                                    "call `{name}` outside of the kernel, or write what it does as a function with \
+                                     `@cuda.jit(device=True)`"
+                                ))
+                            }
+                            _ => diagnostic.note(known),
+                        }
                     }
                 })
             }
@@ -156,8 +169,20 @@ pub(in crate::frontend) fn used_before(name: &str, span: Span) -> Diagnostic {
 
 /// The error of one of Python's built-in functions that kernels do not have.
 pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
+    if let Some(diagnostic) = only_in_numba(&format!("builtins.{name}"), Code::UnsupportedValue, span) {
+        return diagnostic;
+    }
     Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
         .note("docs/language.md lists the built-in functions that kernels have")
+}
+
+/// The error of a name that numba-cuda has in kernels and weft does not, if it is one.
+pub(super) fn only_in_numba(path: &str, code: Code, span: Span) -> Option<Diagnostic> {
+    let names = intrinsics::only_in_numba(path)?;
+    let message = format!("numba has `{}`; weft does not yet", shown_path(path));
+    let mut diagnostic = Diagnostic::error(code, span, message);
+    diagnostic.help = names.way_out.map(str::to_owned);
+    Some(diagnostic)
 }
 
 /// The error of a captured value that no kernel can use.

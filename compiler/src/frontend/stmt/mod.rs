@@ -7,7 +7,7 @@ mod r#if;
 mod r#return;
 mod r#while;
 
-use super::lowerer::FnLowerer;
+use super::{lowerer::FnLowerer, refusals};
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::StmtKind as Ir,
@@ -67,7 +67,7 @@ impl FnLowerer<'_> {
                 }
             }
             StmtKind::Unsupported(what) => {
-                self.unsupported(what, "see docs/language.md for what kernels can have", span);
+                self.unsupported(what, refusals::way_out(what), span);
             }
         }
     }

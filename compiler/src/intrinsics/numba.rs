@@ -1,0 +1,222 @@
+//! Names that numba-cuda has in kernels and weft does not yet: for the message that says so, and what to write instead.
+//!
+//! A name leaves this table when it gets its row; a test holds the two apart. Names that neither has are typos.
+
+/// Names of a module that numba-cuda has and weft does not, which have one way out.
+#[derive(Debug)]
+pub struct NumbaNames {
+    /// The module, canonical.
+    module: &'static str,
+    /// Its members.
+    names: &'static [&'static str],
+    /// What to write instead, if there is something.
+    pub way_out: Option<&'static str>,
+}
+
+const SHARED: &str = "pass the value through a `cuda.shared.array`, with `cuda.syncwarp()` between writing and reading";
+const LOOP: &str = "write it as a loop, over an array that is passed or that `cuda.local.array` makes";
+const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
+
+const NAMES: &[NumbaNames] = &[
+    NumbaNames { module: "builtins", names: &["breakpoint"], way_out: Some("leave it out") },
+    NumbaNames {
+        module: "builtins",
+        names: &["iter", "next"],
+        way_out: Some("loop with `for`: over a range, an array, a tuple, `enumerate` or `zip`"),
+    },
+    NumbaNames {
+        module: "builtins",
+        names: &["print"],
+        way_out: Some("write the values into an array, and print it after the launch"),
+    },
+    NumbaNames { module: "weft.cuda", names: &["activemask", "brev", "clz", "ffs"], way_out: None },
+    NumbaNames {
+        module: "weft.cuda",
+        names: &[
+            "all_sync",
+            "any_sync",
+            "ballot_sync",
+            "eq_sync",
+            "match_all_sync",
+            "match_any_sync",
+            "shfl_down_sync",
+            "shfl_sync",
+            "shfl_up_sync",
+            "shfl_xor_sync",
+        ],
+        way_out: Some(SHARED),
+    },
+    NumbaNames { module: "weft.cuda", names: &["cbrt"], way_out: Some("write `math.cbrt(x)`") },
+    NumbaNames {
+        module: "weft.cuda",
+        names: &["cg"],
+        way_out: Some("end the kernel where its whole grid must wait, and launch another for what comes after"),
+    },
+    NumbaNames { module: "weft.cuda", names: &["fma"], way_out: Some("write `math.fma(x, y, z)`") },
+    NumbaNames { module: "weft.cuda", names: &["lanemask_lt"], way_out: Some("write `(1 << cuda.laneid) - 1`") },
+    NumbaNames {
+        module: "weft.cuda",
+        names: &["ldca", "ldcg", "ldcs", "ldcv", "ldlu"],
+        way_out: Some("read the element without a hint to the caches: `array[i]`"),
+    },
+    NumbaNames {
+        module: "weft.cuda",
+        names: &["libdevice"],
+        way_out: Some("the functions of `math` call CUDA's library of the device too"),
+    },
+    NumbaNames { module: "weft.cuda", names: &["nanosleep"], way_out: Some("leave it out: it is a hint") },
+    NumbaNames { module: "weft.cuda", names: &["popc"], way_out: Some("write `numpy.bitwise_count(x)`") },
+    NumbaNames {
+        module: "weft.cuda",
+        names: &["random"],
+        way_out: Some("make the random numbers outside of the kernel, and pass them as an array"),
+    },
+    NumbaNames { module: "weft.cuda", names: &["selp"], way_out: Some("write `a if predicate else b`") },
+    NumbaNames {
+        module: "weft.cuda",
+        names: &["stcg", "stcs", "stwb", "stwt"],
+        way_out: Some("store the element without a hint to the caches: `array[i] = value`"),
+    },
+    NumbaNames {
+        module: "weft.cuda.atomic",
+        names: &[
+            "and_",
+            "cas",
+            "compare_and_swap",
+            "dec",
+            "exch",
+            "inc",
+            "max",
+            "min",
+            "nanmax",
+            "nanmin",
+            "or_",
+            "xor",
+        ],
+        way_out: None,
+    },
+    NumbaNames {
+        module: "weft.cuda.atomic",
+        names: &["sub"],
+        way_out: Some("write `cuda.atomic.add(array, index, -value)`"),
+    },
+    NumbaNames {
+        module: "numpy",
+        names: &[
+            "arange",
+            "array",
+            "ascontiguousarray",
+            "asfortranarray",
+            "copy",
+            "diag",
+            "empty",
+            "empty_like",
+            "eye",
+            "full",
+            "full_like",
+            "identity",
+            "linspace",
+            "ones",
+            "ones_like",
+            "tri",
+            "zeros",
+            "zeros_like",
+        ],
+        way_out: Some(MAKES),
+    },
+    NumbaNames {
+        module: "numpy",
+        names: &[
+            "append",
+            "argwhere",
+            "bincount",
+            "broadcast_to",
+            "column_stack",
+            "concatenate",
+            "convolve",
+            "correlate",
+            "cumprod",
+            "cumsum",
+            "delete",
+            "diff",
+            "dstack",
+            "ediff1d",
+            "flatnonzero",
+            "flip",
+            "histogram",
+            "hstack",
+            "median",
+            "nancumsum",
+            "nonzero",
+            "repeat",
+            "roll",
+            "stack",
+            "take",
+            "vstack",
+        ],
+        way_out: Some(LOOP),
+    },
+    NumbaNames {
+        module: "numpy",
+        names: &["ndenumerate", "ndindex", "nditer"],
+        way_out: Some("write a `for` loop for each dimension"),
+    },
+];
+
+/// The entry of a path, if numba-cuda has it in kernels and weft does not.
+pub fn only_in_numba(path: &str) -> Option<&'static NumbaNames> {
+    let (module, name) = path.rsplit_once('.')?;
+    NAMES.iter().find(|entry| entry.module == module && entry.names.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intrinsics;
+
+    #[test]
+    fn no_name_is_there_already() {
+        for entry in NAMES {
+            assert!(intrinsics::is_known(entry.module), "{} is no module that kernels know", entry.module);
+            for name in entry.names {
+                let path = format!("{}.{name}", entry.module);
+                let known = intrinsics::is_known(&path) || intrinsics::constant(&path).is_some();
+                assert!(!known, "weft has `{path}`: take it out of intrinsics/numba.rs");
+            }
+        }
+    }
+
+    #[test]
+    fn each_name_is_there_once() {
+        let mut paths: Vec<String> = Vec::new();
+        for entry in NAMES {
+            assert!(entry.names.is_sorted(), "{:?}", entry.names);
+            paths.extend(entry.names.iter().map(|name| format!("{}.{name}", entry.module)));
+        }
+        let all = paths.len();
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), all);
+        for path in &paths {
+            assert!(only_in_numba(path).is_some(), "{path}");
+        }
+        assert!(only_in_numba("weft.cuda.shuffle_down_sync").is_none());
+        assert!(only_in_numba("print").is_none());
+    }
+
+    /// What the way out names is there.
+    #[test]
+    fn the_ways_out_exist() {
+        for entry in NAMES {
+            let words = entry.way_out.unwrap_or("").split('`').skip(1).step_by(2);
+            for code in words {
+                let path = code.split(['(', ' ']).next().unwrap_or("");
+                if let Some(member) = path.strip_prefix("cuda.") {
+                    assert!(intrinsics::is_known(&format!("weft.cuda.{member}")), "{code}");
+                } else if path.starts_with("math.") || path.starts_with("numpy.") {
+                    assert!(intrinsics::is_known(path), "{code}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+# weft: sig = "void(int32[::1], float32[::1])"
+"""Names that numba-cuda has in kernels and weft does not yet: no typos, and what to write instead."""
+
+import numpy as np
+from weft import cuda
+
+
+@cuda.jit
+def only_in_numba(x, y):
+    lane = cuda.laneid
+    a = cuda.shfl_down_sync(0xFFFFFFFF, x[lane], 1)  # error: [E0207] "numba has `cuda.shfl_down_sync`; weft does not yet"
+    cuda.atomic.sub(x, 0, 1)  # error: [E0207] "numba has `cuda.atomic.sub`"
+    cuda.atomic.exch(x, 0, 1)  # error: [E0207] "numba has `cuda.atomic.exch`"
+    cuda.shufl_down_sync(0xFFFFFFFF, x[lane], 1)  # error: [E0207] "`cuda` has no `shufl_down_sync`"
+    y[0] = cuda.libdevice.expf(y[0])  # error: [E0207] "numba has `cuda.libdevice`"
+    z = np.zeros(3)  # error: [E0207] "numba has `numpy.zeros`"
+    print(x[0])  # error: [E0202] "numba has `print`; weft does not yet"

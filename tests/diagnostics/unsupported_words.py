@@ -1,0 +1,18 @@
+# weft: sig = "void(int32[::1])"
+"""Each refusal of the language has a way out of its own."""
+
+from weft import cuda
+
+names = {"a": 1}
+
+
+@cuda.jit
+def unsupported_words(x):
+    import math  # error: [E0102] "local `import`"
+    global names  # error: [E0102] "`global` statement"
+    class Inner:  # error: [E0102] "`class` definition"
+        pass
+    a = {1, 2}  # error: [E0103] "cannot have a set"
+    b = f"{x[0]}"  # error: [E0103] "formatted string"
+    c = b"bytes"  # error: [E0103] "bytes"
+    x[0] = names["a"]  # error: [E0202] "`names` is a dict"

@@ -1,0 +1,74 @@
+"""What messages call the things that a kernel uses and cannot have."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+import weft
+from weft import cuda, types
+
+
+def message(kernel, *args):
+    with pytest.raises(weft.errors.CompileError) as caught:
+        kernel[1, 1](*args)
+    return str(caught.value)
+
+
+@pytest.fixture
+def out():
+    return np.zeros(4)
+
+
+def test_what_numba_has_is_no_typo(out):
+    @cuda.jit
+    def kernel(out):
+        out[0] = cuda.shfl_down_sync(0xFFFFFFFF, out[1], 1)
+
+    text = message(kernel, out)
+    assert "numba has `cuda.shfl_down_sync`; weft does not yet" in text
+    assert "did you mean" not in text
+    assert "cuda.shared.array" in text
+
+
+def test_a_module_of_types_is_called_as_users_call_it(out):
+    @cuda.jit
+    def kernel(out):
+        out[0] = types.int33(out[1])
+
+    text = message(kernel, out)
+    assert "`types` has no `int33`" in text
+    assert "core" not in text
+
+
+@pytest.mark.parametrize("compiled", [math.fsum, os.getpid], ids=["known module", "other module"])
+def test_a_function_of_c_says_where_to_call_it(out, compiled):
+    @cuda.jit
+    def kernel(out):
+        out[0] = compiled()
+
+    assert "outside of the kernel, or write what it does as a function with `@cuda.jit(device=True)`" in message(
+        kernel, out
+    )
+
+
+def test_a_function_of_numba_alone_by_its_name(out):
+    from numpy import zeros
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = zeros(3)[0]
+
+    text = message(kernel, out)
+    assert "numba has `numpy.zeros`; weft does not yet" in text
+    assert "cuda.local.array(shape, dtype)" in text
+
+
+def test_a_table_says_what_to_make_of_it(out):
+    table = {"a": 1}
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = table["a"]
+
+    assert "make it a tuple of numbers" in message(kernel, out)
