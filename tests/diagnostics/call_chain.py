@@ -15,7 +15,7 @@ def outer(n, x):
 
 
 @cuda.jit(device=True)
-def many(*values):
+def many(n, *values):
     return 0
 
 
@@ -23,4 +23,4 @@ def many(*values):
 def call_chain(x, y):
     x[0] = outer(x[0], y[0])
     x[1] = outer(x[1], y[1])
-    x[2] = many(1)  # error: [E0206] "*values"
+    x[2] = many()  # error: [E0206] "many"

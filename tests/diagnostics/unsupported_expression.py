@@ -8,5 +8,5 @@ from weft import cuda
 def unsupported_expression(x):
     a = [1, 2]  # error: [E0103] "list"
     b = {"a": 1}  # error: [E0103] "cannot"
-    c = lambda y: y  # error: [E0103] "cannot"
+    c = {y for y in (1, 2)}  # error: [E0103] "cannot"
     x[0] = 1

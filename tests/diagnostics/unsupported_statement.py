@@ -12,4 +12,3 @@ def unsupported_statement(x):
         x[0] = 2
     finally:
         x[0] = 3
-    del x  # error: [E0102] "cannot have"

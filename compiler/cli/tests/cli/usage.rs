@@ -310,8 +310,8 @@ fn one_fault_is_said_once() {
     let signature = "'void(i4, UniTuple(i4, 2))'";
     assert_eq!(faults_of(signature, "a[0] += 1").len(), 1);
     assert_eq!(faults_of(signature, "a[0] += nope").len(), 2);
-    let starred = "error[E0103]: a kernel cannot unpack with `*` here";
-    assert_eq!(faults_of(signature, "z = (*t, 4)\n    y = z[2] + z[7]"), [starred]);
+    let set = "error[E0103]: a kernel cannot have a set";
+    assert_eq!(faults_of(signature, "z = {4}\n    y = z[2] + z[7]"), [set]);
     let row = faults_of("'void(f4[:,:], f4)'", "a[0] += t");
     assert_eq!(row, ["error[E0211]: `+=` does not take array(float32, 1d, A) and float32"]);
 }
