@@ -99,6 +99,12 @@ def _rows():
         ("changed globals and `recompile()`", r"np\.int64\(15\) != 6"),
         ("extending the compiler", r"No module named 'llvmlite'"),
     ]
+    missing += [
+        ("types as arguments of kernels", r"a type cannot be passed to a kernel"),
+        ("`print` in kernels", r"built-in `print`|numba has `print`"),
+        ("`dispatcher.specializations`", r"no attribute 'specializations'"),
+        ("`types.CPointer`: pointers as arguments", r"no attribute 'CPointer'"),
+    ]
     meant = [
         (
             "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
@@ -120,6 +126,16 @@ def _rows():
             r"atom\.global\.add\.f64",
             r"test_atomic_add_double_global",
         ),
+        (
+            "a launch that the device cannot make is refused before it, with its reason, and not as the driver's number",
+            r"LaunchError: cannot launch",
+            r"test_(dispatcher|linker)",
+        ),
+        (
+            "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
+            r"it is declared for",
+            r"explicit_signatures",
+        ),
         ("debug=True warns with other words", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
     ]
     elsewhere = [
@@ -130,6 +146,8 @@ def _rows():
         ("a later cuda-core", r"requires cuda\.core"),
         ("a package that is not installed", r"ModuleNotFoundError"),
         ("a driver that was started before a fork; the CPU needs none", r"CUDA initialized before forking"),
+        ("the NVIDIA driver", r"DynamicLibNotFoundError"),
+        ("registers and local memory of a kernel: the CPU has none", r"0 not greater than (or equal to )?\d+"),
         ("the time that the run was given", r"deadline reached"),
     ]
     yield from (row(MEANT, text, report, name) for text, report, name in meant)

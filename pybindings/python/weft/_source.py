@@ -5,7 +5,8 @@ decorated, which is as near to its loading as weft can come, and the text that i
 compiles it, is that of the function. That is looked at when the function is first compiled, not at the decoration.
 
 A function that `exec` made has no file. Its text is often still in a variable or a constant of whoever decorates it, so
-the calls under way are searched for one: taken is only a text whose code is the function's.
+the calls under way are searched for one; that of a simple function can be written anew from its code. Taken is only a
+text whose code is the function's.
 """
 
 from __future__ import annotations
@@ -132,8 +133,18 @@ def _executed(function: Callable[..., object], frame: FrameType | None) -> Text 
                 continue
             if start == code.co_firstlineno:
                 return Text(None, lines)
-            return Text(None, ["\n"] * (code.co_firstlineno - 1) + block.splitlines(keepends=True))
+            return _beginning(code.co_firstlineno, block)
+    from weft import _rebuild
+
+    for rebuilt in _rebuild.texts(function):
+        if _is_of(code, rebuilt, []):
+            return _beginning(code.co_firstlineno, rebuilt)
     return None
+
+
+def _beginning(first: int, block: str) -> Text:
+    """Put a definition where its function's code says that it begins."""
+    return Text(None, ["\n"] * (first - 1) + block.splitlines(keepends=True))
 
 
 def _strings(frame: FrameType | None, name: str) -> Iterator[str]:
@@ -199,7 +210,7 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
         msg = (
             f"weft compiles the text of `{function.__qualname__}`, but Python has none for it ({name}): it was made "
             "by exec from a text that is in no variable any more, or typed into a plain interpreter. Put it into a "
-            "file or a notebook cell, decorate it where its text is at hand, or pass the text with "
+            "file or a notebook cell, decorate it where its text is at hand, or pass its text with "
             "cuda.jit(source=text)"
         )
     raise SourceError(msg) from None

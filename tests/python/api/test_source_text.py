@@ -13,7 +13,7 @@ from importlib.machinery import SourceFileLoader
 import numpy as np
 import pytest
 import weft
-from weft import cuda
+from weft import _rebuild, cuda
 
 HEAD = "from weft import cuda\n"
 KERNEL = "@cuda.jit\ndef kernel(out):\n    out[0] = 1\n"
@@ -297,17 +297,79 @@ def test_a_device_function_made_by_exec():
     assert run(kernel) == 8
 
 
+WHILE = "def made(out):\n    while out[0] < 1:\n        "
+
+
 @pytest.mark.parametrize("edit", ["out[0] = 2", "out[0] = 1.0", "out[1] = 1", "out[0] += 1", "pass"])
 def test_a_text_that_is_not_quite_the_functions_is_not_taken(edit):
     def make():
-        text = "def made(out):\n    out[0] = " + str(int("1"))
-        return executed(text)
+        # The text is a constant of a call that has returned.
+        return executed(WHILE + "out[0] = " + str(int("1")))
 
     made = make()
-    text = f"def made(out):\n    {edit}\n"
+    text = WHILE + edit
     with pytest.raises(weft.errors.SourceError, match=r"cuda.jit\(source=text\)"):
         run(cuda.jit(made))
     assert "def made" in text
+
+
+def forgotten(body):
+    """A function whose text nobody has any more."""
+    return executed(f"def made(out):\n    {body}\n")
+
+
+BODIES = {
+    "out[0] = 1": 1,
+    "out[0] += 2.5 * (out[1] - 1)": -2.5,
+    "out[0] = -(out[1] ** 2) + abs(-3)": 3,
+    "x = 4\n    out[0] = x\n    x = 5": 4,
+    "if out[0] > 1:\n        out[0] = 1\n    elif out[0] == 0:\n        out[0] = 5\n    else:\n        out[0] = 2": 5,
+    "if out[0] > 1 and out[1] > 1:\n        out[0] = 1\n    else:\n        out[0] = 3": 3,
+    "for i in range(4):\n        if i == 2:\n            continue\n        out[0] += i": 4,
+    "for i in range(2):\n        for j in range(0, 6, 3):\n            out[0] += i * j\n    out[0] *= 2": 6,
+    "a, b = 3, 4\n    x = (a, b)\n    out[0] = x[1]": 4,
+    "out[1:][0] = 7\n    out[0] = out[::-1][0]": 7,
+    "s = cuda.shared.array(2, dtype='float32')\n    s[0] = 8\n    cuda.syncthreads()\n    out[0] = s[0]\n    return": 8,
+    "'A docstring.'\n    out[0] = not out[0] == 1": 1,
+    "if out[0] < 1:\n        out[0] = 2\n        return\n    out[0] = 3": 2,
+    "if out[0] == 0 and out[1] == 0:\n        out[0] = 9": 9,
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_simple_function_whose_text_is_gone_is_read_from_its_code(body):
+    kernel = cuda.jit(forgotten(body))
+    out = np.zeros(2)
+    kernel[1, 1](out)
+    assert out[0] == BODIES[body]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while out[0] < 1:\n        out[0] = 1",
+        "out[0] = out[1] = 2",
+        "try:\n        out[0] = 1\n    finally:\n        pass",
+    ],
+)
+def test_what_is_not_read_from_code_asks_for_the_text(body):
+    with pytest.raises(weft.errors.SourceError, match="is in no variable any more"):
+        run(cuda.jit(forgotten(body)))
+
+
+@pytest.mark.parametrize("arguments", ["out, n=1", "*out", "out, *, n", "out, **more"])
+def test_parameters_that_are_not_read_from_code(arguments):
+    def make():
+        return executed(f"def made({arguments}):\n    return\n")
+
+    assert not list(_rebuild.texts(make()))
+
+
+def test_a_long_function_is_not_read_from_its_code():
+    def make():
+        return executed("def made(out):\n" + "    out[0] += 1\n" * 5000)
+
+    assert not list(_rebuild.texts(make()))
 
 
 def test_a_closure_made_by_exec():
