@@ -127,7 +127,7 @@ def _rows():
             r"test_atomic_add_double_global",
         ),
         (
-            "a launch that the device cannot make is refused before it, with its reason, and not as the driver's number",
+            "a launch that the device cannot make is refused before it and with its reason, not as a number of the driver",
             r"LaunchError: cannot launch",
             r"test_(dispatcher|linker)",
         ),
@@ -147,7 +147,10 @@ def _rows():
         ("a package that is not installed", r"ModuleNotFoundError"),
         ("a driver that was started before a fork; the CPU needs none", r"CUDA initialized before forking"),
         ("the NVIDIA driver", r"DynamicLibNotFoundError"),
-        ("registers and local memory of a kernel: the CPU has none", r"0 not greater than (or equal to )?\d+"),
+        (
+            "registers, local and constant memory of a kernel: the CPU has none",
+            r"0 not greater than (or equal to )?\d+",
+        ),
         ("the time that the run was given", r"deadline reached"),
     ]
     yield from (row(MEANT, text, report, name) for text, report, name in meant)
