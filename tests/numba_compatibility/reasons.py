@@ -127,7 +127,7 @@ def _rows():
             r"test_atomic_add_double_global",
         ),
         (
-            "a launch that the device cannot make is refused before it and with its reason, not as a number of the driver",
+            "a launch that the device cannot make is refused before it, with its reason, not by a number of the driver",
             r"LaunchError: cannot launch",
             r"test_(dispatcher|linker)",
         ),
