@@ -29,6 +29,10 @@ pub(super) enum Sequence<'v> {
     Enumerate(&'v Value, &'v Value),
     /// The items of several side by side.
     Zip(&'v [Value]),
+    /// Tuples of indices below extents.
+    NdIndex(&'v [Value]),
+    /// An array's elements in C order; with their indices or without.
+    Elements(&'v ArrayValue, bool),
     /// The items of another, the last first.
     Reversed(&'v Value),
 }
@@ -46,6 +50,9 @@ impl<'v> Sequence<'v> {
                 (ObjectKind::Zip, items) => {
                     items.iter().all(|item| Self::of(item).is_some()).then_some(Self::Zip(items))
                 }
+                (ObjectKind::NdIndex, extents) => Some(Self::NdIndex(extents)),
+                (ObjectKind::NdEnumerate, [Value::Array(array)]) => Some(Self::Elements(array, true)),
+                (ObjectKind::Flat, [Value::Array(array)]) => Some(Self::Elements(array, false)),
                 (ObjectKind::Reversed, [over]) => Self::of(over).map(|_| Self::Reversed(over)),
                 (
                     ObjectKind::Tuple
@@ -56,6 +63,8 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice
                     | ObjectKind::Closure(_)
+                    | ObjectKind::NdEnumerate
+                    | ObjectKind::Flat
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
@@ -76,7 +85,7 @@ impl<'v> Sequence<'v> {
     pub(super) fn is_mixed(&self) -> bool {
         let mixed = |value: &Value| Sequence::of(value).is_some_and(|inner| inner.is_mixed());
         match self {
-            Self::Array(_) | Self::Range(..) => false,
+            Self::Array(_) | Self::Range(..) | Self::NdIndex(_) | Self::Elements(..) => false,
             Self::Tuple(_, items, unrolled) => {
                 let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
                 *unrolled || types.next().is_some_and(|first| !types.all(|ty| ty == first) || first.parts().is_empty())
@@ -106,6 +115,11 @@ impl FnLowerer<'_> {
             Sequence::Tuple(_, items, _) => Some(Atom::Int(items.len() as i64)),
             Sequence::Range(ty, start, stop, step) => self.range_length(ty, start, stop, step, span),
             Sequence::Enumerate(over, _) | Sequence::Reversed(over) => self.length(over, span),
+            Sequence::NdIndex(extents) => {
+                let extents = self.extents(extents, span)?;
+                Some(self.product_of(&extents, span))
+            }
+            Sequence::Elements(array, _) => Some(self.product_of(&array.shape, span)),
             Sequence::Zip(items) => {
                 let mut shortest: Option<Atom> = None;
                 for item in items {
@@ -192,6 +206,43 @@ impl FnLowerer<'_> {
         self.b.select(zero, none, count, span)
     }
 
+    /// Extents that are not negative, of settled integers.
+    fn extents(&mut self, values: &[Value], span: Span) -> Option<Vec<Atom>> {
+        let mut out = Vec::new();
+        for value in values {
+            if let Value::Int(known) = value {
+                out.push(Atom::Int(i64::try_from(*known).ok()?.max(0)));
+                continue;
+            }
+            let value = self.reread(value, span);
+            let extent = self.number(&value, Scalar::I64, span)?;
+            let zero = self.b.i64(0, span);
+            let extent = self.b.binary(BinaryOp::Max, extent, zero, span);
+            out.push(self.nonneg_atom(extent, span));
+        }
+        Some(out)
+    }
+
+    /// The indices of the element at a position in C order, the last one running fastest.
+    fn indices_at(&mut self, extents: &[Atom], position: Atom, span: Span) -> Vec<Atom> {
+        let mut rest = position;
+        let mut out = Vec::new();
+        for (dim, extent) in extents.iter().enumerate().rev() {
+            if dim == 0 {
+                out.push(rest);
+                break;
+            }
+            let (now, by) = (self.use_atom(rest, span), self.use_atom(*extent, span));
+            let index = self.b.binary(BinaryOp::ModNonneg, now, by, span);
+            out.push(self.nonneg_atom(index, span));
+            let (now, by) = (self.use_atom(rest, span), self.use_atom(*extent, span));
+            let outer = self.b.binary(BinaryOp::DivNonneg, now, by, span);
+            rest = self.nonneg_atom(outer, span);
+        }
+        out.reverse();
+        out
+    }
+
     /// The item of a settled value at a position from 0 on that is less than its length.
     pub(super) fn item_at(&mut self, value: &Value, position: Atom, span: Span) -> Value {
         match Sequence::of(value) {
@@ -226,6 +277,24 @@ impl FnLowerer<'_> {
                 let number = self.settle(number, span);
                 let item = self.item_at(over, position, span);
                 Value::tuple(vec![number, item])
+            }
+            Some(Sequence::NdIndex(extents)) => {
+                let Some(extents) = self.extents(extents, span) else { return Value::Poison };
+                let indices = self.indices_at(&extents, position, span);
+                let indices = indices.into_iter().map(|index| Value::Scalar(self.use_atom(index, span), Scalar::I64));
+                Value::tuple(indices.collect())
+            }
+            Some(Sequence::Elements(array, numbered)) => {
+                let indices = self.indices_at(&array.shape, position, span);
+                let each = indices.iter().map(|index| Index::at(self.use_atom(*index, span))).collect::<Vec<_>>();
+                let element = self.subscript(Value::Array(array.clone()), &each, span);
+                if !numbered {
+                    return element;
+                }
+                let element = self.settle(element, span);
+                let indices = indices.into_iter().map(|index| Value::Scalar(self.use_atom(index, span), Scalar::I64));
+                let indices = Value::tuple(indices.collect());
+                Value::tuple(vec![indices, element])
             }
             Some(Sequence::Zip(items)) => {
                 let each = items.iter().map(|item| {

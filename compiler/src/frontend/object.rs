@@ -37,6 +37,12 @@ pub(super) enum ObjectKind {
     Slice,
     /// `enumerate`: what is counted, and the first number.
     Enumerate,
+    /// `np.ndindex`: the extents that tuples of indices run through.
+    NdIndex,
+    /// `np.ndenumerate`: an array whose elements are gone over with their indices.
+    NdEnumerate,
+    /// `a.flat`: an array whose elements are gone over in C order, whatever its dimensions.
+    Flat,
     /// `zip`: what is gone over side by side.
     Zip,
     /// `reversed`: what is gone over backwards.
@@ -60,6 +66,9 @@ impl ObjectKind {
             | Self::Closure(_)
             | Self::Range(_)
             | Self::Enumerate
+            | Self::NdIndex
+            | Self::NdEnumerate
+            | Self::Flat
             | Self::Zip
             | Self::Reversed => false,
         }

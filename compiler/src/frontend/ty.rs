@@ -154,6 +154,9 @@ impl Ty {
                     | ObjectKind::Chars
                     | ObjectKind::Slice
                     | ObjectKind::Closure(_)
+                    | ObjectKind::NdIndex
+                    | ObjectKind::NdEnumerate
+                    | ObjectKind::Flat
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
@@ -295,6 +298,9 @@ impl fmt::Display for Ty {
                     ObjectKind::Slice => return f.write_str("slice"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,
+                    ObjectKind::NdIndex => f.write_str("ndindex(")?,
+                    ObjectKind::NdEnumerate => f.write_str("ndenumerate(")?,
+                    ObjectKind::Flat => f.write_str("flat(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,
                     ObjectKind::Reversed => f.write_str("reversed(")?,
                 }

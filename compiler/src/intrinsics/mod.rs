@@ -152,6 +152,8 @@ pub enum Custom {
     Len,
     Limits,
     LiteralUnroll,
+    NdEnumerate,
+    NdIndex,
     Ravel,
     Reshape,
     Slice,

@@ -107,6 +107,36 @@ impl FnLowerer<'_> {
         good.then(|| values.into_iter().map(|value| self.settle(value, span)).collect())
     }
 
+    /// `np.ndindex(shape)`, `np.ndindex(n, m)`.
+    pub(super) fn ndindex(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let mut extents: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        if let [one] = extents.as_slice()
+            && let Some(items) = one.as_tuple()
+        {
+            extents = items.to_vec();
+        }
+        for extent in &extents {
+            if !extent.ty().scalar().is_some_and(|scalar| scalar.is_int()) {
+                let message = format!("`np.ndindex` takes integers or a tuple of them, not {}", extent.ty());
+                return self.error(Code::NoMatchingOverload, span, message);
+            }
+        }
+        let extents = extents.into_iter().map(|extent| self.settle(extent, span)).collect();
+        Value::Object(ObjectKind::NdIndex, extents)
+    }
+
+    /// `np.ndenumerate(a)`, and `np.nditer(a)` or `a.flat`, which give the elements alone.
+    pub(super) fn elements_of(&mut self, row: &Intrinsic, kind: ObjectKind, args: Args, span: Span) -> Value {
+        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        if !matches!(value, Value::Array(_)) {
+            return self.no_overload(row, &[value.ty()], span);
+        }
+        Value::Object(kind, vec![self.settle(value, span)])
+    }
+
     /// `literal_unroll(t)`: a loop's body is compiled for each item.
     pub(super) fn unrolled(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };

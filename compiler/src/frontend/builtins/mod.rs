@@ -115,6 +115,8 @@ impl FnLowerer<'_> {
             Custom::Transpose => self.transpose(row, args, span),
             Custom::Slice => self.slice_value(row, args, span),
             Custom::ConstArrayLike => self.exactly(row, args, span).map_or(Value::Poison, |[value]| value),
+            Custom::NdIndex => self.ndindex(row, args, span),
+            Custom::NdEnumerate => self.elements_of(row, ObjectKind::NdEnumerate, args, span),
             Custom::LiteralUnroll => self.unrolled(row, args, span),
         }
     }

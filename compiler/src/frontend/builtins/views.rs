@@ -103,7 +103,7 @@ impl FnLowerer<'_> {
     }
 
     /// The product of extents.
-    fn product_of(&mut self, extents: &[Atom], span: Span) -> Atom {
+    pub(in crate::frontend) fn product_of(&mut self, extents: &[Atom], span: Span) -> Atom {
         let mut known: i64 = 1;
         let mut product = None;
         for extent in extents {

@@ -6,7 +6,7 @@ use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{
         lowerer::FnLowerer,
-        object::Static,
+        object::{ObjectKind, Static},
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Known, Value},
     },
@@ -145,6 +145,7 @@ impl FnLowerer<'_> {
             "size" => self.product(array, 1, span),
             "nbytes" => self.product(array, array.ty.dtype.size_bytes() as i64, span),
             "T" => Self::transposed(array),
+            "flat" => Value::Object(ObjectKind::Flat, vec![Value::Array(array.clone())]),
             "real" | "imag" => self.part_view(array, attr == "imag", span),
             _ => match self.field_view(array, attr, span) {
                 Some(view) => view,

@@ -56,6 +56,9 @@ impl FnLowerer<'_> {
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
                 | ObjectKind::Closure(_)
+                | ObjectKind::NdIndex
+                | ObjectKind::NdEnumerate
+                | ObjectKind::Flat
                 | ObjectKind::Range(_)
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
@@ -85,6 +88,9 @@ impl FnLowerer<'_> {
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
                 | ObjectKind::Closure(_)
+                | ObjectKind::NdIndex
+                | ObjectKind::NdEnumerate
+                | ObjectKind::Flat
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
                 | ObjectKind::Reversed,

@@ -143,4 +143,16 @@ pub(super) const REDUCTIONS: &[Intrinsic] = &[
         Lowering::Custom(Custom::Transpose),
         "The method `a.transpose()` or `a.transpose(axes)`: a view with its dimensions in another order.",
     ),
+    row(
+        "numpy.ndindex",
+        &[],
+        Lowering::Custom(Custom::NdIndex),
+        "What a `for` loop goes over: tuples of indices below `np.ndindex(n, m)` or `np.ndindex(shape)`, the last index running fastest.",
+    ),
+    row(
+        "numpy.ndenumerate",
+        &[],
+        Lowering::Custom(Custom::NdEnumerate),
+        "What a `for` loop goes over: the elements of an array in C order, each with the tuple of its indices.",
+    ),
 ];
