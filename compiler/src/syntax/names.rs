@@ -18,7 +18,7 @@ fn free(function: &Function) -> BTreeSet<String> {
     let mut names = Names::default();
     names.bound.extend(function.params.iter().map(|param| param.name.clone()));
     names.stmts(&function.body);
-    let Names { bound, mut read } = names;
+    let Names { bound, mut read, .. } = names;
     read.retain(|chain| !bound.contains(root(chain)));
     read
 }
@@ -42,6 +42,16 @@ pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
     names.bound
 }
 
+/// The names in the shapes of arrays that a function makes (`….array(shape, …)`), which must be constants, but for those
+/// that its body binds.
+pub fn shape_names(function: &Function) -> BTreeSet<String> {
+    let mut names = Names::default();
+    names.stmts(&function.body);
+    let Names { bound, mut shapes, .. } = names;
+    shapes.retain(|name| !bound.contains(name));
+    shapes
+}
+
 fn root(chain: &str) -> &str {
     chain.split('.').next().unwrap_or(chain)
 }
@@ -50,6 +60,7 @@ fn root(chain: &str) -> &str {
 struct Names {
     bound: BTreeSet<String>,
     read: BTreeSet<String>,
+    shapes: BTreeSet<String>,
 }
 
 impl Names {
@@ -146,6 +157,7 @@ impl Names {
     }
 
     fn expr(&mut self, expr: &Expr) {
+        self.shape(expr);
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Attribute { .. } => match chain(expr) {
                 Ok(chain) => {
@@ -197,6 +209,22 @@ impl Names {
                 for child in expr.children() {
                     self.expr(child);
                 }
+            }
+        }
+    }
+}
+
+impl Names {
+    /// The names in the shape of an array that a call makes.
+    fn shape(&mut self, expr: &Expr) {
+        if let ExprKind::Call { func, args, keywords } = &expr.kind
+            && matches!(&func.kind, ExprKind::Attribute { attr, .. } if attr == "array")
+        {
+            let named = keywords.iter().filter(|(name, _)| name.as_deref() == Some("shape")).map(|(_, value)| value);
+            for shape in args.first().into_iter().chain(named) {
+                let mut inner = Self::default();
+                inner.expr(shape);
+                self.shapes.extend(inner.read.iter().map(|chain| root(chain).to_owned()));
             }
         }
     }

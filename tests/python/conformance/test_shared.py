@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import weft
 from harness import run
 from weft import cuda
 
@@ -216,3 +217,45 @@ def passes_arrays(out):
 def test_arrays_of_each_memory_are_arguments():
     out = run(passes_arrays, 1, 8, np.zeros(8, np.int64))[0]
     assert out.tolist() == [362] * 8
+
+
+@cuda.jit(device=True)
+def reversed_through_shared(x, n, dtype, shape=(1, 1)):
+    part = cuda.shared.array(n, dtype)
+    square = cuda.local.array(shape=shape, dtype=dtype)
+    i = cuda.threadIdx.x
+    square[0, shape[1] - 1] = x[i]
+    part[i] = square[0, shape[1] - 1]
+    cuda.syncthreads()
+    x[i] = part[n - 1 - i]
+    cuda.syncthreads()
+
+
+def test_constants_given_to_a_function_are_shapes_in_it():
+    @cuda.jit
+    def eight(x):
+        reversed_through_shared(x, 8, np.float32)
+
+    @cuda.jit
+    def four(x):
+        reversed_through_shared(x, 4, np.int64, (2, 3))
+
+    x, y = np.arange(8, dtype=np.float32), np.arange(4)
+    eight[1, 8](x)
+    four[1, 4](y)
+    assert x.tolist() == list(range(8))[::-1]
+    assert y.tolist() == [3, 2, 1, 0]
+
+
+def test_a_shape_that_the_function_changes_is_no_constant():
+    @cuda.jit(device=True)
+    def made(n):
+        n = n + 1
+        return cuda.local.array(n, np.int32).size
+
+    @cuda.jit
+    def kernel(x):
+        x[0] = made(3)
+
+    with pytest.raises(weft.errors.CompileError, match="must be known when the kernel is compiled"):
+        kernel[1, 1](np.zeros(1))

@@ -16,7 +16,10 @@ use crate::{
     ir::{FuncId, StmtKind as Ir, Type},
     request::FunctionDef,
     source::Span,
-    syntax::ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
+    syntax::{
+        self,
+        ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
+    },
 };
 
 /// Evaluated arguments of a call.
@@ -30,6 +33,22 @@ pub(in crate::frontend) struct Args {
 
 /// Calls that an error in a device function shows, from the innermost on.
 const MOST_CALLS_SHOWN: usize = 12;
+
+/// The types of arguments: of the last ones, and of those that a shape is made of in the function, with what is known of
+/// their values.
+fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<Ty> {
+    let mut types: Vec<Ty> = values.iter().map(Value::ty).collect();
+    let others = types.len() - literals.min(types.len());
+    if types.iter().take(others).any(|ty| *ty != ty.widened()) {
+        let shapes = syntax::shape_names(&def.ast);
+        for (ty, param) in types.iter_mut().zip(&def.ast.params).take(others) {
+            if !shapes.contains(&param.name) {
+                *ty = ty.widened();
+            }
+        }
+    }
+    types
+}
 
 impl FnLowerer<'_> {
     pub(super) fn call(
@@ -150,12 +169,7 @@ impl FnLowerer<'_> {
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
         let values: Vec<Value> = values.into_iter().map(|value| self.close_over(value, span)).collect();
-        let first_literal = values.len() - literals.min(values.len());
-        let types: Vec<Ty> = values
-            .iter()
-            .enumerate()
-            .map(|(at, value)| if at < first_literal { value.ty().widened() } else { value.ty() })
-            .collect();
+        let types = argument_types(def, &values, literals);
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
