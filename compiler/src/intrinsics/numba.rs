@@ -156,11 +156,7 @@ const NAMES: &[NumbaNames] = &[
         ],
         way_out: Some(LOOP),
     },
-    NumbaNames {
-        module: "numpy",
-        names: &["ndenumerate", "ndindex", "nditer"],
-        way_out: Some("write a `for` loop for each dimension"),
-    },
+    NumbaNames { module: "numpy", names: &["nditer"], way_out: Some("write a `for` loop for each dimension") },
 ];
 
 /// The entry of a path, if numba-cuda has it in kernels and weft does not.

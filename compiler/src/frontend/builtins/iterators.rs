@@ -119,7 +119,7 @@ impl FnLowerer<'_> {
             extents = items.to_vec();
         }
         for extent in &extents {
-            if !extent.ty().scalar().is_some_and(|scalar| scalar.is_int()) {
+            if !extent.ty().scalar().is_some_and(Scalar::is_int) {
                 let message = format!("`np.ndindex` takes integers or a tuple of them, not {}", extent.ty());
                 return self.error(Code::NoMatchingOverload, span, message);
             }
