@@ -305,6 +305,9 @@ impl FnLowerer<'_> {
             }
             Some(Sequence::Reversed(over)) => {
                 let Some(length) = self.length(over, span) else { return Value::Poison };
+                if let (Atom::Int(length), Atom::Int(at)) = (length, position) {
+                    return self.item_at(over, Atom::Int(length - 1 - at), span);
+                }
                 let (length, one) = (self.use_atom(length, span), self.b.i64(1, span));
                 let last = self.b.binary(BinaryOp::Sub, length, one, span);
                 let at = self.use_atom(position, span);
