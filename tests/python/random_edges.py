@@ -7,14 +7,22 @@ behind the return of all of a block's threads, which must not run.
 
 from __future__ import annotations
 
+import random
+from typing import TYPE_CHECKING
+
 import numpy as np
 from random_carried import CarriedWriter
 from random_expressions import WIDTH, Scope
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 HALF, WHOLE = 2**63, 2**64
-FEATURES = (
+NUMBERS = (
     "carried", "chains", "calls", "constants", "slices", "ranges", "indices", "guards", "asserts", "returned",
 )  # fmt: skip
+STATEMENTS = ("sequences", "mixed", "closures", "stars", "matches")  # of `random_sequences.py`
+FEATURES = (*NUMBERS, *STATEMENTS)
 
 
 class EdgeWriter(CarriedWriter):
@@ -23,13 +31,21 @@ class EdgeWriter(CarriedWriter):
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
         super().__init__(seed)
         # The draws do not depend on what is left out, so that most of the program stays the same.
-        self.chosen = [name for name in FEATURES if self.maybe(0.3) and name in features]
+        self.chosen = [name for name in NUMBERS if self.maybe(0.3) and name in features]
+        more = random.Random(~seed)  # of its own, so that programs without them stay the same
+        self.chosen += [name for name in STATEMENTS if more.random() < 0.3 and name in features]
         self.extras = 0.15 if self.chosen else 0.0
         self.reach = 0  # the argument `hi`
 
     def extra(self, scope: Scope, depth: int) -> list[str]:
         """A statement of one of the features."""
-        writers = {
+        writers = self.writers(scope, depth)
+        able = [name for name in self.chosen if name in writers]
+        return writers[self.pick(*able)]() if able else self.assignment(scope)
+
+    def writers(self, scope: Scope, depth: int) -> dict[str, Callable[[], list[str]]]:
+        """What writes statements of the features."""
+        return {
             "carried": lambda: self.carried_statement(scope, depth),
             "chains": lambda: self.chain_statement(scope, depth),
             "calls": lambda: self.calls_statement(scope, depth),
@@ -40,8 +56,6 @@ class EdgeWriter(CarriedWriter):
             "asserts": lambda: self.assertion(scope),
             "constants": lambda: [f"{self.target(scope)} = {self.huge_literal()}"],
         }
-        able = [name for name in self.chosen if name in writers]
-        return writers[self.pick(*able)]() if able else self.assignment(scope)
 
     # Numbers.
 

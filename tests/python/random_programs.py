@@ -7,8 +7,8 @@ mostly depend on an argument, since what is known at compile time drops a branch
 
 The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),
-`random_statements.py`, `random_carried.py` and `random_edges.py` (what is rare, in features of which each program has
-some), and here functions and the kernel.
+`random_statements.py`, `random_carried.py`, `random_edges.py` and `random_sequences.py` (what is rare, in features of
+which each program has some), and here functions and the kernel.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import dataclasses
 
 import numpy as np
 from oracle import numeric
-from random_edges import FEATURES, EdgeWriter
+from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
 from random_memory import Shared
+from random_sequences import SequenceWriter
 from typed_values import INT64, Array, Type, name_of
 
 COLUMNS = 10  # of each output
@@ -50,7 +51,7 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(EdgeWriter):
+class Generator(SequenceWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:

@@ -262,11 +262,21 @@ class StatementWriter(MemoryWriter):
         return text
 
     def loop(
-        self, scope: Scope, depth: int, name: str, head: str, ty: Type, *, first: str = "", endless: bool = False
+        self,
+        scope: Scope,
+        depth: int,
+        name: str,
+        head: str,
+        ty: Type,
+        *,
+        first: str = "",
+        endless: bool = False,
+        also: dict[str, Type] | None = None,
     ) -> list[str]:
         """A loop around a block in which `name` counts."""
         env, fixed, exits = dict(scope.typer.env), set(scope.fixed), scope.exits
-        bind(scope.typer.env, name, ty)
+        for each, its in {name: ty, **(also or {})}.items():
+            bind(scope.typer.env, each, its)
         if first:
             scope.fixed.add(name)
         scope.exits = ["break", "continue", *(["return"] if scope.kernel and self.leaves and self.maybe(0.2) else [])]

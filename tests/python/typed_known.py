@@ -110,7 +110,7 @@ def known_value(node: ast.expr, ty: Type, env: dict) -> Value:
         case ast.NamedExpr(value=inner):
             return known(inner)
         case ast.Tuple(elts=items):
-            return tuple(known(item) for item in items)
+            return tuple_value(items)
         case ast.BinOp():
             return known_binary(node, ty)
         case ast.UnaryOp():
@@ -131,6 +131,19 @@ def known_value(node: ast.expr, ty: Type, env: dict) -> Value:
         case ast.Call(func=ast.Name(id=target) | ast.Attribute(value=ast.Name(id="np"), attr=target), args=args):
             return known_call(target, [known(arg) for arg in args])
     return None
+
+
+def tuple_value(items: list[ast.expr]) -> Value:
+    """What is known of a tuple's items."""
+    values: list[Value] = []
+    for item in items:
+        if not isinstance(item, ast.Starred):
+            values.append(known(item))
+        elif isinstance(value := known(item.value), tuple):
+            values += value
+        else:
+            return None
+    return tuple(values)
 
 
 def is_int(value: Value) -> bool:

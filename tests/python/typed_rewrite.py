@@ -18,12 +18,14 @@ A program outside the subset that `random_programs.py` writes, or without types,
 from __future__ import annotations
 
 import ast
+import copy
 import itertools
 
 import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS, is_least
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
+from typed_sequences import SequenceTyper, returned
 from typed_values import (
     ATOMIC,
     BOOL,
@@ -37,6 +39,7 @@ from typed_values import (
     UINT64,
     UNKNOWN,
     Array,
+    Closure,
     Env,
     Maybe,
     Type,
@@ -57,7 +60,7 @@ from typed_values import (
 FREE_WALKS = 24
 
 
-class Typer:
+class Typer(SequenceTyper):
     """Types one function; `functions` are the device functions that it may call."""
 
     def __init__(self, functions: Functions, env: Env) -> None:
@@ -229,10 +232,6 @@ class Typer:
         ty = unify(a, b)
         return ty, ast.IfExp(test, converted(body, a, ty), converted(orelse, b, ty))
 
-    def expr_Tuple(self, node):
-        types, items = zip(*(self.expr(item) for item in node.elts), strict=True)
-        return tuple(types), ast.Tuple(list(items), ast.Load())
-
     def expr_Attribute(self, node):
         if dotted(node).startswith("cuda."):
             return INT32, node
@@ -278,6 +277,8 @@ class Typer:
             return ty[slice(*bounds)], ast.Subscript(value, index, ast.Load())
         try:
             return ty[ast.literal_eval(index)], ast.Subscript(value, index, ast.Load())
+        except IndexError as error:
+            raise TypeError(f"{ast.unparse(index)} is no index of the tuple") from error
         except ValueError:
             which, index = self.number(index)
             if which.kind not in "iu" or len(set(ty)) != 1:
@@ -295,8 +296,14 @@ class Typer:
         if target.startswith("cuda."):
             ndim = ast.literal_eval(node.args[0]) if node.args else 0
             return (INT64 if ndim == 1 else (INT64,) * ndim), node
+        if target in ("range", "enumerate", "zip", "reversed"):
+            return self.sequence_call(target, node)
+        if isinstance(function := self.env.get(target), Closure):
+            return self.call_closure(function, node)
         if target in self.functions.sources:
             return self.call(target, node)
+        if target == "tuple" and isinstance(node.args[0], ast.GeneratorExp):
+            return self.comprehension(node.args[0])
         types, args = zip(*(self.expr(arg) for arg in node.args), strict=True)
         new = ast.Call(node.func, list(args), [])
         if target == "len":
@@ -367,14 +374,22 @@ class Typer:
             bind(self.env, target.id, ty, value)
             return target
         if isinstance(target, ast.Tuple):
-            if not isinstance(ty, tuple) or len(ty) != len(target.elts):
+            if not isinstance(ty, tuple):
                 raise TypeError("unpacking")
             values = value if isinstance(value, tuple) else (None,) * len(ty)
+            if rest := self.store_rest(target, ty, values):
+                return rest
+            if len(ty) != len(target.elts):
+                raise TypeError("unpacking")
             return ast.Tuple([self.store(*each) for each in zip(target.elts, ty, values, strict=True)], ast.Store())
         _, new = self.expr(target)
         return ast.Subscript(new.value, new.slice, ast.Store())
 
     def stmt_Assign(self, node):
+        if isinstance(node.value, ast.Lambda):
+            out: list = []
+            bind(self.env, node.targets[0].id, self.closure(node.value, out))
+            return out
         ty, value = self.expr(node.value)
         if ty == NOTHING:
             raise TypeError("nothing is assigned")
@@ -482,43 +497,6 @@ class Typer:
     def stmt_While(self, node):
         return self.loop(node, lambda: self.test(node.test))
 
-    def stmt_For(self, node):
-        # What it goes through is evaluated before variables get the types of the loop's head.
-        iterable, ready = node.iter, []
-
-        def before_loop(value):
-            name = f"_i{next(self.functions.temporaries)}"
-            ready.append(ast.Assign([ast.Name(name, ast.Store())], value))
-            return ast.Name(name, ast.Load())
-
-        if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) == "range":
-            types, args = zip(*(self.real(arg) for arg in iterable.args), strict=True)
-            if not all(numeric.is_int(ty) for ty in types):
-                raise TypeError("range of floats")
-            ty = INT64
-            if all(each == INT32 for each in types):
-                ty = INT32
-            elif all(each.kind == "u" for each in types):
-                ty = UINT64
-            over: ast.expr = ast.Call(iterable.func, [before_loop(arg) for arg in args], [])
-        else:
-            many, value = self.expr(iterable)
-            over = before_loop(value)
-            if isinstance(many, tuple):
-                if len(set(many)) != 1:
-                    raise TypeError("a tuple of several types")
-                ty = many[0]
-            elif isinstance(many, Array):
-                ty = Array(many.dtype, many.ndim - 1) if many.ndim > 1 else many.dtype
-            else:
-                raise TypeError("for over a number")
-
-        def start():
-            bind(self.env, node.target.id, ty)
-            return over, None
-
-        return [ready, self.loop(node, start)]
-
     def stmt_Assert(self, node):
         test, holds = self.test(node.test)
         if holds is not None and not holds:
@@ -563,15 +541,26 @@ class Functions:
             source = self.sources[name]
             env = dict(zip([arg.arg for arg in source.args.args], types, strict=True))
             typer, body = written(self, source, env)
-            result = unify(*(ty for ty, _ in typer.returns)) if typer.returns else NOTHING
-            if typer.returns and typer.env is not None:
-                raise TypeError(f"{name} returns a value in some places only")
-            for ty, statement in typer.returns:
-                statement.value = converted(statement.value, ty, result)
+            result = returned(name, typer)
             special = f"{name}_{len(self.written)}"
             self.special[name, types] = special, result
             self.written.append(ast.FunctionDef(special, source.args, body, source.decorator_list))
         return self.special[name, types]
+
+    def lift(
+        self, source: ast.FunctionDef, names: list[str], types: tuple[Type, ...], values: tuple[Value, ...]
+    ) -> tuple[str, Type]:
+        """The same of a function that was inside of another, by what is known of its arguments, too."""
+        at = source.name, types, repr(values)
+        if at not in self.special:
+            env: dict[str, Type] = {}
+            for name, ty, value in zip(names, types, values, strict=True):
+                bind(env, name, ty, value)
+            typer, body = written(self, copy.deepcopy(source), env)
+            special = f"{source.name}_{len(self.written)}"
+            self.special[at] = special, returned(source.name, typer)
+            self.written.append(ast.FunctionDef(special, source.args, body, source.decorator_list))
+        return self.special[at]
 
 
 def written(functions: Functions, source: ast.FunctionDef, env: Env) -> tuple[Typer, list]:

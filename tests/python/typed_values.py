@@ -25,6 +25,26 @@ class Array:
     ndim: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Sequence:
+    """The type of a `range`, `enumerate`, `zip` or `reversed`, by those of what it goes over."""
+
+    kind: str
+    parts: tuple[Type, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Closure:
+    """The type of a lambda or an inner function: which it is, what it reads, and the types of its defaults."""
+
+    name: str
+    source: object
+    own: tuple[str, ...]
+    rest: str  # the parameter that takes further arguments as a tuple
+    captures: tuple[str, ...]
+    defaults: tuple[tuple[str, tuple[str, Type]], ...]  # a parameter, a variable that holds its default, and the type
+
+
 ATOMIC = {np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")}
 
 
@@ -40,7 +60,7 @@ class Unknown(TypeError):
 
 
 UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
-Type: TypeAlias = "np.dtype | Array | Maybe | tuple[Type, ...]"
+Type: TypeAlias = "np.dtype | Array | Sequence | Closure | Maybe | tuple[Type, ...]"
 # None: this place is not reached. The variables' values stand beside their types, under `typed_known.key`.
 Env: TypeAlias = "dict[str, Type] | None"
 
@@ -110,7 +130,7 @@ def name_of(dtype: np.dtype) -> str:
 def comparable(op: ast.cmpop, left: Type, right: Type) -> None:
     """TypeError if these are not compared."""
     order = isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
-    if isinstance(left, tuple) and isinstance(right, tuple) and not order:
+    if isinstance(left, tuple) and isinstance(right, tuple):
         if len(left) != len(right):
             raise TypeError("tuples of different lengths")
         for pair in zip(left, right, strict=True):

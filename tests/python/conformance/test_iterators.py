@@ -1,5 +1,7 @@
 """enumerate, zip and reversed over what a loop has a body for each item of, and of one type."""
 
+# ruff: noqa: B905  (in kernels `zip` has no `strict`)
+
 import numpy as np
 import pytest
 from harness import launch

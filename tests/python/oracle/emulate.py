@@ -275,6 +275,29 @@ MATH_FUNCTIONS |= {
 # ---- builtins -------------------------------------------------------------------------------------------------------
 
 
+class Range:
+    """A range: numbers of a type. It can be gone over again."""
+
+    def __init__(self, dtype: type, whole: range) -> None:
+        self.dtype, self.whole = dtype, whole
+
+    def __iter__(self):
+        return map(self.dtype, self.whole)
+
+    def __reversed__(self):
+        return map(self.dtype, reversed(self.whole))
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def __getitem__(self, index):
+        return self.dtype(self.whole[index])
+
+
+def _enumerate(items, start=0):
+    return ((numeric.value(number), item) for number, item in enumerate(items, int(start)))
+
+
 def _range(*bounds):
     bounds = [numeric.value(bound) for bound in bounds]
     dtypes = [bound.dtype for bound in bounds]
@@ -286,8 +309,8 @@ def _range(*bounds):
         dtype = np.int64
     whole = [int(numeric.cast(bound, dtype)) for bound in bounds]
     if whole[2:] == [0]:  # a step that is known at launch only
-        return iter(())
-    return (dtype(item) for item in range(*whole))
+        whole = [0]
+    return Range(dtype, range(*whole))
 
 
 def _int(item):
@@ -307,6 +330,8 @@ def _complex(real, imag=None):
     if imag is None and real.dtype.kind == "c":
         return real
     single = all(part is None or part.dtype == np.float32 for part in (real, imag))
+    if real.dtype.kind != "c":  # an integer of NumPy's is complex to `complex`: its zero hides the sign of imag's
+        real = float(real)
     return (np.complex64 if single else np.complex128)(complex(real, 0.0 if imag is None else imag))
 
 
@@ -352,6 +377,7 @@ def _round(item, digits=None):
 
 BUILTINS = {
     "range": _range,
+    "enumerate": _enumerate,
     "len": lambda item: np.int64(len(item)),
     "int": _int,
     "float": _float,

@@ -211,6 +211,11 @@ def compare(op: str, left: object, right: object) -> object:
         return np.bool_(left is not right)
     if op in ("in", "not in"):
         return np.bool_(any(compare("==", left, item) for item in right) == (op == "in"))
+    if isinstance(left, tuple) and isinstance(right, tuple) and op in ("<", "<=", ">", ">="):
+        for one, other in zip(left, right, strict=False):  # the first items that differ decide
+            if not compare("==", one, other):
+                return compare(op, one, other)
+        return np.bool_(_COMPARE[op](len(left), len(right)))
     if isinstance(left, tuple) and isinstance(right, tuple):
         equal = len(left) == len(right) and all(compare("==", *pair) for pair in zip(left, right, strict=True))
         return np.bool_(equal == (op == "=="))

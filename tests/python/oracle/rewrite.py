@@ -152,10 +152,15 @@ class Rewriter(ast.NodeTransformer):
             return [ast.Expr(store)]
         if isinstance(target, ast.Tuple):
             names = [self.temporary() for _ in target.elts]
-            unpack = ast.Tuple([name_of(name, store=True) for name in names], ast.Store())
-            statements: list[ast.stmt] = [ast.Assign([unpack], item)]
-            for name, part in zip(names, target.elts, strict=True):
-                statements += self.assign(part, name_of(name))
+            stars = [isinstance(part, ast.Starred) for part in target.elts]
+            places = [name_of(name, store=True) for name in names]
+            places = [
+                ast.Starred(each, ast.Store()) if star else each for each, star in zip(places, stars, strict=True)
+            ]
+            statements: list[ast.stmt] = [ast.Assign([ast.Tuple(places, ast.Store())], item)]
+            for name, part, star in zip(names, target.elts, stars, strict=True):
+                rest = ast.Tuple([ast.Starred(name_of(name), ast.Load())], ast.Load())
+                statements += self.assign(part.value, rest) if star else self.assign(part, name_of(name))
             return statements
         raise NotImplementedError(f"assignment to {ast.unparse(target)}")
 
