@@ -21,7 +21,7 @@ HALF, WHOLE = 2**63, 2**64
 NUMBERS = (
     "carried", "chains", "calls", "constants", "slices", "ranges", "indices", "guards", "asserts", "returned",
 )  # fmt: skip
-STATEMENTS = ("sequences", "mixed", "closures", "stars", "matches")  # of `random_sequences.py`
+STATEMENTS = ("sequences", "mixed", "closures", "stars", "matches", "halves")  # of `random_sequences.py`
 FEATURES = (*NUMBERS, *STATEMENTS)
 
 
@@ -34,7 +34,7 @@ class EdgeWriter(CarriedWriter):
         self.chosen = [name for name in NUMBERS if self.maybe(0.3) and name in features]
         more = random.Random(~seed)  # of its own, so that programs without them stay the same
         self.chosen += [name for name in STATEMENTS if more.random() < 0.3 and name in features]
-        self.extras = 0.15 if self.chosen else 0.0
+        self.extras = 0.35 if set(self.chosen) & set(STATEMENTS) else 0.15 if self.chosen else 0.0
         self.reach = 0  # the argument `hi`
 
     def extra(self, scope: Scope, depth: int) -> list[str]:

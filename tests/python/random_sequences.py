@@ -1,5 +1,5 @@
 """Random loops over `enumerate`, `zip`, `reversed` and ranges that are values, loops over tuples of several types,
-functions inside of functions, starred targets and items, comprehensions and `match`, for `random_programs.py`.
+functions inside of functions, starred targets and items, comprehensions, `match` and float16, for `random_programs.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typed_values import Closure, Sequence, Type
 class SequenceWriter(EdgeWriter):
     """Writes what is said above."""
 
+    chosen: list[str] = []
     inside = False  # of a function that is inside of another
 
     def writers(self, scope: Scope, depth: int) -> dict:
@@ -23,9 +24,15 @@ class SequenceWriter(EdgeWriter):
             "closures": lambda: self.closure_statement(scope),
             "matches": lambda: self.match_statement(scope),
         }
-        if depth <= 0:
-            blocks = dict.fromkeys(blocks, lambda: self.star_statement(scope))
+        if depth < 0:
+            blocks = dict.fromkeys(blocks, lambda: self.assignment(scope))
         return super().writers(scope, depth) | blocks | {"stars": lambda: self.star_statement(scope)}
+
+    def pick(self, *options):
+        found = super().pick(*options)
+        if found in ("float32", "np.float32") and "halves" in self.chosen:
+            return found.replace("32", "16") if self.maybe(0.6) else found
+        return found
 
     def leaf(self, scope: Scope) -> str:
         closures = [(name, ty) for name, ty in scope.typer.env.items() if isinstance(ty, Closure)]

@@ -70,7 +70,7 @@ def unify(*types: Type) -> Type:
     distinct = list(dict.fromkeys(types))
     if len(distinct) == 1:
         return distinct[0]
-    if all(isinstance(ty, tuple) for ty in distinct):
+    if all(isinstance(ty, tuple) for ty in distinct) and len({len(ty) for ty in distinct}) == 1:
         return tuple(unify(*items) for items in zip(*distinct, strict=True))
     if not all(isinstance(ty, np.dtype) for ty in distinct):
         raise TypeError(f"no common type of {distinct}")
@@ -155,6 +155,8 @@ def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
             return BOOL
         case "abs":
             return {BOOL: np.dtype("int8"), COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(first, first)
+        case "complex" if np.dtype("float16") in types:
+            raise TypeError("complex of float16")
         case "complex":
             return COMPLEX64 if set(types) == {FLOAT32} else COMPLEX128
         case "min" | "max":

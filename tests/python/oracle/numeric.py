@@ -17,6 +17,8 @@ INT32, INT64, UINT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("int32", "
 COMPLEX64, COMPLEX128, BOOL = (np.dtype(name) for name in ("complex64", "complex128", "bool"))
 
 # Integers that a float32 or complex64 partner does not widen (`+`, api 4.3).
+FLOAT16 = np.dtype("float16")
+HALF = {np.dtype(name) for name in ("float16", "bool", "int8")}  # what stays float16
 NARROW = {np.dtype(name) for name in ("bool", "int8", "uint8", "int16")}
 
 
@@ -44,6 +46,8 @@ def promote(left: np.dtype, right: np.dtype) -> np.dtype:
     """The result type of `+`, `-` and `*`."""
     if is_int(left) and is_int(right):
         return UINT64 if left.kind == right.kind == "u" else INT64
+    if FLOAT16 in (left, right) and {left, right} <= HALF:
+        return FLOAT16
     wide = any(dtype in (FLOAT64, COMPLEX128) or (is_int(dtype) and dtype not in NARROW) for dtype in (left, right))
     if "c" in (left.kind, right.kind):
         return COMPLEX128 if wide else COMPLEX64
@@ -71,8 +75,9 @@ def result_type(op: str, left: np.dtype, right: np.dtype) -> np.dtype:
         if left == BOOL and right == np.dtype("int32"):
             return FLOAT32
         if left.kind == "f":
-            return left
-    return promote(left, right)
+            return FLOAT32 if left == FLOAT16 else left
+    found = promote(left, right)
+    return FLOAT32 if found == FLOAT16 and op in ("//", "%", "**") else found
 
 
 def _need_ints(op: str, left: np.dtype, right: np.dtype) -> None:
