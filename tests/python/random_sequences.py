@@ -14,7 +14,7 @@ from typed_values import Closure, Sequence, Type
 class SequenceWriter(EdgeWriter):
     """Writes what is said above."""
 
-    chosen: list[str] = []
+    chosen: tuple[str, ...] | list[str] = ()
     inside = False  # of a function that is inside of another
 
     def writers(self, scope: Scope, depth: int) -> dict:
