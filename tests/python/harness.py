@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import itertools
 import tempfile
@@ -64,6 +65,26 @@ def run(kernel, grid, block, *args, shared_bytes: int = 0, rtol: float | None = 
         if isinstance(mine, np.ndarray):
             assert_same(mine, theirs, rtol=rtol, atol=atol, what=f"argument {position}")
     return got
+
+
+def like_python(kernel, *args):
+    """The arguments after a launch of one thread, which must be those after a call of the Python function.
+
+    For what the oracle does not rewrite: numbers have NumPy's types and Python's, not Numba's.
+    """
+    mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+    kernel[1, 1](*mine)
+    kernel.py_func(*theirs)
+    for position, (got, expected) in enumerate(zip(mine, theirs, strict=True)):
+        if isinstance(got, (np.ndarray, np.void)):
+            assert got.dtype == expected.dtype
+            # What lies between the fields of a record is nobody's, and NaN is not equal to itself.
+            got, expected = np.asarray(got), np.asarray(expected)
+            if got.dtype.names:
+                assert (got == expected).all(), f"argument {position}: {got}, in Python {expected}"
+            else:
+                np.testing.assert_array_equal(got, expected, err_msg=f"argument {position}")
+    return list(mine)
 
 
 def assert_same(got, expected, *, rtol: float | None = None, atol: float = 0.0, what: str = "result") -> None:

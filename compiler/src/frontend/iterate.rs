@@ -261,6 +261,11 @@ impl FnLowerer<'_> {
                 self.subscript(tuple, &[index], span)
             }
             Some(Sequence::Range(ty, start, _, step)) => {
+                if let (Value::Int(start), Value::Int(step), Atom::Int(at)) = (start, step, position)
+                    && ty == Scalar::I64
+                {
+                    return Value::Int(wrap_int(start + step * i128::from(at), ty));
+                }
                 let (start, step) = (self.reread(start, span), self.reread(step, span));
                 let parts = self.number(&start, ty, span).zip(self.number(&step, ty, span));
                 let Some((start, step)) = parts else { return Value::Poison };
@@ -270,6 +275,10 @@ impl FnLowerer<'_> {
                 Value::Scalar(self.b.binary(BinaryOp::Add, start, past, span), ty)
             }
             Some(Sequence::Enumerate(over, first)) => {
+                if let (Value::Int(first), Atom::Int(at)) = (first, position) {
+                    let number = Value::Int(wrap_int(first + i128::from(at), Scalar::I64));
+                    return Value::tuple(vec![number, self.item_at(over, position, span)]);
+                }
                 let first = self.reread(first, span);
                 let Some(first) = self.number(&first, Scalar::I64, span) else { return Value::Poison };
                 let at = self.use_atom(position, span);

@@ -68,6 +68,12 @@ impl FnLowerer<'_> {
                 shape.push(None);
                 continue;
             }
+            if let Value::Int(known) = extent
+                && let Ok(known) = u32::try_from(known)
+            {
+                shape.push(Some(Atom::Int(i64::from(known))));
+                continue;
+            }
             let Some(expr) = self.number(&extent, Scalar::I64, span) else { return Value::Poison };
             shape.push(Some(self.nonneg_atom(expr, span)));
         }

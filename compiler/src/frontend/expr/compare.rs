@@ -207,10 +207,20 @@ impl FnLowerer<'_> {
 
     /// `x in (a, b, c)`, and `x in a` of an array or a range.
     fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
-        if let (Value::Array(_) | Value::Object(ObjectKind::Range(_), _), Some(holds)) =
-            (container, prelude::function("holds"))
+        let looked_for = if let Value::Array(_) = container {
+            Some(("holds", vec![container.clone(), item.clone()]))
+        } else if let Value::Object(ObjectKind::Range(ty), parts) = container {
+            let parts = parts.iter().map(|part| Some(Value::Scalar(self.number(part, *ty, span)?, *ty)));
+            let Some(mut args) = parts.collect::<Option<Vec<_>>>() else { return Value::Poison };
+            args.push(item.clone());
+            Some(("in_range", args))
+        } else {
+            None
+        };
+        if let Some((name, args)) = looked_for
+            && let Some(function) = prelude::function(name)
         {
-            return match self.call_own(&holds, vec![container.clone(), item.clone()], span) {
+            return match self.call_own(&function, args, span) {
                 Ok(found) => self.negated_if(op == CmpOp::NotIn, found, span),
                 Err(_) => {
                     let message = format!("`{}` does not look for {} in {}", op.symbol(), item.ty(), container.ty());

@@ -332,3 +332,15 @@ def holds(a, value):
         if item(a, k) == value:
             return True
     return False
+
+
+def in_range(start, stop, step, value):
+    """`value in range(start, stop, step)`, of numbers of one type."""
+    if step > 0:
+        if not (start <= value and value < stop):
+            return False
+    elif not (stop < value and value <= start):
+        return False
+    # No difference of two of them: it could pass the end of the type.
+    whole = type(start)(value)
+    return whole == value and step != 0 and whole % step == start % step

@@ -125,6 +125,14 @@ pub(super) const REDUCTIONS: &[Intrinsic] = &[
         Lowering::Custom(Custom::Reshape),
         "The method `a.reshape(n, m)` or `a.reshape(shape)` of an array in C order: a view; one extent may be -1.",
     ),
+    row("numpy.reshape", &[], Lowering::Custom(Custom::Reshape), "The method `a.reshape(shape)` as a function."),
+    row("numpy.ravel", &[], Lowering::Custom(Custom::Ravel), "The method `a.ravel()` as a function."),
+    row(
+        "numpy.transpose",
+        &[],
+        Lowering::Custom(Custom::Transpose),
+        "The methods `a.transpose()` and `a.transpose(axes)` as a function.",
+    ),
     row(
         "numpy.ndarray.ravel",
         &[],

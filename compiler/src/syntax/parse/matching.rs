@@ -95,11 +95,11 @@ impl Converter<'_> {
         let number = |value: usize| at(ExprKind::Constant(Constant::Int(value as i128)));
         let star = patterns.iter().position(|pattern| matches!(pattern, py::Pattern::MatchStar(_)));
         let given = patterns.len() - usize::from(star.is_some());
-        let length = at(ExprKind::Call {
-            func: Box::new(at(ExprKind::Name("len".to_owned()))),
-            args: vec![subject.clone()],
-            keywords: Vec::new(),
-        });
+        let name = |name: &str| at(ExprKind::Name(name.to_owned()));
+        let call = |function, args| at(ExprKind::Call { func: Box::new(name(function)), args, keywords: Vec::new() });
+        // What is no sequence does not match; an array is none to Python.
+        tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
+        let length = call("len", vec![subject.clone()]);
         let op = if star.is_some() { CmpOp::GtE } else { CmpOp::Eq };
         tests.push(at(ExprKind::Compare { left: Box::new(length), rest: vec![(op, number(given))] }));
         for (position, pattern) in patterns.iter().enumerate() {

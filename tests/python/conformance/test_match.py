@@ -1,0 +1,191 @@
+"""`match` statements."""
+
+from __future__ import annotations
+
+import enum
+from collections import namedtuple
+
+import numpy as np
+import pytest
+import weft
+from harness import like_python
+from weft import cuda
+
+Point = namedtuple("Point", ["x", "y"])
+LIMIT = 12
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Level:
+    HIGH = 9
+
+
+@cuda.jit
+def numbers(x, out):
+    for i in range(x.size):
+        match x[i]:
+            case 0:
+                out[i] = 100
+            case 1 | 2 | -3:
+                out[i] = 200
+            case n if n > 50:
+                out[i] = n * 2
+            case (4 | 5) as m:
+                out[i] = m + 0.5
+            case m if m % 2 == 0 and m < LIMIT:
+                out[i] = -m
+            case 9:
+                continue
+            case _:
+                out[i] = 300
+
+
+def test_numbers_alternatives_and_guards():
+    like_python(numbers, np.array([0, 1, 2, -3, 51, 4, 5, 6, 9, 7, 14, -8]), np.zeros(12))
+
+
+@cuda.jit
+def sequences(x, out):
+    for i in range(x.shape[0]):
+        match (x[i, 0], x[i, 1], 7):
+            case (0, 0, _):
+                out[i] = 1
+            case (0, y, 8):
+                out[i] = y
+            case (0, y, _):
+                out[i] = y * 2
+            case [x0, (1 | 2) as y, z] if x0 < 5:
+                out[i] = x0 + y + z
+            case (first, *rest):
+                out[i] = first * 100 + rest[0] * 10 + rest[1] + len(rest)
+
+
+def test_sequences():
+    like_python(sequences, np.array([(0, 0), (0, 5), (3, 1), (6, 1), (4, 9), (2, 2)]), np.zeros(6))
+
+
+@cuda.jit
+def by_length(t, out):
+    match t:
+        case ():
+            out[0] = 1
+        case (a,):
+            out[0] = a
+        case (a, (b, *c)):
+            out[0] = a * 100 + b * 10 + len(c)
+        case (a, b) | (b, a, 0):
+            out[0] = a - b
+        case (*front, last):
+            out[0] = len(front) * 1000 + last
+        case _:
+            out[0] = -1
+
+
+TUPLES = [(4,), (4, 9), (4, 9, 0), (4, 9, 1), (5, (6, 7, 8)), (1, 2, 3, 4.5)]
+
+
+@pytest.mark.parametrize("t", TUPLES)
+def test_tuples_of_any_length(t):
+    like_python(by_length, t, np.zeros(1))
+
+
+@cuda.jit
+def values(color, x, out):
+    match color:
+        case Color.RED:
+            out[0] = 1
+        case Color.GREEN:
+            out[0] = 2
+    match x:
+        case None:
+            out[1] = 10
+        case True:
+            out[1] = 20
+        case Level.HIGH:
+            out[1] = 30
+        case _:
+            out[1] = x + 1
+
+
+@pytest.mark.parametrize("color", Color)
+@pytest.mark.parametrize("x", [None, True, 9, 3.5])
+def test_named_values_and_none(color, x):
+    like_python(values, color, x, np.zeros(2))
+
+
+@cuda.jit
+def point(p, out):
+    match p:
+        case (0, y):
+            out[0] = y
+        case (x, 0):
+            out[0] = x * 2
+        case (x, y):
+            out[0] = x - y
+
+
+@pytest.mark.parametrize("p", [Point(0, 3), Point(3, 0), Point(5.5, 2)])
+def test_named_tuples_match_as_tuples(p):
+    like_python(point, p, np.zeros(1))
+
+
+@cuda.jit
+def names_stay(x, out):
+    y = 5
+    match x[0]:
+        case 3:
+            y = 6
+        case y if y > 100:
+            out[1] = 1
+    out[0] = y
+    match x[0] + 1:
+        case 4:
+            match x[1]:
+                case 0:
+                    out[2] = 1
+                case _:
+                    out[2] = 2
+        case _:
+            return
+    out[3] = 1
+
+
+@pytest.mark.parametrize("x", [(3, 0), (3, 1), (4, 0), (200, 5)])
+def test_names_bound_by_patterns(x):
+    like_python(names_stay, np.array(x), np.zeros(4))
+
+
+def test_the_subject_is_evaluated_once():
+    @cuda.jit
+    def kernel(counter, out):
+        match cuda.atomic.add(counter, 0, 1):
+            case 5:
+                out[0] = 1
+            case 6 | 0:
+                out[0] = 2
+
+    counter, out = np.zeros(1, np.int64), np.zeros(1)
+    kernel[1, 1](counter, out)
+    assert (counter[0], out[0]) == (1, 2)
+
+
+def test_patterns_of_classes_and_keys_are_refused():
+    @cuda.jit
+    def of_class(p, out):
+        match p:
+            case Point(x=0):
+                out[0] = 1
+
+    @cuda.jit
+    def of_keys(p, out):
+        match p:
+            case {"x": 0}:
+                out[0] = 1
+
+    for kernel in (of_class, of_keys):
+        with pytest.raises(weft.CompileError, match="pattern of keys or classes"):
+            kernel[1, 1](Point(1, 2), np.zeros(1))
