@@ -10,9 +10,9 @@ use weft_compiler::{
     syntax::{ast::ModuleItem, parse_module},
 };
 
-/// The messages of a kernel of one parameter that does nothing with it.
-fn messages(arg: ArgType) -> Vec<String> {
-    let source = Arc::new(SourceFile::new("kernel.py", "def kernel(x):\n    pass\n"));
+/// What a kernel of parameters `a` and `b` becomes for `sm_90`, or what is wrong with it.
+fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
+    let source = Arc::new(SourceFile::new("kernel.py", text));
     let ast = parse_module(&source, 0)
         .into_iter()
         .find_map(|item| if let ModuleItem::Function(ast) = item { Some(ast) } else { None });
@@ -26,10 +26,23 @@ fn messages(arg: ArgType) -> Vec<String> {
         number: 0,
     });
     let (target, options, keep) = (Target::Sm(90, ""), Options::default(), Keep::default());
-    match pipeline::compile(&Request { function, args: vec![arg], target, options, keep }) {
-        Ok(_) => Vec::new(),
-        Err(failure) => failure.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect(),
+    match pipeline::compile(&Request { function, args, target, options, keep }) {
+        Ok(output) => Ok(String::from_utf8(output.artifact.code).expect("PTX is text")),
+        Err(failure) => Err(failure.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect()),
     }
+}
+
+/// The messages of a kernel of one parameter that does nothing with it.
+fn messages(arg: ArgType) -> Vec<String> {
+    compiled("def kernel(x):\n    pass\n", vec![arg]).err().unwrap_or_default()
+}
+
+/// The accesses to memory of a kernel that copies an element of such arrays.
+fn accesses(dtype: DType) -> Vec<String> {
+    let ptx = compiled("def kernel(a, b):\n    b[0] = a[0]\n", vec![array(dtype), array(dtype)]);
+    let ptx = ptx.expect("the kernel compiles");
+    let word = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    ptx.lines().map(word).filter(|word| word.contains(".global.") && !word.starts_with('.')).collect()
 }
 
 fn array(dtype: DType) -> ArgType {
@@ -50,4 +63,27 @@ fn compound_dtypes_are_elements_of_arrays_and_no_values() {
     }
     assert_eq!(messages(array(DType::C64)), [""; 0]);
     assert_eq!(messages(ArgType::Record(record)), [""; 0]);
+}
+
+#[test]
+fn records_are_copied_in_as_few_accesses_as_their_alignment_allows() {
+    let record = |fields: &[(&str, DType)], align| {
+        DType::intern(Compound::Record(Record::in_order(fields, align).expect("is a record"))).expect("there is room")
+    };
+    let both = |load: &[&str]| -> Vec<String> {
+        let stores = load.iter().map(|load| load.replace("ld.", "st."));
+        load.iter().map(ToString::to_string).chain(stores).collect()
+    };
+    let four = |dtype: DType| [("x", dtype), ("y", dtype), ("z", dtype), ("w", dtype)];
+    let without_cache = |dtype| accesses(dtype).into_iter().map(|word| word.replace(".nc", "")).collect::<Vec<_>>();
+    // Eight bytes where a field needs them, else as much as all fields are aligned to; a packed record's lie anywhere.
+    assert_eq!(without_cache(record(&four(DType::F32), true)), both(&["ld.global.b32"; 4]));
+    assert_eq!(
+        without_cache(record(&[("x", DType::F64), ("i", DType::I8), ("j", DType::I16)], true)),
+        both(&["ld.global.b64"; 2])
+    );
+    assert_eq!(without_cache(record(&[("i", DType::I8), ("j", DType::I8)], true)), both(&["ld.global.b8"; 2]));
+    assert_eq!(without_cache(record(&[("i", DType::I8), ("j", DType::I32)], false)), both(&["ld.global.b8"; 5]));
+    let vector = DType::intern(Compound::Vector(Vector::new(Scalar::F32, 4).expect("is a vector")));
+    assert_eq!(without_cache(vector.expect("there is room")), both(&["ld.global.v4.b32"]));
 }

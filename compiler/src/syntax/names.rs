@@ -14,12 +14,15 @@ pub fn free_chains(function: &Function) -> Vec<String> {
     free(function).into_iter().collect()
 }
 
+/// Behind the name of Python's own function, whatever the text calls so: what a `match` becomes calls these.
+pub const OWN_BUILTIN: &str = "@builtins";
+
 fn free(function: &Function) -> BTreeSet<String> {
     let mut names = Names::default();
     names.bound.extend(function.params.iter().map(|param| param.name.clone()));
     names.stmts(&function.body);
     let Names { bound, mut read, .. } = names;
-    read.retain(|chain| !bound.contains(root(chain)));
+    read.retain(|chain| !bound.contains(root(chain)) && !chain.ends_with(OWN_BUILTIN));
     read
 }
 

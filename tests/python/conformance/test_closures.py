@@ -150,10 +150,6 @@ def summed(first, *rest, scale=1):
     return total * scale + len(rest)
 
 
-def forwarded(*args, **keywords):
-    return summed(*args, **keywords)
-
-
 def outer(a, *rest):
     if len(rest) == 0:
         return a

@@ -159,6 +159,21 @@ def test_names_bound_by_patterns(x):
     like_python(names_stay, np.array(x), np.zeros(4))
 
 
+@cuda.jit
+def shadowed(t, out):
+    len = isinstance = tuple = 3
+    match t:
+        case (1, m):
+            out[0] = m + len
+        case _:
+            out[0] = isinstance + tuple
+
+
+@pytest.mark.parametrize("t", [(1, 5), 4])
+def test_names_of_builtins_as_variables(t):
+    like_python(shadowed, t, np.zeros(1))
+
+
 def test_the_subject_is_evaluated_once():
     @cuda.jit
     def kernel(counter, out):

@@ -15,6 +15,7 @@ use crate::{
     intrinsics,
     request::{Captured, Unsupported, dtype_of_path},
     source::Span,
+    syntax::OWN_BUILTIN,
 };
 
 impl FnLowerer<'_> {
@@ -42,7 +43,7 @@ impl FnLowerer<'_> {
         if let Some(captured) = def.globals.get(name) {
             return self.captured(captured, name, span);
         }
-        let builtin = format!("builtins.{name}");
+        let builtin = format!("builtins.{}", name.strip_suffix(OWN_BUILTIN).unwrap_or(name));
         if intrinsics::is_known(&builtin) {
             return Value::Static(Static::Known(Known::of(builtin)));
         }

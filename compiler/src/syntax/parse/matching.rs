@@ -8,7 +8,10 @@ use rustpython_parser::ast as py;
 use super::convert::{Converter, Result, identifier};
 use crate::{
     source::Span,
-    syntax::ast::{CmpOp, Constant, Expr, ExprKind, Stmt, StmtKind},
+    syntax::{
+        ast::{CmpOp, Constant, Expr, ExprKind, Stmt, StmtKind},
+        names::OWN_BUILTIN,
+    },
 };
 
 impl Converter<'_> {
@@ -95,7 +98,7 @@ impl Converter<'_> {
         let number = |value: usize| at(ExprKind::Constant(Constant::Int(value as i128)));
         let star = patterns.iter().position(|pattern| matches!(pattern, py::Pattern::MatchStar(_)));
         let given = patterns.len() - usize::from(star.is_some());
-        let name = |name: &str| at(ExprKind::Name(name.to_owned()));
+        let name = |name: &str| at(ExprKind::Name(format!("{name}{OWN_BUILTIN}")));
         let call = |function, args| at(ExprKind::Call { func: Box::new(name(function)), args, keywords: Vec::new() });
         // What is no sequence does not match; an array is none to Python.
         tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
