@@ -30,7 +30,7 @@ class SequenceWriter(EdgeWriter):
 
     def pick(self, *options):
         found = super().pick(*options)
-        if found in ("float32", "np.float32") and "halves" in self.chosen:
+        if isinstance(found, str) and found in ("float32", "np.float32") and "halves" in self.chosen:
             return found.replace("32", "16") if self.maybe(0.6) else found
         return found
 
@@ -259,7 +259,8 @@ class SequenceWriter(EdgeWriter):
                 scope.typer.env[name] = types[1:]
                 text = f"(_, *{name}) if {self.condition(scope, 1)}"
             else:
-                names = [self.fresh("v") for _ in range(self.random.randint(0, many))]
+                # A value in the rest would be tested before names are bound, and what is known of them would be lost.
+                names = [self.fresh("v") for _ in range(self.pick(0, 1, 1, many))]
                 scope.typer.env |= dict(zip(names, types, strict=False))
                 rest = [self.pick(number(), "_", f"({number()} | {number()})") for _ in range(many - len(names))]
                 text = f"({', '.join([*names, *rest])})"

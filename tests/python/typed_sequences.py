@@ -328,9 +328,12 @@ class SequenceTyper:
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests) if tests else ast.Constant(True)
             orelse = [ast.If(test, case.body, orelse)]
         out += self.block(orelse)
+        # Names are bound here before the pattern is known to match: what they hold behind it is nobody's.
+        names = [each.name for each in ast.walk(node) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]
         if self.env is not None:
-            self.env.pop(name, None)
-            self.env.pop(key(name), None)
+            for each in (name, *names):
+                self.env.pop(each, None)
+                self.env.pop(key(each), None)
         return out
 
 

@@ -260,6 +260,12 @@ impl FnLowerer<'_> {
                 };
                 self.subscript(tuple, &[index], span)
             }
+            Some(Sequence::Range(Scalar::I64, Value::Int(start), _, Value::Int(step)))
+                if let Atom::Int(at) = position =>
+            {
+                // Between start and stop, and so in the type.
+                Value::Int(start + step * i128::from(at))
+            }
             Some(Sequence::Range(ty, start, _, step)) => {
                 if let (Value::Int(start), Value::Int(step), Atom::Int(at)) = (start, step, position)
                     && ty == Scalar::I64

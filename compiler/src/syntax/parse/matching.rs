@@ -1,7 +1,7 @@
 //! `match` as the `if`s that it means: Python's reference, section 8.6.
 //!
-//! The subject is evaluated once, into a variable of a name that no text has. A pattern is a condition on it; a name in
-//! a pattern is bound by the condition, as `:=` does, once all before it holds.
+//! The subject is evaluated once, into a variable of a name that no text has. A pattern is a condition on it; the names
+//! in a pattern are bound by the condition, as `:=` does, once all of the pattern matches.
 
 use rustpython_parser::ast as py;
 
@@ -14,6 +14,23 @@ use crate::{
     },
 };
 
+/// What a pattern says of the subject.
+#[derive(Default)]
+struct Pattern {
+    /// The conditions under which it matches.
+    tests: Vec<Expr>,
+    /// The names that it binds then, as conditions that hold.
+    bound: Vec<Expr>,
+}
+
+impl Pattern {
+    /// All of it: no name is bound where the pattern does not match.
+    fn conditions(mut self) -> Vec<Expr> {
+        self.tests.append(&mut self.bound);
+        self.tests
+    }
+}
+
 impl Converter<'_> {
     /// A `match` statement.
     pub(super) fn match_chain(&mut self, node: &py::StmtMatch) -> Result<StmtKind> {
@@ -22,10 +39,11 @@ impl Converter<'_> {
         let subject = Expr { kind: ExprKind::Name(format!("match@{}", span.start)), span: value.span };
         let mut cases = Vec::new();
         for case in &node.cases {
-            let mut tests = Vec::new();
-            if !self.pattern(&case.pattern, &subject, &mut tests)? {
+            let mut found = Pattern::default();
+            if !self.pattern(&case.pattern, &subject, &mut found)? {
                 return Ok(StmtKind::Unsupported("a pattern of keys or classes in a `match`"));
             }
+            let mut tests = found.conditions();
             if let Some(guard) = &case.guard {
                 tests.push(self.expr(guard)?);
             }
@@ -42,58 +60,52 @@ impl Converter<'_> {
         Ok(StmtKind::If { test: yes(span), body: orelse, orelse: Vec::new() })
     }
 
-    /// The conditions under which a pattern matches; false if it is none that kernels have.
-    fn pattern(&mut self, pattern: &py::Pattern, subject: &Expr, tests: &mut Vec<Expr>) -> Result<bool> {
+    /// What a pattern says of the subject; false if it is none that kernels have.
+    fn pattern(&mut self, pattern: &py::Pattern, subject: &Expr, out: &mut Pattern) -> Result<bool> {
         let span = self.span(pattern);
         let equal = |op: CmpOp, value: Expr| Expr {
             kind: ExprKind::Compare { left: Box::new(subject.clone()), rest: vec![(op, value)] },
             span,
         };
         match pattern {
-            py::Pattern::MatchValue(node) => tests.push(equal(CmpOp::Eq, self.expr(&node.value)?)),
+            py::Pattern::MatchValue(node) => out.tests.push(equal(CmpOp::Eq, self.expr(&node.value)?)),
             py::Pattern::MatchSingleton(node) => {
                 let value = match &node.value {
                     py::Constant::None => Constant::None,
                     py::Constant::Bool(value) => Constant::Bool(*value),
                     _ => return Ok(false),
                 };
-                tests.push(equal(CmpOp::Is, Expr { kind: ExprKind::Constant(value), span }));
+                out.tests.push(equal(CmpOp::Is, Expr { kind: ExprKind::Constant(value), span }));
             }
             py::Pattern::MatchAs(node) => {
                 if let Some(inner) = &node.pattern
-                    && !self.pattern(inner, subject, tests)?
+                    && !self.pattern(inner, subject, out)?
                 {
                     return Ok(false);
                 }
                 if let Some(name) = &node.name {
-                    tests.push(bound(&identifier(name), subject.clone(), span));
+                    out.bound.push(bound(&identifier(name), subject.clone(), span));
                 }
             }
             py::Pattern::MatchOr(node) => {
                 let mut ways = Vec::new();
                 for pattern in &node.patterns {
-                    let mut own = Vec::new();
+                    let mut own = Pattern::default();
                     if !self.pattern(pattern, subject, &mut own)? {
                         return Ok(false);
                     }
-                    ways.push(all(own, span));
+                    ways.push(all(own.conditions(), span));
                 }
-                tests.push(Expr { kind: ExprKind::Bool { and: false, values: ways }, span });
+                out.tests.push(Expr { kind: ExprKind::Bool { and: false, values: ways }, span });
             }
-            py::Pattern::MatchSequence(node) => return self.sequence(&node.patterns, subject, span, tests),
+            py::Pattern::MatchSequence(node) => return self.sequence(&node.patterns, subject, span, out),
             py::Pattern::MatchMapping(_) | py::Pattern::MatchClass(_) | py::Pattern::MatchStar(_) => return Ok(false),
         }
         Ok(true)
     }
 
     /// `(a, 0, *rest)`: as many items, and each as its pattern says.
-    fn sequence(
-        &mut self,
-        patterns: &[py::Pattern],
-        subject: &Expr,
-        span: Span,
-        tests: &mut Vec<Expr>,
-    ) -> Result<bool> {
+    fn sequence(&mut self, patterns: &[py::Pattern], subject: &Expr, span: Span, out: &mut Pattern) -> Result<bool> {
         let at = |kind| Expr { kind, span };
         let number = |value: usize| at(ExprKind::Constant(Constant::Int(value as i128)));
         let star = patterns.iter().position(|pattern| matches!(pattern, py::Pattern::MatchStar(_)));
@@ -104,7 +116,7 @@ impl Converter<'_> {
         tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
         let length = call("len", vec![subject.clone()]);
         let op = if star.is_some() { CmpOp::GtE } else { CmpOp::Eq };
-        tests.push(at(ExprKind::Compare { left: Box::new(length), rest: vec![(op, number(given))] }));
+        out.tests.push(at(ExprKind::Compare { left: Box::new(length), rest: vec![(op, number(given))] }));
         for (position, pattern) in patterns.iter().enumerate() {
             let from_end = star.is_some_and(|star| position > star).then(|| patterns.len() - position);
             let index = match from_end {
@@ -118,12 +130,12 @@ impl Converter<'_> {
                         (behind > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-(behind as i128))))));
                     let slice = ExprKind::Slice { lower: Some(Box::new(number(position))), upper, step: None };
                     let items = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(at(slice)) };
-                    tests.push(bound(&identifier(name), at(items), span));
+                    out.bound.push(bound(&identifier(name), at(items), span));
                 }
                 continue;
             }
             let item = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(index) };
-            if !self.pattern(pattern, &at(item), tests)? {
+            if !self.pattern(pattern, &at(item), out)? {
                 return Ok(false);
             }
         }
