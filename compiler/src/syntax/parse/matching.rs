@@ -113,7 +113,7 @@ impl Converter<'_> {
         let name = |name: &str| at(ExprKind::Name(format!("{name}{OWN_BUILTIN}")));
         let call = |function, args| at(ExprKind::Call { func: Box::new(name(function)), args, keywords: Vec::new() });
         // What is no sequence does not match; an array is none to Python.
-        tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
+        out.tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
         let length = call("len", vec![subject.clone()]);
         let op = if star.is_some() { CmpOp::GtE } else { CmpOp::Eq };
         out.tests.push(at(ExprKind::Compare { left: Box::new(length), rest: vec![(op, number(given))] }));
