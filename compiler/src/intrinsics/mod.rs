@@ -152,6 +152,7 @@ pub enum Custom {
     Len,
     Limits,
     LiteralUnroll,
+    MatMul,
     NdEnumerate,
     NdIndex,
     Ravel,

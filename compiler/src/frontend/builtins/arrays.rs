@@ -19,6 +19,14 @@ use crate::{
 /// Bytes beyond which sizes are not even added up: 1 TiB.
 const LARGEST_ARRAY: u64 = 1 << 40;
 
+/// Memory to be declared.
+struct Declared {
+    name: String,
+    elem: Scalar,
+    len: u64,
+    align: u64,
+}
+
 impl FnLowerer<'_> {
     /// `cuda.grid(n)` or `cuda.gridsize(n)`.
     pub(super) fn grid(&mut self, row: &Intrinsic, size: bool, args: Args, span: Span) -> Value {
@@ -140,13 +148,38 @@ impl FnLowerer<'_> {
             };
             return self.error(code, span, format!("the array `{hint}` does not fit into {whose}, nor any other"));
         };
+        self.allocate(ty, shape, Declared { name: hint, elem, len, align }, span)
+    }
+
+    /// An array of a thread's own that no name of the program's stands for.
+    pub(in crate::frontend) fn local_array(&mut self, dtype: DType, shape: Vec<i64>, span: Span) -> Value {
+        let (elem, parts) = dtype.access();
+        let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));
+        let Some(len) = len.filter(|len| *len <= LARGEST_ARRAY / elem.size_bytes()) else {
+            return self.error(Code::LocalTooLarge, span, "the result does not fit into a thread's local memory");
+        };
+        let ty = ArrayTy {
+            dtype,
+            ndim: shape.len(),
+            layout: Layout::C,
+            readonly: false,
+            space: Space::Local,
+            packed: false,
+        };
+        let align = dtype.access_align();
+        self.allocate(ty, shape, Declared { name: "product".to_owned(), elem, len, align }, span)
+    }
+
+    /// The array value of memory that is declared for it.
+    fn allocate(&mut self, ty: ArrayTy, shape: Vec<i64>, declared: Declared, span: Span) -> Value {
+        let Declared { name, elem, len, align } = declared;
         let kind = if self.is_dry() {
             ExprKind::DynamicShared
-        } else if shared {
-            let declared = SharedArray { name: hint, elem, len, align, span: self.at(span) };
+        } else if ty.space == Space::Shared {
+            let declared = SharedArray { name, elem, len, align, span: self.at(span) };
             ExprKind::SharedBase(self.cx.module.shared.push(declared))
         } else {
-            let id = self.b.function.local_arrays.push(LocalArray { name: hint, elem, len, align, span });
+            let id = self.b.function.local_arrays.push(LocalArray { name, elem, len, align, span });
             ExprKind::LocalBase(id)
         };
         let data = self.b.expr(kind, ty.pointer(), span);

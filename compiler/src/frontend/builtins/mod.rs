@@ -103,6 +103,10 @@ impl FnLowerer<'_> {
                 let Some([a, b]) = self.exactly(row, args, span) else { return Value::Poison };
                 self.binary(BinOp::Pow, a, b, span)
             }
+            Custom::MatMul => {
+                let Some([a, b]) = self.exactly(row, args, span) else { return Value::Poison };
+                self.binary(BinOp::MatMul, a, b, span)
+            }
             Custom::Round => self.round(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),

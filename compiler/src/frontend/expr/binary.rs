@@ -20,6 +20,9 @@ impl FnLowerer<'_> {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
+        if let (Value::Array(a), Value::Array(b), BinOp::MatMul) = (&left, &right, op) {
+            return self.matmul(a, b, span);
+        }
         let types = left.ty().number().zip(right.ty().number());
         let ty = types.and_then(|(a, b)| promote::binary(op, a, b));
         if let (Value::Int(a), Value::Int(b), Some(Number::Real(Scalar::I64))) = (&left, &right, ty)

@@ -9,6 +9,7 @@ mod comprehension;
 mod constant;
 mod index;
 mod logic;
+mod matmul;
 mod name;
 mod object;
 mod store;

@@ -163,4 +163,11 @@ pub(super) const REDUCTIONS: &[Intrinsic] = &[
         Lowering::Custom(Custom::NdEnumerate),
         "What a `for` loop goes over: the elements of an array in C order, each with the tuple of its indices.",
     ),
+    row(
+        "numpy.dot",
+        &[],
+        Lowering::Custom(Custom::MatMul),
+        "`a @ b`: the product of vectors and matrices whose shapes are known when the kernel is compiled; a number, or a local array.",
+    ),
+    row("numpy.matmul", &[], Lowering::Custom(Custom::MatMul), "`a @ b`, as `np.dot`."),
 ];
