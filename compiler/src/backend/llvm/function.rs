@@ -264,6 +264,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let pointer_value = self.emit_pointer(*pointer)?;
                 let value = self.emit_expr(*value)?;
                 let value = self.to_memory(value)?;
+                let value = if self.cx.ptx && is_loose(*align) { self.as_bits(value)? } else { value };
                 let store = self.builder.build_store(pointer_value, value)?;
                 set_align(store, self.element(*pointer)?, *align)?;
             }
@@ -483,6 +484,24 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         })
     }
 
+    /// A float's bits as an integer that PTX takes from another register: ptxas 13 stores the lowest byte of a register
+    /// that holds a float as if it converted the number to an integer.
+    fn as_bits(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let BasicValueEnum::FloatValue(float) = value else { return Ok(value) };
+        let context = self.cx.types.context;
+        let (bits, text, constraints) = if float.get_type() == context.f64_type() {
+            (context.i64_type(), "{ .reg .b32 low, high; mov.b64 {low, high}, $1; mov.b64 $0, {low, high}; }", "=l,d")
+        } else if float.get_type() == context.f32_type() {
+            (context.i32_type(), "mov.b32 $0, $1;", "=r,f")
+        } else {
+            return Ok(value);
+        };
+        let ty = bits.fn_type(&[float.get_type().into()], false);
+        let moved = context.create_inline_asm(ty, text.to_owned(), constraints.to_owned(), true, false, None, false);
+        let call = self.builder.build_indirect_call(ty, moved, &[float.into()], "")?;
+        call.try_as_basic_value().basic().map_or_else(|| internal("a move gives nothing"), Ok)
+    }
+
     fn emit_const(&self, value: Const, ty: Type) -> Result<BasicValueEnum<'ctx>> {
         let scalar = match ty {
             Type::Scalar(scalar) => scalar,
@@ -555,6 +574,14 @@ pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
         | BasicValueEnum::StructValue(_)
         | BasicValueEnum::VectorValue(_)
         | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where a float must stand")),
+    }
+}
+
+/// Whether an address may be no multiple of a float's size.
+fn is_loose(align: Align) -> bool {
+    match align {
+        Align::Natural => false,
+        Align::Bytes(bytes) => bytes < 8,
     }
 }
 
