@@ -229,7 +229,7 @@ def test_a_kernel_in_a_class_with_text_at_the_margin() -> None:
 
 
 def test_source_for_functions_without_a_file() -> None:
-    lines = ("def made(out):", "    for i in range(1):", "        out[i] = 6")
+    lines = ("def made(out):", "    while out[0] < 6:", "        out[0] += 1")
     scope: dict = {}
 
     def define() -> None:
