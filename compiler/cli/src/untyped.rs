@@ -86,6 +86,8 @@ impl Walk<'_> {
             StmtKind::Raise(_) => self.unsupported("a `raise` statement", stmt.span),
             // What is in it is looked at when it is called.
             StmtKind::FunctionDef(_) | StmtKind::Delete(_) => {}
+            // Which names the function binds is known when it is compiled.
+            StmtKind::Global(_) | StmtKind::Nonlocal(_) => {}
             StmtKind::Unsupported(what) => self.unsupported(what, stmt.span),
         }
     }

@@ -109,6 +109,9 @@ impl FnLowerer<'_> {
     /// Gives a variable a value.
     pub(super) fn assign_var(&mut self, name: &str, value: Value, span: Span) {
         let ty = self.ty_of(&value);
+        if !ty.is_poison() && ty != Ty::Bottom && !self.given.contains(name) {
+            self.given.insert(name.to_owned());
+        }
         let locals = self.storage(name, &ty);
         self.store_parts(&locals, value, span);
         if let Some(env) = &mut self.env {

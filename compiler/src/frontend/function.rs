@@ -15,11 +15,11 @@ use super::{
     value::Value,
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{Code, Diagnostic, Severity},
     ir::{Builder, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
-    syntax::{ast, bound_names},
+    syntax::{assigns_from_inside, ast, bound_names},
 };
 
 /// Lowers the kernel of a request into the lowerer's module.
@@ -97,6 +97,9 @@ impl<'a> FnLowerer<'a> {
         let mut bound = assigned.clone();
         bound.extend(def.ast.params.iter().map(|param| param.name.clone()));
         b.function.inline = def.inline;
+        let closure = cx.closures.iter().find(|closure| closure.is_of(&def));
+        let writes = closure.map(|closure| closure.writes().to_vec()).unwrap_or_default();
+        let calls_bind = assigns_from_inside(&def.ast);
         Self {
             cx,
             file,
@@ -105,7 +108,10 @@ impl<'a> FnLowerer<'a> {
             storage: BTreeMap::new(),
             loops: Vec::new(),
             assigned,
+            given: BTreeSet::new(),
             bound,
+            writes,
+            calls_bind,
             zeroed: BTreeSet::new(),
             known_loops,
             unrolled: Vec::new(),
@@ -210,7 +216,7 @@ impl<'a> FnLowerer<'a> {
         let (function, returns, may_end_thread) = lower_device(self.cx, def, args);
         self.cx.active.pop();
         compiled.errors = self.cx.diagnostics.split_off(errors_before);
-        if compiled.errors.is_empty() {
+        if compiled.errors.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) {
             compiled.func = Some(self.cx.module.functions.push(function));
             compiled.returns = returns;
             compiled.may_end_thread = may_end_thread;
@@ -295,6 +301,7 @@ impl FnLowerer<'_> {
     /// `return value` in a device function: converts to the type that all returns have.
     pub(super) fn lower_return(&mut self, value: Value, span: Span) {
         let value = self.close_over(value, span);
+        let value = self.with_written(value, span);
         let ty = self.ty_of(&value);
         let Some(returns) = &mut self.returns else { return };
         returns.found.push((ty.clone(), span));

@@ -107,8 +107,15 @@ pub(super) struct FnLowerer<'a> {
     pub(super) loops: Vec<LoopState>,
     /// Names that the body binds.
     pub(super) assigned: BTreeSet<String>,
+    /// Variables that some assignment so far gave a value.
+    pub(super) given: BTreeSet<String>,
     /// Names that the function binds: those, and its parameters.
     pub(super) bound: BTreeSet<String>,
+    /// Names of the function around it that an inner function assigns to: it takes them as parameters, and returns them
+    /// behind its result.
+    pub(super) writes: Vec<String>,
+    /// Whether a call can assign to a name of this function: an inner function's `nonlocal`.
+    pub(super) calls_bind: bool,
     /// Locals that may be read before they are assigned.
     pub(super) zeroed: BTreeSet<LocalId>,
     /// The types of the loops, as far as known.

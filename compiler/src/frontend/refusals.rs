@@ -4,9 +4,7 @@
 const WAYS_OUT: &[(&str, &str)] = &[
     // Statements.
     ("a `class` definition", "define the class outside of the function"),
-    ("a `global` statement", "a global is a constant here: return the value, or write it into an array"),
     ("a pattern of keys or classes in a `match`", "match values and tuples, and test for the rest with `if`"),
-    ("a `nonlocal` statement", "return the value, and assign it where the function is called"),
     ("a `try` statement", "nothing is raised in a kernel: test for the case with `if` before it comes to that"),
     ("a `type` statement", "define the type outside of the function"),
     ("a `with` statement", "write its body alone: a kernel has nothing to open or to close"),

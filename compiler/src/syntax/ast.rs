@@ -154,6 +154,10 @@ pub enum StmtKind {
     FunctionDef(Box<Function>),
     /// `del a, b`.
     Delete(Vec<Expr>),
+    /// `global a, b`.
+    Global(Vec<String>),
+    /// `nonlocal a, b`.
+    Nonlocal(Vec<String>),
     /// Any other statement; the text names it, with its article: ``a `try` statement``.
     Unsupported(&'static str),
 }

@@ -7,5 +7,7 @@ mod names;
 #[expect(clippy::wildcard_enum_match_arm, reason = "rustpython's tree, of which kernels have a part")]
 mod parse;
 
-pub use names::{OWN_BUILTIN, bound_names, free_chains, free_names, shape_names, target_names};
+pub use names::{
+    OWN_BUILTIN, assigns_from_inside, bound_names, free_chains, free_names, nonlocal_names, shape_names, target_names,
+};
 pub use parse::{parse_expression, parse_function, parse_module};

@@ -18,17 +18,27 @@ pub fn free_chains(function: &Function) -> Vec<String> {
 pub const OWN_BUILTIN: &str = "@builtins";
 
 fn free(function: &Function) -> BTreeSet<String> {
-    let mut names = Names::default();
-    names.bound.extend(function.params.iter().map(|param| param.name.clone()));
-    names.stmts(&function.body);
-    let Names { bound, mut read, .. } = names;
+    let Names { bound, mut read, outer, .. } = Names::of(function);
     read.retain(|chain| !bound.contains(root(chain)) && !chain.ends_with(OWN_BUILTIN));
+    read.extend(outer);
     read
+}
+
+/// The names of the functions around it that a function or one in it assigns to, as `nonlocal` says.
+pub fn nonlocal_names(function: &Function) -> BTreeSet<String> {
+    Names::of(function).outer
 }
 
 /// The names that a function reads and does not bind, without their attributes.
 pub fn free_names(function: &Function) -> BTreeSet<String> {
     free(function).iter().map(|chain| root(chain).to_owned()).collect()
+}
+
+/// Whether a function in a function assigns to names of the functions around it.
+pub fn assigns_from_inside(function: &Function) -> bool {
+    let mut names = Names::default();
+    names.stmts(&function.body);
+    !names.outer.is_empty()
 }
 
 /// The names that an expression's targets bind.
@@ -38,10 +48,11 @@ pub fn target_names(target: &Expr) -> BTreeSet<String> {
     names.bound
 }
 
-/// The names that statements bind, by `:=` inside expressions too.
+/// The names that statements bind, by `:=` inside expressions and by `nonlocal` in inner functions too.
 pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
     let mut names = Names::default();
     names.stmts(stmts);
+    names.bound.extend(names.outer);
     names.bound
 }
 
@@ -64,9 +75,23 @@ struct Names {
     bound: BTreeSet<String>,
     read: BTreeSet<String>,
     shapes: BTreeSet<String>,
+    /// What is assigned to and belongs to a function around this one.
+    outer: BTreeSet<String>,
 }
 
 impl Names {
+    /// The names of a function; its own are bound, those that it declares `nonlocal` are not.
+    fn of(function: &Function) -> Self {
+        let mut names = Self::default();
+        names.bound.extend(function.params.iter().map(|param| param.name.clone()));
+        names.stmts(&function.body);
+        let declared = declared_nonlocal(&function.body);
+        names.bound.retain(|name| !declared.contains(name));
+        names.outer.retain(|name| !names.bound.contains(name));
+        names.outer.extend(declared);
+        names
+    }
+
     fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
             self.stmt(&stmt.kind);
@@ -109,6 +134,7 @@ impl Names {
             StmtKind::FunctionDef(inner) => {
                 self.bound.insert(inner.name.clone());
                 self.read.extend(free(inner));
+                self.outer.extend(nonlocal_names(inner));
                 // Defaults of a nested function are evaluated where it is defined.
                 for param in &inner.params {
                     self.maybe(param.default.as_ref());
@@ -120,7 +146,12 @@ impl Names {
                     self.target(target);
                 }
             }
-            StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => {}
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Pass
+            | StmtKind::Global(_)
+            | StmtKind::Nonlocal(_)
+            | StmtKind::Unsupported(_) => {}
         }
     }
 
@@ -231,6 +262,37 @@ impl Names {
             }
         }
     }
+}
+
+/// The names that `nonlocal` statements among these, at any depth of `if` and loops, declare.
+fn declared_nonlocal(stmts: &[Stmt]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for stmt in stmts {
+        match &stmt.kind {
+            StmtKind::Nonlocal(declared) => names.extend(declared.iter().cloned()),
+            StmtKind::If { body, orelse, .. }
+            | StmtKind::While { body, orelse, .. }
+            | StmtKind::For { body, orelse, .. } => {
+                names.extend(declared_nonlocal(body));
+                names.extend(declared_nonlocal(orelse));
+            }
+            StmtKind::Assign { .. }
+            | StmtKind::AnnAssign { .. }
+            | StmtKind::AugAssign { .. }
+            | StmtKind::Expr(_)
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_)
+            | StmtKind::Pass
+            | StmtKind::Assert { .. }
+            | StmtKind::Raise(_)
+            | StmtKind::FunctionDef(_)
+            | StmtKind::Delete(_)
+            | StmtKind::Global(_)
+            | StmtKind::Unsupported(_) => {}
+        }
+    }
+    names
 }
 
 /// `a.b.c` of a name with attributes; else the innermost expression that is neither.

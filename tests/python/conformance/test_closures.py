@@ -237,3 +237,134 @@ def test_what_inner_functions_cannot_do():
         itself[1, 1](out)
     with pytest.raises(weft.CompileError, match="decorator"):
         decorated[1, 1](out)
+
+
+@cuda.jit
+def counts(out):
+    n = 0
+
+    def add(k):
+        nonlocal n
+        n += k
+        return n
+
+    out[0] = add(2)
+    out[1] = add(5)
+    out[2] = n + add(1) * 10 + n
+    for i in range(3):
+        add(i)
+    out[3] = n
+
+
+def test_nonlocal_assigns_to_the_function_around_it():
+    like_python(counts, np.zeros(4))
+
+
+@cuda.jit
+def counts_deep(out):
+    n = 0
+    m = 1.5
+
+    def outer(k):
+        turns = 1
+
+        def inner():
+            nonlocal n, turns
+            n += k
+            turns += 1
+
+        inner()
+        inner()
+        return turns
+
+    for i in range(3):
+        out[i] = outer(i)
+    out[3] = n
+
+    def widen():
+        nonlocal n, m
+        n = m
+        m = 7.25
+        if out[0] > 100:
+            return
+        n += 1
+
+    widen()
+    out[4] = n
+    out[5] = m
+
+
+def test_nonlocal_through_two_functions_and_with_other_types():
+    like_python(counts_deep, np.zeros(6))
+
+
+@cuda.jit
+def rebound(first, second):
+    a = first
+
+    def other():
+        nonlocal a
+        a = second
+        return 3
+
+    def put(x, i, value):
+        x[i] = value
+
+    put(a, other(), 1.0)
+    put(a, other() + 1, 2.0)
+
+
+def test_an_argument_is_what_it_was_when_it_was_evaluated():
+    like_python(rebound, np.zeros(5), np.zeros(5))
+
+
+def test_what_assigns_outside_of_it_stays_where_it_is():
+    @cuda.jit
+    def escapes(out):
+        n = 0
+
+        def add():
+            nonlocal n
+            n += 1
+
+        def call(function):
+            function()
+
+        call(add)
+        out[0] = n
+
+    with pytest.raises(weft.CompileError, match="`add` assigns to `n` of the function that it is in"):
+        escapes[1, 1](np.zeros(1))
+    total = 0
+
+    @cuda.jit
+    def counts_outside(out):
+        nonlocal total
+        total += 1
+        out[0] = total
+
+    with pytest.raises(weft.CompileError, match="cannot assign to `total`, a variable of a function that is not in"):
+        counts_outside[1, 1](np.zeros(1))
+
+
+SIZE = 3
+
+
+def test_globals_that_are_only_read_may_be_declared():
+    @cuda.jit
+    def reads(out):
+        global SIZE
+        out[0] = SIZE
+
+    out = np.zeros(1)
+    reads[1, 1](out)
+    assert out[0] == 3
+
+    @cuda.jit
+    def writes(out):
+        global SIZE
+        SIZE = 4
+        out[0] = SIZE
+
+    with pytest.raises(weft.CompileError, match="cannot assign to the global `SIZE`"):
+        writes[1, 1](np.zeros(1))

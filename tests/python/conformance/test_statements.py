@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import weft
 from harness import module, run
 from weft import cuda
 
@@ -237,3 +238,46 @@ def kernel(x, n, out):
     x = np.arange(5)
     for n in (0, 1, 150, 199, 200):
         run(kernel, 1, 1, x, n, np.zeros(2, np.int64))
+
+
+@cuda.jit(device=True)
+def chosen(a, b):
+    if a:
+        v = 3
+        return v
+    if b:
+        return v
+    return 4
+
+
+@cuda.jit
+def unset(out, c):
+    i = cuda.grid(1)
+    if c[i]:
+        x = i
+    else:
+        out[i, 0] = 5
+        out[i, 1] = x
+        out[i, 2] = 7
+    out[i, 2] = x + 1
+    out[i, 3] = chosen(c[i], c[i] == 0)
+    out[i, 4] = 1
+
+
+def test_a_thread_ends_where_its_path_gave_a_variable_no_value():
+    out = np.zeros((2, 5))
+    with pytest.warns(weft.errors.CompileWarning, match="`x` is used before it has a value"):
+        unset[1, 2](out, np.array([0, 1]))
+    assert out.tolist() == [[5, 0, 0, 0, 0], [0, 0, 2, 3, 1]]
+
+
+def test_a_variable_that_no_path_gives_a_value_is_an_error():
+    @cuda.jit
+    def counts(out):
+        for i in range(out.size):
+            if out[i] > 0:
+                total += 1  # noqa: F821, F841
+        out[0] = 1
+
+    with pytest.raises(weft.CompileError, match="`total` is used before it has a value"):
+        counts[1, 1](np.zeros(2))

@@ -213,6 +213,8 @@ impl Program {
             | StmtKind::Raise(_)
             | StmtKind::FunctionDef(_)
             | StmtKind::Delete(_)
+            | StmtKind::Global(_)
+            | StmtKind::Nonlocal(_)
             | StmtKind::Unsupported(_) => {}
         }
     }
@@ -336,6 +338,8 @@ impl Program {
                     | StmtKind::Raise(_)
                     | StmtKind::FunctionDef(_)
                     | StmtKind::Delete(_)
+                    | StmtKind::Global(_)
+                    | StmtKind::Nonlocal(_)
                     | StmtKind::Unsupported(_) => self.stmt(module, stmt),
                 },
                 ModuleItem::Function(_)

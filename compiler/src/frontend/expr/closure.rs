@@ -3,6 +3,8 @@
 //! One is a device function with one more parameter for each variable of the function around it that it reads: where it
 //! is called, they are passed as they are then, as Python reads them. Where it leaves that function, as an argument or a
 //! result, it takes their values along.
+//!
+//! What it declares `nonlocal` it returns behind its result, and the call assigns it.
 
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use crate::{
     source::Span,
     syntax::{
         ast::{Function, Param, ParamKind},
-        free_names,
+        free_names, nonlocal_names,
     },
 };
 
@@ -25,6 +27,8 @@ pub(in crate::frontend) struct Closure {
     def: Arc<FunctionDef>,
     /// The variables of the function around it that it reads.
     captures: Vec<String>,
+    /// Those of them that it assigns to.
+    writes: Vec<String>,
     /// The parameters with defaults, which are evaluated where it is defined.
     defaults: Vec<String>,
     /// The function around it.
@@ -38,6 +42,16 @@ impl PartialEq for Closure {
 }
 
 impl Closure {
+    /// Whether a function is this one's code.
+    pub(in crate::frontend) fn is_of(&self, def: &Arc<FunctionDef>) -> bool {
+        Arc::ptr_eq(&self.def, def)
+    }
+
+    /// The variables of the function around it that it assigns to.
+    pub(in crate::frontend) fn writes(&self) -> &[String] {
+        &self.writes
+    }
+
     /// Its name.
     pub(in crate::frontend) fn name(&self) -> &str {
         &self.def.ast.name
@@ -65,6 +79,7 @@ impl FnLowerer<'_> {
             return Arc::clone(known);
         }
         let captures: Vec<String> = free_names(function).into_iter().filter(|name| self.bound.contains(name)).collect();
+        let writes = nonlocal_names(function).into_iter().filter(|name| self.bound.contains(name)).collect();
         let mut ast = function.clone();
         let defaults = ast.params.iter().filter(|param| param.default.is_some()).map(|param| param.name.clone());
         let defaults: Vec<String> = defaults.collect();
@@ -90,7 +105,7 @@ impl FnLowerer<'_> {
             number: self.def.number,
         };
         let outer = Arc::clone(&self.def);
-        let closure = Arc::new(Closure { def: Arc::new(def), captures, defaults, outer });
+        let closure = Arc::new(Closure { def: Arc::new(def), captures, writes, defaults, outer });
         self.cx.closures.push(Arc::clone(&closure));
         closure
     }
@@ -119,7 +134,39 @@ impl FnLowerer<'_> {
         for (name, value) in closure.captures.iter().zip(captured) {
             args.keywords.push((name.clone(), value, span));
         }
-        self.call_with_literals(&closure.def, args, literal, span)
+        let known = if closure.writes.is_empty() { literal } else { 0 };
+        let result = self.call_with_literals(&closure.def, args, known, span);
+        self.assign_written(closure, result, span)
+    }
+
+    /// What an inner function returns: its result, and behind it the variables of the function around it that it assigns
+    /// to.
+    pub(in crate::frontend) fn with_written(&mut self, value: Value, span: Span) -> Value {
+        if self.writes.is_empty() {
+            return value;
+        }
+        let mut items = vec![value];
+        for name in self.writes.clone() {
+            let Some(var) = self.env.as_ref().and_then(|env| env.get(&name)).cloned() else {
+                return self.report(used_before(&name, span));
+            };
+            items.push(self.read_var(&name, &var, span));
+        }
+        Value::tuple(items)
+    }
+
+    /// Assigns what an inner function has assigned, and gives its result.
+    fn assign_written(&mut self, closure: &Closure, result: Value, span: Span) -> Value {
+        if closure.writes.is_empty() {
+            return result;
+        }
+        let Some((value, written)) = result.as_tuple().and_then(|items| items.split_first()) else {
+            return Value::Poison;
+        };
+        for (name, written) in closure.writes.iter().zip(written) {
+            self.assign_var(name, written.clone(), span);
+        }
+        value.clone()
     }
 
     /// The values of the variables that a closure reads.
@@ -160,6 +207,11 @@ impl FnLowerer<'_> {
         match value {
             Value::Object(ObjectKind::Closure(closure), mut items) => {
                 if items.len() == closure.defaults.len() && Arc::ptr_eq(&closure.outer, &self.def) {
+                    if let Some(name) = closure.writes.first() {
+                        let message = format!("`{}` assigns to `{name}` of the function that it is in", closure.name());
+                        let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
+                        return self.report(diagnostic.help("call it there only: do not pass, return or capture it"));
+                    }
                     let captured = self.captured_values(&closure, &items, span).unwrap_or_default();
                     items.extend(captured);
                 }

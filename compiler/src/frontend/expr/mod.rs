@@ -143,8 +143,9 @@ impl FnLowerer<'_> {
     /// A value that is read before `later` is evaluated, whatever that assigns or stores.
     pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
         let mut later = later.into_iter();
-        // A call may store, but binds no name.
-        let changes = if matches!(value, Value::Array(_)) { later.any(binds) } else { later.any(has_effect) };
+        // A call may store, but binds no name, unless by `nonlocal`.
+        let rebinds = if matches!(value, Value::Array(_)) && !self.calls_bind { binds } else { has_effect };
+        let changes = later.any(rebinds);
         if changes { self.settle(value, span) } else { value }
     }
 
@@ -263,7 +264,7 @@ fn has_effect(expr: &Expr) -> bool {
 }
 
 /// Whether evaluating an expression may assign to a name.
-fn binds(expr: &Expr) -> bool {
+pub(super) fn binds(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Named { .. }) || expr.children().into_iter().any(binds)
 }
 

@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    fn end_thread(&mut self, span: Span) {
+    pub(super) fn end_thread(&mut self, span: Span) {
         self.ends_thread = true;
         let mut values = Vec::new();
         if let Some(returns) = &self.returns {

@@ -5,6 +5,7 @@ mod assign;
 mod r#for;
 mod r#if;
 mod r#return;
+mod unset;
 mod r#while;
 
 use super::{lowerer::FnLowerer, refusals};
@@ -19,7 +20,7 @@ impl FnLowerer<'_> {
     /// Lowers statements in order; what cannot be reached is not lowered.
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
-            if self.env.is_none() {
+            if self.env.is_none() || self.ends_unset(stmt) {
                 return;
             }
             self.statement(stmt);
@@ -66,6 +67,25 @@ impl FnLowerer<'_> {
                     self.delete(target);
                 }
             }
+            StmtKind::Global(names) => {
+                if let Some(name) = names.iter().find(|name| self.bound.contains(*name)) {
+                    let what = format!("assign to the global `{name}`");
+                    self.cannot(
+                        &what,
+                        "a global is a constant here: return the value, or write it into an array",
+                        span,
+                    );
+                }
+            }
+            StmtKind::Nonlocal(names) => {
+                // The function's own parameters are what it takes from the functions around it.
+                if let Some(name) = names.iter().find(|name| !self.writes.contains(*name)) {
+                    let what = format!("assign to `{name}`, a variable of a function that is not in the kernel");
+                    let help = "it is a constant here: return the value, and assign it where the function is called";
+                    self.cannot(&what, help, span);
+                    self.env = None;
+                }
+            }
             StmtKind::Unsupported(what) => {
                 self.unsupported(what, refusals::way_out(what), span);
             }
@@ -80,6 +100,7 @@ impl FnLowerer<'_> {
                 if let Some(env) = &mut self.env {
                     env.remove(name.as_str());
                 }
+                self.given.remove(name);
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 for target in targets {
@@ -109,11 +130,13 @@ impl FnLowerer<'_> {
     }
 
     fn unsupported(&mut self, what: &str, help: &str, span: Span) {
+        self.cannot(&format!("have {what}"), help, span);
+    }
+
+    fn cannot(&mut self, what: &str, help: &str, span: Span) {
         let first_line = self.first_line(span);
-        self.report(
-            Diagnostic::error(Code::UnsupportedStatement, first_line, format!("a kernel cannot have {what}"))
-                .help(help),
-        );
+        let message = format!("a kernel cannot {what}");
+        self.report(Diagnostic::error(Code::UnsupportedStatement, first_line, message).help(help));
     }
 
     /// The part of a span on its first line: a compound statement is not shown whole.

@@ -262,8 +262,8 @@ impl<'a> Converter<'a> {
             py::Stmt::Match(node) => self.match_chain(node)?,
             py::Stmt::Try(_) | py::Stmt::TryStar(_) => StmtKind::Unsupported("a `try` statement"),
             py::Stmt::Import(_) | py::Stmt::ImportFrom(_) => StmtKind::Unsupported("a local `import`"),
-            py::Stmt::Global(_) => StmtKind::Unsupported("a `global` statement"),
-            py::Stmt::Nonlocal(_) => StmtKind::Unsupported("a `nonlocal` statement"),
+            py::Stmt::Global(node) => StmtKind::Global(node.names.iter().map(ToString::to_string).collect()),
+            py::Stmt::Nonlocal(node) => StmtKind::Nonlocal(node.names.iter().map(ToString::to_string).collect()),
         })
     }
 

@@ -1,0 +1,88 @@
+//! Reads of variables on a path that gives them no value, where another path does.
+//!
+//! Python raises `UnboundLocalError` there, if the path is ever taken; Numba warns. In a kernel the thread ends, as it does
+//! where an assertion fails. It is an error (E0204) if no assignment comes before, and where only a part of an
+//! expression reads the variable (`a if c else b`).
+
+use crate::{
+    diagnostic::Diagnostic,
+    frontend::{
+        expr::{binds, used_before},
+        lowerer::FnLowerer,
+    },
+    source::Span,
+    syntax::ast::{Expr, ExprKind, Stmt, StmtKind},
+};
+
+impl FnLowerer<'_> {
+    /// Ends the thread before a statement that surely reads such a variable; whether it does.
+    pub(super) fn ends_unset(&mut self, stmt: &Stmt) -> bool {
+        let Some(env) = &self.env else { return false };
+        let unset = |name: &str| self.given.contains(name) && !env.contains_key(name);
+        let mut reads = Vec::new();
+        own_reads(&stmt.kind, &mut reads);
+        let Some((name, span)) = reads.into_iter().find(|(name, _)| unset(name)) else { return false };
+        let Diagnostic { code, message, help, .. } = used_before(name, span);
+        let warning = Diagnostic { help, ..Diagnostic::warning(code, span, message) };
+        self.report(warning.note("a thread that comes here ends, as where an assertion fails"));
+        self.end_thread(span);
+        self.env = None;
+        true
+    }
+}
+
+/// The names that a statement reads before anything in it decides, up to the first `:=`. Gives whether there is none.
+fn own_reads<'s>(stmt: &'s StmtKind, out: &mut Vec<(&'s str, Span)>) -> bool {
+    match stmt {
+        StmtKind::Assign { targets, value } => reads(value, out) && targets.iter().all(|target| stored(target, out)),
+        StmtKind::AnnAssign { target, annotation: _, value: Some(value) } => reads(value, out) && stored(target, out),
+        StmtKind::AugAssign { target, op: _, value } => reads(target, out) && reads(value, out),
+        StmtKind::Expr(value) | StmtKind::Return(Some(value)) => reads(value, out),
+        StmtKind::If { test, .. } | StmtKind::While { test, .. } | StmtKind::Assert { test, .. } => reads(test, out),
+        StmtKind::For { iter, .. } => reads(iter, out),
+        StmtKind::AnnAssign { value: None, .. }
+        | StmtKind::Return(None)
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Pass
+        | StmtKind::Raise(_)
+        | StmtKind::FunctionDef(_)
+        | StmtKind::Delete(_)
+        | StmtKind::Global(_)
+        | StmtKind::Nonlocal(_)
+        | StmtKind::Unsupported(_) => true,
+    }
+}
+
+/// The names that an assignment's target reads: none where it is a name.
+fn stored<'s>(target: &'s Expr, out: &mut Vec<(&'s str, Span)>) -> bool {
+    if matches!(target.kind, ExprKind::Name(_)) {
+        return true;
+    }
+    let items = matches!(target.kind, ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Starred(_));
+    target.children().into_iter().all(|child| if items { stored(child, out) } else { reads(child, out) })
+}
+
+fn reads<'s>(expr: &'s Expr, out: &mut Vec<(&'s str, Span)>) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => out.push((name, expr.span)),
+        // The first of them is always evaluated.
+        ExprKind::IfExp { .. } | ExprKind::Bool { .. } | ExprKind::Compare { .. } => {
+            return expr.children().first().is_none_or(|first| reads(first, out)) && !binds(expr);
+        }
+        ExprKind::Named { .. } => return false,
+        ExprKind::Lambda(_) | ExprKind::Comprehension { .. } => return !binds(expr),
+        ExprKind::Constant(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::Unary { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::Attribute { .. }
+        | ExprKind::Subscript { .. }
+        | ExprKind::Slice { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::List(_)
+        | ExprKind::Starred(_)
+        | ExprKind::Unsupported(_) => return expr.children().into_iter().all(|child| reads(child, out)),
+    }
+    true
+}
