@@ -178,14 +178,17 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.convert(rounded, Type::Scalar(result), span), result)
     }
 
-    /// `math.degrees` and `math.radians`: times a constant.
+    /// `math.degrees` and `math.radians`: times a constant, which a half would round too coarsely.
     pub(super) fn scaled(&mut self, row: &'static Intrinsic, factor: f64, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         let Some((exprs, _)) = self.overload(row, &[value], span) else { return Value::Poison };
         let Some(expr) = exprs.into_iter().next() else { return Value::Poison };
         let ty = self.b.ty(expr).scalar().unwrap_or(Scalar::F64);
-        let factor = self.b.float(ty, factor, span);
-        Value::Scalar(self.b.binary(BinaryOp::Mul, expr, factor, span), ty)
+        let within = if matches!(ty, Scalar::F16 | Scalar::BF16) { Scalar::F32 } else { ty };
+        let factor = self.b.float(within, factor, span);
+        let expr = self.b.convert(expr, Type::Scalar(within), span);
+        let product = self.b.binary(BinaryOp::Mul, expr, factor, span);
+        Value::Scalar(self.b.convert(product, Type::Scalar(ty), span), ty)
     }
 
     /// `math.frexp(x)`: mantissa and exponent.
