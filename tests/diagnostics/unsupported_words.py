@@ -4,12 +4,14 @@
 from weft import cuda
 
 names = {"a": 1}
+total = 0
 
 
 @cuda.jit
 def unsupported_words(x):
     import math  # error: [E0102] "local `import`"
-    global names  # error: [E0102] "`global` statement"
+    global total  # error: [E0102] "assign to the global `total`"
+    total = 1
     class Inner:  # error: [E0102] "`class` definition"
         pass
     a = {1, 2}  # error: [E0103] "cannot have a set"
