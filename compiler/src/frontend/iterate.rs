@@ -37,6 +37,12 @@ pub(super) enum Sequence<'v> {
     Reversed(&'v Value),
 }
 
+/// How many values a range has.
+enum Turns {
+    Known(i128),
+    Counted(ExprId),
+}
+
 impl<'v> Sequence<'v> {
     /// What a loop that goes over a value goes over; `None` if none can.
     pub(super) fn of(value: &'v Value) -> Option<Self> {
@@ -113,7 +119,18 @@ impl FnLowerer<'_> {
         match Sequence::of(value)? {
             Sequence::Array(array) => array.shape.first().copied(),
             Sequence::Tuple(_, items, _) => Some(Atom::Int(items.len() as i64)),
-            Sequence::Range(ty, start, stop, step) => self.range_length(ty, start, stop, step, span),
+            Sequence::Range(ty, start, stop, step) => {
+                let length = match self.range_turns(ty, [start, stop, step], span)? {
+                    Turns::Known(known) => match i64::try_from(known) {
+                        Ok(known) => return Some(Atom::Int(known)),
+                        Err(_) => self.b.int(Scalar::U64, known, span),
+                    },
+                    Turns::Counted(length) => length,
+                };
+                // Of a longer one it wraps around: an index from the end finds its item still.
+                let length = self.b.convert(length, Type::I64, span);
+                Some(self.nonneg_atom(length, span))
+            }
             Sequence::Enumerate(over, _) | Sequence::Reversed(over) => self.length(over, span),
             Sequence::NdIndex(extents) => {
                 let extents = self.extents(extents, span)?;
@@ -139,14 +156,32 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// How many values a range has.
-    fn range_length(&mut self, ty: Scalar, start: &Value, stop: &Value, step: &Value, span: Span) -> Option<Atom> {
+    /// `len(range)`: the largest `int64` where there are more (Python raises an error).
+    pub(super) fn range_len(&mut self, range: &Value, span: Span) -> Value {
+        let Some(Sequence::Range(ty, start, stop, step)) = Sequence::of(range) else { return Value::Poison };
+        match self.range_turns(ty, [start, stop, step], span) {
+            None => Value::Poison,
+            Some(Turns::Known(known)) => Value::Int(known.min(i128::from(i64::MAX))),
+            Some(Turns::Counted(mut length)) => {
+                if ty.size_bytes() == 8 {
+                    let most = self.b.int(Scalar::U64, i128::from(i64::MAX), span);
+                    length = self.b.binary(BinaryOp::Min, length, most, span);
+                }
+                let length = self.b.convert(length, Type::I64, span);
+                let length = self.nonneg_atom(length, span);
+                Value::Scalar(self.use_atom(length, span), Scalar::I64)
+            }
+        }
+    }
+
+    /// How many values a range has, as an unsigned number of its size.
+    fn range_turns(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<Turns> {
         if let (Value::Int(start), Value::Int(stop), Value::Int(step)) = (start, stop, step)
             && *step != 0
         {
             let distance = if *step > 0 { stop - start } else { start - stop };
             let turns = distance.max(0).div_euclid(step.abs()) + i128::from(distance.max(0) % step.abs() != 0);
-            return i64::try_from(turns).ok().map(Atom::Int);
+            return Some(Turns::Known(turns));
         }
         let mut part = |value: &Value| {
             let value = self.reread(value, span);
@@ -194,8 +229,7 @@ impl FnLowerer<'_> {
                 self.unless_zero(ty, by, count, word, span)
             }
         };
-        let length = self.b.convert(length, Type::I64, span);
-        Some(self.nonneg_atom(length, span))
+        Some(Turns::Counted(length))
     }
 
     /// `count`, or 0 where the step is zero.

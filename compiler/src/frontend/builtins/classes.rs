@@ -95,12 +95,6 @@ impl FnLowerer<'_> {
             _ => self.error(Code::NoMatchingOverload, span, "`ord` takes a string of one letter"),
         }
     }
-
-    /// `tuple(t)`.
-    pub(super) fn tuple_of(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
-        let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        if value.as_tuple().is_some() { value } else { self.no_overload(row, &[value.ty()], span) }
-    }
 }
 
 /// Whether a value is of a class; `None` where that is not known of what is no class.

@@ -11,6 +11,7 @@ mod operators;
 mod overload;
 mod own;
 mod reduce;
+mod sequences;
 mod views;
 
 use weft_artifact::Scalar;
@@ -85,6 +86,8 @@ impl FnLowerer<'_> {
             Custom::Shape => self.extent_of(row, "shape", args, span),
             Custom::Size => self.extent_of(row, "size", args, span),
             Custom::Sum => self.folded_items(row, BinOp::Add, args, span),
+            Custom::Count => self.count_method(row, args, span),
+            Custom::Index => self.index_method(row, args, span),
             Custom::Tuple => self.tuple_of(row, args, span),
             Custom::Type => self.type_of(row, args, span),
             Custom::Bits => self.view_method(row, args, span),
@@ -304,6 +307,9 @@ impl FnLowerer<'_> {
             return self.no_overload(row, &[value.ty()], span);
         }
         let value = self.settle(value, span);
+        if let Value::Object(ObjectKind::Range(_), _) = value {
+            return self.range_len(&value, span);
+        }
         match self.length(&value, span) {
             Some(super::value::Atom::Int(known)) => Value::Int(i128::from(known)),
             Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),

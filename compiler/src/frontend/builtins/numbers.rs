@@ -61,6 +61,11 @@ impl FnLowerer<'_> {
             values = items;
         } else if let [array @ Value::Array(_)] = values.as_slice() {
             return self.extremum_of_array(row, largest, array.clone(), span);
+        } else if let [one] = values.as_slice()
+            && let Some(found) =
+                self.over_items(row, if largest { "largest_over" } else { "smallest_over" }, &one.clone(), &[], span)
+        {
+            return found;
         } else if values.len() < 2 {
             let message = format!(
                 "`{}` takes two numbers or more, a tuple or an array, not {}",

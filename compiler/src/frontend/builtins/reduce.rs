@@ -33,6 +33,10 @@ impl FnLowerer<'_> {
         if start.ty().number().is_none() {
             return self.no_overload(row, &[values.ty(), start.ty()], span);
         }
+        let name = if op == BinOp::Mul { "product_over" } else { "sum_over" };
+        if let Some(found) = self.over_items(row, name, &values, std::slice::from_ref(&start), span) {
+            return found;
+        }
         let types = [values.ty(), start.ty()];
         let numbers = |items: &[Value]| items.iter().all(|item| item.ty().number().is_some());
         match (values, start) {
@@ -50,6 +54,9 @@ impl FnLowerer<'_> {
     /// `any(t)` and `all(t)` of a tuple or a one-dimensional array.
     pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
         let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
+        if let Some(found) = self.over_items(row, if all { "all_over" } else { "any_over" }, &values, &[], span) {
+            return found;
+        }
         let ty = values.ty();
         let items = match (values, all) {
             (Value::Object(kind, items), _) if kind.is_tuple() => items,
@@ -166,6 +173,8 @@ impl FnLowerer<'_> {
                 "view",
                 "transpose",
             ]
+        } else if value.as_tuple().is_some() || matches!(value, Value::Object(ObjectKind::Range(_), _)) {
+            &["index", "count"]
         } else if value.ty().number().is_some() {
             &["conjugate", "conj", "item", "bit_count", "view"]
         } else {
@@ -177,6 +186,7 @@ impl FnLowerer<'_> {
         let path = match name {
             "view" if value.ty().number().is_some() => "numpy.generic.view".to_owned(),
             "item" | "fill" | "reshape" | "ravel" | "view" | "transpose" => format!("numpy.ndarray.{name}"),
+            "index" | "count" => format!("builtins.tuple.{name}"),
             "bit_count" => "numpy.bitwise_count".to_owned(),
             other => format!("numpy.{other}"),
         };

@@ -45,9 +45,11 @@ impl FnLowerer<'_> {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
+        let left = self.element_of_none(left, span);
         if matches!(op, CmpOp::In | CmpOp::NotIn) {
             return self.contains(op, &left, &right, span);
         }
+        let right = self.element_of_none(right, span);
         if let Some(known) = known(op, &left, &right) {
             return Value::Bool(known);
         }
@@ -56,10 +58,17 @@ impl FnLowerer<'_> {
             if kind.is_tuple() && other.is_tuple() {
                 return self.compare_tuples(op, a.clone(), b.clone(), span);
             }
+            if let (ObjectKind::Range(_), ObjectKind::Range(_), true) = (kind, other, whole) {
+                let same = self.same_ranges(left, right, span);
+                return self.negated_if(matches!(op, CmpOp::NotEq | CmpOp::IsNot), same, span);
+            }
             if kind == other && whole && matches!(kind, ObjectKind::Enum(_) | ObjectKind::Struct(_)) {
                 let equal = matches!(op, CmpOp::Eq | CmpOp::Is);
                 return self.compare_tuples(if equal { CmpOp::Eq } else { CmpOp::NotEq }, a.clone(), b.clone(), span);
             }
+        }
+        if matches!(op, CmpOp::Eq | CmpOp::NotEq | CmpOp::Is | CmpOp::IsNot) && of_other_kinds(&left, &right) {
+            return Value::Bool(matches!(op, CmpOp::NotEq | CmpOp::IsNot));
         }
         if let Some(value) = self.time_compare(op, &left, &right, span) {
             return value;
@@ -317,6 +326,23 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
         CmpOp::GtE => order.is_ge(),
         CmpOp::In | CmpOp::NotIn => return None,
     })
+}
+
+/// Whether one is a tuple or a range and the other, also by its class, is nothing that could be equal to it.
+fn of_other_kinds(left: &Value, right: &Value) -> bool {
+    let sequence = |value: &Value| {
+        let range = matches!(value, Value::Object(ObjectKind::Range(_), _));
+        if range { Some(0) } else { value.as_tuple().map(|_| 1) }
+    };
+    let plain = |value: &Value| {
+        value.ty().number().is_some() || matches!(value, Value::Object(ObjectKind::Time(_) | ObjectKind::Enum(_), _))
+    };
+    match (sequence(left), sequence(right)) {
+        (Some(a), Some(b)) => a != b,
+        (Some(_), None) => plain(right),
+        (None, Some(_)) => plain(left),
+        (None, None) => false,
+    }
 }
 
 /// The number's type that one of Python's own types is.

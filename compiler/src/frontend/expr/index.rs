@@ -127,6 +127,7 @@ impl FnLowerer<'_> {
             | Value::Static(_)
             | Value::Poison => {}
         }
+        let value = self.element_of_none(value, span);
         let bound = self.integer(value, span)?;
         Some(vec![Index::At { expr: bound.expr, wraps: bound.wraps, known: bound.known }])
     }

@@ -12,6 +12,7 @@ mod logic;
 mod matmul;
 mod name;
 mod object;
+mod range;
 mod store;
 mod subscript;
 mod time;

@@ -1,6 +1,6 @@
 //! Stores through subscripts: into elements, and into views from numbers, arrays and tuples.
 
-use weft_artifact::{Compound, DType};
+use weft_artifact::{Compound, DType, Layout};
 
 use super::{index::Index, object::FieldIndex, subscript::Place};
 use crate::{
@@ -12,8 +12,9 @@ use crate::{
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
-    ir::{BinaryOp, CompareOp, LocalId, StmtKind as Ir, Type},
+    ir::{BinaryOp, CompareOp, ExprId, LocalId, StmtKind as Ir, Type},
     source::Span,
+    syntax::ast::BinOp,
 };
 
 impl FnLowerer<'_> {
@@ -63,7 +64,10 @@ impl FnLowerer<'_> {
         }
         let Some(place) = self.place(&array, indices, span) else { return };
         match place {
-            Place::Element(pointer) => self.store(pointer, array.ty, &value, span),
+            Place::Element(pointer) => {
+                let value = self.element_of_none(value, span);
+                self.store(pointer, array.ty, &value, span);
+            }
             Place::View(view) => self.store_view(view, value, span),
         }
     }
@@ -78,30 +82,156 @@ impl FnLowerer<'_> {
         self.store_view(view, value, span);
     }
 
-    /// Fills a view with a number, or copies an array of the same number of dimensions or a tuple into it.
+    /// Fills a view with a number, or copies an array or a tuple into it.
     pub(in crate::frontend) fn store_view(&mut self, view: ArrayValue, value: Value, span: Span) {
+        self.put_view(&view, None, value, span);
+    }
+
+    /// `view op= value`, element by element.
+    pub(in crate::frontend) fn update_view(&mut self, view: &ArrayValue, op: BinOp, value: Value, span: Span) {
+        if view.ty.readonly {
+            let message = format!("{} is read-only", Ty::Array(view.ty));
+            self.error(Code::ReadonlyArray, span, message);
+            return;
+        }
+        self.put_view(view, Some(op), value, span);
+    }
+
+    /// Each element of a view gets that of the value, or what an operator gives of the two.
+    fn put_view(&mut self, view: &ArrayValue, op: Option<BinOp>, value: Value, span: Span) {
         let value = match value {
             Value::Poison => return,
-            Value::Object(kind, items) if kind.is_tuple() && view.ty.ndim == 1 => {
-                return self.store_tuple(&view, items, span);
+            Value::Object(kind, items) if kind.is_tuple() && !is_row(&kind, &items, view.ty) => {
+                return self.put_tuple(view, op, items, span);
             }
-            Value::Array(source) if source.ty.ndim <= view.ty.ndim => Value::Array(source),
+            Value::Array(source) if source.ty.ndim <= view.ty.ndim => return self.put_array(view, op, source, span),
+            // Dimensions before those of the view go if they have one element.
+            Value::Array(source)
+                if source.shape.iter().take(source.ty.ndim - view.ty.ndim).all(|extent| *extent == Atom::Int(1)) =>
+            {
+                let first: Vec<Index> =
+                    (view.ty.ndim..source.ty.ndim).map(|_| Index::at(self.b.i64(0, span))).collect();
+                let source = self.subscript(Value::Array(source), &first, span);
+                return self.put_view(view, op, source, span);
+            }
             element @ (Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_)) => {
                 self.settle(element, span)
             }
-            Value::Object(kind, items) if is_element(&kind, view.ty) => self.settle(Value::Object(kind, items), span),
+            Value::Object(kind, items) if is_element(&kind, view.ty) || (op.is_some() && is_operand(&kind)) => {
+                self.settle(Value::Object(kind, items), span)
+            }
             other @ (Value::Array(_) | Value::Object(..) | Value::Static(_)) => {
-                let message = format!("{} cannot be stored into {}", other.ty(), Ty::Array(view.ty));
-                self.error(Code::BadAssignment, span, message);
+                let ty = Ty::Array(view.ty);
+                match op {
+                    None => {
+                        let message = format!("{} cannot be stored into {ty}", other.ty());
+                        self.error(Code::BadAssignment, span, message);
+                    }
+                    Some(op) => {
+                        let message = format!("`{}=` does not take {ty} and {}", op.symbol(), other.ty());
+                        self.error(Code::BadOperand, span, message);
+                    }
+                }
                 return;
             }
         };
-        self.store_loops(&view, &value, &mut Vec::new(), span);
+        self.put_each(view, op, &value, &mut Vec::new(), span);
+    }
+
+    /// An array of as many dimensions or fewer, which are the last ones. One of extent 1 serves all places of a
+    /// dimension, as NumPy broadcasts; others are not checked.
+    fn put_array(&mut self, view: &ArrayValue, op: Option<BinOp>, source: ArrayValue, span: Span) {
+        let whole = &view.shape[view.ty.ndim - source.ty.ndim..];
+        let mut other: Option<ExprId> = None;
+        for (extent, own) in whole.iter().zip(&source.shape) {
+            match (extent, own) {
+                (_, Atom::Int(1)) | (Atom::Int(1), Atom::Local(_)) => continue,
+                (extent, own) if extent == own => continue,
+                (Atom::Int(extent), Atom::Int(own)) => {
+                    let message = format!("an extent of {own} cannot be stored into one of {extent}");
+                    self.error(Code::BadAssignment, span, message);
+                    return;
+                }
+                (Atom::Local(_), Atom::Int(_)) => continue,
+                (Atom::Int(_) | Atom::Local(_), Atom::Local(_)) => {}
+            }
+            let (extent, own) = (self.use_atom(*extent, span), self.use_atom(*own, span));
+            let differ = self.b.compare(CompareOp::Ne, extent, own, span);
+            other = Some(match other {
+                None => differ,
+                Some(before) => self.b.binary(BinaryOp::Or, before, differ, span),
+            });
+        }
+        let Some(cond) = other else {
+            return self.put_each(view, op, &Value::Array(source), &mut Vec::new(), span);
+        };
+        let cond = self.b.temp(cond, span);
+        self.b.open();
+        let spread = self.broadcast(&source, whole, span);
+        self.put_each(view, op, &Value::Array(spread), &mut Vec::new(), span);
+        let then = self.b.close();
+        self.b.open();
+        self.put_each(view, op, &Value::Array(source), &mut Vec::new(), span);
+        let otherwise = self.b.close();
+        let cond = self.b.read(cond, span);
+        self.stmt(Ir::If { cond, then, otherwise }, span);
+    }
+
+    /// A view of an array with these extents: where its own is 1, its one element is at all places.
+    pub(in crate::frontend) fn broadcast(&mut self, source: &ArrayValue, shape: &[Atom], span: Span) -> ArrayValue {
+        let new = shape.len().saturating_sub(source.ty.ndim);
+        let mut strides = vec![Atom::Int(0); new];
+        for dim in 0..source.ty.ndim {
+            let stride = self.stride(source, dim, span);
+            strides.push(match source.shape.get(dim) {
+                Some(Atom::Int(1)) | None => Atom::Int(0),
+                Some(Atom::Int(_)) => stride,
+                Some(extent @ Atom::Local(_)) => {
+                    let (extent, one) = (self.use_atom(*extent, span), self.b.i64(1, span));
+                    let single = self.b.compare(CompareOp::Eq, extent, one, span);
+                    let (none, stride) = (self.b.i64(0, span), self.use_atom(stride, span));
+                    let stride = self.b.select(single, none, stride, span);
+                    self.atom(stride, span)
+                }
+            });
+        }
+        let layout = if shape.is_empty() { source.ty.layout } else { Layout::Any };
+        let ty = ArrayTy { ndim: shape.len(), layout, ..source.ty };
+        ArrayValue { ty, data: source.data, shape: shape.to_vec(), strides }
     }
 
     /// Item by item. A view that turns out shorter, as a slice beyond the array's end is, takes as many as it has.
-    fn store_tuple(&mut self, view: &ArrayValue, items: Vec<Value>, span: Span) {
-        let [extent] = view.shape[..] else { return };
+    fn put_tuple(&mut self, view: &ArrayValue, op: Option<BinOp>, items: Vec<Value>, span: Span) {
+        // All are complete before the first is stored: `a[0:2] = (a[1], a[0])`.
+        let items: Vec<_> = items.into_iter().map(|item| self.settle(item, span)).collect();
+        let depth = 1 + items.iter().map(|item| depth(item, view.ty)).max().unwrap_or(0);
+        let extent = view.shape.first().copied();
+        let Some(extent) = extent.filter(|_| depth <= view.ty.ndim) else {
+            let tuple = Value::tuple(items).ty();
+            let message = format!("{tuple} cannot be stored into {}", Ty::Array(view.ty));
+            self.error(Code::BadAssignment, span, message);
+            return;
+        };
+        if depth < view.ty.ndim {
+            // Each row gets all of them.
+            let tuple = Value::tuple(items);
+            self.repeat(extent, span, |this, counter| {
+                let row = this.row(view, counter, span);
+                let tuple = this.reread(&tuple, span);
+                this.put_place(view, op, row, tuple, span);
+            });
+            return;
+        }
+        if let [item] = items.as_slice()
+            && extent != Atom::Int(1)
+        {
+            self.repeat(extent, span, |this, counter| {
+                let row = this.row(view, counter, span);
+                let item = this.reread(item, span);
+                this.put_place(view, op, row, item, span);
+            });
+            return;
+        }
         if let Atom::Int(known) = extent
             && known != items.len() as i64
         {
@@ -109,14 +239,11 @@ impl FnLowerer<'_> {
             self.error(Code::BadAssignment, span, message);
             return;
         }
-        // All are complete before the first is stored: `a[0:2] = (a[1], a[0])`.
-        let items: Vec<_> = items.into_iter().map(|item| self.settle(item, span)).collect();
         for (position, item) in items.into_iter().enumerate() {
             self.b.open();
             let index = Index::at(self.b.i64(position as i64, span));
-            if let Some(Place::Element(pointer)) = self.place(view, &[index], span) {
-                self.store(pointer, view.ty, &item, span);
-            }
+            let row = self.place(view, &[index], span);
+            self.put_place(view, op, row, item, span);
             let then = self.b.close();
             let (index, extent) = (self.b.i64(position as i64, span), self.use_atom(extent, span));
             let cond = self.b.compare(CompareOp::Lt, index, extent, span);
@@ -124,8 +251,38 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// The place in the first dimension that a counter says.
+    fn row(&mut self, view: &ArrayValue, counter: LocalId, span: Span) -> Option<Place> {
+        let index = Index::at(self.b.read(counter, span));
+        self.place(view, &[index], span)
+    }
+
+    /// An element, or a row, gets a value, or what an operator gives of the two.
+    fn put_place(&mut self, of: &ArrayValue, op: Option<BinOp>, place: Option<Place>, value: Value, span: Span) {
+        match (place, op) {
+            (None, _) => {}
+            (Some(Place::View(view)), _) => self.put_view(&view, op, value, span),
+            (Some(Place::Element(pointer)), None) => self.store(pointer, of.ty, &value, span),
+            (Some(Place::Element(pointer)), Some(op)) => {
+                let pointer = self.b.temp(pointer, span);
+                let at = self.b.read(pointer, span);
+                let before = self.load(at, of.ty, span);
+                let after = self.binary(op, before, value, span);
+                let at = self.b.read(pointer, span);
+                self.store(at, of.ty, &after, span);
+            }
+        }
+    }
+
     /// One loop a dimension, the store innermost.
-    fn store_loops(&mut self, view: &ArrayValue, value: &Value, counters: &mut Vec<LocalId>, span: Span) {
+    fn put_each(
+        &mut self,
+        view: &ArrayValue,
+        op: Option<BinOp>,
+        value: &Value,
+        counters: &mut Vec<LocalId>,
+        span: Span,
+    ) {
         let Some(extent) = view.shape.get(counters.len()).copied() else {
             let at = |this: &mut Self, counters: &[LocalId]| -> Vec<Index> {
                 counters.iter().map(|counter| Index::at(this.b.read(*counter, span))).collect()
@@ -144,14 +301,13 @@ impl FnLowerer<'_> {
                 self.reread(value, span)
             };
             let indices = at(self, counters);
-            if let Some(Place::Element(pointer)) = self.place(view, &indices, span) {
-                self.store(pointer, view.ty, &element, span);
-            }
+            let place = self.place(view, &indices, span);
+            self.put_place(view, op, place, element, span);
             return;
         };
         self.repeat(extent, span, |this, counter| {
             counters.push(counter);
-            this.store_loops(view, value, counters, span);
+            this.put_each(view, op, value, counters, span);
             counters.pop();
         });
     }
@@ -176,6 +332,33 @@ impl FnLowerer<'_> {
         let step = self.b.close();
         self.stmt(Ir::Loop { body: block, step }, span);
     }
+}
+
+/// How many dimensions a value fills of an array of this type.
+fn depth(value: &Value, of: ArrayTy) -> usize {
+    match value {
+        Value::Array(array) => array.ty.ndim,
+        Value::Object(kind, items) if kind.is_tuple() && !is_row(kind, items, of) => {
+            1 + items.iter().map(|item| depth(item, of)).max().unwrap_or(0)
+        }
+        Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Int(_)
+        | Value::Bool(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => 0,
+    }
+}
+
+/// Whether a tuple is the fields of one record, and not a tuple of records.
+fn is_row(kind: &ObjectKind, items: &[Value], of: ArrayTy) -> bool {
+    is_element(kind, of) && !items.iter().any(|item| item.as_tuple().is_some())
+}
+
+/// Whether an operator may take an object beside an element.
+fn is_operand(kind: &ObjectKind) -> bool {
+    kind.is_number() || matches!(kind, ObjectKind::Time(_) | ObjectKind::Vector(_))
 }
 
 /// Whether an object is an element of such arrays, with which a view is filled.

@@ -67,6 +67,14 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// The element of an array without dimensions, or the value itself.
+    pub(in crate::frontend) fn element_of_none(&mut self, value: Value, span: Span) -> Value {
+        if matches!(&value, Value::Array(array) if array.ty.ndim == 0) {
+            return self.subscript(value, &[], span);
+        }
+        value
+    }
+
     /// The pointer to the element that indices name, for atomics; `None` where it was reported.
     pub(in crate::frontend) fn element(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<ExprId> {
         match self.place(array, indices, span)? {
@@ -222,7 +230,7 @@ impl FnLowerer<'_> {
     }
 
     /// An index with Python's meaning of negative numbers.
-    fn wrapped(&mut self, index: &Index, extent: Atom, span: Span) -> ExprId {
+    pub(super) fn wrapped(&mut self, index: &Index, extent: Atom, span: Span) -> ExprId {
         let Index::At { expr, wraps, known } = index else { return self.b.i64(0, span) };
         if !wraps {
             return *expr;
@@ -378,18 +386,6 @@ impl FnLowerer<'_> {
         (self.b.read(start, span), length, Some(step))
     }
 
-    /// `range[index]`.
-    fn range_item(&mut self, range: Value, indices: &[Index], span: Span) -> Value {
-        let [index @ Index::At { .. }] = indices else {
-            return self.error(Code::BadIndex, span, "a range takes an integer as its index");
-        };
-        let range = self.settle(range, span);
-        let Some(length) = self.length(&range, span) else { return Value::Poison };
-        let at = self.wrapped(index, length, span);
-        let at = self.atom(at, span);
-        self.item_at(&range, at, span)
-    }
-
     /// An item of a tuple: a known index, or any index if the items have one type.
     fn tuple_item_at(&mut self, items: Vec<Value>, indices: &[Index], span: Span) -> Value {
         let [index] = indices else {
@@ -417,15 +413,14 @@ impl FnLowerer<'_> {
                 if step == 0 {
                     return self.error(Code::BadIndex, span, "the step of a slice cannot be zero");
                 }
-                let (least, most) = if step > 0 { (0, len) } else { (-1, len - 1) };
-                let clip = |at: i64| if at < 0 { (at + len).max(least) } else { at.min(most) };
-                let (first, end) = if step > 0 { (0, len) } else { (len - 1, -1) };
-                let (start, stop) = (lower.map_or(first, clip), upper.map_or(end, clip));
+                let wide = |at: Option<i64>| at.map(i128::from);
+                let (start, stop) = in_slice(i128::from(len), wide(lower), wide(upper), i128::from(step));
+                let (start, stop) = (start as i64, stop as i64);
                 let mut chosen = Vec::new();
                 let mut at = start;
                 while if step > 0 { at < stop } else { at > stop } {
                     chosen.extend(items.get(at as usize).cloned());
-                    at += step;
+                    at = at.saturating_add(step);
                 }
                 Value::tuple(chosen)
             }
@@ -481,6 +476,14 @@ impl FnLowerer<'_> {
         let locals: Vec<_> = chosen.unwrap_or_default().into_iter().map(|part| self.b.temp(part, span)).collect();
         self.rebuild(&first, &mut locals.into_iter(), span)
     }
+}
+
+/// The first position that a slice of so many items selects, and the one at which it ends: Python's clipping.
+pub(super) fn in_slice(len: i128, lower: Option<i128>, upper: Option<i128>, step: i128) -> (i128, i128) {
+    let (least, most) = if step > 0 { (0, len) } else { (-1, len - 1) };
+    let clip = |at: i128| if at < 0 { (at + len).max(least) } else { at.min(most) };
+    let (first, end) = if step > 0 { (0, len) } else { (len - 1, -1) };
+    (lower.map_or(first, clip), upper.map_or(end, clip))
 }
 
 pub(super) enum Place {

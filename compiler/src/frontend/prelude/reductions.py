@@ -344,3 +344,113 @@ def in_range(start, stop, step, value):
     # No difference of two of them: it could pass the end of the type.
     whole = type(start)(value)
     return whole == value and step != 0 and whole % step == start % step
+
+
+def range_index(start, stop, step, value):
+    """`range(start, stop, step).index(value)`; -1 where it is not in it."""
+    if not in_range(start, stop, step, value):
+        return -1
+    past = type(start)(value) - start
+    return int(past // step)
+
+
+def range_count(start, stop, step, value):
+    """`range(start, stop, step).count(value)`."""
+    return int(in_range(start, stop, step, value))
+
+
+def same_ranges(a, b):
+    """`a == b` of two ranges: with the same first and last value, and one of the others."""
+    if len(a) == 0 or len(b) == 0:
+        return len(a) == len(b)
+    if a[0] != b[0] or a[-1] != b[-1]:
+        return False
+    return a[0] == a[-1] or a.step == b.step
+
+
+def clipped(at, n, low, high):
+    """A bound of a slice of `n` items."""
+    if at < 0:
+        at = at + n
+    return min(max(at, low), high)
+
+
+def range_slice(start, step, n, lower, upper, by):
+    """Start, stop and step of a slice of a range of `n` values, all of them `int64`."""
+    largest = 9223372036854775807
+    if n < 0:
+        n = largest  # there are more than an int64 counts
+    by = 1 if by is None else by
+    if by > 0:
+        first = 0 if lower is None else clipped(lower, n, 0, n)
+        last = n if upper is None else clipped(upper, n, 0, n)
+        some = first < last
+    else:
+        first = n - 1 if lower is None else clipped(lower, n, -1, n - 1)
+        last = -1 if upper is None else clipped(upper, n, -1, n - 1)
+        some = first > last
+    begin = start + first * step
+    end = start + last * step
+    if some:
+        # Behind the last value, a step may lead out of the type.
+        before = end - step if by > 0 else end + step
+        if (step > 0) == (by > 0):
+            if end <= before:
+                end = largest
+        elif end >= before:
+            end = -largest - 1
+    # A step so long that it leaves the type passes the other values, as the longest that does not.
+    size = abs(step)
+    most = largest // size if size > 0 else largest
+    by = min(max(by, -most), most)
+    return begin, end, step * by
+
+
+def sum_over(items, start):
+    """`sum(items, start)`."""
+    total = start
+    for x in items:
+        total = total + x
+    return total
+
+
+def product_over(items, start):
+    """`math.prod(items, start=start)`."""
+    total = start
+    for x in items:
+        total = total * x
+    return total
+
+
+def all_over(items):
+    """`all(items)`."""
+    for x in items:
+        if not x:
+            return False
+    return True
+
+
+def any_over(items):
+    """`any(items)`."""
+    for x in items:
+        if x:
+            return True
+    return False
+
+
+def smallest_over(items):
+    """`min(items)`; 0 where there is none."""
+    found = False
+    for x in items:
+        if not found or x < best:
+            best, found = x, True
+    return best
+
+
+def largest_over(items):
+    """`max(items)`; 0 where there is none."""
+    found = False
+    for x in items:
+        if not found or x > best:
+            best, found = x, True
+    return best

@@ -185,6 +185,11 @@ impl FnLowerer<'_> {
         match &target.kind {
             ExprKind::Name(_) => {
                 let left = self.expr(target);
+                if let Value::Array(array) = left {
+                    // An array is changed where it lies; its name stays what it is.
+                    let right = self.expr(value);
+                    return self.update_view(&array, op, right, target.span);
+                }
                 let left = self.before(left, target.span, [value]);
                 let right = self.expr(value);
                 let result = self.binary(op, left, right, span);
@@ -195,6 +200,10 @@ impl FnLowerer<'_> {
                 let base = self.settle(base, target.span);
                 let again = self.reread(&base, target.span);
                 let left = self.attribute_of(again, attr, target.span);
+                if let Value::Array(view) = left {
+                    let right = self.expr(value);
+                    return self.update_view(&view, op, right, target.span);
+                }
                 let left = self.before(left, target.span, [value]);
                 let right = self.expr(value);
                 let result = self.binary(op, left, right, span);
@@ -209,14 +218,9 @@ impl FnLowerer<'_> {
                 let again = self.reread_indices(&indices, index.span);
                 let array = self.reread(&base_value, base.span);
                 let left = self.subscript(array, &again, target.span);
-                if let Value::Array(view) = &left {
-                    let row = crate::frontend::ty::Ty::Array(view.ty);
+                if let Value::Array(view) = left {
                     let right = self.expr(value);
-                    let and = if right.ty().is_poison() { String::new() } else { format!(" and {}", right.ty()) };
-                    let message = format!("`{}=` does not take {row}{and}", op.symbol());
-                    let diagnostic = Diagnostic::error(Code::BadOperand, target.span, message);
-                    self.report(diagnostic.help("kernels compute on elements: index the array"));
-                    return;
+                    return self.update_view(&view, op, right, target.span);
                 }
                 if left.ty().is_poison() {
                     // What is wrong with the target is said; the value may have faults of its own.

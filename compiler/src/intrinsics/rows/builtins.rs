@@ -65,7 +65,24 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         Lowering::Custom(Custom::Sum),
         "The sum of a tuple or a one-dimensional array, from `start=0` on.",
     ),
-    row("builtins.tuple", &[], Lowering::Custom(Custom::Tuple), "A tuple as it is."),
+    row(
+        "builtins.tuple",
+        &[],
+        Lowering::Custom(Custom::Tuple),
+        "A tuple as it is, or the items of a range, an array or another thing to loop over, if their number is known when the kernel is compiled.",
+    ),
+    row(
+        "builtins.tuple.index",
+        &[],
+        Lowering::Custom(Custom::Index),
+        "The method `t.index(x)` of a tuple or range: where its first item is that is equal to x, -1 if there is none; `t.index(x, start, stop)` looks in `t[start:stop]`.",
+    ),
+    row(
+        "builtins.tuple.count",
+        &[],
+        Lowering::Custom(Custom::Count),
+        "The method `t.count(x)` of a tuple or range: how many items are equal to x.",
+    ),
     row("builtins.type", &[], Lowering::Custom(Custom::Type), "A number's type, which can be called as a cast."),
     Intrinsic {
         path: "builtins.abs",
