@@ -7,7 +7,7 @@
 use std::{env, fs, process};
 
 use weft_artifact::Number;
-use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, Ptx, Returns, Signature, rows};
+use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, More, Ptx, Returns, Signature, rows};
 
 use crate::support::emit;
 
@@ -65,6 +65,11 @@ fn call(
         args.push(format!("a{number}_{index}"));
     }
     let attribute = matches!(row.lowering, Lowering::Register(_));
+    // What has as many results as elements puts them into an array.
+    let running = matches!(row.lowering, Lowering::Whole(of) if matches!(of.more, More::Running(_)));
+    if running {
+        args.push(format!("out=r{number}_0"));
+    }
     let call = if attribute { name.to_owned() } else { format!("{name}({})", args.join(", ")) };
     let mut results: Vec<Number> = Vec::new();
     let result = |index: usize| format!("r{number}_{index}");
@@ -72,11 +77,11 @@ fn call(
         Returns::Nothing => body.push(call),
         Returns::Scalar(scalar) => {
             results.push(scalar.into());
-            body.push(format!("{}[0] = {call}", result(0)));
+            body.push(if running { call } else { format!("{}[0] = {call}", result(0)) });
         }
         Returns::Complex(complex) => {
             results.push(complex.into());
-            body.push(format!("{}[0] = {call}", result(0)));
+            body.push(if running { call } else { format!("{}[0] = {call}", result(0)) });
         }
         Returns::Tuple(scalars) => {
             results.extend(scalars.iter().map(|scalar| Number::from(*scalar)));

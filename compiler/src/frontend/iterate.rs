@@ -258,7 +258,7 @@ impl FnLowerer<'_> {
     }
 
     /// The indices of the element at a position in C order, the last one running fastest.
-    fn indices_at(&mut self, extents: &[Atom], position: Atom, span: Span) -> Vec<Atom> {
+    pub(super) fn indices_at(&mut self, extents: &[Atom], position: Atom, span: Span) -> Vec<Atom> {
         let mut rest = position;
         let mut out = Vec::new();
         for (dim, extent) in extents.iter().enumerate().rev() {

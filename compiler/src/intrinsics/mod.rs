@@ -108,8 +108,10 @@ pub enum Lowering {
     /// A function of the prelude, for the overload's types. Keywords are its parameters; one with the default `None` that
     /// is not given is none of the overload's arguments.
     Prelude(&'static str),
-    /// Of numbers, what the other says; of arrays of one shape and numbers, element by element into the last of them.
+    /// Of numbers, what the other says; of arrays and numbers, broadcast, element by element into the last of them.
     Ufunc(&'static Lowering),
+    /// A function of a whole array, or along one of its axes.
+    Whole(&'static Whole),
     /// Two arguments as the other says, and more of them one after the other.
     Fold(&'static Lowering),
     /// An operator, by its symbol.
@@ -118,6 +120,36 @@ pub enum Lowering {
     Op(Op),
     /// Code of its own in `frontend/builtins`.
     Custom(Custom),
+}
+
+/// A function of whole arrays: functions of the prelude, and NumPy's parameters behind the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// What takes the array alone.
+    pub function: &'static str,
+    /// What takes the array and [`More`].
+    pub general: &'static str,
+    /// The other parameters, in NumPy's order.
+    pub params: &'static [&'static str],
+    /// What the general function takes behind the array.
+    pub more: More,
+}
+
+/// What a general function of a whole array takes behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// Nothing: there is no general one.
+    None,
+    /// What it starts from, 0 or 1 if that is not given.
+    Start(u8),
+    /// An array for the results, and what it starts from.
+    Running(u8),
+    /// The first candidate.
+    Best,
+    /// A 0 of the type in which the elements are added up.
+    Mean,
+    /// The same, and how many elements to leave out of the divisor.
+    Spread,
 }
 
 /// Names with code of their own in `frontend/builtins`.

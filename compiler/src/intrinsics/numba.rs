@@ -135,8 +135,6 @@ const NAMES: &[NumbaNames] = &[
             "concatenate",
             "convolve",
             "correlate",
-            "cumprod",
-            "cumsum",
             "delete",
             "diff",
             "dstack",

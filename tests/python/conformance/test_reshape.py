@@ -44,15 +44,6 @@ def test_ellipsis(order):
     like_python(ellipses, np.asarray(np.arange(24.0).reshape(2, 3, 4), order=order), np.zeros(5))
 
 
-def test_augmented_views_are_refused():
-    @cuda.jit
-    def kernel(a):
-        a[1:] += a[:-1]
-
-    with pytest.raises(weft.CompileError):
-        kernel[1, 1](np.zeros(4))
-
-
 @cuda.jit
 def reshaped(a, n, out):
     b = a.reshape(3, n)

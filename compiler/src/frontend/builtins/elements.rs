@@ -14,7 +14,8 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// `item(a, k)`, which is `a` where it is a number; `put(a, k, value)`.
+    /// `item(a, k)`, which is `a` where it is a number; `put(a, k, value)`; `row(a, k)`; `broadcast(a, b)`, a view of
+    /// `a` with the shape of `b`, or the number that it is.
     pub(in crate::frontend) fn primitive(&mut self, name: &str, args: Args, span: Span) -> Value {
         let mut values = args.positional.into_iter().map(|(value, _)| value);
         match (name, values.next(), values.next(), values.next()) {
@@ -23,6 +24,11 @@ impl FnLowerer<'_> {
                 self.subscript(Value::Array(view), &indices, span)
             }
             ("item", Some(value), Some(_), None) => value,
+            ("row", Some(Value::Array(array)), Some(number), None) => self.nth_row(&array, &number, span),
+            ("broadcast", Some(Value::Array(array)), Some(Value::Array(to)), None) => {
+                Value::Array(self.broadcast(&array, &to.shape, span))
+            }
+            ("broadcast", Some(value), Some(_), None) => value,
             ("put", Some(Value::Array(array)), Some(number), Some(value)) => {
                 let Some((view, indices)) = self.nth(array, &number, span) else { return Value::Poison };
                 self.store_subscript(Value::Array(view), &indices, value, span);

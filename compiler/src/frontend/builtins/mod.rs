@@ -13,6 +13,7 @@ mod own;
 mod reduce;
 mod sequences;
 mod views;
+mod whole;
 
 use weft_artifact::Scalar;
 
@@ -48,6 +49,7 @@ impl FnLowerer<'_> {
             Lowering::MathOr(function, name) => self.math_or(row, function, name, args, span),
             Lowering::Prelude(name) => self.own_function(row, name, args, span),
             Lowering::Ufunc(of) => self.ufunc(row, *of, args, span),
+            Lowering::Whole(of) => self.whole(row, of, args, span),
             Lowering::Fold(of) => self.fold(row, *of, args, span),
             Lowering::Operator(symbol) => self.operator(row, symbol, args, span),
             Lowering::Op(op) => self.operation(row, op, args, span),

@@ -9,7 +9,7 @@ use super::super::{
     object::Static,
     prelude,
     ty::shown_path,
-    value::{Known, Value},
+    value::{ArrayValue, Known, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -70,7 +70,7 @@ impl FnLowerer<'_> {
     }
 
     /// What a function of the prelude gives, as the type that the row declares.
-    fn own_result(
+    pub(super) fn own_result(
         &mut self,
         row: &'static Intrinsic,
         def: &Arc<FunctionDef>,
@@ -189,11 +189,15 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// A ufunc: of numbers, or of arrays with an array for the results behind them.
+    /// A ufunc: of numbers, or of arrays, broadcast as NumPy does, with arrays for the results behind them.
     pub(super) fn ufunc(&mut self, row: &'static Intrinsic, of: Lowering, mut args: Args, span: Span) -> Value {
         if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "out") {
             let (_, value, at) = args.keywords.remove(index);
-            args.positional.push((value, at));
+            // `out=(a, b)` of what has two results, and `out=(a,)`.
+            match value.as_tuple() {
+                Some(items) => args.positional.extend(items.iter().map(|item| (item.clone(), at))),
+                None => args.positional.push((value, at)),
+            }
         }
         if !args.positional.iter().any(|(value, _)| matches!(value, Value::Array(_))) {
             return self.lowered(row, of, args, span);
@@ -202,29 +206,37 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let inputs = row.signatures.first().map_or(0, |sig| sig.args.len());
+        let pair = row.signatures.first().is_some_and(|sig| matches!(sig.returns, Returns::Tuple(_)));
         let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
         let types: Vec<_> = values.iter().map(Value::ty).collect();
         let name = shown_path(row.path);
-        let out = match values.last() {
-            Some(Value::Array(out)) if values.len() == inputs + 1 => out.clone(),
-            Some(_) | None => {
-                let message = format!("`{name}` of an array needs an array for the results behind the arguments");
-                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
-                return self.report(diagnostic.help("kernels compute on elements: index the array"));
-            }
+        let array = |value: &Value| if let Value::Array(array) = value { Some(array.clone()) } else { None };
+        let outs: Option<Vec<ArrayValue>> = values.iter().skip(inputs).map(array).collect();
+        let Some(outs) = outs.filter(|outs| outs.len() == 1 + usize::from(pair)) else {
+            let what = if pair { "two arrays" } else { "an array" };
+            let message = format!("`{name}` of an array needs {what} for the results behind the arguments");
+            let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+            return self.report(diagnostic.help("kernels compute on elements: index the array"));
         };
-        if out.ty.readonly {
-            let message = format!("{} is read-only", Value::Array(out).ty());
+        if let Some(out) = outs.iter().find(|out| out.ty.readonly) {
+            let message = format!("{} is read-only", Value::Array(out.clone()).ty());
             return self.error(Code::ReadonlyArray, span, message);
         }
+        let ndim = outs.first().map_or(0, |out| out.ty.ndim);
         let fits = |value: &Value| {
-            if let Value::Array(array) = value { array.ty.ndim == out.ty.ndim } else { value.ty().number().is_some() }
+            if let Value::Array(array) = value { array.ty.ndim <= ndim } else { value.ty().number().is_some() }
         };
-        let function = prelude::function(&format!("each{inputs}"));
-        let (Some(function), true) = (function, values.iter().all(fits)) else {
+        let function = prelude::function(&format!("each{inputs}{}", if pair { "_pair" } else { "" }));
+        let alike = outs.iter().all(|out| out.ty.ndim == ndim);
+        let (Some(function), true) = (function, alike && values.iter().all(fits)) else {
             return self.no_overload(row, &types, span);
         };
-        let out = Value::Array(out);
+        let mut outs: Vec<Value> = outs.into_iter().map(Value::Array).collect();
+        let out = if let (Some(out), true) = (outs.pop(), outs.is_empty()) {
+            out
+        } else {
+            Value::tuple(values[inputs..].to_vec())
+        };
         if self.is_dry() {
             return out;
         }

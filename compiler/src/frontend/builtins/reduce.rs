@@ -157,6 +157,9 @@ impl FnLowerer<'_> {
             &[
                 "sum",
                 "prod",
+                "cumsum",
+                "cumprod",
+                "ptp",
                 "mean",
                 "std",
                 "var",

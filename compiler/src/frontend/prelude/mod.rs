@@ -54,6 +54,8 @@ const NAMES: &[(&str, &str)] = &[
     ("np", "numpy"),
     ("item", "prelude.item"),
     ("put", "prelude.put"),
+    ("row", "prelude.row"),
+    ("broadcast", "prelude.broadcast"),
     ("bfloat16", "weft.bfloat16"),
     ("bfloat16_bits", "weft.cuda.bf16.bfloat16_as_ushort"),
     ("bfloat16_of_bits", "weft.cuda.bf16.ushort_as_bfloat16"),

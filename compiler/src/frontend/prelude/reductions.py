@@ -128,6 +128,150 @@ def np_nanstd(a):
     return math.sqrt(np_nanvar(a))
 
 
+def np_sum_from(a, start):
+    """`np.sum` with `dtype` or `initial`: elements become what the sum is, before they are added."""
+    total = start
+    for k in range(a.size):
+        total = type(start)(total + type(start)(item(a, k)))
+    return total
+
+
+def np_prod_from(a, start):
+    """`np.prod` with `dtype` or `initial`."""
+    total = start
+    for k in range(a.size):
+        total = type(start)(total * type(start)(item(a, k)))
+    return total
+
+
+def np_cumsum(a, out, start):
+    """`np.cumsum`."""
+    total = start
+    for k in range(min(a.size, out.size)):
+        total = type(start)(total + type(start)(item(a, k)))
+        put(out, k, total)
+
+
+def np_cumprod(a, out, start):
+    """`np.cumprod`."""
+    total = start
+    for k in range(min(a.size, out.size)):
+        total = type(start)(total * type(start)(item(a, k)))
+        put(out, k, total)
+
+
+def quotient(total, count):
+    """A sum divided by how many there are, in its type; of integers in float64."""
+    if isinstance(total, int):
+        return total / count
+    return total / type(total.real)(count)
+
+
+def np_mean_as(a, zero):
+    """`np.mean` with `dtype`."""
+    return quotient(np_sum_from(a, zero), a.size)
+
+
+def np_var_of(a, zero, ddof):
+    """`np.var` with `ddof` or `dtype`."""
+    mean = np_mean_as(a, zero)
+    total = type(mean.real)(0)
+    for k in range(a.size):
+        total = total + squared(type(mean)(type(zero)(item(a, k))) - mean)
+    return total / type(total)(max(a.size - ddof, 0))
+
+
+def np_std_of(a, zero, ddof):
+    """`np.std` with `ddof` or `dtype`."""
+    return math.sqrt(np_var_of(a, zero, ddof))
+
+
+def np_nansum_from(a, start):
+    """`np.nansum` with `dtype` or `initial`."""
+    total = start
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else type(start)(total + type(start)(x))
+    return total
+
+
+def np_nanprod_from(a, start):
+    """`np.nanprod` with `dtype` or `initial`."""
+    total = start
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else type(start)(total * type(start)(x))
+    return total
+
+
+def np_nanmean_as(a, zero):
+    """`np.nanmean` with `dtype`."""
+    return quotient(np_nansum_from(a, zero), count_numbers(a))
+
+
+def np_nanvar_of(a, zero, ddof):
+    """`np.nanvar` with `ddof` or `dtype`."""
+    mean = np_nanmean_as(a, zero)
+    total = type(mean.real)(0)
+    for k in range(a.size):
+        x = item(a, k)
+        total = total if x != x else total + squared(type(mean)(type(zero)(x)) - mean)
+    # NumPy gives no number where there are not more numbers than are left out.
+    divisor = type(total)(count_numbers(a) - ddof)
+    return total / divisor if divisor > 0 else type(total)(math.nan)
+
+
+def np_nanstd_of(a, zero, ddof):
+    """`np.nanstd` with `ddof` or `dtype`."""
+    return math.sqrt(np_nanvar_of(a, zero, ddof))
+
+
+def np_min_from(a, best):
+    """`np.min` with `initial`."""
+    for k in range(a.size):
+        best = np_minimum(best, item(a, k))
+    return best
+
+
+def np_max_from(a, best):
+    """`np.max` with `initial`."""
+    for k in range(a.size):
+        best = np_maximum(best, item(a, k))
+    return best
+
+
+def np_nanmin_from(a, best):
+    """`np.nanmin` with `initial`."""
+    for k in range(a.size):
+        best = np_fmin(best, item(a, k))
+    return best
+
+
+def np_nanmax_from(a, best):
+    """`np.nanmax` with `initial`."""
+    for k in range(a.size):
+        best = np_fmax(best, item(a, k))
+    return best
+
+
+def all_into(f, a, out, *more):
+    """`out[...] = f(a, *more)`, of an array for one result."""
+    if out.size > 0:
+        put(out, 0, f(a, *more))
+
+
+def rows_into(f, a, out, *more):
+    """`f` of each row of the last dimension, into the elements of `out`."""
+    for k in range(min(out.size, math.prod(a.shape[:-1]))):
+        put(out, k, f(row(a, k), *more))
+
+
+def rows_along(f, a, out, *more):
+    """`f` of each row of the last dimension and the same row of `out`."""
+    for k in range(math.prod(a.shape[:-1])):
+        f(row(a, k), row(out, k), *more)
+
+
 def first_of(a):
     """The first element; 0 where there is none."""
     return item(a, 0) if a.size > 0 else a.dtype.type(0)

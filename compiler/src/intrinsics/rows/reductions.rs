@@ -3,7 +3,7 @@
 use weft_artifact::{Number, Scalar};
 
 use super::{
-    super::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
+    super::{Arg, Custom, Intrinsic, Lowering, More, Returns, Signature, Whole},
     tables::{ELEMENT, MEAN, NUMBER_OF, SPREAD, SUM, arrays, row},
 };
 
@@ -33,60 +33,111 @@ const SEARCH: &[Signature] = &[
     search(&[Arg::Array(Number::F64), Arg::Scalar(Scalar::F64), Arg::Text("right")]),
 ];
 
+const TOTAL: &[&str] = &["axis", "dtype", "out", "keepdims", "initial"];
+const MEANS: &[&str] = &["axis", "dtype", "out", "keepdims"];
+const SPREADS: &[&str] = &["axis", "dtype", "out", "ddof", "keepdims"];
+const BEST: &[&str] = &["axis", "out", "keepdims", "initial"];
+const FIRST: &[&str] = &["axis", "out", "keepdims"];
+const RUNNING: &[&str] = &["axis", "dtype", "out"];
+
+/// A function of whole arrays, the one with more arguments, NumPy's parameters, and which of [`More`] those are.
+macro_rules! whole {
+    ($function:literal, $general:literal, $params:expr, $($more:tt)+) => {
+        Lowering::Whole(&Whole { function: $function, general: $general, params: $params, more: More::$($more)+ })
+    };
+}
+
 /// A place in a sorted array.
 const fn search(args: &'static [Arg]) -> Signature {
     Signature { args, returns: Returns::Scalar(Scalar::I64) }
 }
 
 pub(super) const REDUCTIONS: &[Intrinsic] = &[
-    row("numpy.sum", SUM, Lowering::Prelude("np_sum"), "The sum of all elements, one after the other in C order."),
+    row(
+        "numpy.sum",
+        SUM,
+        whole!("np_sum", "np_sum_from", TOTAL, Start(0)),
+        "The sum of all elements, one after the other in C order.",
+    ),
     row(
         "numpy.prod",
         SUM,
-        Lowering::Prelude("np_prod"),
+        whole!("np_prod", "np_prod_from", TOTAL, Start(1)),
         "The product of all elements, one after the other in C order.",
     ),
-    row("numpy.mean", MEAN, Lowering::Prelude("np_mean"), "The mean of all elements."),
+    row("numpy.mean", MEAN, whole!("np_mean", "np_mean_as", MEANS, Mean), "The mean of all elements."),
     row(
         "numpy.average",
         AVERAGE,
         Lowering::Prelude("np_average"),
         "The mean of all elements, weighted by a second array if there is one.",
     ),
-    row("numpy.var", SPREAD, Lowering::Prelude("np_var"), "The mean of the squared distances from the mean."),
-    row("numpy.std", SPREAD, Lowering::Prelude("np_std"), "The square root of the variance."),
-    row("numpy.min", ELEMENT, Lowering::Prelude("np_min"), "The smallest element, or NaN if one is."),
-    row("numpy.amin", ELEMENT, Lowering::Prelude("np_min"), "The smallest element, or NaN if one is."),
-    row("numpy.max", ELEMENT, Lowering::Prelude("np_max"), "The largest element, or NaN if one is."),
-    row("numpy.amax", ELEMENT, Lowering::Prelude("np_max"), "The largest element, or NaN if one is."),
-    row("numpy.ptp", SPAN, Lowering::Prelude("np_ptp"), "The largest element less the smallest."),
+    row(
+        "numpy.var",
+        SPREAD,
+        whole!("np_var", "np_var_of", SPREADS, Spread),
+        "The mean of the squared distances from the mean.",
+    ),
+    row("numpy.std", SPREAD, whole!("np_std", "np_std_of", SPREADS, Spread), "The square root of the variance."),
+    row(
+        "numpy.cumsum",
+        SUM,
+        whole!("np_cumsum", "np_cumsum", RUNNING, Running(0)),
+        "The sums of the elements up to each, in C order or along an axis, into `out=`.",
+    ),
+    row(
+        "numpy.cumprod",
+        SUM,
+        whole!("np_cumprod", "np_cumprod", RUNNING, Running(1)),
+        "The products of the elements up to each, in C order or along an axis, into `out=`.",
+    ),
+    row("numpy.min", ELEMENT, whole!("np_min", "np_min_from", BEST, Best), "The smallest element, or NaN if one is."),
+    row("numpy.amin", ELEMENT, whole!("np_min", "np_min_from", BEST, Best), "The smallest element, or NaN if one is."),
+    row("numpy.max", ELEMENT, whole!("np_max", "np_max_from", BEST, Best), "The largest element, or NaN if one is."),
+    row("numpy.amax", ELEMENT, whole!("np_max", "np_max_from", BEST, Best), "The largest element, or NaN if one is."),
+    row("numpy.ptp", SPAN, whole!("np_ptp", "np_ptp", FIRST, None), "The largest element less the smallest."),
     row(
         "numpy.argmin",
         NUMBER_OF,
-        Lowering::Prelude("np_argmin"),
+        whole!("np_argmin", "np_argmin", FIRST, None),
         "The number, in C order, of the first of the smallest elements, or of the first NaN.",
     ),
     row(
         "numpy.argmax",
         NUMBER_OF,
-        Lowering::Prelude("np_argmax"),
+        whole!("np_argmax", "np_argmax", FIRST, None),
         "The number, in C order, of the first of the largest elements, or of the first NaN.",
     ),
-    row("numpy.all", ALL, Lowering::Prelude("np_all"), "Whether all elements are true; also of a number."),
-    row("numpy.any", ALL, Lowering::Prelude("np_any"), "Whether an element is true; also of a number."),
+    row("numpy.all", ALL, whole!("np_all", "np_all", FIRST, None), "Whether all elements are true; also of a number."),
+    row("numpy.any", ALL, whole!("np_any", "np_any", FIRST, None), "Whether an element is true; also of a number."),
     row(
         "numpy.count_nonzero",
         COUNT_NONZERO,
         Lowering::Prelude("np_count_nonzero"),
         "How many elements are not 0; also of a number.",
     ),
-    row("numpy.nansum", SUM, Lowering::Prelude("np_nansum"), "As `np.sum`, without the NaNs."),
-    row("numpy.nanprod", SUM, Lowering::Prelude("np_nanprod"), "As `np.prod`, without the NaNs."),
-    row("numpy.nanmean", MEAN, Lowering::Prelude("np_nanmean"), "As `np.mean`, without the NaNs."),
-    row("numpy.nanvar", SPREAD, Lowering::Prelude("np_nanvar"), "As `np.var`, without the NaNs."),
-    row("numpy.nanstd", SPREAD, Lowering::Prelude("np_nanstd"), "As `np.std`, without the NaNs."),
-    row("numpy.nanmin", ELEMENT_REAL, Lowering::Prelude("np_nanmin"), "As `np.min`, without the NaNs."),
-    row("numpy.nanmax", ELEMENT_REAL, Lowering::Prelude("np_nanmax"), "As `np.max`, without the NaNs."),
+    row("numpy.nansum", SUM, whole!("np_nansum", "np_nansum_from", TOTAL, Start(0)), "As `np.sum`, without the NaNs."),
+    row(
+        "numpy.nanprod",
+        SUM,
+        whole!("np_nanprod", "np_nanprod_from", TOTAL, Start(1)),
+        "As `np.prod`, without the NaNs.",
+    ),
+    row("numpy.nanmean", MEAN, whole!("np_nanmean", "np_nanmean_as", MEANS, Mean), "As `np.mean`, without the NaNs."),
+    row("numpy.nanvar", SPREAD, whole!("np_nanvar", "np_nanvar_of", SPREADS, Spread), "As `np.var`, without the NaNs."),
+    row("numpy.nanstd", SPREAD, whole!("np_nanstd", "np_nanstd_of", SPREADS, Spread), "As `np.std`, without the NaNs."),
+    row(
+        "numpy.nanmin",
+        ELEMENT_REAL,
+        whole!("np_nanmin", "np_nanmin_from", BEST, Best),
+        "As `np.min`, without the NaNs.",
+    ),
+    row(
+        "numpy.nanmax",
+        ELEMENT_REAL,
+        whole!("np_nanmax", "np_nanmax_from", BEST, Best),
+        "As `np.max`, without the NaNs.",
+    ),
     row("numpy.trace", SUM2, Lowering::Prelude("np_trace"), "The sum of the diagonal of an array of two dimensions."),
     row(
         "numpy.array_equal",
