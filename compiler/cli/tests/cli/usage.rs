@@ -312,8 +312,8 @@ fn one_fault_is_said_once() {
     assert_eq!(faults_of(signature, "a[0] += nope").len(), 2);
     let set = "error[E0103]: a kernel cannot have a set";
     assert_eq!(faults_of(signature, "z = {4}\n    y = z[2] + z[7]"), [set]);
-    let row = faults_of("'void(f4[:,:], f4)'", "a[0] += t");
-    assert_eq!(row, ["error[E0211]: `+=` does not take array(float32, 1d, A) and float32"]);
+    let row = faults_of("'void(f4[:,:], f4)'", "a[0] += None");
+    assert_eq!(row, ["error[E0211]: `+=` does not take array(float32, 1d, A) and none"]);
 }
 
 #[test]
