@@ -155,7 +155,9 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
     if first == second {
         return first.clone();
     }
-    if let (Some(a), Some(b)) = (first.number(), second.number()) {
+    // Two members of one enum are one, also where they count as numbers.
+    let alike = matches!((first, second), (Ty::Object(kind, _), Ty::Object(other, _)) if kind == other);
+    if let (false, Some(a), Some(b)) = (alike, first.number(), second.number()) {
         return Ty::of(unify(a, b));
     }
     match (first, second) {

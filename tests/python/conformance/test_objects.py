@@ -225,6 +225,34 @@ def test_enums() -> None:
     assert out.tolist() == [-2, 0, 1, -6, 3]
 
 
+@cuda.jit
+def met(out, shape, color, n):
+    a = Shape.ROUND if n > 3 else Shape.FLAT
+    out[0] = a is Shape.FLAT
+    out[1] = a.value + 1
+    if n < 2:
+        b, c = shape, color
+    else:
+        b, c = Shape.FLAT, Color.DEEP
+    out[2] = b is Shape.FLAT
+    out[3] = b.value
+    out[4] = c.value
+    out[5] = c is color
+    last = Shape.ROUND
+    for _ in range(n):
+        out[6] += last is Shape.ROUND
+        last = shape if last is Shape.ROUND else Shape.ROUND
+    out[7] = last + 0.5
+    mixed = Shape.FLAT if n > 3 else n
+    out[8] = mixed * 2
+
+
+@pytest.mark.parametrize("n", [0, 2, 5])
+def test_members_stay_members_where_paths_meet(n) -> None:
+    for shape in Shape:
+        same(met, np.zeros(9), shape, Color.GREEN, n)
+
+
 ORIGIN = Point(3, 4.5)
 BODY = Particle(1.5, (1, 2))
 CHOSEN = Color.GREEN
