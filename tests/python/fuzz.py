@@ -40,6 +40,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a program may take")
     parser.add_argument("--only", help="rare features that programs may have, with commas; 'none' for none")
+    parser.add_argument("--with", dest="always", help="rare features that every program has, with commas")
     parser.add_argument("--without", help="rare features that they may not have, with commas")
     parser.add_argument("--until", type=int, help="stop after so many failures")
     parser.add_argument("--quiet", action="store_true", help="print no programs")
@@ -53,9 +54,11 @@ def features(asked: argparse.Namespace) -> tuple[str, ...]:
 
     only = asked.only.split(",") if asked.only else FEATURES
     without = asked.without.split(",") if asked.without else ()
-    if unknown := (set(only) - {"none"} | set(without)) - set(FEATURES):
+    always = asked.always.split(",") if asked.always else ()
+    if unknown := (set(only) - {"none"} | {*without, *always}) - set(FEATURES):
         sys.exit(f"fuzz: no feature {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
-    return tuple(name for name in FEATURES if name in only and name not in without)
+    may = [name for name in FEATURES if name in only and name not in without]
+    return (*may, *(f"+{name}" for name in always))
 
 
 def run(program: object, *, optimized: bool = True) -> str:
@@ -202,7 +205,10 @@ def source(seed: int, chosen: tuple[str, ...]) -> str:
     """The program of a seed whose process has ended."""
     from random_programs import generate
 
-    return written(generate(seed, chosen))
+    try:
+        return written(generate(seed, chosen))
+    except Exception:
+        return ""
 
 
 def main() -> int:

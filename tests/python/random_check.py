@@ -8,17 +8,22 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+import sys
 import types
 from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
-from harness import assert_exact, launch
-from oracle import numeric, rewrite
+from harness import assert_exact, copied
+from oracle import brains, numeric, rewrite
+from random_objects import Made, instantiate, names_of
+from typed_objects import plain
 from typed_rewrite import elaborate
 from weft import cuda
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from random_programs import Program
 
 plain_power = numeric._BINARY["**"]
@@ -57,30 +62,34 @@ def exact_power(a, b, dtype):
     return plain_power(a, b, dtype)
 
 
+brains.REFUSED[:] = [Inexact]
 EXACT = {"*": exact_product, "**": exact_power}  # for `numeric._BINARY`
 
 
-def kernel_of(text: str) -> object:
-    """The kernel of a module made of text, which lives in no file: linecache holds its lines."""
+def module_of(text: str) -> types.ModuleType:
+    """A module made of text, which lives in no file: linecache holds its lines."""
     name = f"<random program {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     module = types.ModuleType("random_program")
     module.__file__ = name
+    sys.modules["random_program"] = module  # dataclasses look into the module of a class
     exec(compile(text, name, "exec"), vars(module))
-    return module.kernel
+    return module
 
 
 def typed(program: Program) -> str:
     """The program with its types written out."""
-    tree = elaborate(program.source, program.types, program.kept)
+    tree = elaborate(program.source, program.types, program.kept, names_of(program.source))
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def run_oracle(program: Program, *, otherwise: bool = False) -> list[object]:
     """The arguments after the program ran on the oracle with the types that weft must give."""
-    tree = elaborate(program.source, program.types, program.kept)
-    kernel = rewrite.kernel_of(tree, {"np": np, "cuda": cuda})
-    return oracle.launch(kernel, program.grid, program.block, *program.args, otherwise=otherwise)
+    names = names_of(program.source)
+    tree = elaborate(program.source, program.types, program.kept, names)
+    kernel = rewrite.kernel_of(tree, {**names, "np": np, "cuda": cuda})
+    args = [plain(instantiate(arg, names)) for arg in program.args]
+    return oracle.launch(kernel, program.grid, program.block, *args, otherwise=otherwise)
 
 
 def expected(program: Program) -> list[object]:
@@ -94,13 +103,43 @@ def expected(program: Program) -> list[object]:
 def is_sound(program: Program) -> bool:
     """Whether a program's results depend on no race and on no memory that was never written."""
     one, two = (run_oracle(program, otherwise=otherwise) for otherwise in (False, True))
-    arrays = [pair for pair in zip(one, two, strict=True) if isinstance(pair[0], np.ndarray)]
-    return all(np.array_equal(mine, theirs, equal_nan=mine.dtype.kind in "fc") for mine, theirs in arrays)
+    pairs = zip(arrays_in("", one), arrays_in("", two), strict=True)
+    return all(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for (_, a), (_, b) in pairs)
 
 
-def compare(program: Program, source: str, wanted: list[object]) -> None:
-    """Runs a source on weft; AssertionError where its arguments differ from those that are wanted."""
-    got = launch(kernel_of(source), program.grid, program.block, *program.args)
-    for name, mine, theirs in zip(program.types, got, wanted, strict=True):
-        if isinstance(mine, np.ndarray):
-            assert_exact(mine, theirs, name)
+def arrays_in(name: str, item: object) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of numbers in an argument: fields of records one by one, times as integers."""
+    if isinstance(item, (tuple, list, Made)):
+        for part in item.items if isinstance(item, Made) else item:
+            yield from arrays_in(name, part)
+    elif isinstance(item, (np.ndarray, np.void)):
+        if item.dtype.names:
+            for field in item.dtype.names:
+                part = item[field]
+                yield from arrays_in(f"{name}.{field}", part if part.dtype.names else np.asarray(part))
+        else:
+            yield name, item.view(np.int64) if item.dtype.kind in "mM" else item
+
+
+def twin(arg: object) -> object:
+    """A copy of an argument, with copies of its arrays."""
+    if isinstance(arg, Made):
+        return Made(arg.of, tuple(twin(item) for item in arg.items))
+    return arg.copy() if isinstance(arg, np.void) else copied(arg)
+
+
+def compare(program: Program, source: str, wanted: list[object], *, tuples: bool = False) -> None:
+    """Runs a source on weft; AssertionError where its arguments differ from those that are wanted.
+
+    With `tuples` the source is what `typed` gives, in which objects have become tuples.
+    """
+    module = module_of(source)
+    got = [twin(arg) for arg in program.args]
+    args = [instantiate(arg, vars(module)) for arg in got]
+    if tuples:
+        args = [plain(instantiate(arg, names_of(program.source))) for arg in got]
+    module.kernel[program.grid, program.block](*args)
+    for name, mine, theirs in zip(program.types, got, wanted, strict=False):
+        pairs = zip(arrays_in(name, mine), arrays_in(name, theirs), strict=True)
+        for (at, one), (_, two) in pairs:
+            assert_exact(one, two, at)

@@ -22,7 +22,9 @@ NUMBERS = (
     "carried", "chains", "calls", "constants", "slices", "ranges", "indices", "guards", "asserts", "returned",
 )  # fmt: skip
 STATEMENTS = ("sequences", "mixed", "closures", "stars", "matches", "halves")  # of `random_sequences.py`
-FEATURES = (*NUMBERS, *STATEMENTS)
+OBJECTS = ("records", "vectors", "objects", "enums", "nones")  # of `random_objects.py`
+VIEWS = ("views", "reductions", "turns", "nested", "patterns", "times", "brains")  # of `random_views.py`
+FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS)
 
 
 class EdgeWriter(CarriedWriter):
@@ -34,7 +36,11 @@ class EdgeWriter(CarriedWriter):
         self.chosen = [name for name in NUMBERS if self.maybe(0.3) and name in features]
         more = random.Random(~seed)  # of its own, so that programs without them stay the same
         self.chosen += [name for name in STATEMENTS if more.random() < 0.3 and name in features]
-        self.extras = 0.35 if set(self.chosen) & set(STATEMENTS) else 0.15 if self.chosen else 0.0
+        last = random.Random(seed ^ 0x5DEECE66D)
+        some = last.random() < 0.6  # the rest of the programs are what they were without these
+        self.chosen += [name for name in (*OBJECTS, *VIEWS) if last.random() < 0.3 and some and name in features]
+        self.chosen += [name for name in FEATURES if f"+{name}" in features and name not in self.chosen]
+        self.extras = 0.35 if set(self.chosen) & {*STATEMENTS, *OBJECTS, *VIEWS} else 0.15 if self.chosen else 0.0
         self.reach = 0  # the argument `hi`
 
     def extra(self, scope: Scope, depth: int) -> list[str]:

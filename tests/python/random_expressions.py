@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from typed_rewrite import Functions, Typer
+from typed_values import Named
 
 if TYPE_CHECKING:
     from typed_values import Type
@@ -61,13 +62,17 @@ class Scope:
         return found
 
     def numbers(self) -> list[str]:
-        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype) and ty.kind != "c"]
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype) and ty.kind in "iufb"]
 
     def complexes(self) -> list[str]:
         return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype) and ty.kind == "c"]
 
     def tuples(self) -> list[str]:
-        return [name for name, ty in self.typer.env.items() if isinstance(ty, tuple)]
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, tuple) and not isinstance(ty, Named)]
+
+    def objects(self) -> list[str]:
+        """Named tuples, dataclasses and vectors."""
+        return [name for name, ty in self.typer.env.items() if isinstance(ty, Named)]
 
     def variables(self) -> list[str]:
         """Real numbers that may be assigned."""

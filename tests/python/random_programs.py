@@ -17,12 +17,13 @@ import ast
 import dataclasses
 
 import numpy as np
-from oracle import numeric
 from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
 from random_memory import Shared
-from random_sequences import SequenceWriter
-from typed_values import INT64, Array, Type, name_of
+from random_objects import instantiate
+from random_views import ViewWriter
+from typed_objects import type_of_value
+from typed_values import INT64, NONE, Array, Type, name_of
 
 COLUMNS = 10  # of each output
 
@@ -30,6 +31,11 @@ HEAD = """import numpy as np
 from weft import cuda
 
 """
+IMPORTS = """import dataclasses
+import enum
+from collections import namedtuple
+
+"""  # of programs that define something
 
 
 @dataclasses.dataclass
@@ -51,7 +57,7 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(SequenceWriter):
+class Generator(ViewWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
@@ -259,6 +265,7 @@ class Generator(SequenceWriter):
         args["ob"] = self.array(self.pick(*TYPES), (2 * self.size + 3,))
         args["cw"] = self.array(self.pick(*TYPES), (5, self.size))
         args |= self.arguments_of_edges()
+        args |= self.arguments_of_features()
         args["oi"] = np.full((size, COLUMNS), -1, np.int64)
         args["of"] = np.full((size, COLUMNS), -1.0)
         args["oc"] = np.full((size, COLUMNS // 2), -1j)
@@ -280,7 +287,7 @@ class Generator(SequenceWriter):
         return np.dtype(self.pick("complex64", "complex128")) if self.maybe(0.25) else self.dtype()
 
     def program(self) -> Program:
-        lines: list[str] = []
+        lines = self.definitions_of_features()
         for _ in range(self.random.randint(0, 3)):
             lines += self.function()
         if self.barriers:
@@ -288,10 +295,12 @@ class Generator(SequenceWriter):
             if self.maybe(0.5):
                 lines += self.exchanger()
         args = self.arguments()
-        types = {
-            name: Array(arg.dtype, arg.ndim) if isinstance(arg, np.ndarray) else numeric.value(arg).dtype
-            for name, arg in args.items()
-        }
+        names = self.functions.names
+        types = {name: type_of_value(instantiate(arg, names)) for name, arg in args.items()}
+        parameters = list(args)
+        if "nones" in self.chosen:
+            types |= {"dn": NONE, "dk": INT64}
+            parameters += ["dn=None", f"dk={self.random.randint(-3, 9)}"]
         scope = Scope(self.functions, dict(types))
         scope.kernel = True
         body = self.start(scope, args)
@@ -318,8 +327,9 @@ class Generator(SequenceWriter):
         if not self.barriers and self.maybe(0.5 if "guards" in self.chosen else 0.05):
             rest = [f"    {line}" for line in body[self.front :]]
             body = [*body[: self.front], f"if {self.front_condition(scope)}:", *rest]
-        lines += ["@cuda.jit", f"def kernel({', '.join(args)}):", *(f"    {line}" for line in body)]
-        text = HEAD + "\n" + "\n".join(lines) + "\n"
+        lines += ["@cuda.jit", f"def kernel({', '.join(parameters)}):", *(f"    {line}" for line in body)]
+        head = IMPORTS + HEAD + "\n".join([*self.definitions, "", ""]) if self.definitions else HEAD
+        text = head + "\n" + "\n".join(lines) + "\n"
         values = list(args.values())
         return Program(text, types, self.grid, self.block_dim, values, self.functions.kept, self.chosen)
 
@@ -361,7 +371,7 @@ class Generator(SequenceWriter):
             )
             scope.sources = [self.pick("y[i]", "y[i, :]", "y.T[:, i]", "y[i:][0]")]
         scope.counters = [(name, shape) for name, shape in COUNTERS.items() if name in args]
-        scope.fixed = set(args)
+        scope.fixed = {*args, "dn", "dk"}
         if self.barriers:
             lines += self.declare_shared(scope)
         self.front = len(lines)
@@ -405,7 +415,7 @@ class Generator(SequenceWriter):
         for more in news:
             lines.append(more)
             self.accept(scope, [more])
-        return lines
+        return lines + self.start_features(scope, args)
 
     def declare_shared(self, scope: Scope) -> list[str]:
         lines: list[str] = []
@@ -423,6 +433,8 @@ class Generator(SequenceWriter):
             dtype = self.pick(*COUNTER_TYPES)
             lines.append(f"{name} = cuda.shared.array({extent}, np.{dtype})")
             lines += [f"for k in range(t, {extent}, threads):", f"    {name}[k] = k"]
+        if "records" in self.chosen:
+            lines += [f"sx = cuda.shared.array({self.threads}, REC)", "sx[t] = ra[i]"]
         return [*lines, "cuda.syncthreads()"]
 
     def local_plane(self, scope: Scope) -> list[str]:

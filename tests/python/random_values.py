@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from random_expressions import ExpressionWriter, Scope
+from typed_values import Named
 
 if TYPE_CHECKING:
     from typed_values import Type
@@ -96,6 +97,9 @@ class ValueWriter(ExpressionWriter):
     @classmethod
     def paths(cls, text: str, ty: Type, kinds: str) -> list[str]:
         """The numbers of some kinds in a value: itself, or what indexing finds in a tuple."""
+        if isinstance(ty, Named):
+            found = [cls.paths(f"{text}.{field}", item, kinds) for field, item in zip(ty.fields, ty, strict=True)]
+            return [path for paths in found for path in paths]
         if isinstance(ty, tuple):
             found = [cls.paths(f"{text}[{position}]", item, kinds) for position, item in enumerate(ty)]
             return [path for paths in found for path in paths]
@@ -103,7 +107,8 @@ class ValueWriter(ExpressionWriter):
 
     def parts(self, scope: Scope, kinds: str = "iufb") -> list[str]:
         """Numbers in the variables that are tuples."""
-        return [path for name in scope.tuples() for path in self.paths(name, scope.typer.env[name], kinds)]
+        names = [*scope.tuples(), *scope.objects()]
+        return [path for name in names for path in self.paths(name, scope.typer.env[name], kinds)]
 
     def tuple_expr(self, scope: Scope, depth: int) -> str:
         """A tuple of two or three numbers, or with a pair in it."""

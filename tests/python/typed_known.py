@@ -103,6 +103,8 @@ def known(node: ast.expr) -> Value:
 def known_value(node: ast.expr, ty: Type, env: dict) -> Value:
     """The known value of an expression, by those of its parts; that of a condition was found with its types."""
     match node:
+        case ast.Constant(value=None):
+            return None
         case ast.Constant(value=int() as value):
             return value
         case ast.Name(id=name):
@@ -176,6 +178,8 @@ def known_unary(node: ast.UnaryOp) -> Value:
 
 def known_binary(node: ast.BinOp, ty: Type) -> Value:
     left, right = known(node.left), known(node.right)
+    if hasattr(ty, "fields"):
+        return None
     if isinstance(ty, tuple):  # one after the other
         if left is None and right is None:
             return None
@@ -216,5 +220,6 @@ def known_call(target: str, args: list[Value]) -> Value:
 
 def check(value: Value, ty: Type) -> None:
     """A known number whose type weft finds by its value must have the type that it has by the rules for types."""
+    ty = getattr(ty, "base", ty)  # of a member of an enum
     if isinstance(value, int) and numeric.value(value).dtype != ty:
         raise TypeError(f"{value} is no {ty}")

@@ -25,16 +25,19 @@ import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS, is_least
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
+from typed_objects import ObjectTyper
 from typed_sequences import SequenceTyper, returned
 from typed_values import (
     ATOMIC,
     BOOL,
+    BRAIN,
     COMPLEX64,
     COMPLEX128,
     FLOAT32,
     FLOAT64,
     INT32,
     INT64,
+    NONE,
     NOTHING,
     UINT64,
     UNKNOWN,
@@ -42,6 +45,8 @@ from typed_values import (
     Closure,
     Env,
     Maybe,
+    Named,
+    Record,
     Type,
     Unknown,
     builtin,
@@ -52,6 +57,7 @@ from typed_values import (
     flattened,
     join,
     merge,
+    number_of,
     sometimes,
     unify,
 )
@@ -60,7 +66,7 @@ from typed_values import (
 FREE_WALKS = 24
 
 
-class Typer(SequenceTyper):
+class Typer(SequenceTyper, ObjectTyper):
     """Types one function; `functions` are the device functions that it may call."""
 
     def __init__(self, functions: Functions, env: Env) -> None:
@@ -83,7 +89,8 @@ class Typer(SequenceTyper):
 
     def number(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
         ty, node = self.expr(node)
-        if not isinstance(ty, np.dtype):
+        ty = number_of(ty)
+        if not isinstance(ty, np.dtype) or ty.kind in "mM":
             raise TypeError(f"{ast.unparse(node)} is no number")
         return ty, node
 
@@ -94,12 +101,18 @@ class Typer(SequenceTyper):
         return ty, node
 
     def expr_Constant(self, node):
+        if node.value is None:
+            return NONE, node
         return numeric.value(node.value).dtype, node
 
     def expr_Name(self, node):
         ty = None if self.env is None else self.env.get(node.id)
         if ty is UNKNOWN or (ty is None and node.id in self.functions.kept and self.loops):
             raise Unknown(node.id)
+        if ty is None and node.id in self.functions.names and not isinstance(self.functions.names[node.id], type):
+            found, new = self.captured(node.id)
+            node.known = known(new)
+            return found, new
         if ty is None:
             raise TypeError(f"{node.id} is not defined")
         return ty.type if isinstance(ty, Maybe) else ty, node
@@ -108,6 +121,9 @@ class Typer(SequenceTyper):
         op = OPERATORS[type(node.op)]
         left, left_node = self.expr(node.left)
         right, right_node = self.expr(node.right)
+        left, right = number_of(left), number_of(right)
+        if found := self.object_binary(op, (left, left_node), (right, right_node), node):
+            return found
         new = ast.BinOp(left_node, node.op, right_node)
         if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
             return left + right, new
@@ -120,7 +136,15 @@ class Typer(SequenceTyper):
     def expr_UnaryOp(self, node):
         if is_least(node):
             return INT64, node
-        ty, operand = self.number(node.operand)
+        ty, operand = self.expr(node.operand)
+        ty = number_of(ty)
+        if ty is BRAIN and isinstance(node.op, (ast.USub, ast.UAdd)):
+            return BRAIN, ast.UnaryOp(node.op, operand)
+        if isinstance(ty, np.dtype) and ty.kind == "m" and isinstance(node.op, ast.USub):
+            return ty, ast.UnaryOp(node.op, operand)
+        ty = FLOAT32 if ty is BRAIN else ty
+        if not isinstance(ty, np.dtype) or ty.kind in "mM":
+            raise TypeError(f"{ast.unparse(operand)} is no number")
         new = ast.UnaryOp(node.op, operand)
         if isinstance(node.op, ast.Not):
             return BOOL, new
@@ -137,7 +161,13 @@ class Typer(SequenceTyper):
         ty, left = self.expr(node.left)
         operands: list[ast.expr] = []
         node.known = self.links(node, 0, node.left, ty, operands)
-        return BOOL, ast.Compare(left, node.ops[: len(operands)], operands)
+        # Members of enums are their values.
+        same = {ast.Is: ast.Eq, ast.IsNot: ast.NotEq} if ty is not NONE else {}
+        ops = [
+            op if isinstance(each, ast.Constant) and each.value is None else same.get(type(op), lambda op=op: op)()
+            for op, each in zip(node.ops, operands, strict=False)
+        ]
+        return BOOL, ast.Compare(left, ops, operands)
 
     def links(self, node: ast.Compare, at: int, left: ast.expr, left_type: Type, operands: list) -> bool | None:
         """The rest of a chain of comparisons, and whether it is known; what stands behind a known false link goes."""
@@ -146,6 +176,12 @@ class Typer(SequenceTyper):
         operands.append(operand)
         if isinstance(op, (ast.In, ast.NotIn)) and isinstance(ty, tuple):
             pairs = [(left_type, item) for item in ty]
+        elif isinstance(op, (ast.In, ast.NotIn)) and isinstance(ty, Array) and ty.ndim == 1:
+            pairs = [(left_type, ty.dtype)]
+        elif (none := self.object_links(op, left_type, ty)) is not None:
+            if len(node.ops) > 1:
+                raise TypeError("None in a chain of comparisons")
+            return none
         else:
             pairs = [(left_type, ty)]
         for one, two in pairs:
@@ -235,13 +271,22 @@ class Typer(SequenceTyper):
     def expr_Attribute(self, node):
         if dotted(node).startswith("cuda."):
             return INT32, node
+        if found := self.object_attribute(node):
+            return found
         ty, value = self.expr(node.value)
+        if isinstance(ty, Array) and node.attr in ("T", "size"):
+            return ty if node.attr == "T" else INT64, ast.Attribute(value, node.attr, ast.Load())
+        if found := self.field(ty, value, node.attr):
+            if isinstance(ty, Named) and isinstance(items := known(node.value), tuple):
+                node.known = items[ty.fields.index(node.attr)]
+            return found
+        if node.attr in ("real", "imag") and isinstance(ty, Array) and ty.dtype in (COMPLEX64, COMPLEX128):
+            part = FLOAT32 if ty.dtype == COMPLEX64 else FLOAT64
+            return Array(part, ty.ndim), ast.Attribute(value, node.attr, ast.Load())
         if node.attr in ("real", "imag") and isinstance(ty, np.dtype):
             part = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(ty, ty)
             return part, ast.Attribute(value, node.attr, ast.Load())
-        if not isinstance(ty, Array) or node.attr not in ("size", "T"):
-            raise TypeError(node.attr)
-        return ty if node.attr == "T" else INT64, ast.Attribute(value, node.attr, ast.Load())
+        raise TypeError(node.attr)
 
     def index(self, node: ast.expr) -> tuple[int, ast.expr]:
         """How many dimensions an index takes away, and the index."""
@@ -253,6 +298,8 @@ class Typer(SequenceTyper):
             return 0, ast.Slice(*parts)
         if isinstance(node, ast.Constant) and node.value is ...:
             return 0, node
+        if (isinstance(node, ast.Constant) and node.value is None) or dotted(node) == "np.newaxis":
+            return -1, ast.Constant(None)
         ty, node = self.number(node)
         if ty.kind not in "iu":
             raise TypeError(f"index {ty}")
@@ -260,6 +307,8 @@ class Typer(SequenceTyper):
 
     def expr_Subscript(self, node):
         ty, value = self.expr(node.value)
+        if found := self.object_subscript(ty, value, node.slice):
+            return found
         if isinstance(ty, tuple):
             return self.item(ty, value, node.slice)
         if not isinstance(ty, Array):
@@ -289,10 +338,14 @@ class Typer(SequenceTyper):
         target = dotted(node.func)
         if target in ("cuda.shared.array", "cuda.local.array"):
             shape = ast.literal_eval(node.args[0])
+            if found := self.object_array(node, shape):
+                return found
             dtype = np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_"))
             return Array(dtype, len(shape) if isinstance(shape, tuple) else 1), node
         if target == "cuda.atomic.add":
             return self.atomic(node)
+        if found := self.object_call(target, node):
+            return found
         if target.startswith("cuda."):
             ndim = ast.literal_eval(node.args[0]) if node.args else 0
             return (INT64 if ndim == 1 else (INT64,) * ndim), node
@@ -308,6 +361,16 @@ class Typer(SequenceTyper):
         new = ast.Call(node.func, list(args), [])
         if target == "len":
             return INT64, new
+        types = tuple(number_of(ty) for ty in types)
+        if target == "abs" and types == (BRAIN,):
+            return BRAIN, new
+        if target in ("min", "max") and BRAIN in types:
+            found = unify(*types)
+            if found is not BRAIN:
+                raise TypeError("min of bfloat16 and others")
+            return BRAIN, new
+        if any(isinstance(ty, np.dtype) and ty.kind in "mM" for ty in types):
+            raise TypeError(f"{target} of times")
         if not all(isinstance(ty, np.dtype) for ty in types):
             raise TypeError(f"{target} of {types}")
         if any(ty.kind == "c" for ty in types) and target not in ("np.complex64", "np.complex128", "abs"):
@@ -377,12 +440,16 @@ class Typer(SequenceTyper):
             if not isinstance(ty, tuple):
                 raise TypeError("unpacking")
             values = value if isinstance(value, tuple) else (None,) * len(ty)
+            if isinstance(ty, Named) and ty.kind == "dataclass":
+                raise TypeError("unpacking")
             if rest := self.store_rest(target, ty, values):
                 return rest
             if len(ty) != len(target.elts):
                 raise TypeError("unpacking")
             return ast.Tuple([self.store(*each) for each in zip(target.elts, ty, values, strict=True)], ast.Store())
         _, new = self.expr(target)
+        if not isinstance(new, ast.Subscript):
+            raise TypeError("assignment to what is no place")
         return ast.Subscript(new.value, new.slice, ast.Store())
 
     def stmt_Assign(self, node):
@@ -393,6 +460,10 @@ class Typer(SequenceTyper):
         ty, value = self.expr(node.value)
         if ty == NOTHING:
             raise TypeError("nothing is assigned")
+        if len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Subscript) and isinstance(ty, Named):
+            self.fits(target, ty)
+            if (stores := self.store_vector(target, value)) is not None:
+                return stores
         for target in node.targets:
             self.fits(target, ty)
         return ast.Assign([self.store(target, ty, known(node.value)) for target in node.targets], value)
@@ -402,11 +473,16 @@ class Typer(SequenceTyper):
         if isinstance(target, ast.Tuple) and isinstance(ty, tuple):
             for pair in zip(target.elts, ty, strict=False):
                 self.fits(*pair)
-        if not isinstance(target, ast.Subscript):
+        if not isinstance(target, (ast.Subscript, ast.Attribute)):
             return
         before = dict(self.env)
         place, _ = self.expr(target)
         self.env = before
+        if isinstance(target, ast.Attribute) and isinstance(place, (Record, Array)):
+            raise TypeError("a field takes a number")
+        if self.stores_object(target, place, ty):
+            return
+        ty = number_of(ty)
         one, two = (each.dtype if isinstance(each, Array) else each for each in (place, ty))
         if not isinstance(two, np.dtype) or (two.kind == "c" and one.kind != "c"):
             raise TypeError(f"{two} into {one}")
@@ -417,12 +493,18 @@ class Typer(SequenceTyper):
         read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
         before, both = dict(self.env), ast.BinOp(read, node.op, node.value)
         ty, value = self.expr(both)
+        if not isinstance(value, ast.BinOp) or ty is BRAIN:  # the operator became more than one
+            if not isinstance(node.target, ast.Name):
+                raise TypeError("an index that would be evaluated twice")
+            return ast.Assign([self.store(node.target, ty, known(both))], value)
         if isinstance(node.target, ast.Name):
             return ast.AugAssign(self.store(node.target, ty, known(both)), node.op, value.right)
         # The index is evaluated once, before the value.
         after, self.env = self.env, before
         self.fits(node.target, ty)
         self.env = after
+        if not isinstance(value.left, ast.Subscript):
+            raise TypeError("assignment to what is no place")
         target = ast.Subscript(value.left.value, value.left.slice, ast.Store())
         return ast.AugAssign(target, node.op, value.right)
 
@@ -530,6 +612,7 @@ class Functions:
 
     def __init__(self, sources: dict[str, ast.FunctionDef]) -> None:
         self.sources = sources
+        self.names: dict[str, object] = {}  # classes and objects of the module
         self.kept: set[str] = set()  # variables that may have no value at some places
         self.special: dict[tuple, tuple[str, Type]] = {}
         self.written: list[ast.FunctionDef] = []
@@ -569,8 +652,12 @@ def written(functions: Functions, source: ast.FunctionDef, env: Env) -> tuple[Ty
     return typer, body
 
 
-def elaborate(text: str, types: dict[str, Type], kept: set[str] | None = None) -> ast.Module:
+def elaborate(
+    text: str, types: dict[str, Type], kept: set[str] | None = None, names: dict[str, object] | None = None
+) -> ast.Module:
     """The module with all conversions written out; `types` are those of the parameters of `kernel`.
+
+    `names` are the classes and objects that the module defines.
 
     Its nodes have no places, and some stand at several.
     """
@@ -578,6 +665,7 @@ def elaborate(text: str, types: dict[str, Type], kept: set[str] | None = None) -
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     functions = Functions({name: node for name, node in definitions.items() if name != "kernel"})
     functions.kept = kept or set()
+    functions.names = names or {}
     kernel = definitions["kernel"]
     _, body = written(functions, kernel, dict(types))
     rest = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]

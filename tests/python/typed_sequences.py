@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from oracle import numeric
 from typed_known import bind, key, known
-from typed_values import INT32, INT64, NOTHING, UINT64, Array, Closure, Sequence, converted, dotted, unify
+from typed_values import INT32, INT64, NONE, NOTHING, UINT64, Array, Closure, Sequence, converted, dotted, load, unify
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from typed_known import Value
     from typed_values import Type
 
 INTEGERS = {np.dtype(name) for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()}
 MOST_TURNS = 16  # of a loop that has a body for each of its items
-
-
-def load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
 
 
 def assigned(name: str, value: ast.expr) -> ast.stmt:
@@ -216,21 +214,57 @@ class SequenceTyper:
         return ast.Tuple(parts, ast.Store())
 
     def comprehension(self, node: ast.GeneratorExp) -> tuple[Type, ast.expr]:
-        """A tuple of what the turns give; it goes over a variable that is a tuple."""
-        (loop,) = node.generators
-        if loop.ifs or not isinstance(loop.iter, ast.Name) or not isinstance(loop.target, ast.Name):
-            raise TypeError("a comprehension over no variable")
-        ty, _ = self.expr(loop.iter)
-        if not isinstance(ty, tuple):
-            raise TypeError("a comprehension over no tuple")
-        inner = loop.target.id
+        """A tuple of what the turns give: how many there are, and their conditions, are known."""
         types, items = [], []
-        for number in range(len(ty)):
-            place = ast.Subscript(load(loop.iter.id), ast.Constant(number), ast.Load())
-            each, item = self.expr(Renamed(inner, place).visit(copy.deepcopy(node.elt)))
-            types.append(each)
+        for each in self.turns(node.generators, node.elt):
+            ty, item = self.expr(each)
+            types.append(ty)
             items.append(item)
         return tuple(types), ast.Tuple(items, ast.Load())
+
+    def turns(self, loops: list[ast.comprehension], inner: ast.expr) -> list[ast.expr]:
+        """The expression of each turn, in which loop variables have become what they stand for."""
+        if not loops:
+            return [inner]
+        loop, found = loops[0], []
+        for item in self.items_of(loop.iter):
+            rename = Renamed(dict(unpacked(loop.target, item)))
+            tests = [rename.visit(copy.deepcopy(test)) for test in loop.ifs]
+            rest = [rename.visit(copy.deepcopy(each)) for each in loops[1:]]
+            for test in tests:
+                self.number(test)
+                if known(test) is None:
+                    raise TypeError("a condition that is not known")
+                if not known(test):
+                    break
+            else:
+                found += self.turns(rest, rename.visit(copy.deepcopy(inner)))
+            if len(found) > MOST_TURNS:
+                raise TypeError("too many turns")
+        return found
+
+    def items_of(self, node: ast.expr) -> list[ast.expr]:
+        """The items of what a comprehension goes over."""
+        if isinstance(node, ast.Tuple):
+            if not all(isinstance(item, (ast.Constant, ast.Name)) for item in node.elts):
+                raise TypeError("a comprehension over what is computed")
+            return node.elts
+        target = dotted(node.func) if isinstance(node, ast.Call) else ""
+        if target == "range":
+            return [ast.parse(str(k), mode="eval").body for k in range(*(ast.literal_eval(arg) for arg in node.args))]
+        if target == "enumerate":
+            start = ast.literal_eval(node.args[1]) if node.args[1:] else 0
+            items = enumerate(self.items_of(node.args[0]), start)
+            return [ast.Tuple([ast.parse(str(k), mode="eval").body, item], ast.Load()) for k, item in items]
+        if target == "zip":
+            many = zip(*(self.items_of(arg) for arg in node.args), strict=False)
+            return [ast.Tuple(list(items), ast.Load()) for items in many]
+        if target == "reversed":
+            return self.items_of(node.args[0])[::-1]
+        ty, _ = self.expr(node)
+        if not isinstance(node, ast.Name) or not isinstance(ty, tuple):
+            raise TypeError("a comprehension over no tuple")
+        return [ast.Subscript(load(node.id), ast.Constant(number), ast.Load()) for number in range(len(ty))]
 
     # Functions inside of functions.
 
@@ -242,9 +276,9 @@ class SequenceTyper:
             own, rest = [arg.arg for arg in node.args.args], node.args.vararg.arg if node.args.vararg else ""
             read = [part for statement in body for part in ast.walk(statement) if isinstance(part, ast.Name)]
             local = {part.id for part in read if isinstance(part.ctx, ast.Store)} | {*own, rest}
-            captures = sorted({part.id for part in read if part.id in self.env} - local)
-            if any(isinstance(part, (ast.Lambda, ast.FunctionDef)) for each in body for part in ast.walk(each)):
-                raise TypeError("a function in an inner function")
+            captures = sorted(self.with_those_of_functions({part.id for part in read if part.id in self.env} - local))
+            if local & set(captures):
+                raise TypeError("a name that stands for two variables")
             names = [*own, *([rest] if rest else []), *captures]
             args = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
             decorators = [ast.parse("cuda.jit(device=True)", mode="eval").body]
@@ -261,6 +295,17 @@ class SequenceTyper:
             out.append(assigned(name, value))
         given = dict(zip(own[len(own) - len(types) :], zip(node.held, types, strict=True), strict=True))
         return Closure(lifted.name, Same(lifted), own, rest, captures, tuple(given.items()))
+
+    def with_those_of_functions(self, names: set[str]) -> set[str]:
+        """Variables, with those that functions among them read."""
+        found, rest = set(names), list(names)
+        while rest:
+            ty = self.env.get(rest.pop())
+            if isinstance(ty, Closure):
+                more = {*ty.captures, *(held for _, (held, _) in ty.defaults)} - found
+                found |= more
+                rest += more
+        return found
 
     def stmt_FunctionDef(self, node):
         out: list = []
@@ -291,9 +336,9 @@ class SequenceTyper:
         for name in function.captures:
             read = load(name)
             given[name] = self.expr(read)
-            if isinstance(given[name][0], Closure):
-                raise TypeError("an inner function that calls another")
             values.append(known(read))
+            if isinstance(given[name][0], Closure):  # it is all known: what it reads is captured beside it
+                given[name] = given[name][0], ast.Constant(0)
         names = [*own, *function.captures]
         special, result = self.functions.lift(
             function.source.node, names, tuple(given[name][0] for name in names), tuple(values)
@@ -341,7 +386,9 @@ def tests_of(pattern: ast.pattern, subject: ast.expr, ty: Type) -> list[ast.expr
     """The conditions under which a pattern matches, which bind its names; None if it never does."""
     match pattern:
         case ast.MatchValue(value=value):
-            return [ast.Compare(subject, [ast.Eq()], [value])]
+            return [ast.Compare(subject, [ast.Eq()], [value])] if not isinstance(ty, tuple) and ty is not NONE else None
+        case ast.MatchSingleton(value=None):
+            return [ast.Constant(True)] if ty is NONE else None
         case ast.MatchAs(pattern=inner, name=name):
             tests = tests_of(inner, subject, ty) if inner else []
             if tests is None or name is None:
@@ -355,7 +402,7 @@ def tests_of(pattern: ast.pattern, subject: ast.expr, ty: Type) -> list[ast.expr
             return [ast.BoolOp(ast.Or(), [way[0] for way in ways])]
         case ast.MatchSequence(patterns=patterns):
             if not isinstance(ty, tuple):
-                raise TypeError("a pattern of a tuple for a number")
+                return None
             star = next((at for at, each in enumerate(patterns) if isinstance(each, ast.MatchStar)), None)
             if len(patterns) != len(ty) if star is None else len(patterns) - 1 > len(ty):
                 return None
@@ -378,13 +425,23 @@ def tests_of(pattern: ast.pattern, subject: ast.expr, ty: Type) -> list[ast.expr
 
 
 class Renamed(ast.NodeTransformer):
-    """Puts an expression where a variable is read."""
+    """Puts expressions where variables are read."""
 
-    def __init__(self, name: str, place: ast.expr) -> None:
-        self.name, self.place = name, place
+    def __init__(self, places: dict[str, ast.expr]) -> None:
+        self.places = places
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self.place) if node.id == self.name else node
+        return copy.deepcopy(self.places[node.id]) if node.id in self.places else node
+
+
+def unpacked(target: ast.expr, item: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """What the names of a target stand for."""
+    if isinstance(target, ast.Name):
+        yield target.id, item
+        return
+    for number, part in enumerate(target.elts):
+        inner = item.elts[number] if isinstance(item, ast.Tuple) else None
+        yield from unpacked(part, inner or ast.Subscript(item, ast.Constant(number), ast.Load()))
 
 
 class Same:

@@ -25,6 +25,95 @@ class Array:
     ndim: int
 
 
+class Named(tuple):
+    """The type of a named tuple, an object of a dataclass or a vector: those of its fields."""
+
+    def __new__(cls, items: tuple, of: str, fields: tuple[str, ...], kind: str) -> Named:
+        """`kind` is `tuple`, `dataclass` or `vector`."""
+        made = super().__new__(cls, items)
+        made.of, made.fields, made.kind = of, fields, kind
+        return made
+
+    def like(self, items: tuple) -> Named:
+        """One with other types of fields."""
+        return Named(items, self.of, self.fields, self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self.of == other.of and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.of, tuple(self)))
+
+    def __getnewargs__(self) -> tuple:
+        return tuple(self), self.of, self.fields, self.kind
+
+    def __repr__(self) -> str:
+        return f"{self.of}{tuple.__repr__(self)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """The type of a reference to a record."""
+
+    dtype: np.dtype
+
+    def field(self, name: str) -> Type:
+        """The type of a field; TypeError if there is none."""
+        if name not in self.dtype.names:
+            raise TypeError(name)
+        return of_field(self.dtype[name])
+
+    def items(self) -> list[Type]:
+        """The types of all fields."""
+        return [of_field(self.dtype[name]) for name in self.dtype.names]
+
+
+def of_field(dtype: np.dtype) -> Type:
+    """The type of what a field holds."""
+    inner = Record(dtype.base) if dtype.base.names else dtype.base
+    return Array(inner, len(dtype.shape)) if dtype.shape else inner
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """The type of the members of an enum."""
+
+    of: str
+    is_int: bool
+    base: Type  # of their values
+
+
+class Only:
+    """A type that is equal to itself only, also if it is copied."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __copy__(self) -> Only:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Only:
+        return self
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NONE = Only("NONE")  # the type of None
+BRAIN = Only("BRAIN")  # bfloat16
+
+
+def number_of(ty: Type) -> Type:
+    """A member of an `IntEnum` is a number."""
+    return ty.base if isinstance(ty, Member) and ty.is_int else ty
+
+
 @dataclasses.dataclass(frozen=True)
 class Sequence:
     """The type of a `range`, `enumerate`, `zip` or `reversed`, by those of what it goes over."""
@@ -60,7 +149,7 @@ class Unknown(TypeError):
 
 
 UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
-Type: TypeAlias = "np.dtype | Array | Sequence | Closure | Maybe | tuple[Type, ...]"
+Type: TypeAlias = "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | tuple[Type, ...]"
 # None: this place is not reached. The variables' values stand beside their types, under `typed_known.key`.
 Env: TypeAlias = "dict[str, Type] | None"
 
@@ -71,7 +160,20 @@ def unify(*types: Type) -> Type:
     if len(distinct) == 1:
         return distinct[0]
     if all(isinstance(ty, tuple) for ty in distinct) and len({len(ty) for ty in distinct}) == 1:
-        return tuple(unify(*items) for items in zip(*distinct, strict=True))
+        items = tuple(unify(*items) for items in zip(*distinct, strict=True))
+        first = distinct[0]
+        if not any(isinstance(ty, Named) for ty in distinct):
+            return items
+        if any(not isinstance(ty, Named) or ty.of != first.of or ty.kind == "vector" for ty in distinct):
+            raise TypeError(f"no common type of {distinct}")
+        return first.like(items)
+    if BRAIN in distinct and len(distinct) == 2:
+        (other,) = (ty for ty in distinct if ty is not BRAIN)
+        if isinstance(other, np.dtype) and other.kind in "iufb":
+            keeps = other.kind == "b" or other.name in ("int8", "uint8")
+            return BRAIN if keeps else np.promote_types(FLOAT32, other)
+    if any(isinstance(ty, np.dtype) and ty.kind in "mM" for ty in distinct):
+        raise TypeError(f"no common type of {distinct}")
     if not all(isinstance(ty, np.dtype) for ty in distinct):
         raise TypeError(f"no common type of {distinct}")
     found = set()
@@ -130,6 +232,17 @@ def name_of(dtype: np.dtype) -> str:
 def comparable(op: ast.cmpop, left: Type, right: Type) -> None:
     """TypeError if these are not compared."""
     order = isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    if isinstance(left, Member) and left == right and not (order and not left.is_int):
+        return
+    left, right = number_of(left), number_of(right)
+    left, right = (FLOAT32 if ty is BRAIN else ty for ty in (left, right))
+    if any(isinstance(ty, Named) and ty.kind != "tuple" for ty in (left, right)):
+        raise TypeError("comparison of objects")
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        raise TypeError("`is` of what is no member")
+    times = [ty.kind for ty in (left, right) if isinstance(ty, np.dtype) and ty.kind in "mM"]
+    if times and (len(times) != 2 or len(set(times)) != 1):
+        raise TypeError("comparison of a time and a number")
     if isinstance(left, tuple) and isinstance(right, tuple):
         if len(left) != len(right):
             raise TypeError("tuples of different lengths")
@@ -170,8 +283,12 @@ def converted(node: ast.expr, have: Type, want: Type) -> ast.expr:
     """An expression for `node`, of type `have`, as a `want`."""
     if have == want:
         return node
-    if isinstance(want, np.dtype):
+    if want is BRAIN:
+        return ast.Call(ast.Attribute(ast.Name("cuda", ast.Load()), "bfloat16", ast.Load()), [node], [])
+    if isinstance(want, np.dtype) and want.kind not in "mM":
         return ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name_of(want), ast.Load()), [node], [])
+    if not isinstance(want, tuple):
+        raise TypeError(f"{have} does not become {want}")
     items = []
     for position, (before, after) in enumerate(zip(have, want, strict=True)):
         item = node.elts[position] if isinstance(node, ast.Tuple) else None
@@ -211,10 +328,19 @@ def conversions(have: Env, want: Env) -> list[ast.stmt]:
 
 def zero(ty: Type) -> ast.expr | None:
     """An expression of a zero; an array has none."""
+    if ty is BRAIN:
+        return ast.parse("cuda.bfloat16(0)", mode="eval").body
+    if isinstance(ty, np.dtype) and ty.kind in "mM":
+        raise TypeError("a time without a value")
     if isinstance(ty, np.dtype):
         return ast.parse(f"np.{name_of(ty)}(0)", mode="eval").body
     items = [zero(item) for item in ty] if isinstance(ty, tuple) else [None]
     return None if None in items else ast.Tuple(items, ast.Load())
+
+
+def load(name: str) -> ast.expr:
+    """A variable that is read."""
+    return ast.Name(name, ast.Load())
 
 
 def dotted(node: ast.expr) -> str:

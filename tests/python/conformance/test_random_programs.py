@@ -23,7 +23,7 @@ def check(seed):
     if seed % 5 == 0:
         text = typed(program)
         print(f"# typed:\n{text}")
-        compare(program, text, wanted)
+        compare(program, text, wanted, tuples=True)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))

@@ -13,6 +13,7 @@ import types
 import numpy as np
 
 from oracle import numeric
+from oracle.brains import Brains, product, rounded
 
 WARP = 32
 GARBAGE = [0xCD]  # what memory holds that nothing was written to
@@ -74,6 +75,8 @@ class BarrierCall:
 
 
 def _garbage(shape, dtype) -> np.ndarray:
+    if dtype is CudaModule.bfloat16:
+        return _garbage(shape, np.uint16).view(Brains)
     dtype = np.dtype(substitute(dtype))
     count = int(np.prod([int(n) for n in shape])) if shape else 1
     pattern = GARBAGE[0] & 1 if dtype.kind == "b" else GARBAGE[0]
@@ -142,6 +145,8 @@ class CudaModule:
     local = types.SimpleNamespace(array=Sited(_local_array))
     atomic = types.SimpleNamespace(add=_atomic_add)
     warpsize = np.int32(WARP)
+    bfloat16, bfloat16_product = staticmethod(rounded), staticmethod(product)
+    brains = staticmethod(lambda array: array.view(Brains))
 
     @property
     def threadIdx(self):
@@ -182,6 +187,38 @@ class Register:
 
 
 REGISTERS = ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")
+
+
+# ---- NumPy ----------------------------------------------------------------------------------------------------------
+
+
+def _in_order(array) -> list:
+    return list(np.asarray(array).flat)
+
+
+def _sum(array):
+    """One element after the other, floats in their own type."""
+    items = _in_order(array)
+    dtype = array.dtype if array.dtype.kind in "fc" else np.dtype("uint64" if array.dtype.kind == "u" else "int64")
+    total = dtype.type(0)
+    for item in items:
+        total = total + dtype.type(item)
+    return total
+
+
+def _prod(array):
+    dtype = array.dtype if array.dtype.kind in "fc" else np.dtype("uint64" if array.dtype.kind == "u" else "int64")
+    total = dtype.type(1)
+    for item in _in_order(array):
+        total = numeric._BINARY["*"](total, dtype.type(item), dtype)
+    return total
+
+
+NUMPY_FUNCTIONS = {
+    np.sum: _sum, np.prod: _prod, np.min: np.min, np.max: np.max, np.any: np.any, np.all: np.all,
+    np.argmin: lambda array: np.int64(np.argmin(array)), np.argmax: lambda array: np.int64(np.argmax(array)),
+    np.count_nonzero: lambda array: np.int64(np.count_nonzero(array)),
+}  # fmt: skip
 
 
 # ---- math -----------------------------------------------------------------------------------------------------------
@@ -419,6 +456,7 @@ def _table() -> dict[int, object]:
             if hasattr(weft, name) and name in vars(CudaModule):
                 entries.append((getattr(weft, name), getattr(CudaModule, name)))
         entries += [(getattr(math, name), function) for name, function in MATH_FUNCTIONS.items() if hasattr(math, name)]
+        entries += list(NUMPY_FUNCTIONS.items())
         entries += [(getattr(builtins, name), function) for name, function in BUILTINS.items()]
         _TABLE.update((id(real), mine) for real, mine in entries)
     return _TABLE

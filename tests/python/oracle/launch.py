@@ -47,6 +47,8 @@ def _copied(arg: object, memo: dict[int, np.ndarray]) -> object:
     """A copy that keeps the strides; one array given twice stays one array."""
     if isinstance(arg, tuple):
         return tuple(_copied(item, memo) for item in arg)
+    if isinstance(arg, np.void):
+        return arg.copy()
     if not isinstance(arg, np.ndarray):
         return numeric.value(arg)
     if id(arg) not in memo:

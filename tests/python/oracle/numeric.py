@@ -90,6 +90,9 @@ def binary(op: str, left: object, right: object) -> object:
     if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
         return left + right
     left, right = value(left), value(right)
+    if left.dtype.kind in "mM" or right.dtype.kind in "mM":
+        with np.errstate(all="ignore"):
+            return _TIMES[op](left, right)
     dtype = result_type(op, left.dtype, right.dtype)
     with np.errstate(all="ignore"):
         return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
@@ -105,6 +108,8 @@ def quick_binary(op: str, left: object, right: object) -> object:
     key = op, left.__class__, right.__class__
     if (plan := _PLANS.get(key)) is None:
         if not (isinstance(left, np.generic) and isinstance(right, np.generic)):
+            return binary(op, left, right)
+        if left.dtype.kind in "mM" or right.dtype.kind in "mM":
             return binary(op, left, right)
         dtype = result_type(op, left.dtype, right.dtype)
         plan = _PLANS[key] = dtype, *(None if item.dtype == dtype else dtype.type for item in (left, right))
@@ -197,6 +202,10 @@ _BINARY = {
     "|": lambda a, b, _: a | b,
     "^": lambda a, b, _: a ^ b,
 }
+
+_TIMES = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "//": np.floor_divide, "%": np.remainder,
+}  # fmt: skip
 
 _COMPARE = {
     "==": np.equal,

@@ -8,6 +8,7 @@ import types
 import numpy as np
 
 from oracle import numeric
+from oracle.brains import Brains, from_bits, to_bits
 from oracle.emulate import CUDA, CURRENT, BarrierCall, Dim3, Left, Register, Sited, substitute
 from oracle.numeric import known_power
 from oracle.numeric import quick_binary as binary
@@ -66,12 +67,32 @@ def _checked(array: object, index: object) -> object:
 
 def load(array: object, index: object) -> object:
     """`array[index]`."""
-    return array[_checked(array, index)]
+    item = array[_checked(array, index)]
+    return from_bits(item) if item.__class__ is np.uint16 and array.__class__ is Brains else item
 
 
 def store(array: np.ndarray, index: object, item: object) -> None:
     """`array[index] = item`, converted as weft converts."""
-    array[_checked(array, index)] = numeric.cast(item, array.dtype.type)
+    dtype = array.dtype
+    if dtype.names:
+        store_field(array, index, item)
+    elif array.__class__ is Brains:
+        one = isinstance(item, Brains)
+        array[_checked(array, index)] = item if one else to_bits(item)
+    else:
+        array[_checked(array, index)] = numeric.cast(item, dtype.type)
+
+
+def store_field(array: np.ndarray | np.void, index: object, item: object) -> None:
+    """`record["x"] = item`, or a whole record: a copy of one, or the items of a tuple."""
+    if isinstance(index, str):
+        kind = array.dtype[index].type
+        array[index] = numeric.cast(item, kind)
+    elif isinstance(item, tuple):
+        kinds = [array.dtype[name].type for name in array.dtype.names]
+        array[_checked(array, index)] = tuple(numeric.cast(*pair) for pair in zip(item, kinds, strict=True))
+    else:
+        array[_checked(array, index)] = item
 
 
 def check(condition: object) -> None:
@@ -93,6 +114,8 @@ def call(site: int, function: object, *args: object, **kwargs: object) -> object
         return function.call(*args, **kwargs)
     if isinstance(function, Sited):
         return function.function(site, *args, **kwargs)
+    if isinstance(function, types.BuiltinMethodType) and isinstance(function.__self__, np.ndarray):
+        return function(*args)
     return numeric.value(substitute(function)(*args, **kwargs))
 
 
