@@ -303,9 +303,7 @@ class ObjectWriter(RecordWriter):
         scope.inputs += [f"ko.{self.pick(*point.fields)}", self.pick("do.scale", f"do.corner.{point.fields[0]}")]
         scope.inputs.append(f"ko[{self.random.randrange(len(point))}]")
         scope.rows.append(self.pick("do.cells[i]", "do.cells[i]", "do.cells[i, ::-1]"))
-        line = f"{self.fresh('o')} = {self.object_expr(scope, 1)}"
-        self.accept(scope, [line])
-        return [line]
+        return self.statement(scope, 0, write=lambda each: [f"{self.fresh('o')} = {self.object_expr(each, 1)}"])
 
     def object_statement(self, scope: Scope) -> list[str]:
         names = [name for name in self.objects(scope) if name not in scope.fixed]

@@ -467,4 +467,10 @@ class Generator(ViewWriter):
 
 def generate(seed: int, features: tuple[str, ...] = FEATURES) -> Program:
     """The program of a seed, with the rare features that are named."""
-    return Generator(seed, features).program()
+    for attempt in range(5):  # what stands at the start may have no type
+        try:
+            return Generator(seed + (attempt << 40), features).program()
+        except TypeError:
+            if attempt == 4:
+                raise
+    raise AssertionError
