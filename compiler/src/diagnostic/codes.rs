@@ -49,7 +49,7 @@ codes! {
     NotConstant "E0210" "a value must be known when the kernel is compiled",
     BadOperand "E0211" "an operator does not take these types",
     KernelReturns "E0212" "a kernel returns a value",
-    Recursion "E0213" "a device function calls itself",
+    Recursion "E0213" "a recursion that has no end",
     NotCallable "E0214" "something that cannot be called",
     ReadonlyArray "E0215" "a store into a read-only array",
     BadAssignment "E0216" "an assignment that cannot be made",

@@ -8,15 +8,17 @@ use std::{
 use weft_artifact::{Access, ArgType, DType, Field, Param, SlotField, SlotSource};
 
 use super::{
-    lowerer::{Compiled, FnLowerer, Lowerer, Returns},
+    expr::shown_types,
+    lowerer::{Compiled, FnLowerer, Lowerer, Lowering, Returns},
     object::Static,
+    promote,
     ty::Ty,
     typing::{Loops, find_types, joined_returns, typed},
     value::Value,
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{Builder, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
+    ir::{Builder, Circles, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
     syntax::{assigns_from_inside, ast, bound_names},
@@ -25,6 +27,7 @@ use crate::{
 /// Lowers the kernel of a request into the lowerer's module.
 pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     let def = Arc::clone(&request.function);
+    cx.kernel = Some(Arc::clone(&def));
     let file = cx.sources.add(&def.source);
     let name = def.ast.name.clone();
     let span = def.ast.name_span;
@@ -73,6 +76,14 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     cx.module.params = params.collect();
     let id = cx.module.functions.push(function);
     cx.module.kernel = Some(id);
+    if cx.has_circles {
+        cx.module.order_functions();
+        let circles = Circles::of(&cx.module);
+        for (id, function) in cx.module.functions.iter_mut() {
+            // There is no end to putting a function into itself.
+            function.inline &= !circles.contains(id);
+        }
+    }
 }
 
 /// The first dtype in an argument's type that is passed by value and is no number.
@@ -117,6 +128,7 @@ impl<'a> FnLowerer<'a> {
             unrolled: Vec::new(),
             returns: None,
             ends_thread: false,
+            closing: Vec::new(),
             hint: None,
             def,
         }
@@ -189,7 +201,7 @@ impl<'a> FnLowerer<'a> {
         function
     }
 
-    /// The compiled form of a device function for argument types; reports recursion at `call`.
+    /// The compiled form of a device function for argument types; reports at `call` what recursion cannot be.
     pub(super) fn device_function(&mut self, def: &Arc<FunctionDef>, args: &[Ty], call: Span) -> Compiled {
         if let Some(known) = self.cx.functions.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args) {
             return known.clone();
@@ -202,34 +214,73 @@ impl<'a> FnLowerer<'a> {
             may_end_thread: false,
             errors: Vec::new(),
         };
-        if self.is_active(def) {
-            let name = def.ast.name.clone();
-            self.report(
-                Diagnostic::error(Code::Recursion, call, format!("`{name}` calls itself"))
-                    .label("this call is part of the recursion")
-                    .help("write the recursion as a loop; kernels have no call stack to grow"),
-            );
+        let name = &def.ast.name;
+        if self.cx.kernel.as_ref().is_some_and(|kernel| Arc::ptr_eq(kernel, def)) {
+            let diagnostic = Diagnostic::error(Code::Recursion, call, format!("the kernel `{name}` calls itself"));
+            self.report(diagnostic.help("let a device function call itself, and the kernel call that"));
+            return compiled;
+        }
+        if let Some(open) = self.cx.lowering.iter_mut().find(|open| Arc::ptr_eq(&open.def, def) && open.args == args) {
+            // Its place is kept for it.
+            let functions = &mut self.cx.module.functions;
+            let empty = || functions.push(Function::new("", FunctionKind::Device, def.ast.span));
+            compiled.func = Some(*open.func.get_or_insert_with(empty));
+            compiled.returns = open.returns.clone();
+            compiled.may_end_thread = open.may_end_thread;
+            self.cx.has_circles = true;
+            self.check_end(&compiled, call);
+            return compiled;
+        }
+        if self.cx.has_too_many(def) {
+            let message = format!("`{name}` calls itself with ever other types of arguments");
+            let mut diagnostic = Diagnostic::error(Code::Recursion, call, message)
+                .label("this call is one of them")
+                .help("pass it values of the same types: an array where tuples grow");
+            for open in self.cx.lowering.iter().filter(|open| Arc::ptr_eq(&open.def, def)).take(MOST_TYPES_SHOWN) {
+                diagnostic = diagnostic.note(format!("it is called with ({})", shown_types(&open.args)));
+            }
+            self.report(diagnostic);
             return compiled;
         }
         let errors_before = self.cx.diagnostics.len();
-        self.cx.active.push(Arc::clone(&self.def));
-        let (function, returns, may_end_thread) = lower_device(self.cx, def, args);
-        self.cx.active.pop();
+        let lowered = lower_device(self.cx, def, args);
         compiled.errors = self.cx.diagnostics.split_off(errors_before);
-        if compiled.errors.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) {
-            compiled.func = Some(self.cx.module.functions.push(function));
-            compiled.returns = returns;
-            compiled.may_end_thread = may_end_thread;
+        let is_good = compiled.errors.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
+        if let Some((function, open)) = lowered.filter(|_| is_good) {
+            let functions = &mut self.cx.module.functions;
+            compiled.func = Some(match open.func {
+                Some(func) => {
+                    functions[func] = function;
+                    func
+                }
+                None => functions.push(function),
+            });
+            compiled.returns = open.returns;
+            compiled.may_end_thread = open.may_end_thread;
         }
         self.cx.functions.push(compiled.clone());
         compiled
     }
+
+    /// Notes a call back of a function whose calls give nothing: an error, if nothing else is wrong with the function.
+    fn check_end(&mut self, compiled: &Compiled, call: Span) {
+        let name = &compiled.def.ast.name;
+        let message = if compiled.returns == Ty::Bottom {
+            format!("`{name}` calls itself on every way: the recursion has no end")
+        } else if compiled.returns.is_poison() {
+            format!("`{name}` returns values whose types cannot be joined")
+        } else {
+            return;
+        };
+        let diagnostic = Diagnostic::error(Code::Recursion, self.at(call), message)
+            .label("this call is part of the recursion")
+            .help("return a value without a call on some way");
+        self.cx.undefined.push(diagnostic);
+    }
 }
 
-/// Two captures of one function: Python may hand over the same function twice on a cycle.
-pub(super) fn same_function(a: &Arc<FunctionDef>, b: &Arc<FunctionDef>) -> bool {
-    Arc::ptr_eq(a, b) || (a.source == b.source && a.ast.name == b.ast.name && a.ast.span == b.ast.span)
-}
+/// Types of arguments of calls that an error shows.
+const MOST_TYPES_SHOWN: usize = 4;
 
 /// The result type that a device function is declared with for arguments that were converted to a signature of its own.
 pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
@@ -265,17 +316,36 @@ pub(super) fn walk_device(
     lowerer.returns.take().map(|returns| returns.found).unwrap_or_default()
 }
 
-/// Lowers a device function for argument types, and gives the type that it returns and whether it may end the thread.
-fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Function, Ty, bool) {
+/// Lowers a device function for argument types; gives with it what its callers must know. `None` if it has no types, which
+/// was reported.
+fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option<(Function, Lowering)> {
     let name = format!("{}.{}", def.ast.name, cx.names);
     cx.names += 1;
-    let index = typed(cx, def, args);
-    let loops = std::mem::take(&mut cx.typed[index].loops);
-    let (returns, may_end_thread) = (cx.typed[index].returns.clone(), cx.typed[index].may_end_thread);
+    let file = cx.sources.add(&def.source);
+    let Some(index) = typed(cx, def, args) else {
+        cx.fault(Span { file, ..def.ast.name_span }, "a function has no types");
+        return None;
+    };
+    let typed = &mut cx.typed[index];
+    let (loops, settles) = (std::mem::take(&mut typed.loops), typed.settles);
+    let (returns, may_end_thread) = (typed.returns.clone(), typed.may_end_thread);
+    cx.lowering.push(Lowering {
+        def: Arc::clone(def),
+        args: args.to_vec(),
+        func: None,
+        returns: returns.clone(),
+        may_end_thread,
+    });
     let builder = Builder::new(Function::new(name, FunctionKind::Device, def.ast.span));
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), builder, loops);
+    if !settles {
+        let message = format!("what `{}` returns grows with each call of itself", def.ast.name);
+        let diagnostic = Diagnostic::error(Code::Recursion, def.ast.name_span, message);
+        lowerer.report(diagnostic.help("return values of one type: write what grows into an array"));
+    }
     let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
     let joined = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
+    let called_back = lowerer.cx.lowering.last().is_some_and(|open| open.func.is_some());
     if let Ty::Conflict(conflict) = &joined {
         let diagnostic = Diagnostic::error(
             Code::ReturnTypes,
@@ -285,16 +355,22 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Funct
         .also(conflict.first_span, format!("returns {} here", conflict.first))
         .help("return values of one type on every path");
         lowerer.report(diagnostic);
-    } else if (joined != returns && declared_result(def, args).is_none() || lowerer.ends_thread != may_end_thread)
-        && !lowerer.cx.explained()
-    {
-        let place = lowerer.at(def.ast.name_span);
-        lowerer.cx.fault(place, "a function does not return what its typing found");
+    } else {
+        // What a function that calls itself returns may have become more general before its types were stable.
+        let here = def.ast.name_span;
+        let holds = joined == returns || (called_back && promote::join(&returns, here, &joined, here) == returns);
+        let ends = lowerer.ends_thread == may_end_thread || (called_back && may_end_thread);
+        if !(holds || declared_result(def, args).is_some()) || !ends {
+            let place = lowerer.at(here);
+            if !lowerer.cx.explained() {
+                lowerer.cx.fault(place, "a function does not return what its typing found");
+            }
+        }
     }
     lowerer.b.function.results = returns.parts().into_iter().map(|(_, ty)| ty).collect::<Vec<Type>>();
     lowerer.b.function.results.extend(may_end_thread.then_some(Type::BOOL));
-    let file = lowerer.file;
-    (lowerer.finish(file), returns, may_end_thread)
+    let function = lowerer.finish(file);
+    Some((function, cx.lowering.pop()?))
 }
 
 impl FnLowerer<'_> {

@@ -16,7 +16,7 @@ use super::{
     object::{ObjectKind, Static},
     promote,
     ty::{ArrayTy, Ty},
-    typing::{Loops, Typed},
+    typing::{Calls, Loops, Typed},
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
@@ -36,15 +36,23 @@ pub(super) struct Lowerer {
     pub(super) typed: Vec<Typed>,
     /// Device functions that were lowered, by definition and argument types.
     pub(super) functions: Vec<Compiled>,
-    /// Functions whose callees are being typed or lowered, outermost first.
-    pub(super) active: Vec<Arc<FunctionDef>>,
+    /// Device functions that are being typed.
+    pub(super) calls: Calls,
+    /// Device functions that are being lowered, each called by the one before.
+    pub(super) lowering: Vec<Lowering>,
+    /// A function calls itself, directly or through others.
+    pub(super) has_circles: bool,
+    /// The kernel.
+    pub(super) kernel: Option<Arc<FunctionDef>>,
+    /// The functions that were captured as numbers, so far.
+    pub(super) numbered: BTreeMap<u32, Arc<FunctionDef>>,
     /// The constant arrays of the module, by the bytes that they were made of.
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// The inner functions that were met.
     pub(super) closures: Vec<Arc<Closure>>,
     /// How many device functions were given a name.
     pub(super) names: usize,
-    /// Reads of variables that never got a type: errors, if no other error explains it.
+    /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
     pub(super) undefined: Vec<Diagnostic>,
     /// What must not happen, to be reported if no error explains it.
     pub(super) faults: Vec<Diagnostic>,
@@ -55,6 +63,16 @@ impl Lowerer {
     pub(super) fn explained(&self) -> bool {
         let error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
         !self.undefined.is_empty() || self.diagnostics.iter().any(error)
+    }
+
+    /// The function that was captured as a number, because it leads to the one that reads it.
+    pub(super) fn function_of(&mut self, number: u32) -> Option<Arc<FunctionDef>> {
+        if let Some(known) = self.numbered.get(&number) {
+            return Some(Arc::clone(known));
+        }
+        let found = self.kernel.as_ref()?.find(number)?;
+        self.numbered.insert(number, Arc::clone(&found));
+        Some(found)
     }
 
     /// Records a fault of weft's own.
@@ -75,6 +93,17 @@ pub(super) struct Compiled {
     pub(super) may_end_thread: bool,
     /// Its errors, to be reported wherever it is called.
     pub(super) errors: Vec<Diagnostic>,
+}
+
+/// A device function that is being lowered.
+#[derive(Debug)]
+pub(super) struct Lowering {
+    pub(super) def: Arc<FunctionDef>,
+    pub(super) args: Vec<Ty>,
+    /// Its place in the module, once something that it calls has called it.
+    pub(super) func: Option<FuncId>,
+    pub(super) returns: Ty,
+    pub(super) may_end_thread: bool,
 }
 
 /// A loop that is being lowered.
@@ -126,6 +155,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) returns: Option<Returns>,
     /// Something in the function may end the thread.
     pub(super) ends_thread: bool,
+    /// The inner functions whose variables are being read, each read by the one before.
+    pub(super) closing: Vec<Arc<Closure>>,
     /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
     pub(super) hint: Option<String>,
 }

@@ -16,6 +16,7 @@
 
 mod arena;
 mod build;
+mod circles;
 mod effects;
 mod expr;
 mod module;
@@ -28,6 +29,7 @@ mod visit;
 
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
+pub use circles::Circles;
 pub use effects::{Effects, Touches};
 pub use expr::{Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
 pub use module::{ConstantArray, Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};

@@ -15,7 +15,7 @@ use crate::source::{SourceMap, Span};
 /// One kernel and the device functions that it calls.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// All functions; a callee stands before its callers.
+    /// All functions; a callee stands before its callers, unless it leads back to them ([`Circles`](super::Circles)).
     pub functions: Arena<Function>,
     /// The kernel.
     pub kernel: Option<FuncId>,

@@ -42,7 +42,7 @@ pub enum StmtKind {
     Call {
         /// One local a result of the function.
         results: Vec<LocalId>,
-        /// The callee; calls form no cycle.
+        /// The callee, a device function.
         func: FuncId,
         /// One expression a parameter.
         args: Vec<ExprId>,

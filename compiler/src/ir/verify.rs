@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which};
 
 use super::{
-    Block, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, Space, Stmt, StmtKind, Type,
+    Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, Space, Stmt, StmtKind, Type,
     falls_through, print::ShownSlot,
 };
 use crate::source::Span;
@@ -26,8 +26,16 @@ use crate::source::Span;
 pub fn verify(module: &Module) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
     check_module(module, &mut errors);
+    let circles = Circles::of(module);
     for (id, function) in module.functions.iter() {
-        let mut checker = Checker { module, id, function, uses: vec![0; function.exprs.len()], errors: &mut errors };
+        let mut checker = Checker {
+            module,
+            circles: &circles,
+            id,
+            function,
+            uses: vec![0; function.exprs.len()],
+            errors: &mut errors,
+        };
         checker.function();
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -79,6 +87,7 @@ struct Place {
 /// Checks one function.
 struct Checker<'a> {
     module: &'a Module,
+    circles: &'a Circles,
     id: FuncId,
     function: &'a Function,
     /// How many parents each expression was found under.
@@ -311,7 +320,8 @@ impl Checker<'_> {
             return;
         };
         let name = &callee.name;
-        self.check(func < self.id, || format!("call: @{name} does not stand before its caller"));
+        let in_order = func < self.id || self.circles.have_both(func, self.id);
+        self.check(in_order, || format!("call: @{name} does not stand before its caller"));
         self.check(callee.kind == FunctionKind::Device, || format!("call: @{name} is a kernel"));
         let n_params = callee.params.len();
         self.check(args.len() == n_params, || format!("call: {} arguments, @{name} takes {n_params}", args.len()));

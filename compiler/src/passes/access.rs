@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 
 use weft_artifact::{Access, SlotSource};
 
-use crate::ir::{ExprId, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt};
+use crate::ir::{
+    Circles, ExprId, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt,
+};
 
 /// Positions in a function's list of parameters.
 type Params = BTreeSet<usize>;
 
 /// What a function does through its parameters.
+#[derive(PartialEq)]
 struct Summary {
     reads: Params,
     writes: Params,
@@ -22,13 +25,28 @@ struct Summary {
     results: Vec<Params>,
 }
 
+impl Summary {
+    fn nothing(function: &Function) -> Self {
+        Self { reads: Params::new(), writes: Params::new(), results: vec![Params::new(); function.results.len()] }
+    }
+}
+
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    // Callees stand before callers, so one walk sees every callee's summary.
-    let mut summaries: Vec<Summary> = Vec::new();
-    for (_, function) in module.functions.iter() {
-        let origins = origins(function, &summaries);
-        summaries.push(summarize(function, &origins, &summaries));
+    // Callees stand before callers, so one walk sees every callee's summary, but for those that call back.
+    let mut summaries: Vec<Summary> = module.functions.iter().map(|(_, function)| Summary::nothing(function)).collect();
+    let goes_round = !Circles::of(module).is_empty();
+    loop {
+        let mut changed = false;
+        for (id, function) in module.functions.iter() {
+            let origins = origins(function, &summaries);
+            let summary = summarize(function, &origins, &summaries);
+            changed |= summary != summaries[id.index()];
+            summaries[id.index()] = summary;
+        }
+        if !(changed && goes_round) {
+            break;
+        }
     }
     for param in &mut module.params {
         param.access = Access::default();
@@ -124,8 +142,7 @@ fn map_through(function: &Function, origins: &[Params], args: &[ExprId], callee:
 }
 
 fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> Summary {
-    let mut summary =
-        Summary { reads: Params::new(), writes: Params::new(), results: vec![Params::new(); function.results.len()] };
+    let mut summary = Summary::nothing(function);
     for_each_expr_of_block(function, &function.body, &mut |id| {
         if let ExprKind::Load(pointer, _) = function.exprs[id].kind {
             summary.reads.extend(origin(function, origins, pointer));

@@ -8,16 +8,44 @@
 use std::collections::BTreeMap;
 
 use super::drop_dead::{clean, live_locals};
-use crate::ir::{FuncId, Function, FunctionKind, Module, StmtKind, for_each_stmt_mut};
+use crate::ir::{Circles, FuncId, Function, FunctionKind, Module, StmtKind, for_each_stmt_mut};
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    // Callees stand before callers: what a callee no longer takes may leave the caller's locals unread.
-    let mut kept = BTreeMap::new();
+    let circles = Circles::of(module);
+    // Callees stand before callers: what a callee no longer takes may leave the caller's locals unread. One that calls
+    // back may be called before it is looked at, so on a circle what is dead is found first.
+    let mut kept = dead_on_circles(module, &circles);
     for (id, function) in module.functions.iter_mut() {
         drop_args(function, &kept);
         clean(function);
-        kept.insert(id, drop_params(function));
+        match kept.get(&id) {
+            Some(kept) => retain(&mut function.params, kept),
+            None => {
+                let own = drop_params(function);
+                kept.insert(id, own);
+            }
+        }
+    }
+}
+
+/// For each function on a circle, which parameters stay: what it passes on to the circle alone is not read.
+fn dead_on_circles(module: &Module, circles: &Circles) -> BTreeMap<FuncId, Vec<bool>> {
+    let on_circle = module.functions.iter().filter(|(id, _)| circles.contains(*id));
+    let mut kept: BTreeMap<FuncId, Vec<bool>> =
+        on_circle.map(|(id, function)| (id, vec![false; function.params.len()])).collect();
+    loop {
+        let before = kept.clone();
+        for (id, function) in module.functions.iter().filter(|(id, _)| circles.contains(*id)) {
+            let mut reduced = function.clone();
+            drop_args(&mut reduced, &before);
+            let live = live_locals(&reduced);
+            let stays = function.params.iter().map(|param| live[param.index()]).collect();
+            kept.insert(id, stays);
+        }
+        if kept == before {
+            return kept;
+        }
     }
 }
 

@@ -218,13 +218,6 @@ def test_a_deleted_variable_has_no_value():
 
 def test_what_inner_functions_cannot_do():
     @cuda.jit
-    def itself(out):
-        def f(x):
-            return f(x - 1) if x > 0 else 0
-
-        out[0] = f(3)
-
-    @cuda.jit
     def decorated(out):
         @cuda.jit
         def f(x):
@@ -233,8 +226,6 @@ def test_what_inner_functions_cannot_do():
         out[0] = f(3)
 
     out = np.zeros(1)
-    with pytest.raises(weft.CompileError, match="calls itself"):
-        itself[1, 1](out)
     with pytest.raises(weft.CompileError, match="decorator"):
         decorated[1, 1](out)
 

@@ -225,12 +225,13 @@ class Function:
         definition.body = rewriter.block(definition.body)
         self.waits = rewriter.met_barrier
         place(definition)
+        itself = {definition.name: namespace[definition.name]} if definition.name in namespace else {}
         exec(compile(ast.Module([definition], []), f"<oracle of {name}>", "exec"), self.namespace)
         self.call = self.namespace[definition.name]
+        self.namespace.update(itself)
 
-    @classmethod
-    def of(cls, original: types.FunctionType) -> Function:
-        """A function, read from its source."""
+    def read(self, original: types.FunctionType) -> None:
+        """Makes this one of a function's source. If that calls itself, `waits` says already what those calls do."""
         tree = ast.parse(textwrap.dedent(inspect.getsource(original)))
         definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
         closure = inspect.getclosurevars(original)  # takes attributes for globals too: only names that occur count
@@ -238,11 +239,10 @@ class Function:
         names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
         namespace = {name: as_function(substitute(item)) for name, item in captured.items() if name in names}
         locals_ = set(original.__code__.co_varnames) | set(original.__code__.co_cellvars)
-        made = cls(original.__qualname__, definition, namespace, locals_)
-        made.call.__defaults__ = numeric.value(original.__defaults__)
+        self.__init__(original.__qualname__, definition, namespace, locals_)
+        self.call.__defaults__ = numeric.value(original.__defaults__)
         if original.__kwdefaults__:
-            made.call.__kwdefaults__ = {key: numeric.value(item) for key, item in original.__kwdefaults__.items()}
-        return made
+            self.call.__kwdefaults__ = {key: numeric.value(item) for key, item in original.__kwdefaults__.items()}
 
     @staticmethod
     def _strip(definition: ast.FunctionDef) -> None:
@@ -299,6 +299,7 @@ def kernel_of(tree: ast.Module, names: dict[str, object]) -> Function:
 
 
 _functions: dict[object, Function] = {}
+_waiting: set[object] = set()  # functions that reach a barrier
 
 
 def as_function(item: object) -> object:
@@ -306,6 +307,16 @@ def as_function(item: object) -> object:
     python = getattr(item, "py_func", None)
     if not isinstance(python, types.FunctionType):
         return item
-    if python not in _functions:
-        _functions[python] = Function.of(python)
-    return _functions[python]
+    if python in _functions:
+        return _functions[python]  # perhaps one that is being made: it calls itself
+    before = len(_functions)
+    made = _functions[python] = Function.__new__(Function)
+    made.waits = python in _waiting
+    made.read(python)
+    if made.waits and python not in _waiting:
+        # Its calls of itself were taken for calls that do not wait, in those that it calls, too.
+        _waiting.add(python)
+        for later in list(_functions)[before:]:
+            del _functions[later]
+        return as_function(item)
+    return made

@@ -149,7 +149,7 @@ fn faults_in_the_file_are_found_where_they_are() {
 }
 
 #[test]
-fn recursion_is_an_error_and_not_a_hang() {
+fn recursion_is_compiled_and_one_without_end_is_no_hang() {
     let text = "\
 from weft import cuda
 
@@ -173,6 +173,9 @@ def k(x):
     x[0] = even(x[0])
 ";
     let folder = Folder::with("k.py", text);
+    let ptx = folder.weft(&["emit", "k.py"]).succeeded();
+    assert!(ptx.contains(".entry k("), "{ptx}");
+    folder.write("k.py", &text.replace("True", "odd(1)").replace("False", "even(1)"));
     let said = folder.weft(&["emit", "k.py"]).failed(1);
     assert!(said.contains("error[E0213]"), "{said}");
 }

@@ -39,7 +39,7 @@ use super::{
     symbol,
 };
 use crate::{
-    ir::{Effects, FuncId, FunctionKind, LocalArray, Module, Type},
+    ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, Type},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
@@ -91,6 +91,9 @@ struct Compiled {
 /// Stack of a thread beside its local arrays: more than the deepest chain of calls takes.
 const STACK_BYTES: u64 = 64 << 10;
 
+/// The same where functions call themselves: thousands of calls of a small one. Memory is taken as it is used.
+const DEEP_STACK_BYTES: u64 = 1 << 20;
+
 /// What a module becomes.
 enum Strategy {
     /// A block's threads are loops.
@@ -101,9 +104,11 @@ enum Strategy {
 
 impl Strategy {
     fn of(module: &Module, options: &Options) -> Result<Self> {
+        let circles = Circles::of(module);
         let fibers = match options.cpu_threads {
-            CpuThreads::Auto => plan::waiting::waits(module),
-            CpuThreads::Loops => false,
+            CpuThreads::Auto => plan::waiting::waits(module, &circles) || waits_on_circle(module, &circles),
+            // Nothing cuts a function that calls itself at its barriers.
+            CpuThreads::Loops => waits_on_circle(module, &circles),
             CpuThreads::Fibers => true,
         };
         if fibers {
@@ -118,6 +123,12 @@ impl Strategy {
     }
 }
 
+/// Whether threads come to an operation together in a function that calls itself.
+fn waits_on_circle(module: &Module, circles: &Circles) -> bool {
+    let effects = Effects::of_module(module);
+    module.functions.iter().any(|(id, _)| circles.contains(id) && Effects::of_function(&effects, id).synchronizes())
+}
+
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
     let strategy = Strategy::of(module, options)?;
     let (emitted, offsets, stack_bytes, segments) = match &strategy {
@@ -125,7 +136,8 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         Strategy::Fibers(_, offsets, _) => {
             let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
             let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
-            (module, offsets, Some(bytes.fold(STACK_BYTES, u64::saturating_add)), 0)
+            let stack = if Circles::of(module).is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
+            (module, offsets, Some(bytes.fold(stack, u64::saturating_add)), 0)
         }
     };
     let finished = shim::with_context(|context| {
@@ -171,6 +183,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
 
 /// Declares and fills every function, callees first.
 fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, parallel: &Parallel<'ctx>) -> Result<()> {
+    cx.declare_circles(&Frame::types(&cx.types))?;
     for (id, function) in cx.ir.functions.iter() {
         if id == plan.kernel {
             let blocks = entry::declare(cx);
@@ -188,6 +201,7 @@ fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, par
 
 /// Declares and fills every function of a kernel whose threads have stacks.
 fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets, look: &Look) -> Result<()> {
+    cx.declare_circles(&Frame::types(&cx.types))?;
     for (id, function) in cx.ir.functions.iter() {
         if id == kernel {
             fibers::emit(cx, id, offsets, look, &symbol(&function.name))?;
@@ -223,6 +237,9 @@ fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
         };
         param.set_name(&function.locals[local].name);
         emitter.set_local(local, param)?;
+    }
+    if let Some(waits) = look.at_start(id).filter(|_| stacks) {
+        fibers::turn(&emitter, frame.context, waits)?;
     }
     emitter.emit_block(&function.body)?;
     emitter.finish()

@@ -3,18 +3,11 @@
 //! A local lives in a place: a pointer in [`FunctionEmitter::places`], which the back end sets (an `alloca`, or a place
 //! of the host's scratch memory) and may change between two blocks. LLVM's `sroa` makes SSA from the `alloca`s.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeSet, HashMap},
-};
-
 use inkwell::{
     IntPredicate,
     basic_block::BasicBlock,
     builder::Builder,
-    intrinsics::Intrinsic,
-    module::{Linkage, Module},
-    types::{BasicTypeEnum, FunctionType},
+    types::BasicTypeEnum,
     values::{
         BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue,
         PointerValue,
@@ -22,130 +15,8 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::{DebugInfo, Hooks, Library, OperandValue, Result, Types, internal};
-use crate::{
-    ir::{self, Align, Const, ConstantId, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
-    request::Options,
-};
-
-/// What the functions of one LLVM module share.
-pub(crate) struct ModuleContext<'a, 'ctx> {
-    /// LLVM's types.
-    pub types: Types<'ctx>,
-    /// LLVM's module.
-    pub module: &'a Module<'ctx>,
-    /// weft's module.
-    pub ir: &'a ir::Module,
-    /// Options of the request.
-    pub options: &'a Options,
-    /// Where math functions come from.
-    pub library: Library,
-    /// Conversions to integers are PTX's instructions.
-    pub ptx: bool,
-    /// Line tables, if they are asked for.
-    pub debug: Option<DebugInfo<'ctx>>,
-    functions: RefCell<HashMap<FuncId, FunctionValue<'ctx>>>,
-    constants: RefCell<HashMap<ConstantId, PointerValue<'ctx>>>,
-    library_symbols: RefCell<BTreeSet<String>>,
-}
-
-impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
-    /// An empty context.
-    pub(crate) fn new(
-        types: Types<'ctx>,
-        module: &'a Module<'ctx>,
-        ir: &'a ir::Module,
-        options: &'a Options,
-        library: Library,
-        debug: Option<DebugInfo<'ctx>>,
-    ) -> Self {
-        Self {
-            types,
-            module,
-            ir,
-            options,
-            library,
-            ptx: false,
-            constants: RefCell::default(),
-            debug,
-            functions: RefCell::default(),
-            library_symbols: RefCell::default(),
-        }
-    }
-
-    /// Declares a device function, internal to the module, and remembers it for calls.
-    pub(crate) fn declare_device(&self, id: FuncId, hidden: &[BasicTypeEnum<'ctx>]) -> Result<FunctionValue<'ctx>> {
-        let function = &self.ir.functions[id];
-        let params = function.params.iter().map(|&local| function.locals[local].ty);
-        let ty = self.types.function(hidden, params, &function.results)?;
-        let value = self.module.add_function(&crate::backend::symbol(&function.name), ty, Some(Linkage::Internal));
-        self.attribute(value, if function.inline { "alwaysinline" } else { "nounwind" });
-        self.functions.borrow_mut().insert(id, value);
-        Ok(value)
-    }
-
-    /// The function of a handle; callees are declared before their callers.
-    pub(crate) fn function(&self, id: FuncId) -> Result<FunctionValue<'ctx>> {
-        let known = self.functions.borrow().get(&id).copied();
-        known.map_or_else(|| internal(format!("@{} is called before it is declared", self.ir.functions[id].name)), Ok)
-    }
-
-    /// The first element of a constant array, which is declared when it is first asked for.
-    pub(crate) fn constant(&self, id: ConstantId) -> Result<PointerValue<'ctx>> {
-        if let Some(known) = self.constants.borrow().get(&id) {
-            return Ok(*known);
-        }
-        let Some(array) = self.ir.constants.get(id) else { return internal("a constant that is not declared") };
-        let value = self.types.context.const_string(&array.bytes, false);
-        let space = self.types.pointer(array.space).get_address_space();
-        let name = format!("{}.{}", crate::backend::symbol(&array.name), id.index());
-        let global = self.module.add_global(value.get_type(), Some(space), &name);
-        global.set_initializer(&value);
-        global.set_constant(true);
-        global.set_linkage(Linkage::Internal);
-        global.set_alignment(array.align as u32);
-        let pointer = global.as_pointer_value();
-        self.constants.borrow_mut().insert(id, pointer);
-        Ok(pointer)
-    }
-
-    /// Adds an enum attribute without a value, such as `convergent`, to a function.
-    pub(crate) fn attribute(&self, function: FunctionValue<'ctx>, name: &str) {
-        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(name);
-        let attribute = self.types.context.create_enum_attribute(kind, 0);
-        function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
-    }
-
-    /// Adds a string attribute to a function.
-    pub(crate) fn string_attribute(&self, function: FunctionValue<'ctx>, key: &str, value: &str) {
-        let attribute = self.types.context.create_string_attribute(key, value);
-        function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
-    }
-
-    /// Declares a function of the math library, to be linked at the end.
-    pub(crate) fn library_function(&self, symbol: String, ty: FunctionType<'ctx>) -> Result<FunctionValue<'ctx>> {
-        let function = match self.module.get_function(&symbol) {
-            Some(known) if self.library_symbols.borrow().contains(&symbol) => known,
-            Some(_) => {
-                return internal(format!("a function of the program has the symbol {symbol} of the math library"));
-            }
-            None => self.module.add_function(&symbol, ty, Some(Linkage::External)),
-        };
-        self.library_symbols.borrow_mut().insert(symbol);
-        Ok(function)
-    }
-
-    /// The symbols of all functions of the math library that were declared.
-    pub(crate) fn library_symbols(&self) -> BTreeSet<String> {
-        self.library_symbols.borrow().clone()
-    }
-
-    /// The declaration of an LLVM intrinsic.
-    pub(crate) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'ctx>]) -> Result<FunctionValue<'ctx>> {
-        let declared = Intrinsic::find(name).and_then(|intrinsic| intrinsic.get_declaration(self.module, types));
-        declared.map_or_else(|| internal(format!("LLVM has no intrinsic {name}")), Ok)
-    }
-}
+use super::{Hooks, ModuleContext, OperandValue, Result, internal};
+use crate::ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type};
 
 /// Where `break` and `continue` go.
 #[derive(Clone, Copy, Debug)]

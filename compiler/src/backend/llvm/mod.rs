@@ -5,6 +5,7 @@
 
 mod arith;
 mod atomic;
+mod context;
 mod debug;
 mod divide;
 pub(crate) mod driver;
@@ -23,8 +24,9 @@ pub(crate) mod size;
 mod tests;
 mod types;
 
+pub(crate) use context::ModuleContext;
 pub(crate) use debug::DebugInfo;
-pub(crate) use function::{FunctionEmitter, LoopTargets, ModuleContext, float};
+pub(crate) use function::{FunctionEmitter, LoopTargets, float};
 pub(crate) use half::Halves;
 pub(crate) use hooks::{Hooks, OperandValue};
 pub(crate) use math::{Library, constant};

@@ -100,6 +100,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
 fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId) -> Result<()> {
     let hooks = hooks::NvptxHooks::new(cx)?;
     let effects = Effects::of_module(cx.ir);
+    cx.declare_circles(&[])?;
     for (id, function) in cx.ir.functions.iter() {
         let is_kernel = id == kernel_id;
         if is_kernel != (function.kind == FunctionKind::Kernel) {

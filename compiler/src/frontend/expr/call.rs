@@ -11,6 +11,7 @@ use crate::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         ty::{Ty, shown_path},
+        typing::result_type,
         value::{Known, Value},
     },
     ir::{FuncId, StmtKind as Ir, Type},
@@ -168,13 +169,25 @@ impl FnLowerer<'_> {
     ) -> Value {
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
-        let values: Vec<Value> = values.into_iter().map(|value| self.close_over(value, span)).collect();
+        let close = |value| match &value {
+            // An inner function that calls itself finds the values in its own parameters.
+            Value::Object(ObjectKind::Closure(closure), _) if closure.is_of(def) => value,
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => self.close_over(value, span),
+        };
+        let values: Vec<Value> = values.into_iter().map(close).collect();
         let types = argument_types(def, &values, literals);
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
         let (func, returns, may_end_thread) = if self.is_dry() {
-            let (returns, may_end_thread) = self.result_type(def, &types);
+            let (returns, may_end_thread) = result_type(self.cx, def, &types);
             // A dry builder keeps no call.
             (FuncId::new(u32::MAX), returns, may_end_thread)
         } else {
@@ -206,8 +219,7 @@ impl FnLowerer<'_> {
     fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty, bool)> {
         let compiled = self.device_function(def, types, span);
         if !compiled.errors.is_empty() {
-            let types: Vec<String> = types.iter().map(brief).collect();
-            let label = format!("`{}` is called here with ({})", def.ast.name, types.join(", "));
+            let label = format!("`{}` is called here with ({})", def.ast.name, shown_types(types));
             for diagnostic in compiled.errors {
                 // One call is enough to find the fault; a second would only repeat it.
                 let known = |other: &Diagnostic| {
@@ -363,6 +375,11 @@ impl FnLowerer<'_> {
         }
         Some(out)
     }
+}
+
+/// Types of arguments, for messages.
+pub(in crate::frontend) fn shown_types(types: &[Ty]) -> String {
+    types.iter().map(brief).collect::<Vec<_>>().join(", ")
 }
 
 /// A type in few words: the text of a nested tuple can be longer than the program.

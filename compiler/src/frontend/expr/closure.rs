@@ -2,7 +2,8 @@
 //!
 //! One is a device function with one more parameter for each variable of the function around it that it reads: where it
 //! is called, they are passed as they are then, as Python reads them. Where it leaves that function, as an argument or a
-//! result, it takes their values along.
+//! result, it takes their values along. One that calls itself is one of the variables that it reads: it is passed to itself
+//! without values, and finds them in its own parameters.
 //!
 //! What it declares `nonlocal` it returns behind its result, and the call assigns it.
 
@@ -177,26 +178,36 @@ impl FnLowerer<'_> {
         if closure.captures.is_empty() {
             return Some(Vec::new());
         }
-        if !Arc::ptr_eq(&closure.outer, &self.def) {
+        let inside = closure.is_of(&self.def);
+        if !inside && !Arc::ptr_eq(&closure.outer, &self.def) {
             let message = format!("`{}` is called where the variables that it reads are not", closure.name());
             let diagnostic = Diagnostic::error(Code::NotCallable, span, message);
             self.report(diagnostic.help("pass them as arguments"));
             return None;
         }
+        if let Some(first) = self.closing.iter().position(|open| open == closure) {
+            let names: Vec<String> = self.closing[first..].iter().map(|open| format!("`{}`", open.name())).collect();
+            let message = format!("the inner functions {} call each other", names.join(" and "));
+            let diagnostic = Diagnostic::error(Code::Recursion, span, message);
+            self.report(diagnostic.help("define them outside of the kernel, under `@cuda.jit`"));
+            return None;
+        }
+        self.closing.push(Arc::clone(closure));
+        let values = self.read_captures(closure, span);
+        self.closing.pop();
+        values
+    }
+
+    fn read_captures(&mut self, closure: &Arc<Closure>, span: Span) -> Option<Vec<Value>> {
         let mut values = Vec::new();
         for name in &closure.captures {
-            if name == closure.name() {
-                let message = format!("the inner function `{name}` calls itself");
-                let diagnostic = Diagnostic::error(Code::Recursion, span, message);
-                self.report(diagnostic.help("define it outside of the kernel, under `@cuda.jit`"));
-                return None;
-            }
             let Some(var) = self.env.as_ref().and_then(|env| env.get(name)).cloned() else {
                 self.report(used_before(name, span));
                 return None;
             };
             let value = self.read_var(name, &var, span);
-            let value = self.close_over(value, span);
+            let is_itself = matches!(&value, Value::Object(ObjectKind::Closure(other), _) if other == closure);
+            let value = if is_itself { value } else { self.close_over(value, span) };
             values.push(self.settle(value, span));
         }
         Some(values)
@@ -206,7 +217,8 @@ impl FnLowerer<'_> {
     pub(in crate::frontend) fn close_over(&mut self, value: Value, span: Span) -> Value {
         match value {
             Value::Object(ObjectKind::Closure(closure), mut items) => {
-                if items.len() == closure.defaults.len() && Arc::ptr_eq(&closure.outer, &self.def) {
+                let here = Arc::ptr_eq(&closure.outer, &self.def) || closure.is_of(&self.def);
+                if items.len() == closure.defaults.len() && here {
                     if let Some(name) = closure.writes.first() {
                         let message = format!("`{}` assigns to `{name}` of the function that it is in", closure.name());
                         let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);

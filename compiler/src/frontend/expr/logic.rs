@@ -208,7 +208,10 @@ impl FnLowerer<'_> {
             | Ty::Object(..)
             | Ty::Static(_) => {}
         }
-        if then.is_empty()
+        // In a dry walk one of the two may not be known yet, and the other is what there is.
+        let known = !matches!((&a, &b), (Value::Poison, _) | (_, Value::Poison));
+        if known
+            && then.is_empty()
             && otherwise.is_empty()
             && let Ty::Scalar(scalar) = ty
         {

@@ -17,7 +17,7 @@ mod store;
 mod subscript;
 mod time;
 
-pub(super) use call::Args;
+pub(super) use call::{Args, shown_types};
 pub(super) use closure::Closure;
 pub(super) use index::Index;
 pub use name::no_builtin;

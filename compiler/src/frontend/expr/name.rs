@@ -101,10 +101,13 @@ impl FnLowerer<'_> {
             Captured::Known(path) => self.resolve_known(path, span).unwrap_or_else(|| known(path)),
             Captured::Module(module, _) => Value::Static(Static::Module(module.clone(), Arc::new(captured.clone()))),
             Captured::Function(def) => Value::Static(Static::Function(Arc::clone(def))),
-            Captured::Recursive(_) => {
-                let diagnostic = Diagnostic::error(Code::Recursion, span, format!("`{name}` calls itself"));
-                self.report(diagnostic.help("write the recursion as a loop; kernels have no call stack to grow"))
-            }
+            Captured::Recursive(number) => match self.cx.function_of(*number) {
+                Some(def) => Value::Static(Static::Function(def)),
+                None => {
+                    self.cx.fault(self.at(span), "a function was captured by a number that none has");
+                    Value::Poison
+                }
+            },
             Captured::Array(array) => self.constant_array(array, name, span),
             Captured::DeviceArray(ty, address, shape, strides) => self.device_array(ty, *address, shape, strides, span),
             Captured::Bytes(bytes) => Value::Static(Static::Bytes(bytes.clone())),

@@ -330,7 +330,12 @@ fn each_broken_module_is_caught() {
         })),
         ("barrier: 1 locals take its 0 results", with_stmt(|_| StmtKind::Op { op: Op::Barrier, results: vec![I], args: vec![] })),
         ("call: #9 is no function", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(9), args: vec![] })),
-        ("@kernel does not stand before its caller", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(1), args: vec![] })),
+        ("@late does not stand before its caller", changed(|module| {
+            let late = Function { name: "late".to_owned(), ..module.functions[CALLEE].clone() };
+            let func = module.functions.push(late);
+            let kernel = module.kernel.expect("the module has a kernel");
+            module.functions[kernel].body.push(crate::ir::Stmt { kind: StmtKind::Call { results: vec![], func, args: vec![] }, span: HERE });
+        })),
         ("call: @kernel is a kernel", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(1), args: vec![] })),
         ("call: 0 arguments, @twice takes 1", with_stmt(|_| StmtKind::Call { results: vec![FACTOR], func: CALLEE, args: vec![] })),
         ("call: an argument of @twice is int64", with_stmt(|b| StmtKind::Call { results: vec![FACTOR], func: CALLEE, args: vec![read(b, I)] })),

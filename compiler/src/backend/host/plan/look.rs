@@ -5,10 +5,14 @@
 //! before the next turn, and after a call of a function that has such a loop. What is not known to count goes on for
 //! ever.
 
-use super::{fixed::Fixed, waiting::loop_waits, walk::escapes};
+use super::{
+    fixed::Fixed,
+    waiting::{circles_wait, loop_waits},
+    walk::escapes,
+};
 use crate::ir::{
-    BinaryOp, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister, Stmt, StmtKind,
-    UnaryOp, for_each_expr, for_each_stmt,
+    BinaryOp, Circles, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister, Stmt,
+    StmtKind, UnaryOp, for_each_expr, for_each_stmt,
 };
 
 /// Loops that take no more turns than this, those inside of them multiplied, are as good as straight code: LLVM may unroll
@@ -22,19 +26,25 @@ struct Called {
     turns: u64,
     /// Threads look up in it.
     looks: bool,
+    /// It calls itself, directly or through others.
+    on_circle: bool,
 }
 
 /// The answers for one module.
 #[derive(Debug)]
 pub(crate) struct Look {
     functions: Vec<Called>,
+    /// Functions that call themselves wait for other threads.
+    circles_wait: bool,
 }
 
 impl Look {
     /// Reads a module's functions, callees first.
     pub(crate) fn of(module: &Module) -> Self {
-        let mut this = Self { functions: Vec::with_capacity(module.functions.len()) };
-        for (_, function) in module.functions.iter() {
+        let circles = Circles::of(module);
+        let circles_wait = circles_wait(module, &circles);
+        let mut this = Self { functions: Vec::with_capacity(module.functions.len()), circles_wait };
+        for (id, function) in module.functions.iter() {
             let fixed = Fixed::of(function, &function.body);
             let turns = this.turns(function, &fixed, &function.body);
             let mut looks = false;
@@ -51,7 +61,8 @@ impl Look {
                     | StmtKind::Return(_) => false,
                 };
             });
-            this.functions.push(Called { turns, looks });
+            // One that calls back was not looked at yet: it goes on for ever.
+            this.functions.push(Called { turns, looks, on_circle: circles.contains(id) });
         }
         this
     }
@@ -74,13 +85,18 @@ impl Look {
         self.called(func).looks
     }
 
+    /// Whether a call of a function is a turn of a loop, and then whether that waits for other threads.
+    pub(crate) fn at_start(&self, func: FuncId) -> Option<bool> {
+        self.called(func).on_circle.then_some(self.circles_wait)
+    }
+
     /// Whether a call of a function may go on for long, or a block of a kernel.
     pub(crate) fn call_is_long(&self, func: FuncId) -> bool {
         self.called(func).turns > FEW_TURNS
     }
 
     fn called(&self, func: FuncId) -> Called {
-        self.functions.get(func.index()).copied().unwrap_or(Called { turns: u64::MAX, looks: true })
+        self.functions.get(func.index()).copied().unwrap_or(Called { turns: u64::MAX, looks: true, on_circle: true })
     }
 
     /// How many turns of loops some statements take at most.
