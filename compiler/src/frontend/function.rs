@@ -123,6 +123,7 @@ impl<'a> FnLowerer<'a> {
             bound,
             writes,
             calls_bind,
+            iterators: Vec::new(),
             zeroed: BTreeSet::new(),
             known_loops,
             unrolled: Vec::new(),

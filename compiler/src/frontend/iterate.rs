@@ -74,7 +74,9 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
-                    | ObjectKind::Reversed,
+                    | ObjectKind::Reversed
+                    // What a loop goes over changes what is left of it: `for` and `next` see to that.
+                    | ObjectKind::Iterator(_),
                     _,
                 ) => None,
             },

@@ -13,7 +13,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 use super::{
     env::Env,
     expr::Closure,
-    object::{ObjectKind, Static},
+    object::{ObjectKind, Site, Static},
     promote,
     ty::{ArrayTy, Ty},
     typing::{Calls, Loops, Typed},
@@ -145,6 +145,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) writes: Vec<String>,
     /// Whether a call can assign to a name of this function: an inner function's `nonlocal`.
     pub(super) calls_bind: bool,
+    /// How far the iterators have come, and the variables that hold them.
+    pub(super) iterators: Vec<(Site, LocalId, Option<String>)>,
     /// Locals that may be read before they are assigned.
     pub(super) zeroed: BTreeSet<LocalId>,
     /// The types of the loops, as far as known.

@@ -47,6 +47,8 @@ pub(super) enum ObjectKind {
     Zip,
     /// `reversed`: what is gone over backwards.
     Reversed,
+    /// `iter`: what is gone over. How far, says a local of the call of `iter` that made it.
+    Iterator(Site),
     /// `literal_unroll`: a tuple's items, each of which a loop's body is compiled for.
     Unrolled,
 }
@@ -70,7 +72,8 @@ impl ObjectKind {
             | Self::NdEnumerate
             | Self::Flat
             | Self::Zip
-            | Self::Reversed => false,
+            | Self::Reversed
+            | Self::Iterator(_) => false,
         }
     }
 }
@@ -80,6 +83,13 @@ impl ObjectKind {
     pub(super) fn is_number(&self) -> bool {
         matches!(self, Self::Enum(class) if class.get().kind == ClassKind::IntEnum)
     }
+}
+
+/// A call in a function: its place, and which items of the tuples that are unrolled around it its copy is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Site {
+    pub(super) start: u32,
+    pub(super) items: Vec<usize>,
 }
 
 /// What a kernel's code knows without computing: it has no parts at run time.

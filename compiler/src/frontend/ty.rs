@@ -161,7 +161,8 @@ impl Ty {
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
                     | ObjectKind::Zip
-                    | ObjectKind::Reversed,
+                    | ObjectKind::Reversed
+                    | ObjectKind::Iterator(_),
                     _,
                 ) => None,
             },
@@ -303,6 +304,7 @@ impl fmt::Display for Ty {
                     ObjectKind::Flat => f.write_str("flat(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,
                     ObjectKind::Reversed => f.write_str("reversed(")?,
+                    ObjectKind::Iterator(_) => f.write_str("iterator(")?,
                 }
                 for (i, item) in items.iter().enumerate() {
                     if i > 0 {

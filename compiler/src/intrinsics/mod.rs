@@ -205,6 +205,8 @@ pub enum Custom {
     Range,
     Real,
     Reversed,
+    Iter,
+    Next,
     Round,
     Same,
     Shape,

@@ -21,11 +21,6 @@ const NAMES: &[NumbaNames] = &[
     NumbaNames { module: "builtins", names: &["breakpoint"], way_out: Some("leave it out") },
     NumbaNames {
         module: "builtins",
-        names: &["iter", "next"],
-        way_out: Some("loop with `for`: over a range, an array, a tuple, `enumerate` or `zip`"),
-    },
-    NumbaNames {
-        module: "builtins",
         names: &["print"],
         way_out: Some("write the values into an array, and print it after the launch"),
     },

@@ -4,7 +4,8 @@
 
 import numpy as np
 import pytest
-from harness import launch
+import weft
+from harness import launch, like_python
 from weft import cuda
 
 
@@ -53,3 +54,93 @@ def test_rows_backwards(dtype):
         for i, row in enumerate(a.tolist())
     ]
     np.testing.assert_array_equal(out, np.array(expected, float))
+
+
+@cuda.jit
+def taken(x, out):
+    it = iter((1.5, 2.0, 3.5))
+    out[0] = next(it)
+    out[1] = next(it) + 10 * next(it)
+    out[2] = next(it, -1.0)
+    out[3] = next(it, 7)
+    numbers = iter(range(2, x.size, 2))
+    for n in numbers:
+        out[4] += n
+        if n == 6:
+            break
+    for n in numbers:
+        out[5] = out[5] * 100 + n + next(numbers, 0)
+    else:
+        out[6] = 1
+    for n in numbers:
+        out[6] = n
+    elements = iter(x)
+    total = next(elements)
+    for pair in zip(x[:3], x[3:6]):
+        total += pair[0] * pair[1]
+    for e in elements:
+        total += e
+        next(elements, 0)
+    out[7] = total
+    for row in range(3):
+        it = iter(x[row:])
+        next(it)
+        out[8] += next(it) * 10**row
+    i, e = next(iter(enumerate(x, 5)))
+    out[9] = i + e
+
+
+def test_iter_and_next():
+    like_python(taken, np.arange(1.0, 20.0), np.zeros(10))
+
+
+@cuda.jit
+def runs_out(x, out):
+    i = cuda.grid(1)
+    it = iter(x[:i])
+    out[i, 0] = next(it)
+    out[i, 1] = next(it)
+    out[i, 2] = next(it)
+
+
+def test_a_thread_ends_where_an_iterator_has_no_next_item():
+    out = np.zeros((4, 3))
+    runs_out[1, 4](np.array([1.0, 2.0, 3.0]), out)
+    assert out.tolist() == [[0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]
+
+
+def test_an_iterator_has_one_variable_and_one_function():
+    @cuda.jit
+    def two(out):
+        a = iter(range(3))
+        b = a
+        out[0] = next(b)
+
+    with pytest.raises(weft.CompileError, match="an iterator has one variable only"):
+        two[1, 1](np.zeros(1))
+
+    @cuda.jit
+    def nested(out):
+        a = (iter(range(3)), 1)
+        out[0] = next(a[0])
+
+    with pytest.raises(weft.CompileError, match="an iterator has one variable only"):
+        nested[1, 1](np.zeros(1))
+
+    @cuda.jit(device=True)
+    def first(iterator):
+        return next(iterator)
+
+    @cuda.jit
+    def passes(out):
+        out[0] = first(iter(range(3)))
+
+    with pytest.raises(weft.CompileError, match="an iterator cannot leave its function"):
+        passes[1, 1](np.zeros(1))
+
+    @cuda.jit
+    def no_iterator(x, out):
+        out[0] = next(x)
+
+    with pytest.raises(weft.CompileError, match=r"`next` takes an iterator, not array.*"):
+        no_iterator[1, 1](np.zeros(1), np.zeros(1))

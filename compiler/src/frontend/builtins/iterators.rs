@@ -6,12 +6,14 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         expr::Args,
+        iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
-        object::ObjectKind,
+        object::{ObjectKind, Site},
         promote,
-        value::Value,
+        value::{Atom, Value},
     },
     intrinsics::Intrinsic,
+    ir::{BinaryOp, CompareOp, LocalId, Type},
     source::Span,
 };
 
@@ -105,6 +107,102 @@ impl FnLowerer<'_> {
             return None;
         }
         good.then(|| values.into_iter().map(|value| self.settle(value, span)).collect())
+    }
+
+    /// `iter(iterable)`.
+    pub(super) fn iterator(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([over]) = self.exactly(row, args, span) else { return Value::Poison };
+        if matches!(over, Value::Object(ObjectKind::Iterator(_), _)) {
+            return over;
+        }
+        if !self.is_iterable(&over, span) {
+            return Value::Poison;
+        }
+        if Sequence::of(&over).is_some_and(|over| over.is_mixed()) {
+            let message = format!("`iter` takes items of one type, not of {}", over.ty());
+            let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+            return self.report(diagnostic.help("take the items by their numbers, or loop with `for`"));
+        }
+        let over = self.settle(over, span);
+        let site = Site { start: span.start, items: self.unrolled.clone() };
+        let position = self.position(&site).unwrap_or_else(|| {
+            let position = self.b.new_temp(Type::I64);
+            self.b.function.locals[position].nonneg = true;
+            self.iterators.push((site.clone(), position, None));
+            position
+        });
+        let first = self.b.i64(0, span);
+        self.b.assign(position, first, span);
+        Value::Object(ObjectKind::Iterator(site), vec![over])
+    }
+
+    /// The local that says how far an iterator has come.
+    pub(in crate::frontend) fn position(&self, site: &Site) -> Option<LocalId> {
+        self.iterators.iter().find(|(known, ..)| known == site).map(|(_, position, _)| *position)
+    }
+
+    /// The item at an iterator's position, which is one; it moves on.
+    pub(in crate::frontend) fn next_item(&mut self, over: &Value, position: LocalId, span: Span) -> Value {
+        let now = self.b.read(position, span);
+        let now = self.b.temp(now, span);
+        self.b.function.locals[now].nonneg = true;
+        let item = self.item_at(over, Atom::Local(now), span);
+        let item = self.settle(item, span);
+        let (now, one) = (self.b.read(now, span), self.b.i64(1, span));
+        let after = self.b.binary(BinaryOp::Add, now, one, span);
+        self.b.assign(position, after, span);
+        item
+    }
+
+    /// `next(iterator[, default])`.
+    pub(super) fn next(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let mut given = args.positional.into_iter();
+        let (iterator, default) = match (given.next(), given.next(), given.next()) {
+            (Some((iterator, _)), default, None) => (iterator, default),
+            _ => return self.error(Code::ArgumentCount, span, "`next` takes an iterator and a default"),
+        };
+        let Value::Object(ObjectKind::Iterator(site), items) = iterator else {
+            let message = format!("`next` takes an iterator, not {}", iterator.ty());
+            let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+            return self.report(diagnostic.help("make one: `it = iter(x)`"));
+        };
+        let (Some(over), Some(position)) = (items.first(), self.position(&site)) else { return Value::Poison };
+        let Some(length) = self.length(over, span) else { return Value::Poison };
+        let (now, length) = (self.b.read(position, span), self.use_atom(length, span));
+        if let Some((default, _)) = default {
+            let default = self.settle(default, span);
+            let some = self.b.compare(CompareOp::Lt, now, length, span);
+            let some = self.b.temp(some, span);
+            let some = self.b.read(some, span);
+            return self.choose(some, |this| this.next_item(over, position, span), |_| default, span);
+        }
+        let none = self.b.compare(CompareOp::Ge, now, length, span);
+        self.end_thread_if(none, span);
+        self.next_item(over, position, span)
+    }
+
+    /// A value for a variable. One iterator has one variable: a second call of the same `iter` starts it anew.
+    pub(in crate::frontend) fn own_iterator(&mut self, name: &str, value: Value, span: Span) -> Option<Value> {
+        let mut inner = vec![&value];
+        let mut deep = false;
+        while let Some(each) = inner.pop() {
+            let Value::Object(kind, items) = each else { continue };
+            if let ObjectKind::Iterator(site) = kind {
+                let known = self.iterators.iter_mut().find(|(known, ..)| known == site);
+                let owner = known.map(|(.., owner)| owner.get_or_insert_with(|| name.to_owned()).clone());
+                if deep || owner.is_some_and(|owner| owner != name) {
+                    let diagnostic = Diagnostic::error(Code::BadAssignment, span, "an iterator has one variable only");
+                    self.report(diagnostic.help("use that variable, or call `iter` again"));
+                    return None;
+                }
+            }
+            deep = true;
+            inner.extend(items);
+        }
+        Some(value)
     }
 
     /// `np.ndindex(shape)`, `np.ndindex(n, m)`.

@@ -117,6 +117,8 @@ impl FnLowerer<'_> {
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),
             Custom::Zip => self.side_by_side(row, ObjectKind::Zip, args, span),
+            Custom::Iter => self.iterator(row, args, span),
+            Custom::Next => self.next(row, args, span),
             Custom::Reversed => self.side_by_side(row, ObjectKind::Reversed, args, span),
             Custom::Reshape => self.reshape(row, args, span),
             Custom::Ravel => self.ravel(row, args, span),

@@ -229,6 +229,10 @@ impl FnLowerer<'_> {
                 }
                 Value::Object(ObjectKind::Closure(closure), items)
             }
+            Value::Object(ObjectKind::Iterator(_), _) => {
+                let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, "an iterator cannot leave its function");
+                self.report(diagnostic.help("pass what it goes over, and how far it has come"))
+            }
             Value::Object(kind, items) => {
                 Value::Object(kind, items.into_iter().map(|item| self.close_over(item, span)).collect())
             }

@@ -158,7 +158,7 @@ impl FnLowerer<'_> {
     }
 
     /// The value of one of two ways, evaluated only if it is taken.
-    fn choose(
+    pub(in crate::frontend) fn choose(
         &mut self,
         cond: ExprId,
         then: impl FnOnce(&mut Self) -> Value,

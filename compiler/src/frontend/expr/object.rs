@@ -62,7 +62,8 @@ impl FnLowerer<'_> {
                 | ObjectKind::Range(_)
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
-                | ObjectKind::Reversed,
+                | ObjectKind::Reversed
+                | ObjectKind::Iterator(_),
                 _,
             ) => None,
         }
@@ -93,7 +94,8 @@ impl FnLowerer<'_> {
                 | ObjectKind::Flat
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
-                | ObjectKind::Reversed,
+                | ObjectKind::Reversed
+                | ObjectKind::Iterator(_),
                 _,
             ) => Vec::new(),
         }

@@ -8,7 +8,7 @@ use crate::{
         env,
         iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
-        object::ObjectKind,
+        object::{ObjectKind, Site},
         value::{Atom, Value},
     },
     ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, LocalId, StmtKind as Ir, Type},
@@ -37,6 +37,9 @@ enum Step {
 impl FnLowerer<'_> {
     pub(super) fn for_statement(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let value = self.expr(iter);
+        if let Value::Object(ObjectKind::Iterator(site), items) = value {
+            return self.for_rest(target, &site, items, body, orelse, span);
+        }
         if !self.is_iterable(&value, iter.span) {
             self.poison_body(target, body, span);
             return;
@@ -211,6 +214,28 @@ impl FnLowerer<'_> {
             this.assign_to(target, item, target.span);
             this.stmts(body);
         });
+    }
+
+    /// Over what is left of an iterator.
+    fn for_rest(&mut self, target: &Expr, site: &Site, items: Vec<Value>, body: &[Stmt], orelse: &[Stmt], span: Span) {
+        let (Some(over), Some(position)) = (items.into_iter().next(), self.position(site)) else { return };
+        let over = self.settle(over, span);
+        let Some(length) = self.length(&over, span) else { return };
+        let stop = self.use_atom(length, span);
+        let stop = self.b.temp(stop, span);
+        self.loop_statement(
+            span,
+            orelse,
+            |this, exhausted| {
+                let (now, stop) = (this.b.read(position, span), this.b.read(stop, span));
+                let some = this.b.compare(CompareOp::Lt, now, stop, span);
+                this.leave_unless(some, exhausted, span);
+                let item = this.next_item(&over, position, target.span);
+                this.assign_to(target, item, target.span);
+                this.stmts(body);
+            },
+            |_| {},
+        );
     }
 
     /// Over a tuple whose items differ: a turn's body is a choice among the bodies for each item.

@@ -226,6 +226,20 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         doc: "What a `for` loop goes over side by side, until the shortest ends: `zip(a, b, …)`.",
     },
     Intrinsic {
+        path: "builtins.iter",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Iter),
+        ptx: Ptx::Computed,
+        doc: "What `next` and `for` take items from: `iter(iterable)`, held by one variable.",
+    },
+    Intrinsic {
+        path: "builtins.next",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::Next),
+        ptx: Ptx::Computed,
+        doc: "The next item: `next(iterator[, default])`. Without a default, a thread ends where there is none.",
+    },
+    Intrinsic {
         path: "builtins.reversed",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Reversed),
