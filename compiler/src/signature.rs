@@ -231,9 +231,8 @@ impl Reader<'_> {
                 | ArgType::None
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
-                | ArgType::Record(_)) => {
-                    Err(bad(value.span, format!("{other} cannot be the element type of an array")))
-                }
+                | ArgType::Record(_)
+                | ArgType::Class(_)) => Err(bad(value.span, format!("{other} cannot be the element type of an array"))),
             },
             ExprKind::Call { func, args, keywords } => self.constructed(expr, func, args, keywords),
             ExprKind::Constant(_)
@@ -319,7 +318,8 @@ impl Reader<'_> {
                     | ArgType::None
                     | ArgType::Struct(..)
                     | ArgType::Enum(..)
-                    | ArgType::Record(_)) => {
+                    | ArgType::Record(_)
+                    | ArgType::Class(_)) => {
                         Err(bad(dtype.span, format!("{other} cannot be the element type of an array")))
                     }
                 }

@@ -94,7 +94,11 @@ impl Conversion {
                 Self::of_argument(from, declared, cell, number).map(|conversion| conversion.max(Self::Safe))
             }
             (ArgType::None, ArgType::None) => Ok(Self::Exact),
-            (ArgType::Enum(..), ArgType::Enum(..)) | (ArgType::Record(_), ArgType::Record(_)) if given == declared => {
+            (ArgType::Enum(..), ArgType::Enum(..))
+            | (ArgType::Record(_), ArgType::Record(_))
+            | (ArgType::Class(_), ArgType::Class(_))
+                if given == declared =>
+            {
                 Ok(Self::Exact)
             }
             (ArgType::Struct(of, _), ArgType::Struct(as_, _)) if of != as_ => Err(Misfit::Type),
@@ -116,7 +120,8 @@ impl Conversion {
                 | ArgType::None
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
-                | ArgType::Record(_),
+                | ArgType::Record(_)
+                | ArgType::Class(_),
                 _,
             ) => Err(Misfit::Type),
         }

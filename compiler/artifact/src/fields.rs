@@ -114,7 +114,7 @@ impl ArgType {
             Self::Enum(_, value) => value.walk(path, visit),
             Self::Array(array) => visit(path, Leaf::Array(*array)),
             Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
-            Self::None => {}
+            Self::None | Self::Class(_) => {}
             Self::Tuple(items) | Self::Struct(_, items) => {
                 for (step, item) in items.iter().enumerate() {
                     path.push(step as Step);
@@ -133,9 +133,16 @@ impl ArgType {
             (Self::Array(array), []) => Some(Leaf::Array(*array)),
             (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
             (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
-            (Self::Value(_) | Self::Array(_) | Self::Tuple(_) | Self::None | Self::Struct(..) | Self::Record(_), _) => {
-                None
-            }
+            (
+                Self::Value(_)
+                | Self::Array(_)
+                | Self::Tuple(_)
+                | Self::None
+                | Self::Struct(..)
+                | Self::Record(_)
+                | Self::Class(_),
+                _,
+            ) => None,
         }
     }
 

@@ -79,6 +79,8 @@ pub enum ArgType {
     Enum(ClassId, Box<ArgType>),
     /// A record: the address of a copy on the device.
     Record(DType),
+    /// A type, such as `np.float32`: nothing is passed.
+    Class(DType),
 }
 
 fn list(f: &mut fmt::Formatter<'_>, items: &[ArgType]) -> fmt::Result {
@@ -122,6 +124,7 @@ impl fmt::Display for ArgType {
                 write!(f, "{kind}<{value}>({class})")
             }
             Self::Record(dtype) => dtype.fmt(f),
+            Self::Class(dtype) => write!(f, "class({dtype})"),
         }
     }
 }

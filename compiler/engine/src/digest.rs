@@ -235,6 +235,10 @@ impl Feed {
                     self.tag(6);
                     self.dtype(*dtype);
                 }
+                ArgType::Class(dtype) => {
+                    self.tag(7);
+                    self.dtype(*dtype);
+                }
             }
         }
     }

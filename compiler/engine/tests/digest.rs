@@ -302,6 +302,8 @@ fn every_change_gives_another_digest() {
         with_array(ArrayType { dtype: time("datetime64"), ..plain }),
         with_array(ArrayType { dtype: time("timedelta64[ns]"), ..plain }),
         taking(ArgType::None),
+        taking(ArgType::Class(DType::F32)),
+        taking(ArgType::Class(DType::F64)),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), Scalar::F32.into()])),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), ArgType::None])),
         taking(ArgType::Struct(other_pair, vec![Scalar::F32.into(), Scalar::F32.into()])),

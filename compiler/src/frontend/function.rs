@@ -91,7 +91,7 @@ fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {
         ArgType::Value(dtype) => Ty::of_arg(arg).is_poison().then_some(*dtype),
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().find_map(by_value),
-        ArgType::Array(_) | ArgType::None | ArgType::Enum(..) | ArgType::Record(_) => None,
+        ArgType::Array(_) | ArgType::None | ArgType::Enum(..) | ArgType::Record(_) | ArgType::Class(_) => None,
     }
 }
 
@@ -143,14 +143,7 @@ impl<'a> FnLowerer<'a> {
         for (span, what) in &variadic {
             self.error(Code::UnsupportedStatement, *span, format!("a kernel cannot have `{what}`"));
         }
-        let mut good = variadic.is_empty();
-        for param in def.ast.params.iter().filter(|param| param.kind == ast::ParamKind::KeywordOnly) {
-            good = false;
-            let message = format!("a kernel cannot have the keyword-only parameter `{}`", param.name);
-            let diagnostic = Diagnostic::error(Code::UnsupportedStatement, param.span, message);
-            self.report(diagnostic.help("a launch gives arguments by position: take the `*` out"));
-        }
-        good
+        variadic.is_empty()
     }
 
     /// Declares the run-time parts of a kernel argument, with their slots.

@@ -121,6 +121,7 @@ impl Ty {
             ArgType::Array(array) => Self::Array(ArrayTy::of_arg(array)),
             ArgType::Tuple(items) => Self::Object(ObjectKind::Tuple, items.iter().map(Self::of_arg).collect()),
             ArgType::None => Self::Static(Static::None),
+            ArgType::Class(dtype) => Self::Static(Static::DType(*dtype)),
             ArgType::Struct(class, items) => {
                 Self::Object(ObjectKind::Struct(*class), items.iter().map(Self::of_arg).collect())
             }
@@ -167,6 +168,7 @@ impl Ty {
                 ) => None,
             },
             Self::Static(Static::None) => Some(ArgType::None),
+            Self::Static(Static::DType(dtype)) => Some(ArgType::Class(*dtype)),
             Self::Static(_) | Self::Conflict(_) | Self::Bottom | Self::Poison => None,
         }
     }

@@ -13,7 +13,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
-use weft_artifact::{Complex, MAX_NDIM, Number, Scalar};
+use weft_artifact::{Complex, DType, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
 use crate::{
@@ -241,6 +241,10 @@ impl Arguments {
         if of_number || arg.is_instance_of::<PyTuple>() {
             return self.push_subclass(arg);
         }
+        if let Some(dtype) = class(arg)? {
+            self.key.push(key::class(dtype));
+            return Ok(());
+        }
         if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
             return Err(not_an_argument(arg));
         }
@@ -360,6 +364,19 @@ pub(crate) fn bits(number: Number, value: numpy::Value) -> (u64, u64) {
             | Scalar::U64,
         ) => (value.int as u64, 0),
     }
+}
+
+/// The dtype that an argument is: NumPy's, weft's or `ml_dtypes.bfloat16`.
+fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    if let Ok(ty) = arg.cast::<Type>() {
+        return Ok(ty.get().dtype_itself());
+    }
+    let Some(classes) = numpy::loaded(arg.py()) else { return Ok(None) };
+    if classes.is_dtype(arg) {
+        return numpy::of_dtype(arg);
+    }
+    let number = classes.number_of_type(arg).or_else(|| numpy::is_bfloat16(arg).then_some(Number::BF16));
+    Ok(number.map(DType::from))
 }
 
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {

@@ -161,10 +161,15 @@ impl<'py, D: Jitted> Capturer<'py, D> {
 /// The names of a Python function's positional parameters.
 pub(crate) fn parameter_names(py_func: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let code = py_func.getattr("__code__")?;
-    let count: usize = code.getattr("co_argcount")?.extract()?;
+    let count = code.getattr("co_argcount")?.extract::<usize>()? + keyword_only(py_func)?;
     let mut names: Vec<String> = code.getattr("co_varnames")?.extract()?;
     names.truncate(count);
     Ok(names)
+}
+
+/// How many of a Python function's parameters, the last ones, are given by name only.
+pub(crate) fn keyword_only(py_func: &Bound<'_, PyAny>) -> PyResult<usize> {
+    py_func.getattr("__code__")?.getattr("co_kwonlyargcount")?.extract()
 }
 
 /// A Python function's `*args` or else `**kwargs`.
@@ -177,8 +182,7 @@ pub(crate) fn variadic(py_func: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         flags if flags & 0x8 != 0 => "**",
         _ => return Ok(None),
     };
-    let before: usize =
-        code.getattr("co_argcount")?.extract::<usize>()? + code.getattr("co_kwonlyargcount")?.extract::<usize>()?;
+    let before = code.getattr("co_argcount")?.extract::<usize>()? + keyword_only(py_func)?;
     Ok(Some(format!("{stars}{}", code.getattr("co_varnames")?.get_item(before)?)))
 }
 

@@ -12,7 +12,7 @@ use super::Dispatcher;
 impl Dispatcher {
     /// Whether a call gives each parameter a value by its place, or what is wrong with it is told later.
     pub(super) fn is_complete(&self, args: &Bound<'_, PyTuple>) -> bool {
-        args.len() >= self.params.len() || self.variadic.is_some()
+        args.len() >= self.params.len() && self.keyword_only == 0 || self.variadic.is_some()
     }
 
     /// A call's arguments in the order of the parameters: those given by place, by name, and defaults.
@@ -26,6 +26,12 @@ impl Dispatcher {
         if kwargs.is_none() && self.is_complete(args) {
             return Ok(args.clone());
         }
+        let by_place = self.params.len() - self.keyword_only;
+        if self.keyword_only > 0 && args.len() > by_place {
+            let name = self.params.get(by_place).map_or("", String::as_str);
+            let message = format!("kernel `{}` takes `{name}` by name: `{name}=…`", self.name);
+            return Err(PyTypeError::new_err(message));
+        }
         let mut values: Vec<_> = args.iter().map(Some).collect();
         values.resize_with(self.params.len().max(args.len()), || None);
         for (name, value) in kwargs.into_iter().flatten() {
@@ -38,10 +44,20 @@ impl Dispatcher {
                 return Err(PyTypeError::new_err(format!("kernel `{}` got two values for `{name}`", self.name)));
             }
         }
-        if let Ok(defaults) = self.py_func.bind(py).getattr(intern!(py, "__defaults__"))?.cast_into::<PyTuple>() {
-            let first = self.params.len().saturating_sub(defaults.len());
+        let function = self.py_func.bind(py);
+        if let Ok(defaults) = function.getattr(intern!(py, "__defaults__"))?.cast_into::<PyTuple>() {
+            let first = by_place.saturating_sub(defaults.len());
             for (slot, value) in values.iter_mut().skip(first).zip(defaults) {
                 slot.get_or_insert(value);
+            }
+        }
+        if self.keyword_only > 0
+            && let Ok(defaults) = function.getattr(intern!(py, "__kwdefaults__"))?.cast_into::<PyDict>()
+        {
+            for (slot, name) in values.iter_mut().zip(&self.params).skip(by_place) {
+                if slot.is_none() {
+                    *slot = defaults.get_item(name)?;
+                }
             }
         }
         let missing = values.iter().position(Option::is_none).and_then(|place| self.params.get(place));

@@ -63,7 +63,7 @@ impl ForAll {
         })?;
         let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
         let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?;
-        launch::launch(py, dispatcher, &config, stream.as_deref(), args, None)
+        launch::start(py, dispatcher, &config, stream.as_deref(), args)
     }
 
     /// The jitted function.

@@ -46,8 +46,23 @@ pub(crate) fn launch(
 ) -> PyResult<()> {
     if kwargs.is_some() || !dispatcher.get().is_complete(args) {
         let args = dispatcher.get().complete(args, kwargs)?;
-        return launch(py, dispatcher, config, stream, &args, None);
+        return start(py, dispatcher, config, stream, &args);
     }
+    start(py, dispatcher, config, stream, args)
+}
+
+/// A launch with an argument for each parameter, in their order.
+///
+/// # Errors
+///
+/// As [`launch`].
+pub(super) fn start(
+    py: Python<'_>,
+    dispatcher: &Bound<'_, Dispatcher>,
+    config: &LaunchConfig,
+    stream: Option<&dyn Stream>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
     // Taken out, so that a launch inside a launch (an argument's property may run Python) has its own.
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let result = run(py, dispatcher, config, stream, args, &mut scratch);

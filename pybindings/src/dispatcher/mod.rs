@@ -30,7 +30,7 @@ use self::{
     resolve::State,
 };
 use crate::{
-    capture::{Jitted, Parsed, parameter_names, variadic},
+    capture::{Jitted, Parsed, keyword_only, parameter_names, variadic},
     engine::options::JitOptions,
     types::{Signature, tuple_of_types},
 };
@@ -48,6 +48,8 @@ pub(crate) struct Dispatcher {
     py_func: Py<PyAny>,
     name: String,
     params: Vec<String>,
+    /// How many of the parameters, the last ones, are given by name only.
+    keyword_only: usize,
     /// `*args` or `**kwargs`, which no kernel can have.
     variadic: Option<String>,
     /// A text given instead of the function's file.
@@ -110,6 +112,7 @@ impl Dispatcher {
             made: true,
             name: function.getattr("__name__")?.extract()?,
             params: parameter_names(function)?,
+            keyword_only: keyword_only(function)?,
             variadic: variadic(function)?,
             jit: JitOptions::read(options)?,
             targetoptions: options.clone().unbind(),

@@ -20,6 +20,7 @@ const NONE: u32 = 1;
 const STRUCT: u32 = 2;
 const ENUM: u32 = 3;
 const RECORD: u32 = 4;
+const CLASS: u32 = 5;
 
 /// The word of a value.
 pub(crate) fn value(dtype: DType) -> u32 {
@@ -62,6 +63,11 @@ pub(crate) fn record(dtype: DType) -> u32 {
     RECORD << KIND | dtype.code()
 }
 
+/// The word of a type that is an argument.
+pub(crate) fn class(dtype: DType) -> u32 {
+    CLASS << KIND | dtype.code()
+}
+
 /// The types that a key stands for.
 pub(crate) fn decode(key: &[u32]) -> Vec<ArgType> {
     let mut words = key.iter().copied();
@@ -88,6 +94,7 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
             },
             ENUM => Some(ArgType::Enum(ClassId::from_code(code)?, Box::new(next(words)?))),
             RECORD => DType::from_code(code).map(ArgType::Record),
+            CLASS => DType::from_code(code).map(ArgType::Class),
             _ => None,
         };
     }
@@ -144,6 +151,7 @@ mod tests {
             ArgType::Struct(class(ClassKind::NamedTuple), vec![ArgType::None, ArgType::Tuple(types())]),
             ArgType::Tuple(vec![member.clone(), ArgType::Struct(class(ClassKind::Dataclass), vec![])]),
             ArgType::Record(DType::C64),
+            ArgType::Class(DType::C64),
             member,
         ]
     }
@@ -167,6 +175,7 @@ mod tests {
                     key(std::slice::from_ref(value), out);
                 }
                 ArgType::Record(dtype) => out.push(record(*dtype)),
+                ArgType::Class(dtype) => out.push(class(*dtype)),
             }
         }
     }
@@ -186,6 +195,7 @@ mod tests {
         for dtype in Number::all().map(DType::from) {
             assert!(seen.insert(value(dtype)));
             assert!(seen.insert(record(dtype)));
+            assert!(seen.insert(class(dtype)));
             for layout in [Layout::C, Layout::F, Layout::Any] {
                 for readonly in [false, true] {
                     for ndim in 0..=7 {

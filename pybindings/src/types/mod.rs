@@ -49,7 +49,12 @@ impl Type {
     pub(crate) fn dtype_itself(&self) -> Option<DType> {
         match self.arg {
             ArgType::Value(dtype) | ArgType::Record(dtype) => Some(dtype),
-            ArgType::Array(_) | ArgType::Tuple(_) | ArgType::None | ArgType::Struct(..) | ArgType::Enum(..) => None,
+            ArgType::Array(_)
+            | ArgType::Tuple(_)
+            | ArgType::None
+            | ArgType::Struct(..)
+            | ArgType::Enum(..)
+            | ArgType::Class(_) => None,
         }
     }
 
@@ -94,6 +99,13 @@ impl Type {
             Some(dtype) => Ok(Self::of(dtype.into())),
             None => Err(PyValueError::new_err(format!("there is no type `{name}`"))),
         }
+    }
+
+    /// The type of a type that is an argument: `class(float32)`.
+    #[staticmethod]
+    fn make_class(dtype: &Self) -> PyResult<Self> {
+        let dtype = dtype.dtype_itself().ok_or_else(|| PyTypeError::new_err("not the type of a value"))?;
+        Ok(Self::of(ArgType::Class(dtype)))
     }
 
     /// An array type by its parts; `layout` is "C", "F" or "A".
@@ -150,6 +162,7 @@ impl Type {
                 [first, rest @ ..] if rest.iter().all(|item| item == first) => Ok(Self::of(first.clone())),
                 _ => Err(PyAttributeError::new_err(format!("{} has items of several types", self.__str__()))),
             },
+            ArgType::Class(dtype) => Ok(Self::of_dtype(*dtype)),
             ArgType::Value(_) | ArgType::None | ArgType::Record(_) => self.array().map(|_| self.clone()),
         }
     }
@@ -324,6 +337,7 @@ impl Type {
                 class.getattr("make_array")?,
                 (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
             ),
+            ArgType::Class(_) => (class.getattr("make_class")?, (self.dtype()?,).into_pyobject(py)?),
             ArgType::Tuple(_) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
             ArgType::Struct(..) => {
                 (class.getattr("make_object")?, (self.instance_class(py)?, self.types()?).into_pyobject(py)?)

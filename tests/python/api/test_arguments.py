@@ -227,3 +227,49 @@ def test_parameters_have_defaults_and_names() -> None:
         weighted[1, 1](r, 1, m=1)
     with pytest.raises(TypeError, match="kernel `weighted` got two values for `x`"):
         weighted[1, 1](r, 1, x=1)
+
+
+def test_parameters_by_name_only() -> None:
+    @cuda.jit
+    def kernel(out: Any, a: Any = 1, *, b: Any, c: Any = 3) -> None:
+        out[0] = a
+        out[1] = b
+        out[2] = c
+
+    out = np.zeros(3)
+    kernel[1, 1](out, b=2)
+    assert out.tolist() == [1, 2, 3]
+    kernel[1, 1](out, 5, c=7, b=6)
+    assert out.tolist() == [5, 6, 7]
+    kernel.forall(1)(out, b=8)
+    assert out.tolist() == [1, 8, 3]
+    with pytest.raises(TypeError, match="needs a value for `b`"):
+        kernel[1, 1](out, a=2)
+    with pytest.raises(TypeError, match="takes `b` by name: `b=…`"):
+        kernel[1, 1](out, 1, 2)
+    with pytest.raises(TypeError, match="has no parameter `d`"):
+        kernel[1, 1](out, b=1, d=2)
+
+
+def test_types_are_arguments() -> None:
+    @cuda.jit
+    def kernel(out: Any, dtype: Any) -> None:
+        values = cuda.local.array(4, dtype)
+        values[0] = 3.75
+        out[0] = values[0]
+        out[1] = dtype(300.5)
+
+    out = np.zeros(2)
+    for dtype in (np.float32, np.dtype("f4"), types.float32, weft.float32):
+        kernel[1, 1](out, dtype)
+        assert out.tolist() == [3.75, 300.5]
+    kernel[1, 1](out, np.int8)
+    assert out.tolist() == [3, 44]
+    kernel[1, 1](out, np.int64)
+    assert out.tolist() == [3, 300]
+    assert len(kernel.overloads) == 3
+    ty = weft.typeof(np.float32)
+    assert str(ty) == "class(float32)"
+    assert ty.dtype == types.float32
+    assert ty == weft.typeof(np.dtype("f4")) != weft.typeof(np.float64)
+    assert pickle.loads(pickle.dumps(ty)) == ty

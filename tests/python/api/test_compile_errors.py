@@ -50,12 +50,6 @@ def test_what_is_captured_has_a_way_out():
         assert words in str(compile_error(source)[1])
 
 
-def test_a_keyword_only_parameter_of_a_kernel():
-    _, error = compile_error(HEAD + "def kernel(x, *, out):\n    out[0] = 1\n", (np.ones(4),))
-    assert "a kernel cannot have the keyword-only parameter `out`" in str(error)
-    assert marked_text(str(error)) == "out"
-
-
 def compile_error(source, args=None):
     loaded = module(source)
     with pytest.raises(CompileError) as caught:

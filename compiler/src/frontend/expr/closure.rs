@@ -230,7 +230,8 @@ impl FnLowerer<'_> {
                 Value::Object(ObjectKind::Closure(closure), items)
             }
             Value::Object(ObjectKind::Iterator(_), _) => {
-                let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, "an iterator cannot leave its function");
+                let diagnostic =
+                    Diagnostic::error(Code::UnsupportedValue, span, "an iterator cannot leave its function");
                 self.report(diagnostic.help("pass what it goes over, and how far it has come"))
             }
             Value::Object(kind, items) => {
