@@ -160,9 +160,8 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let mut given = args.positional.into_iter();
-        let (iterator, default) = match (given.next(), given.next(), given.next()) {
-            (Some((iterator, _)), default, None) => (iterator, default),
-            _ => return self.error(Code::ArgumentCount, span, "`next` takes an iterator and a default"),
+        let (Some((iterator, _)), default, None) = (given.next(), given.next(), given.next()) else {
+            return self.error(Code::ArgumentCount, span, "`next` takes an iterator and a default");
         };
         let Value::Object(ObjectKind::Iterator(site), items) = iterator else {
             let message = format!("`next` takes an iterator, not {}", iterator.ty());
