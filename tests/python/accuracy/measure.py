@@ -14,7 +14,7 @@ from accuracy.ulp import apart
 
 # What is measured where nothing else is said: how many points, and every how many-th float32.
 POINTS = 1_000_000
-PAIRS = {"cpu": 1 << 24, "cuda": 1 << 27}
+PAIRS = {"cpu": 1 << 24, "cuda": 1 << 26}
 EVERY = {"cpu": 64, "cuda": 1}
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
 KINDS = {"float32": np.float32, "float64": np.float64}
