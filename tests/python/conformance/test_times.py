@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import weft
 from weft import cuda
 
 DATES = ["2020-02-29", "1969-12-31", "NaT", "2100-01-01"]
@@ -130,3 +131,44 @@ def test_times_are_arguments_constants_and_fields() -> None:
     records["end"] = dates
     records["start"] = dates[::-1]
     same(of_records, records.view(np.recarray), np.zeros(4, "m8[s]"))
+
+
+@cuda.jit
+def of_months(months, others, spans, later, between, back, stored, compared):
+    for i in range(months.size):
+        for j in range(others.size):
+            between[i, j] = months[i] - others[j]
+            back[i, j] = others[j] - months[i]
+            compared[i, j] = (months[i] < others[j]) + 2 * (months[i] == others[j])
+        for j in range(spans.size):
+            later[i, j] = months[i] + spans[j]
+        stored[i] = months[i]
+
+
+@pytest.mark.parametrize("unit", ["W", "D", "h", "s", "us"])
+@pytest.mark.parametrize("long", ["Y", "M"])
+def test_dates_in_years_and_months(long, unit) -> None:
+    """The first day of them, in any shorter unit; spans of months have no one number of days."""
+    months = ["1969-12", "1970-01", "2020-02", "2020-03", "1900-03", "1600-02", "NaT", "2399-11"]
+    months = np.array(months, f"M8[{long}]")
+    others = np.array(["2020-02-29", "1969-12-31", "NaT", "1970-01-01"], f"M8[{unit}]")
+    spans = np.array([5, -400, "NaT"], f"m8[{unit}]")
+    later = np.zeros((8, 3), f"M8[{unit}]")
+    between = np.zeros((8, 4), f"m8[{unit}]")
+    compared = np.zeros((8, 4), "i8")
+    same(of_months, months, others, spans, later, between, between, np.zeros(8, f"M8[{unit}]"), compared)
+
+
+def test_spans_of_months_are_no_days() -> None:
+    @cuda.jit
+    def added(dates, spans):
+        dates[0] = dates[0] + spans[0]
+
+    @cuda.jit
+    def ordered(spans, others, out):
+        out[0] = spans[0] < others[0]
+
+    with pytest.raises(weft.CompileError, match="does not take"):
+        added[1, 1](np.zeros(1, "M8[D]"), np.zeros(1, "m8[M]"))
+    with pytest.raises(weft.CompileError, match="does not compare"):
+        ordered[1, 1](np.zeros(1, "m8[M]"), np.zeros(1, "m8[D]"), np.zeros(1))

@@ -1,5 +1,5 @@
 //! Dates and spans of time: NumPy's operators on counts of units. Two units become the shorter one, as far as the longer
-//! has a whole number of it.
+//! has a whole number of it; a date in years or months is the first day of them.
 
 use weft_artifact::{Scalar, Time, TimeUnit};
 
@@ -79,6 +79,9 @@ impl FnLowerer<'_> {
     /// A count in a unit that is as long or shorter.
     fn in_unit(&mut self, count: Value, of: Time, unit: Option<TimeUnit>, span: Span) -> Option<Value> {
         let factor = match (of.unit, unit) {
+            (Some(from @ (TimeUnit::Year | TimeUnit::Month)), Some(to)) if !of.is_span && to > TimeUnit::Month => {
+                return self.date_in_unit(count, from, to, span);
+            }
             (Some(from), Some(to)) => from.count_in(to)?,
             (None, _) => 1,
             (Some(_), None) => return None,
@@ -87,6 +90,23 @@ impl FnLowerer<'_> {
             return Some(count);
         }
         Some(self.prelude("time_mul", vec![count, Value::Int(factor.into())], span))
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The first day of a year or month, in a unit of days or shorter, or the week that it is in. (A span of months has
+    /// no one number of days; a date has.)
+    fn date_in_unit(&mut self, count: Value, of: TimeUnit, unit: TimeUnit, span: Span) -> Option<Value> {
+        let months = of.count_in(TimeUnit::Month)?;
+        let days = self.prelude("time_days", vec![count, Value::Int(months.into())], span);
+        if unit == TimeUnit::Week {
+            return Some(self.prelude("time_weeks", vec![days], span));
+        }
+        let factor = TimeUnit::Day.count_in(unit)?;
+        if factor == 1 {
+            return Some(days);
+        }
+        Some(self.prelude("time_mul", vec![days, Value::Int(factor.into())], span))
     }
 }
 
