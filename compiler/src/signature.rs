@@ -3,7 +3,9 @@
 //! Strings and expressions (decorators, annotations) are read by the same code: a string is parsed as a Python
 //! expression first. What [`ArgType`] prints, [`parse_type`] reads.
 
-use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
+mod numpy;
+
+use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
@@ -225,13 +227,12 @@ impl Reader<'_> {
             ExprKind::Constant(Constant::None) => Ok(ArgType::None),
             ExprKind::Constant(Constant::Str(text)) => parse_type(text).map_err(|error| inside(error, expr, text)),
             ExprKind::Subscript { value, index } => match self.ty(value)? {
-                ArgType::Value(dtype) => array(dtype, index),
+                ArgType::Value(dtype) | ArgType::Record(dtype) => array(dtype, index),
                 other @ (ArgType::Array(_)
                 | ArgType::Tuple(_)
                 | ArgType::None
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
-                | ArgType::Record(_)
                 | ArgType::Class(_)) => Err(bad(value.span, format!("{other} cannot be the element type of an array"))),
             },
             ExprKind::Call { func, args, keywords } => self.constructed(expr, func, args, keywords),
@@ -284,10 +285,12 @@ impl Reader<'_> {
     }
 
     fn is_constructor(self, func: &Expr) -> bool {
-        self.path(func).is_some_and(|path| matches!(last(&path), "array" | "Array" | "Tuple" | "UniTuple"))
+        self.path(func)
+            .is_some_and(|path| matches!(last(&path), "array" | "Array" | "Tuple" | "UniTuple" | "from_dtype"))
     }
 
-    /// `array(float32, 1d, C)`, `Array(float32, 1, 'C', readonly=True)`, `Tuple((a, b))`, `UniTuple(a, n)`.
+    /// `array(float32, 1d, C)`, `Array(float32, 1, 'C', readonly=True)`, `Tuple((a, b))`, `UniTuple(a, n)`,
+    /// `from_dtype(np.dtype(…))`.
     fn constructed(
         self,
         expr: &Expr,
@@ -312,13 +315,14 @@ impl Reader<'_> {
                     ndim.ok_or_else(|| bad(args[1].span, format!("an array has 0 to {MAX_NDIM} dimensions")))? as u8;
                 let layout = layout_of(layout)?;
                 match self.ty(dtype)? {
-                    ArgType::Value(dtype) => Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly })),
+                    ArgType::Value(dtype) | ArgType::Record(dtype) => {
+                        Ok(ArgType::Array(ArrayType { dtype, ndim, layout, readonly }))
+                    }
                     other @ (ArgType::Array(_)
                     | ArgType::Tuple(_)
                     | ArgType::None
                     | ArgType::Struct(..)
                     | ArgType::Enum(..)
-                    | ArgType::Record(_)
                     | ArgType::Class(_)) => {
                         Err(bad(dtype.span, format!("{other} cannot be the element type of an array")))
                     }
@@ -328,6 +332,11 @@ impl Reader<'_> {
                 Ok(ArgType::Tuple(self.types(items)?))
             }
             ("Tuple", items) => Ok(ArgType::Tuple(self.types(items)?)),
+            ("from_dtype", [of]) => {
+                let dtype = self.numpy_dtype(of, false)?;
+                let is_place = matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Record(_) | Compound::Chars(_)));
+                Ok(if is_place { ArgType::Record(dtype) } else { dtype.into() })
+            }
             ("UniTuple", [item, n]) => {
                 let item = self.ty(item)?;
                 let each = item.leaves().max(1) as u64;
