@@ -16,5 +16,4 @@ def unsupported_words(x):
         pass
     a = {1, 2}  # error: [E0103] "cannot have a set"
     b = f"{x[0]}"  # error: [E0103] "formatted string"
-    c = b"bytes"  # error: [E0103] "bytes"
     x[0] = names["a"]  # error: [E0202] "`names` is a dict"

@@ -109,6 +109,7 @@ impl FnLowerer<'_> {
     /// Gives a variable a value.
     pub(super) fn assign_var(&mut self, name: &str, value: Value, span: Span) {
         let Some(value) = self.own_iterator(name, value, span) else { return };
+        let value = self.with_own_texts(value, span);
         let ty = self.ty_of(&value);
         if !ty.is_poison() && ty != Ty::Bottom && !self.given.contains(name) {
             self.given.insert(name.to_owned());

@@ -6,7 +6,7 @@
 use weft_artifact::Scalar;
 
 use super::{
-    expr::Index,
+    expr::{Index, Text},
     lowerer::{FnLowerer, wrap_int},
     object::ObjectKind,
     value::{ArrayValue, Atom, Value},
@@ -25,6 +25,8 @@ pub(super) enum Sequence<'v> {
     Tuple(&'v Value, &'v [Value], bool),
     /// A range: the type of its values, start, stop, step.
     Range(Scalar, &'v Value, &'v Value, &'v Value),
+    /// The letters of a text in memory.
+    Letters(&'v Value),
     /// The items of another with their numbers, and the first number.
     Enumerate(&'v Value, &'v Value),
     /// The items of several side by side.
@@ -52,6 +54,7 @@ impl<'v> Sequence<'v> {
                 (ObjectKind::Unrolled, items) => Some(Self::Tuple(value, items, true)),
                 (kind, items) if kind.is_tuple() => Some(Self::Tuple(value, items, false)),
                 (ObjectKind::Range(ty), [start, stop, step]) => Some(Self::Range(*ty, start, stop, step)),
+                (ObjectKind::Chars, [Value::Array(_)]) => Some(Self::Letters(value)),
                 (ObjectKind::Enumerate, [over, first]) => Self::of(over).map(|_| Self::Enumerate(over, first)),
                 (ObjectKind::Zip, items) => {
                     items.iter().all(|item| Self::of(item).is_some()).then_some(Self::Zip(items))
@@ -93,7 +96,7 @@ impl<'v> Sequence<'v> {
     pub(super) fn is_mixed(&self) -> bool {
         let mixed = |value: &Value| Sequence::of(value).is_some_and(|inner| inner.is_mixed());
         match self {
-            Self::Array(_) | Self::Range(..) | Self::NdIndex(_) | Self::Elements(..) => false,
+            Self::Array(_) | Self::Range(..) | Self::Letters(_) | Self::NdIndex(_) | Self::Elements(..) => false,
             Self::Tuple(_, items, unrolled) => {
                 let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
                 *unrolled || types.next().is_some_and(|first| !types.all(|ty| ty == first) || first.parts().is_empty())
@@ -131,6 +134,11 @@ impl FnLowerer<'_> {
                 };
                 // Of a longer one it wraps around: an index from the end finds its item still.
                 let length = self.b.convert(length, Type::I64, span);
+                Some(self.nonneg_atom(length, span))
+            }
+            Sequence::Letters(text) => {
+                let length = self.text_length(text, span)?;
+                let length = self.number(&length, Scalar::I64, span)?;
                 Some(self.nonneg_atom(length, span))
             }
             Sequence::Enumerate(over, _) | Sequence::Reversed(over) => self.length(over, span),
@@ -315,6 +323,11 @@ impl FnLowerer<'_> {
                 let at = self.b.convert(at, Type::Scalar(ty), span);
                 let past = self.b.binary(BinaryOp::Mul, at, step, span);
                 Value::Scalar(self.b.binary(BinaryOp::Add, start, past, span), ty)
+            }
+            Some(Sequence::Letters(value)) => {
+                let Some(text) = Text::of(value) else { return Value::Poison };
+                let at = self.use_atom(position, span);
+                self.letter(&text, at, span)
             }
             Some(Sequence::Enumerate(over, first)) => {
                 if let (Value::Int(first), Atom::Int(at)) = (first, position) {

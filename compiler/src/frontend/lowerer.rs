@@ -398,6 +398,11 @@ impl FnLowerer<'_> {
                 }
                 Some(Value::Array(self.generalize(array, *to, span)))
             }
+            (value, Ty::Object(ObjectKind::Chars, _))
+                if value.ty().chars() != to.chars() || !matches!(value, Value::Object(..)) =>
+            {
+                self.text_as(&value, to, span)
+            }
             (Value::Object(kind, items), Ty::Object(other, to)) if kind == *other && items.len() == to.len() => items
                 .into_iter()
                 .zip(to)
@@ -409,7 +414,7 @@ impl FnLowerer<'_> {
     }
 
     /// An array with a more general layout or address space.
-    fn generalize(&mut self, array: ArrayValue, to: ArrayTy, span: Span) -> ArrayValue {
+    pub(super) fn generalize(&mut self, array: ArrayValue, to: ArrayTy, span: Span) -> ArrayValue {
         let mut out = array.clone();
         if to.layout == Layout::Any && array.ty.layout != Layout::Any {
             out.strides = (0..array.ty.ndim).map(|dim| self.stride(&array, dim, span)).collect();
@@ -459,6 +464,11 @@ impl FnLowerer<'_> {
             Value::Int(known) => Truth::Known(known != 0),
             Value::Static(Static::None) => Truth::Known(false),
             Value::Static(Static::Str(text)) => Truth::Known(!text.is_empty()),
+            Value::Static(Static::Bytes(text)) => Truth::Known(!text.is_empty()),
+            text @ Value::Object(ObjectKind::Chars, _) => match self.text_length(&text, span) {
+                Some(length) => self.truth(length, span),
+                None => Truth::Poison,
+            },
             Value::Object(kind, items) if kind.is_tuple() => Truth::Known(!items.is_empty()),
             Value::Object(kind, items) if kind.is_number() => {
                 items.into_iter().next().map_or(Truth::Poison, |item| self.truth(item, span))

@@ -114,7 +114,13 @@ impl FnLowerer<'_> {
                     let count = self.time_as(value, *time, span);
                     count.and_then(|count| self.number(&count, Scalar::I64, span)).map(|count| vec![count])
                 }
-                Compound::Record(_) | Compound::Chars(_) => return self.store_record(pointer, of, value, span),
+                Compound::Record(_) => return self.store_record(pointer, of, value, span),
+                Compound::Chars(_) => {
+                    let data = Atom::Local(self.b.temp(pointer, span));
+                    let ty = ArrayTy { ndim: 0, layout: Layout::C, ..of };
+                    let place = ArrayValue { ty, data, shape: Vec::new(), strides: Vec::new() };
+                    return self.store_text(&place, value, span);
+                }
                 Compound::Nested(_) => {
                     if let Value::Array(view) = self.load(pointer, of, span) {
                         self.store_view(view, value.clone(), span);
@@ -161,7 +167,7 @@ impl FnLowerer<'_> {
         let data = Atom::Local(self.b.temp(pointer, span));
         let to = ArrayValue { ty, data, shape: Vec::new(), strides: Vec::new() };
         match value {
-            Value::Object(ObjectKind::Record | ObjectKind::Chars, items) => {
+            Value::Object(ObjectKind::Record, items) => {
                 if let [Value::Array(from)] = items.as_slice()
                     && from.ty.dtype == of.dtype
                 {
@@ -194,7 +200,7 @@ impl FnLowerer<'_> {
     }
 
     /// Copies an element from one place to another, which may be the same, in as few accesses as the alignment allows.
-    fn copy_bytes(&mut self, from: &ArrayValue, to: &ArrayValue, span: Span) {
+    pub(super) fn copy_bytes(&mut self, from: &ArrayValue, to: &ArrayValue, span: Span) {
         let size = to.ty.dtype.size_bytes();
         let align = from.ty.known_align(0).min(to.ty.known_align(0));
         let word = align.min(LONGEST_WORD);

@@ -1,9 +1,12 @@
 //! Numba's two ways to merge number types: *promotion* for operators, *unification* for variables, `min`/`max` and
 //! conditional expressions. Source: numba-cuda 0.30.4, measured; the tables are in `docs/language.md`.
 
-use weft_artifact::{Complex, Layout, Number, Scalar};
+use weft_artifact::{Chars, Complex, Compound, DType, Layout, Number, Scalar};
 
-use super::ty::{ArrayTy, Conflict, Ty};
+use super::{
+    object::ObjectKind,
+    ty::{ArrayTy, Conflict, Ty},
+};
 use crate::{ir::Space, source::Span, syntax::ast::BinOp};
 
 /// The result type of a binary operator on two numbers; `None` where the operator does not take them.
@@ -160,6 +163,9 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
     if let (false, Some(a), Some(b)) = (alike, first.number(), second.number()) {
         return Ty::of(unify(a, b));
     }
+    if let Some(joined) = join_texts(first, second) {
+        return joined;
+    }
     match (first, second) {
         (Ty::Poison, _) | (_, Ty::Poison) => Ty::Poison,
         (Ty::Bottom, known) | (known, Ty::Bottom) => known.clone(),
@@ -180,6 +186,25 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
     }
 }
 
+/// Two texts of different lengths: a place of a thread's own for the longer one.
+fn join_texts(first: &Ty, second: &Ty) -> Option<Ty> {
+    let (a, b) = (first.chars()?, second.chars()?);
+    let both = matches!((first, second), (Ty::Object(..), Ty::Object(..)));
+    if a.is_wide() != b.is_wide() || both && a == b {
+        return None;
+    }
+    let chars = Chars::new(a.is_wide(), a.max_len().max(b.max_len()));
+    let place = ArrayTy {
+        dtype: DType::intern(Compound::Chars(chars))?,
+        ndim: 0,
+        layout: Layout::C,
+        readonly: false,
+        space: Space::Local,
+        packed: false,
+    };
+    Some(Ty::Object(ObjectKind::Chars, vec![Ty::Array(place)]))
+}
+
 fn conflict(first: &Ty, first_span: Span, second: &Ty, second_span: Span) -> Ty {
     Ty::Conflict(Box::new(Conflict { first: first.clone(), first_span, second: second.clone(), second_span }))
 }
@@ -198,7 +223,7 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::object::{ObjectKind, Static};
+    use crate::frontend::object::Static;
 
     #[test]
     fn promotion_follows_the_table() {

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use weft_artifact::{
-    ArgType, ArrayType, Complex, Compound, DType, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which,
+    ArgType, ArrayType, Chars, Complex, Compound, DType, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which,
 };
 
 use super::object::{ObjectKind, Static};
@@ -128,7 +128,9 @@ impl Ty {
             ArgType::Enum(class, value) => Self::Object(ObjectKind::Enum(*class), vec![Self::of_arg(value)]),
             ArgType::Record(dtype) => {
                 let place = ArrayType { dtype: *dtype, ndim: 0, layout: Layout::C, readonly: false };
-                Self::Object(ObjectKind::Record, vec![Self::Array(ArrayTy::of_arg(&place))])
+                let chars = matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Chars(_)));
+                let kind = if chars { ObjectKind::Chars } else { ObjectKind::Record };
+                Self::Object(kind, vec![Self::Array(ArrayTy::of_arg(&place))])
             }
         }
     }
@@ -200,6 +202,33 @@ impl Ty {
             Self::Complex(_)
             | Self::Object(..)
             | Self::Array(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => None,
+        }
+    }
+
+    /// What a text has room for; `None` for what is no text.
+    pub(super) fn chars(&self) -> Option<Chars> {
+        let room = |len: usize| u32::try_from(len.max(1)).ok();
+        match self {
+            Self::Static(Static::Str(text)) => Some(Chars::new(true, room(text.chars().count())?)),
+            Self::Static(Static::Bytes(text)) => Some(Chars::new(false, room(text.len())?)),
+            Self::Object(ObjectKind::Chars, items) => {
+                match items.as_slice() {
+                    [Self::Array(ArrayTy { dtype: DType::Compound(id), .. })] => {
+                        if let Compound::Chars(chars) = id.get() { Some(*chars) } else { None }
+                    }
+                    _ => None,
+                }
+            }
+            Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Array(_)
+            | Self::Object(..)
             | Self::Static(_)
             | Self::Conflict(_)
             | Self::Bottom

@@ -194,7 +194,7 @@ impl Checker<'_> {
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
             (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.access().0, Space::Global)),
-            (SlotType::Pointer, Leaf::Record(_)) => Some(Type::Ptr(Scalar::U8, Space::Global)),
+            (SlotType::Pointer, Leaf::Record(dtype)) => Some(Type::Ptr(dtype.access().0, Space::Global)),
             // The IR has no type for a long value yet.
             (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }

@@ -91,6 +91,16 @@ def NPTimedelta(unit: str) -> Type:
     return from_dtype(f"timedelta64[{unit}]" if unit else "timedelta64")
 
 
+def CharSeq(count: int) -> Type:
+    """Type of the elements of NumPy's arrays of so many bytes, ``S4``."""
+    return from_dtype(f"S{count}")
+
+
+def UnicodeCharSeq(count: int) -> Type:
+    """Type of the elements of NumPy's arrays of so many letters, ``U4``."""
+    return from_dtype(f"U{count}")
+
+
 def NestedArray(dtype: Type, shape: Sequence[int]) -> Type:
     """Type of an array as a field of a record: ``NestedArray(float32, (2, 3))``."""
     import numpy as np
@@ -114,6 +124,7 @@ def Record(fields: Iterable[tuple[str, dict[str, Any]]], size: int, aligned: boo
 
 __all__ = [
     "Array",
+    "CharSeq",
     "EnumMember",
     "IntEnumMember",
     "NPDatetime",
@@ -126,6 +137,7 @@ __all__ = [
     "Tuple",
     "Type",
     "UniTuple",
+    "UnicodeCharSeq",
     "complex_domain",
     "integer_domain",
     "none",

@@ -17,7 +17,7 @@ use weft_artifact::{Complex, DType, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
 use crate::{
-    arrays::{device_array::DeviceArray, host_array::HostArray, interface::Interface},
+    arrays::{device_array::DeviceArray, host_array::HostArray, interface::Interface, strides},
     devices, errors,
     types::{
         Type,
@@ -152,6 +152,9 @@ impl Arguments {
                 return Ok(());
             }
             if classes.is_scalar(arg) {
+                if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
+                    return self.push_text(arg);
+                }
                 if classes.is_record(arg)? {
                     return self.push_record(arg);
                 }
@@ -246,7 +249,7 @@ impl Arguments {
             return Ok(());
         }
         if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
-            return Err(not_an_argument(arg));
+            return self.push_text(arg);
         }
         if let Some(interface) = arg.getattr_opt(intern!(arg.py(), "__cuda_array_interface__"))? {
             return self.push_interface(arg, &interface);
@@ -318,16 +321,31 @@ impl Arguments {
         Ok(())
     }
 
+    /// A text: its letters on the device, by address.
+    fn push_text(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        let kind = if arg.is_instance_of::<PyString>() { 'U' } else { 'S' };
+        // NumPy has no elements for the empty one.
+        let dtype = format!("{kind}{}", arg.len()?.max(1));
+        let numpy = arg.py().import("numpy")?;
+        let object = numpy.call_method1(intern!(arg.py(), "array"), (arg, dtype))?;
+        self.push_place(&object)
+    }
+
     /// A record: its copy on the device, by address. NumPy's array of no dimensions has the record's own memory.
     fn push_record(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
         let object = arg.py().import("numpy")?.call_method1(intern!(arg.py(), "asarray"), (arg,))?;
-        let Some(array) = HostArray::open(&object)? else {
-            return Err(not_an_argument(arg));
+        self.push_place(&object)
+    }
+
+    /// The element of an array of no dimensions, by address.
+    fn push_place(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(array) = HostArray::open(object)? else {
+            return Err(not_an_argument(object));
         };
         self.key.push(key::record(array.dtype));
         let cell = self.cells.len();
         self.cells.push(array.address());
-        let object = object.unbind();
+        let object = object.clone().unbind();
         self.hosts.push(HostArgument { array, object, cell, param: self.param, hint: self.hint });
         Ok(())
     }
@@ -340,6 +358,9 @@ impl Arguments {
             return Err(errors::launch(arg.py(), &message));
         }
         let foreign = Interface::read(interface, MAX_NDIM, &mut self.cells)?;
+        if !foreign.is_aligned {
+            return Err(strides::misaligned(foreign.array.dtype));
+        }
         self.key.push(key::array(foreign.array));
         self.producers.extend(foreign.stream);
         Ok(())
@@ -382,7 +403,7 @@ fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "a {name} cannot be passed to a kernel; pass numbers, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them"
+        "a {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them"
     ))
 }
 

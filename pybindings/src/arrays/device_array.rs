@@ -5,17 +5,13 @@
 
 use std::sync::Arc;
 
-use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
-    prelude::*,
-    types::PyTuple,
-};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
 
 use super::{
     host_array::HostArray,
-    strides::{check_extents, contiguous, layout, span},
+    strides::{self, check_extents, contiguous, layout, span},
 };
 use crate::{
     devices::{self, stream::stream_of},
@@ -123,13 +119,7 @@ impl DeviceArray {
         });
         let layout = layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
-        let align = dtype.access_align();
-        let is_aligned = address.is_multiple_of(align)
-            && shape
-                .iter()
-                .zip(&strides)
-                .all(|(extent, stride)| *extent < 2 || stride.unsigned_abs().is_multiple_of(align))
-            || shape.contains(&0);
+        let is_aligned = strides::is_aligned(address, shape.iter().copied(), strides.iter().copied(), dtype);
         let is_record = record && ndim == 0;
         let word = || if is_record { key::record(dtype) } else { key::array(array) };
         let cells = std::iter::once(address).chain(shape).chain(strides.into_iter().map(|stride| stride as u64));
@@ -247,12 +237,7 @@ impl DeviceArray {
         if self.ndim > MAX_NDIM {
             return too_many_dimensions(self.ndim);
         }
-        PyTypeError::new_err(format!(
-            "its {} elements do not lie at multiples of {} bytes, as fields of packed records may not: pass the array of \
-             records, or a copy of the elements",
-            self.dtype,
-            self.dtype.access_align()
-        ))
+        strides::misaligned(self.dtype)
     }
 
     fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {

@@ -25,6 +25,8 @@ pub(crate) struct Interface {
     pub(crate) array: ArrayType,
     /// The stream to wait for.
     pub(crate) stream: Option<u64>,
+    /// Whether the elements lie where a kernel takes them to lie.
+    pub(crate) is_aligned: bool,
 }
 
 impl Interface {
@@ -87,8 +89,10 @@ fn read<'py>(interface: &Bound<'py, PyDict>, max_ndim: usize, cells: &mut Vec<u6
     let (shape, steps) = cells.get(extents..).unwrap_or_default().split_at(ndim);
     strides::check_extents(shape.iter().copied())?;
     let layout = strides::layout(shape.iter().copied(), steps.iter().map(|stride| *stride as i64), item);
+    let steps = steps.iter().map(|stride| *stride as i64);
+    let is_aligned = strides::is_aligned(address, shape.iter().copied(), steps, dtype);
     let stream = optional(intern!(py, "stream"))?.map(|stream| stream.extract()).transpose()?;
-    Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream })
+    Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream, is_aligned })
 }
 
 /// A tuple, or a list as one.
@@ -111,7 +115,7 @@ fn dtype_of(typestr: &Bound<'_, PyAny>) -> PyResult<DType> {
 pub(crate) fn read_array_interface<'py>(desc: &Bound<'py, PyAny>) -> PyResult<Parts<'py>> {
     let py = desc.py();
     let mut cells = Vec::new();
-    let Interface { array, stream } = Interface::read(desc, NUMPY_NDIM, &mut cells)?;
+    let Interface { array, stream, .. } = Interface::read(desc, NUMPY_NDIM, &mut cells)?;
     let (address, rest) = cells.split_first().map_or((0, [].as_slice()), |(address, rest)| (*address, rest));
     let (shape, strides) = rest.split_at(rest.len() / 2);
     let strides = strides.iter().map(|stride| *stride as i64);

@@ -1,8 +1,11 @@
 //! Strides: what they say of an array's memory, and those that a new array has. All stride arithmetic of the host side
 //! is here; Python's part asks for it.
 
-use pyo3::{exceptions::PyValueError, prelude::*};
-use weft_artifact::{EXTENT_BITS, Layout};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+};
+use weft_artifact::{DType, EXTENT_BITS, Layout};
 
 /// Looks that all extents are as short as compiled code takes them to be. Only elements that overlap, or none, make
 /// longer ones.
@@ -58,6 +61,27 @@ pub(crate) fn layout(
         (false, true) => Layout::F,
         (false, false) => Layout::Any,
     }
+}
+
+/// Whether all elements lie at multiples of what kernels take their dtype's to be.
+pub(crate) fn is_aligned(
+    address: u64,
+    shape: impl Iterator<Item = u64> + Clone,
+    strides: impl Iterator<Item = i64>,
+    dtype: DType,
+) -> bool {
+    let align = dtype.access_align();
+    let each = |(extent, stride): (u64, i64)| extent < 2 || stride.unsigned_abs().is_multiple_of(align);
+    shape.clone().any(|extent| extent == 0) || address.is_multiple_of(align) && shape.zip(strides).all(each)
+}
+
+/// `TypeError` for elements that do not.
+pub(crate) fn misaligned(dtype: DType) -> PyErr {
+    PyTypeError::new_err(format!(
+        "its {dtype} elements do not lie at multiples of {} bytes, as fields of packed records may not: pass the array of \
+         records, or a copy of the elements",
+        dtype.access_align()
+    ))
 }
 
 /// Sets the strides of an array without gaps, its dimensions from the fastest to the slowest.

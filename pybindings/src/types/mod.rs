@@ -41,8 +41,10 @@ impl Type {
 
     /// The type of a value of a dtype.
     pub(crate) fn of_dtype(dtype: DType) -> Self {
-        let is_record = matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Record(_)));
-        Self::of(if is_record { ArgType::Record(dtype) } else { dtype.into() })
+        // What a launch passes by its address.
+        let is_place =
+            matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Record(_) | Compound::Chars(_)));
+        Self::of(if is_place { ArgType::Record(dtype) } else { dtype.into() })
     }
 
     /// The dtype that it is, if it is one.

@@ -189,7 +189,7 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
 
 /// What to write where a dtype is not supported.
 pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, float32, float64, \
-                                    complex64, complex128, a date or span of time, or a record of these";
+                                    complex64, complex128, a date or span of time, a text of a fixed length, or a record of these";
 
 /// The dtype of a NumPy dtype; `None` for one that kernels cannot have (byte-swapped ones too).
 pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
@@ -209,18 +209,11 @@ pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         let time = Time::from_name(dtype.getattr(intern!(py, "name"))?.extract()?);
         return Ok(time.and_then(|time| DType::intern(Compound::Time(time))));
     }
-    Ok(Number::from_kind(kind, size).map(DType::from))
-}
-
-/// The dtype of a record's field, which may be a text too.
-fn of_field(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
-    let kind: char = dtype.getattr(intern!(dtype.py(), "kind"))?.extract()?;
-    if !matches!(kind, 'S' | 'U') || !dtype.getattr(intern!(dtype.py(), "isnative"))?.is_truthy()? {
-        return of_dtype(dtype);
+    if let ('S' | 'U', Ok(size @ 1..)) = (kind, u32::try_from(size)) {
+        let chars = if kind == 'U' { Chars::new(true, size / 4) } else { Chars::new(false, size) };
+        return Ok(DType::intern(Compound::Chars(chars)));
     }
-    let size: u32 = dtype.getattr(intern!(dtype.py(), "itemsize"))?.extract()?;
-    let chars = if kind == 'U' { Chars::new(true, size / 4) } else { Chars::new(false, size) };
-    Ok(DType::intern(Compound::Chars(chars)))
+    Ok(Number::from_kind(kind, size).map(DType::from))
 }
 
 /// Structured dtypes that were read, by the address of their objects, which live as long as they stand here.
@@ -253,7 +246,7 @@ fn read_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let compound = if let Some((base, shape)) =
         dtype.getattr(intern!(py, "subdtype"))?.extract::<Option<(Bound<'_, PyAny>, Vec<u64>)>>()?
     {
-        let Some(base) = of_field(&base)? else { return Ok(None) };
+        let Some(base) = of_dtype(&base)? else { return Ok(None) };
         Nested::new(base, shape).map(Compound::Nested)
     } else {
         let Some(names) = dtype.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? else {
@@ -263,7 +256,7 @@ fn read_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         let mut fields = Vec::with_capacity(names.len());
         for name in names {
             let place = places.get_item(&name)?;
-            let Some(dtype) = of_field(&place.get_item(0)?)? else { return Ok(None) };
+            let Some(dtype) = of_dtype(&place.get_item(0)?)? else { return Ok(None) };
             fields.push(RecordField { name, dtype, offset: place.get_item(1)?.extract()? });
         }
         let size = dtype.getattr(intern!(py, "itemsize"))?.extract()?;

@@ -191,6 +191,40 @@ def test_the_cuda_array_interface(run) -> None:
     )
 
 
+def test_elements_of_other_libraries_at_loose_addresses(run) -> None:
+    run(
+        """
+        class Foreign:
+            def __init__(self, address, typestr="<i8", shape=(2,), strides=None):
+                self.__cuda_array_interface__ = {
+                    "data": (address, False), "typestr": typestr, "shape": shape, "strides": strides, "version": 3
+                }
+
+        array = cuda.to_device(np.arange(8))
+        sum3[1, 1](Foreign(array.address + 8), 20, 3)
+        assert array[1] == 23
+        sum3[1, 1](Foreign(array.address + 8, strides=(24,)), 20, 3)
+        sum3[1, 1](Foreign(array.address + 4, "<i4", strides=(12,)), 20, 3)
+        sum3[1, 1](Foreign(array.address + 1, shape=(0,)), 20, 3)
+        loose = [
+            (Foreign(array.address + 4), 8),
+            (Foreign(array.address, strides=(12,)), 8),
+            (Foreign(array.address, shape=(1, 2), strides=(8, 12)), 8),
+            (Foreign(array.address + 2, "<f4"), 4),
+        ]
+        for foreign, align in loose:
+            try:
+                sum3[1, 1](foreign, 20, 3)
+            except TypeError as error:
+                assert f"argument 1 (`out`)" in str(error) and f"multiples of {align} bytes" in str(error), error
+            else:
+                raise AssertionError
+        view = cuda.from_cuda_array_interface(Foreign(array.address + 4, "<i4").__cuda_array_interface__)
+        sum3[1, 1](view, 20, 3)
+        """
+    )
+
+
 def test_memory_outlives_its_uses_in_other_streams(run) -> None:
     """The driver ends the process when memory is freed while work may still use it."""
     run(

@@ -112,9 +112,14 @@ def test_dtypes_and_types() -> None:
         assert weft.as_dtype(weft.from_dtype(dtype)) == dtype
     with pytest.raises(TypeError, match=r"longdouble|float128"):
         weft.from_dtype(np.longdouble)
+    for text in ("S3", "U5"):
+        assert weft.as_dtype(weft.from_dtype(text)) == np.dtype(text)
+        assert weft.from_dtype(text) == weft.typeof(np.zeros(2, text)).dtype
+    assert weft.typeof("text") == weft.types.UnicodeCharSeq(4)
+    assert weft.typeof(b"text") == weft.types.CharSeq(4)
     with pytest.raises(TypeError, match=r"array.* is no dtype"):
         weft.as_dtype(weft.int8[:])
-    for wrong in (np.dtype([("a", "O")]), np.dtype("f4,>i4"), np.dtype("V4"), np.dtype(">f4"), np.dtype("S3")):
+    for wrong in (np.dtype([("a", "O")]), np.dtype("f4,>i4"), np.dtype("V4"), np.dtype(">f4"), np.dtype(">U3")):
         with pytest.raises(TypeError, match="not supported"):
             weft.from_dtype(wrong)
         with pytest.raises(TypeError, match="not supported"):
@@ -162,7 +167,6 @@ def test_typeof_device_arrays() -> None:
     ("value", "error", "text"),
     [
         (2**64, ValueError, "Int value is too large: 18446744073709551616"),
-        ("text", TypeError, "str cannot be passed to a kernel"),
         ([1], TypeError, "list cannot be passed to a kernel"),
         (np.longdouble(1), TypeError, "NumPy scalars of type longdouble"),
         (np.zeros(3, np.longdouble), TypeError, "arrays of dtype (longdouble|float128)"),

@@ -152,7 +152,7 @@ impl FnLowerer<'_> {
     }
 
     /// An array of a thread's own that no name of the program's stands for.
-    pub(in crate::frontend) fn local_array(&mut self, dtype: DType, shape: Vec<i64>, span: Span) -> Value {
+    pub(in crate::frontend) fn local_array(&mut self, dtype: DType, shape: Vec<i64>, name: &str, span: Span) -> Value {
         let (elem, parts) = dtype.access();
         let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));
         let Some(len) = len.filter(|len| *len <= LARGEST_ARRAY / elem.size_bytes()) else {
@@ -167,7 +167,7 @@ impl FnLowerer<'_> {
             packed: false,
         };
         let align = dtype.access_align();
-        self.allocate(ty, shape, Declared { name: "product".to_owned(), elem, len, align }, span)
+        self.allocate(ty, shape, Declared { name: name.to_owned(), elem, len, align }, span)
     }
 
     /// The array value of memory that is declared for it.

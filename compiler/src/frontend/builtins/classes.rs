@@ -3,7 +3,7 @@
 use weft_artifact::{DType, Number, Scalar};
 
 use super::super::{
-    expr::Args,
+    expr::{Args, Text},
     function::count,
     lowerer::FnLowerer,
     object::{ObjectKind, Static},
@@ -88,12 +88,9 @@ impl FnLowerer<'_> {
     /// `ord("a")`.
     pub(super) fn ord(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        let Value::Static(Static::Str(text)) = &value else { return self.no_overload(row, &[value.ty()], span) };
-        let mut letters = text.chars();
-        match (letters.next(), letters.next()) {
-            (Some(letter), None) => Value::Int(i128::from(u32::from(letter))),
-            _ => self.error(Code::NoMatchingOverload, span, "`ord` takes a string of one letter"),
-        }
+        let Some(text) = Text::of(&value) else { return self.no_overload(row, &[value.ty()], span) };
+        let message = "`ord` takes a text of one letter";
+        self.code_of(&text, span).unwrap_or_else(|| self.error(Code::NoMatchingOverload, span, message))
     }
 }
 
@@ -133,7 +130,8 @@ fn is_a(value: &Value, class: &Value) -> Option<bool> {
         "builtins.float" | "numpy.floating" => real.is_some_and(Scalar::is_float),
         "builtins.complex" | "numpy.complexfloating" => complex,
         "builtins.bool" => real == Some(Scalar::Bool),
-        "builtins.str" => matches!(value, Value::Static(Static::Str(_))),
+        "builtins.str" => Text::of(value).is_some_and(|text| text.is_wide()),
+        "builtins.bytes" => Text::of(value).is_some_and(|text| !text.is_wide()),
         "builtins.tuple" => value.as_tuple().is_some(),
         "numpy.ndarray" => matches!(value, Value::Array(_)),
         "numpy.generic" => number.is_some(),

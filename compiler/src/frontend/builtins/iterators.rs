@@ -5,7 +5,7 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        expr::Args,
+        expr::{Args, spelled},
         iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
         object::{ObjectKind, Site},
@@ -101,6 +101,7 @@ impl FnLowerer<'_> {
     }
 
     fn iterable_object(&mut self, kind: ObjectKind, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
+        let values: Vec<Value> = values.into_iter().map(spelled).collect();
         let good = values.iter().all(|value| self.is_iterable(value, span));
         if kind == ObjectKind::Reversed && values.iter().any(|value| !is_reversible(value)) {
             self.error(Code::NoMatchingOverload, span, "`reversed` takes an array, a tuple or a range");

@@ -294,8 +294,8 @@ impl FnLowerer<'_> {
 
     fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        if let Value::Static(Static::Str(text)) = &value {
-            return Value::Int(text.chars().count() as i128);
+        if let Some(length) = self.text_length(&value, span) {
+            return length;
         }
         let sized = match &value {
             Value::Array(array) => array.ty.ndim > 0,

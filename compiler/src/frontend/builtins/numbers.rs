@@ -5,7 +5,13 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::Code,
     frontend::{
-        expr::Args, function::count, lowerer::FnLowerer, object::ObjectKind, promote, ty::shown_path, value::Value,
+        expr::{Args, spelled},
+        function::count,
+        lowerer::FnLowerer,
+        object::ObjectKind,
+        promote,
+        ty::shown_path,
+        value::Value,
     },
     intrinsics::Intrinsic,
     ir::{BinaryOp, CompareOp, ExprId, MathFn, Type, UnaryOp},
@@ -56,6 +62,9 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let mut values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        if let [_] = values.as_slice() {
+            values = values.into_iter().map(spelled).collect();
+        }
         if let [Value::Object(ObjectKind::Tuple, items)] = values.as_slice() {
             let items = items.clone();
             values = items;

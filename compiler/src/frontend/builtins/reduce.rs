@@ -3,7 +3,7 @@
 use weft_artifact::{Number, Scalar};
 
 use super::super::{
-    expr::Args,
+    expr::{Args, spelled},
     function::count,
     lowerer::{FnLowerer, Truth},
     object::{ObjectKind, Static},
@@ -30,6 +30,7 @@ impl FnLowerer<'_> {
             args.positional.push((Value::Int(i128::from(op == BinOp::Mul)), span));
         }
         let Some([values, start]) = self.exactly(row, args, span) else { return Value::Poison };
+        let values = spelled(values);
         if start.ty().number().is_none() {
             return self.no_overload(row, &[values.ty(), start.ty()], span);
         }
@@ -54,6 +55,7 @@ impl FnLowerer<'_> {
     /// `any(t)` and `all(t)` of a tuple or a one-dimensional array.
     pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
         let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
+        let values = spelled(values);
         if let Some(found) = self.over_items(row, if all { "all_over" } else { "any_over" }, &values, &[], span) {
             return found;
         }

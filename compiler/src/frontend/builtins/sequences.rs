@@ -5,7 +5,7 @@ use weft_artifact::{MAX_LEAVES, Scalar};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        expr::Args,
+        expr::{Args, spelled},
         function::count,
         iterate::Sequence,
         lowerer::FnLowerer,
@@ -128,6 +128,7 @@ impl FnLowerer<'_> {
             return Value::tuple(Vec::new());
         }
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
+        let value = spelled(value);
         if value.as_tuple().is_some() {
             return value;
         }

@@ -41,6 +41,9 @@ impl FnLowerer<'_> {
         if let (Value::Int(times), Some(items), BinOp::Mul) = (&left, right.as_tuple(), op) {
             return self.repeated_tuple(items, *times, span);
         }
+        if let Some(value) = super::text::text_binary(op, &left, &right) {
+            return value;
+        }
         if let Some(value) = self.vector_binary(op, &left, &right, span) {
             return value;
         }

@@ -50,6 +50,9 @@ impl FnLowerer<'_> {
             return self.contains(op, &left, &right, span);
         }
         let right = self.element_of_none(right, span);
+        if let Some(value) = self.text_compare(op, &left, &right, span) {
+            return value;
+        }
         if let Some(known) = known(op, &left, &right) {
             return Value::Bool(known);
         }
@@ -216,6 +219,9 @@ impl FnLowerer<'_> {
 
     /// `x in (a, b, c)`, and `x in a` of an array or a range.
     fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
+        if let Some(found) = self.text_contains(item, container, span) {
+            return self.negated_if(op == CmpOp::NotIn, found, span);
+        }
         let looked_for = if let Value::Array(_) = container {
             Some(("holds", vec![container.clone(), item.clone()]))
         } else if let Value::Object(ObjectKind::Range(ty), parts) = container {
@@ -281,7 +287,6 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Int(a), Value::Bool(b)) => a.cmp(&i128::from(*b)),
         (Value::Bool(a), Value::Int(b)) => i128::from(*a).cmp(b),
-        (Value::Static(Static::Str(a)), Value::Static(Static::Str(b))) => a.cmp(b),
         _ => {
             let statics = |value: &Value| matches!(value, Value::Static(_));
             // Members of two enums are different, whatever their values; so are a member and a number.

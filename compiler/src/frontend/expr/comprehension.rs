@@ -34,6 +34,7 @@ impl FnLowerer<'_> {
             return Some(());
         };
         let over = self.expr(&each.iter);
+        let over = super::spelled(over);
         if !self.is_iterable(&over, each.iter.span) {
             return None;
         }

@@ -52,7 +52,7 @@ impl FnLowerer<'_> {
             return Value::Poison;
         };
         let mut values = vec![Value::Array(left.clone()), Value::Array(right.clone())];
-        let product = (!shape.is_empty()).then(|| self.local_array(number.into(), shape, span));
+        let product = (!shape.is_empty()).then(|| self.local_array(number.into(), shape, "product", span));
         values.extend(product.clone());
         if product.is_some() && self.is_dry() {
             return product.unwrap_or(Value::Poison);

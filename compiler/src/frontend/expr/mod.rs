@@ -15,6 +15,7 @@ mod object;
 mod range;
 mod store;
 mod subscript;
+mod text;
 mod time;
 
 pub(super) use call::{Args, shown_types};
@@ -23,6 +24,7 @@ pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
 pub(super) use object::FieldIndex;
+pub(super) use text::{Text, spelled};
 
 use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 
@@ -147,7 +149,11 @@ impl FnLowerer<'_> {
         // A call may store, but binds no name, unless by `nonlocal`.
         let rebinds = if matches!(value, Value::Array(_)) && !self.calls_bind { binds } else { has_effect };
         let changes = later.any(rebinds);
-        if changes { self.settle(value, span) } else { value }
+        if !changes {
+            return value;
+        }
+        let value = self.with_own_texts(value, span);
+        self.settle(value, span)
     }
 
     fn constant(&mut self, constant: &Constant, span: Span) -> Value {
@@ -168,10 +174,7 @@ impl FnLowerer<'_> {
                 Value::Complex(real, imag, Complex::C128)
             }
             Constant::Str(text) => Value::Static(Static::Str(text.clone())),
-            Constant::Bytes(_) => {
-                let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, "a kernel cannot use bytes");
-                self.report(diagnostic.help("pass them as an array of uint8"))
-            }
+            Constant::Bytes(text) => Value::Static(Static::Bytes(text.clone())),
             Constant::Ellipsis => Value::Static(Static::Known(Known::Path("builtins.Ellipsis".to_owned()))),
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     frontend::{
         function::count,
         lowerer::FnLowerer,
-        object::ObjectKind,
+        object::{ObjectKind, Static},
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
@@ -120,6 +120,7 @@ impl FnLowerer<'_> {
             Value::Object(kind, items) if is_element(&kind, view.ty) || (op.is_some() && is_operand(&kind)) => {
                 self.settle(Value::Object(kind, items), span)
             }
+            text @ Value::Static(Static::Str(_) | Static::Bytes(_)) if op.is_none() && holds_texts(view.ty) => text,
             other @ (Value::Array(_) | Value::Object(..) | Value::Static(_)) => {
                 let ty = Ty::Array(view.ty);
                 match op {
@@ -354,6 +355,11 @@ fn depth(value: &Value, of: ArrayTy) -> usize {
 /// Whether a tuple is the fields of one record, and not a tuple of records.
 fn is_row(kind: &ObjectKind, items: &[Value], of: ArrayTy) -> bool {
     is_element(kind, of) && !items.iter().any(|item| item.as_tuple().is_some())
+}
+
+/// Whether the elements are texts.
+fn holds_texts(of: ArrayTy) -> bool {
+    matches!(of.dtype, DType::Compound(id) if matches!(id.get(), Compound::Chars(_)))
 }
 
 /// Whether an operator may take an object beside an element.

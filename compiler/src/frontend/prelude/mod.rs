@@ -35,7 +35,7 @@ impl File {
 }
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 9] = [
+static FILES: [File; 10] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -45,6 +45,7 @@ static FILES: [File; 9] = [
     File::new("half.py", include_str!("half.py")),
     File::new("times.py", include_str!("times.py")),
     File::new("matrix.py", include_str!("matrix.py")),
+    File::new("texts.py", include_str!("texts.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).

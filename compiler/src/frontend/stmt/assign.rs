@@ -24,7 +24,8 @@ impl FnLowerer<'_> {
         let plain = matches!(targets, [Expr { kind: ExprKind::Name(_), .. }]);
         if !plain {
             // `a, b = b, a` and `i = a[i] = f(i)`: the value is complete before the first target changes.
-            result = self.settle(result, value.span);
+            let own = self.with_own_texts(result, value.span);
+            result = self.settle(own, value.span);
         }
         for target in targets {
             let now = if plain { result.clone() } else { self.reread(&result, value.span) };

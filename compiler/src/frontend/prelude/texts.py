@@ -1,0 +1,47 @@
+"""Texts as arrays of their letters: what is behind the last letter is zeros, which are no part of the text."""
+
+
+def text_len(a):
+    """How many letters it has."""
+    n = len(a)
+    while n > 0 and a[n - 1] == 0:
+        n -= 1
+    return n
+
+
+def text_order(a, b):
+    """Below, equal to or above 0 as `a` is before, the same as or behind `b`."""
+    for k in range(max(len(a), len(b))):
+        x = int(a[k]) if k < len(a) else 0
+        y = int(b[k]) if k < len(b) else 0
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+def text_has(a, b):
+    """Whether `b` is a part of `a`."""
+    n, m = text_len(a), text_len(b)
+    for start in range(n - m + 1):
+        same = True
+        for k in range(m):
+            if a[start + k] != b[k]:
+                same = False
+                break
+        if same:
+            return True
+    return False
+
+
+def text_holds(a, value):
+    """Whether a letter has this number."""
+    for k in range(text_len(a)):
+        if a[k] == value:
+            return True
+    return False
+
+
+def text_put(to, source):
+    """Store a text, with zeros behind it."""
+    for k in range(len(to)):
+        to[k] = source[k] if k < len(source) else 0
