@@ -180,6 +180,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
                 text = text or source(worker.seed, chosen)
                 print(f"\n==> seed {worker.seed} failed ({at}): {outcome}")
                 print("" if asked.quiet else text, flush=True)
+                worker.done = LIFE  # a fault may have spoiled the process, and its device
             enough = asked.until and counts["failed"] >= asked.until
             following = None if enough else next(waiting, None)
             if worker.process.is_alive() and worker.done >= LIFE and following is not None:

@@ -102,36 +102,34 @@ def known(node: ast.expr) -> Value:
 
 def known_value(node: ast.expr, ty: Type, env: dict) -> Value:
     """The known value of an expression, by those of its parts; that of a condition was found with its types."""
-    match node:
-        case ast.Constant(value=None):
+    find = FINDERS.get(node.__class__)
+    return find(node, ty, env) if find else None
+
+
+def known_subscript(node: ast.Subscript) -> Value:
+    """An item of a known tuple."""
+    items, index = known(node.value), node.slice
+    if not isinstance(items, tuple):
+        return None
+    if isinstance(index, ast.Slice):
+        bounds = (index.lower, index.upper, index.step)
+        return items[slice(*(part and ast.literal_eval(part) for part in bounds))]
+    at = known(index)
+    if at is None:
+        try:
+            at = ast.literal_eval(index)
+        except ValueError:
             return None
-        case ast.Constant(value=int() as value):
-            return value
-        case ast.Name(id=name):
-            return env[key(name)].value if key(name) in env else None
-        case ast.NamedExpr(value=inner):
-            return known(inner)
-        case ast.Tuple(elts=items):
-            return tuple_value(items)
-        case ast.BinOp():
-            return known_binary(node, ty)
-        case ast.UnaryOp():
-            return known_unary(node)
-        case ast.Attribute(value=inner, attr="real"):
-            return known(inner)
-        case ast.Subscript(value=inner, slice=index) if isinstance(items := known(inner), tuple):
-            if isinstance(index, ast.Slice):
-                bounds = (index.lower, index.upper, index.step)
-                return items[slice(*(part and ast.literal_eval(part) for part in bounds))]
-            at = known(index)
-            if at is None:
-                try:
-                    at = ast.literal_eval(index)
-                except ValueError:
-                    return None
-            return items[at]
-        case ast.Call(func=ast.Name(id=target) | ast.Attribute(value=ast.Name(id="np"), attr=target), args=args):
-            return known_call(target, [known(arg) for arg in args])
+    return items[at]
+
+
+def called(node: ast.Call) -> Value:
+    """What a function of known numbers gives."""
+    function = node.func
+    if isinstance(function, ast.Name):
+        return known_call(function.id, [known(arg) for arg in node.args])
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "np":
+        return known_call(function.attr, [known(arg) for arg in node.args])
     return None
 
 
@@ -220,6 +218,18 @@ def known_call(target: str, args: list[Value]) -> Value:
 
 def check(value: Value, ty: Type) -> None:
     """A known number whose type weft finds by its value must have the type that it has by the rules for types."""
-    ty = getattr(ty, "base", ty)  # of a member of an enum
-    if isinstance(value, int) and numeric.value(value).dtype != ty:
+    if isinstance(value, int) and numeric.value(value).dtype != getattr(ty, "base", ty):  # of a member of an enum
         raise TypeError(f"{value} is no {ty}")
+
+
+FINDERS: dict[type[ast.expr], Callable[..., Value]] = {
+    ast.Constant: lambda node, ty, env: node.value if isinstance(node.value, int) else None,
+    ast.Name: lambda node, ty, env: env[key(node.id)].value if key(node.id) in env else None,
+    ast.NamedExpr: lambda node, ty, env: known(node.value),
+    ast.Tuple: lambda node, ty, env: tuple_value(node.elts),
+    ast.BinOp: lambda node, ty, env: known_binary(node, ty),
+    ast.UnaryOp: lambda node, ty, env: known_unary(node),
+    ast.Attribute: lambda node, ty, env: known(node.value) if node.attr == "real" else None,
+    ast.Subscript: lambda node, ty, env: known_subscript(node),
+    ast.Call: lambda node, ty, env: called(node),
+}

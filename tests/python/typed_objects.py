@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LANES = ("x", "y", "z", "w")
 BRAIN_KEEPS = (BRAIN, BOOL, np.dtype("int8"), np.dtype("uint8"))  # what stays bfloat16 beside one
 ARRAY_SUMS = ("sum", "prod")
+REDUCTIONS = {f"np.{name}" for name in ("sum", "min", "max", "argmin", "argmax", "any", "all", "count_nonzero")}
 ARRAY_METHODS = (*ARRAY_SUMS, "min", "max", "argmin", "argmax", "any", "all")
 
 
@@ -268,27 +269,29 @@ class ObjectTyper:
         cls = self.functions.names.get(target)
         if isinstance(cls, type) and (fields := fields_of(cls)) is not None:
             return self.construct(cls, fields, node)
-        if vector := vector_of(target):
-            return self.vector(vector, node)
-        if target == "cuda.bfloat16":
+        if target.startswith("cuda."):
+            if vector := vector_of(target):
+                return self.vector(vector, node)
+            if target != "cuda.bfloat16":
+                return None
             ty, value = self.expr(node.args[0])
             return BRAIN, rounded(self.real_of(ty, value))
-        if isinstance(node.func, ast.Attribute) and not target.startswith(("np.", "cuda.")):
+        if isinstance(node.func, ast.Attribute) and not target.startswith("np."):
             return self.method(node.func, node)
-        if target in ("np.sum", "np.min", "np.max", "np.argmin", "np.argmax", "np.any", "np.all", "np.count_nonzero"):
+        if target in REDUCTIONS:
             ty, value = self.expr(node.args[0])
             return self.reduction(target.removeprefix("np."), ty, value)
-        if target in ("np.float32", "np.float64", "float", "bool", "int", *(f"np.{name}" for name in numeric_names())):
-            ty, value = self.expr(node.args[0])
-            if ty is BRAIN:
-                dtype = {"float": FLOAT32, "bool": BOOL, "int": INT64}.get(target)
-                # `float` keeps a 16-bit float
-                if target == "float":
-                    return BRAIN, value
-                return dtype or np.dtype(target[3:].rstrip("_")), cast(wide(ty, value), dtype or target[3:])
         if target in ("any", "all", "sum", "min", "max") and len(node.args) == 1:
             return self.of_items(target, node.args[0])
         return None
+
+    @staticmethod
+    def cast_brain(target: str, value: ast.expr) -> tuple[Type, ast.expr]:
+        """A cast of a bfloat16; `float` keeps it."""
+        if target == "float":
+            return BRAIN, value
+        dtype = {"bool": BOOL, "int": INT64}.get(target) or np.dtype(target.removeprefix("np.").rstrip("_"))
+        return dtype, cast(wide(BRAIN, value), dtype)
 
     def real_of(self, ty: Type, value: ast.expr) -> ast.expr:
         if ty is BRAIN or (isinstance(ty, np.dtype) and ty.kind in "iufb"):
@@ -505,10 +508,6 @@ class ObjectTyper:
         if isinstance(dtype := self.functions.names.get(name), np.dtype):
             return Array(Record(dtype) if dtype.names else dtype, ndim), node
         return None
-
-
-def numeric_names() -> tuple[str, ...]:
-    return ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool_", "float16")
 
 
 def cast(node: ast.expr, dtype: np.dtype | str) -> ast.expr:

@@ -57,6 +57,8 @@ from typed_values import (
     unify,
 )
 
+METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
+
 
 class Typer(StatementTyper, SequenceTyper, ObjectTyper):
     """Types one function; `functions` are the device functions that it may call."""
@@ -73,7 +75,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
     def expr(self, node: ast.expr) -> tuple[Type, ast.expr]:
         """The type of an expression, and the expression written out."""
         node.known = None
-        ty, new = getattr(self, f"expr_{type(node).__name__}")(node)
+        ty, new = getattr(self, METHODS[node.__class__])(node)
         if node.known is None:
             node.known = known_value(node, ty, self.env)
         check(node.known, ty)
@@ -93,9 +95,14 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         return ty, node
 
     def expr_Constant(self, node):
-        if node.value is None:
+        value = node.value
+        if value.__class__ is int:
+            return INT64 if -(2**63) <= value < 2**63 else UINT64, node
+        if value.__class__ is float:
+            return FLOAT64, node
+        if value is None:
             return NONE, node
-        return numeric.value(node.value).dtype, node
+        return numeric.value(value).dtype, node
 
     def expr_Name(self, node):
         ty = None if self.env is None else self.env.get(node.id)
@@ -354,8 +361,11 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         if target == "len":
             return INT64, new
         types = tuple(number_of(ty) for ty in types)
-        if target == "abs" and types == (BRAIN,):
-            return BRAIN, new
+        if types == (BRAIN,):
+            if target == "abs":
+                return BRAIN, new
+            if target in ("float", "bool", "int") or target.startswith("np."):
+                return self.cast_brain(target, args[0])
         if target in ("min", "max") and BRAIN in types:
             found = unify(*types)
             if found is not BRAIN:
