@@ -226,7 +226,7 @@ def main() -> int:
     if asked.minimize is not None:
         from random_minimize import minimize
 
-        return minimize(asked.minimize, chosen, asked.timeout)
+        return minimize(asked.minimize, chosen, asked.timeout, asked.jobs)
     return 1 if sweep(asked, chosen) else 0
 
 

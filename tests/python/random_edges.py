@@ -94,7 +94,7 @@ class EdgeWriter(CarriedWriter):
         if kind < 0.25:
             return str(self.random.randint(-5, 6))
         if kind < 0.4:
-            integers = [text for text in scope.inputs if scope.type_of(text).kind in "iu"]
+            integers = [text for text in scope.inputs if scope.is_int(text)]
             if integers:
                 return f"np.uint64({self.pick(*integers)}) - np.uint64({near})"
         if kind < 0.6 and "hu" in scope.typer.env:

@@ -61,6 +61,11 @@ class Scope:
             raise found
         return found
 
+    def is_int(self, text: str) -> bool:
+        """Whether an expression is an integer."""
+        ty = self.type_of(text)
+        return isinstance(ty, np.dtype) and ty.kind in "iu"
+
     def numbers(self) -> list[str]:
         return [name for name, ty in self.typer.env.items() if isinstance(ty, np.dtype) and ty.kind in "iufb"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import itertools
 import multiprocessing
 import time
 import warnings
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from random_programs import Program
+
+GOOD = ("passed", "inexact", "meaningless")
 
 
 def answer(pipe: object, program: Program) -> None:
@@ -37,26 +40,35 @@ def answer(pipe: object, program: Program) -> None:
     pipe.send(run(program))
 
 
-def failure(program: Program, timeout: float) -> str:
-    """How a program fails; nothing if it does not, or is none."""
-    context = multiprocessing.get_context("fork")
-    mine, other = context.Pipe(duplex=False)
-    process = context.Process(target=answer, args=(other, program), daemon=True)
-    process.start()
-    other.close()
-    try:
-        found = mine.recv() if mine.poll(timeout) else "the oracle did not end"
-        if found == "runs":
-            found = mine.recv() if mine.poll(timeout) else "did not end"
-    except EOFError:
-        process.join()
-        return f"ended the process with {process.exitcode}"
-    finally:
-        process.kill()
-        process.join()
-    if found == "passed" or found.startswith("the "):
-        return ""
-    return found
+class Attempt:
+    """A program that runs in a process of its own."""
+
+    def __init__(self, program: Program) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, other = context.Pipe(duplex=False)
+        self.process = context.Process(target=answer, args=(other, program), daemon=True)
+        self.process.start()
+        other.close()
+
+    def failure(self, timeout: float) -> str:
+        """How the program fails; nothing if it does not, or is none."""
+        try:
+            found = self.pipe.recv() if self.pipe.poll(timeout) else "the oracle did not end"
+            if found == "runs":
+                found = self.pipe.recv() if self.pipe.poll(timeout) else "did not end"
+        except EOFError:
+            self.process.join()
+            return f"ended the process with {self.process.exitcode}"
+        finally:
+            self.stop()
+        if found in GOOD or found.startswith("the "):
+            return ""
+        return found
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.join()
 
 
 def kind_of(found: str) -> str:
@@ -64,36 +76,52 @@ def kind_of(found: str) -> str:
     return " ".join(found.split()[:2])[:40]
 
 
-def smaller(tree: ast.Module) -> Iterator[ast.Module]:
-    """The module with something less: blocks and statements first, then expressions."""
-    places = [(node, field) for node in ast.walk(tree) for field in ("body", "orelse")]
-    lists = [(node, field) for node, field in places if isinstance(getattr(node, field, None), list)]
+def smaller(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
+    """What to change to have less: a node by its number, a field and its new value. Blocks and statements first."""
     order = list(ast.walk(tree))
-    for node, field in lists:
-        block = getattr(node, field)
-        size = len(block)
-        while size:
-            for at in range(0, len(block), size):
-                rest = block[:at] + block[at + size :]
-                if field == "body" and not rest and not isinstance(node, ast.Module):
-                    rest = [ast.Pass()] if not isinstance(block[at], ast.Pass) else block
-                if rest != block:
-                    yield with_change(tree, order.index(node), field, rest)
-            size //= 2
-        for at, statement in enumerate(block):
-            if isinstance(statement, (ast.If, ast.For, ast.While)):
-                for inner in (statement.body, statement.orelse):
-                    if inner:
-                        yield with_change(tree, order.index(node), field, [*block[:at], *inner, *block[at + 1 :]])
     for place, node in enumerate(order):
+        for field in ("body", "orelse"):
+            block = getattr(node, field, None)
+            if not isinstance(block, list):
+                continue
+            size = len(block)
+            while size:
+                for at in range(0, len(block), size):
+                    rest = block[:at] + block[at + size :]
+                    if field == "body" and not rest and not isinstance(node, ast.Module):
+                        rest = [ast.Pass()] if not isinstance(block[at], ast.Pass) else block
+                    if rest != block:
+                        yield place, field, rest
+                size //= 2
+            for at, statement in enumerate(block):
+                parts = []
+                if isinstance(statement, (ast.If, ast.For, ast.While)):
+                    parts = [statement.body, statement.orelse]
+                elif isinstance(statement, ast.Match):
+                    parts = [case.body for case in statement.cases]
+                for inner in parts:
+                    if inner:
+                        yield place, field, [*block[:at], *inner, *block[at + 1 :]]
+        if isinstance(node, ast.Match) and len(node.cases) > 1:
+            for at in range(len(node.cases)):
+                yield place, "cases", node.cases[:at] + node.cases[at + 1 :]
+    for place, node in enumerate(order):
+        if isinstance(node, (ast.Call, ast.Tuple)):  # an argument, a field or an item less
+            for field in ("args", "keywords", "elts"):
+                many = getattr(node, field, [])
+                for at in range(len(many)):
+                    yield place, field, many[:at] + many[at + 1 :]
         for field, value in ast.iter_fields(node):
-            if isinstance(value, ast.expr) and field not in ("func", "slice") and not isinstance(value, ast.Name):
-                if isinstance(getattr(value, "ctx", None), ast.Store):
+            values = value if isinstance(value, list) else [value]
+            for at, each in enumerate(values):
+                if not isinstance(each, ast.expr) or field in ("func", "slice") or isinstance(each, ast.Name):
                     continue
-                parts = [each for each in ast.iter_child_nodes(value) if isinstance(each, ast.expr)]
-                known = [] if isinstance(value, ast.Constant) else [ast.Constant(1), ast.Constant(0)]
+                if isinstance(getattr(each, "ctx", None), ast.Store):
+                    continue
+                parts = [part for part in ast.iter_child_nodes(each) if isinstance(part, ast.expr)]
+                known = [] if isinstance(each, ast.Constant) else [ast.Constant(1), ast.Constant(0)]
                 for less in (*parts, *known):
-                    yield with_change(tree, place, field, less)
+                    yield place, field, [*value[:at], less, *value[at + 1 :]] if isinstance(value, list) else less
 
 
 def with_change(tree: ast.Module, place: int, field: str, value: object) -> ast.Module:
@@ -110,33 +138,53 @@ def races(text: str, before: str) -> bool:
     return "cuda.shared" in text and text.count(wait) < before.count(wait)
 
 
-def minimize(seed: int, chosen: tuple[str, ...], timeout: float) -> int:
+def attempts(tree: ast.Module, program: Program, at: int) -> Iterator[tuple[int, ast.Module, Program]]:
+    """Smaller programs from a number on, with the number behind each."""
+    for number, change in enumerate(itertools.islice(smaller(tree), at, None), at + 1):
+        less = with_change(tree, *change)
+        try:
+            text = ast.unparse(ast.fix_missing_locations(less)) + "\n"
+        except (AttributeError, IndexError):  # a comparison or an operator of too few operands
+            continue
+        if len(text) < len(program.source) and not races(text, program.source):
+            yield number, less, dataclasses.replace(program, source=text)
+
+
+def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> int:
     """Prints a small program that fails as the program of a seed does."""
     import weft  # noqa: F401 - the processes that are forked have it then
     from random_programs import generate
 
     program = generate(seed, chosen)
     timeout = min(timeout, 20.0)
-    found = failure(program, timeout)
+    found = Attempt(program).failure(timeout)
     if not found:
         print(f"seed {seed} does not fail")
         return 1
     kind, tried, kept = kind_of(found), 0, 0
-    tree, again, start, shown = ast.parse(program.source), True, time.monotonic(), 0
-    while again:
-        again = False
-        for less in smaller(tree):
-            text = ast.unparse(ast.fix_missing_locations(less)) + "\n"
-            if len(text) >= len(program.source) or races(text, program.source):
-                continue
-            tried += 1
-            attempt = dataclasses.replace(program, source=text)
-            if kind_of(now := failure(attempt, timeout)) == kind:
-                program, tree, found, again, kept = attempt, less, now, True, kept + 1
-                if time.monotonic() - start > 60 * (1 + shown):
-                    shown += 1
-                    print(f"# {kept} steps so far\n{program.source}", flush=True)
+    tree, start, shown = ast.parse(program.source), time.monotonic(), 0
+    at, since = 0, 0  # the next attempt, and how many there were since the last that was kept
+    while True:
+        more = list(itertools.islice(attempts(tree, program, at), jobs))
+        if not more:
+            if at == 0 or since == kept:
                 break
+            at, since = 0, kept  # once more from the start, since something went
+            continue
+        running = [Attempt(attempt) for _, _, attempt in more]
+        for process, (number, less, attempt) in zip(running, more, strict=True):
+            tried += 1
+            now = process.failure(timeout)
+            at = number
+            if kind_of(now) == kind:
+                program, tree, found, kept = attempt, less, now, kept + 1
+                at = number - 1  # what stands there now is another
+                break
+        for process in running:
+            process.stop()
+        if time.monotonic() - start > 60 * (1 + shown):
+            shown += 1
+            print(f"# {kept} of {tried} steps so far\n{program.source}", flush=True)
     used = {name.id for name in ast.walk(tree) if isinstance(name, ast.Name)}
     print(f"# seed {seed}: {kept} of {tried} steps kept; launched with {program.grid}, {program.block}")
     for name, arg in zip(program.types, program.args, strict=True):

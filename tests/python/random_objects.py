@@ -362,7 +362,7 @@ class ObjectWriter(RecordWriter):
     def member(self, scope: Scope, of: str) -> str:
         """An expression of a member of an enum that is not known."""
         names = [name for name, ty in scope.typer.env.items() if isinstance(ty, Member) and ty.of == of]
-        return self.pick(*names) if names else self.known_member(of)
+        return self.pick(*names, *names[-2:]) if names else self.known_member(of)
 
     def known_member(self, of: str) -> str:
         return f"{of}.{self.pick('LOW', 'MID', 'HIGH') if of == 'Level' else self.pick('RED', 'GREEN', 'BLUE')}"
@@ -370,7 +370,8 @@ class ObjectWriter(RecordWriter):
     def enum_statement(self, scope: Scope, depth: int) -> list[str]:
         of = self.pick("Level", "Color")
         kind = self.random.random()
-        if kind < 0.3:
+        mine = [name for name, ty in scope.typer.env.items() if isinstance(ty, Member) and name not in ("en", "em")]
+        if kind < 0.3 or not mine:
             test = f"{self.condition(scope, 1)}"
             names = [name for name, ty in scope.typer.env.items() if isinstance(ty, Member) and ty.of == of]
             names = [name for name in names if name not in scope.fixed]

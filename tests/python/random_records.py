@@ -155,7 +155,7 @@ class RecordWriter(SequenceWriter):
             if self.maybe(0.5):
                 return [f"{self.column(scope, 'iufb')} = {self.expr(scope, 1)}"]
             return [f"{self.target(scope)} = {self.column(scope, 'iufb')}"]
-        if kind < 0.78:
+        if kind < 0.75:
             (into, ty), (what, other) = self.a_record(scope), self.a_record(scope, write=False)
             if ty != other or "[" not in into or into == what:
                 raise TypeError("records of other types, or a name")
@@ -166,6 +166,9 @@ class RecordWriter(SequenceWriter):
             if "[" not in into or not all(isinstance(item, np.dtype) for item in items):
                 raise TypeError("fields that are no numbers")
             values = [self.complex_expr(scope, 1) if item.kind == "c" else self.expr(scope, 1) for item in items]
+            for place, item in enumerate(items):  # all are read before the first is written
+                if item.kind != "c" and self.maybe(0.5):
+                    values[place] = self.pick(*self.record_paths(into, ty, "iufb"), values[place])
             return [f"{into} = ({', '.join(values)},)"]
         if kind < 0.9:
             what, ty = self.a_record(scope, write=False)

@@ -230,7 +230,7 @@ class StatementWriter(MemoryWriter):
         """A number from 0 to 4."""
         if self.maybe(0.4):
             return str(self.random.randint(0, 4))
-        options = [text for text in (scope.uniform if uniform else scope.inputs) if scope.type_of(text).kind in "iu"]
+        options = [text for text in (scope.uniform if uniform else scope.inputs) if scope.is_int(text)]
         return f"{self.pick(*options)} % {self.random.randint(1, 5)}" if options else "3"
 
     def range_of(self, scope: Scope, *, uniform: bool) -> str:

@@ -19,7 +19,7 @@ LONG = 12  # elements of what is reshaped: three rows of WIDTH
 VIEWS = (
     "{0}[:4]", "{0}.reshape(3, 4)[-1]", "{0}.reshape(-1, 4)[0, ::-1]", "{0}.reshape((4, 3)).T[2]", "{0}.ravel()[4:8]",
     "{0}[np.newaxis, 8:][0]", "{0}[:, None][4:8, 0]", "{0}.reshape(3, 4).ravel()[2:6]", "{0}[None, ::-3][0]",
-    "{0}.reshape(2, 6)[..., 1:5][-1]", "{0}.reshape(3, 1, 4)[1, 0]", "{0}.reshape(2, 3, 2).T[1, :, 0][:0:-1]",
+    "{0}.reshape(2, 6)[..., 1:5][-1]", "{0}.reshape(3, 1, 4)[1, 0]", "{0}.reshape(3, 4, 1).T[0, ::-1, 1]",
     "{0}[::-1].T[:4]", "{0}.reshape(1, 3, 4)[..., ::-1][0, 2]", "{0}[-2:-10:-2]", "{0}[...][5:9]",
     "{0}.reshape(3, 4)[1:].reshape(-1)[:4]", "{0}.reshape(3, 4)[:, np.newaxis, :][2, 0]", "{0}.reshape(4, 3)[:, 1]",
 )  # fmt: skip
@@ -77,7 +77,7 @@ class ViewWriter(ObjectWriter):
 
     def times(self, dtype: str) -> np.ndarray:
         draw = np.random.default_rng(self.random.getrandbits(32))
-        values = draw.integers(-60, 99, self.size)
+        values = draw.integers(-2, 3, self.size) if self.maybe(0.4) else draw.integers(-60, 99, self.size)
         made = values.astype(dtype)
         made[draw.random(self.size) < 0.1] = np.array("NaT", dtype)
         return made
@@ -405,4 +405,4 @@ class ViewWriter(ObjectWriter):
             return [f"{self.target(scope)} = {cast}({self.brain(scope, 1)})"]
         op = self.pick("+", "-", "//", "%", "*" if self.maybe(0.3) else "+")
         other = self.pick("2", "np.float32(0.5)", "np.int16(3)", "-1.5", self.expr(scope, 0))
-        return [f"{self.target(scope)} = {self.brain(scope, 1)} {op} {other}"]
+        return [f"{self.target(scope)} = np.float32({self.brain(scope, 1)} {op} {other})"]

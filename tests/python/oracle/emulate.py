@@ -332,7 +332,7 @@ class Range:
 
 
 def _enumerate(items, start=0):
-    return ((numeric.value(number), item) for number, item in enumerate(items, int(start)))
+    return ((np.int64((number + 2**63) % 2**64 - 2**63), item) for number, item in enumerate(items, int(start)))
 
 
 def _range(*bounds):
