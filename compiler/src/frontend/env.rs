@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{expr::used_before, lowerer::FnLowerer, promote, ty::Ty, value::Value};
+use super::{expr::used_before, lowerer::FnLowerer, object::ObjectKind, promote, ty::Ty, value::Value};
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{LocalId, StmtKind, Type},
@@ -164,8 +164,34 @@ impl FnLowerer<'_> {
         let locals = self.storage(name, &var.ty);
         if var.maybe_undefined {
             self.zeroed.extend(locals.iter().copied());
+            let mut at = 0;
+            self.note_texts(&var.ty, &locals, &mut at);
         }
         self.rebuild(&var.ty, &mut locals.into_iter(), span)
+    }
+
+    /// Notes which of a variable's locals point to texts: those that have no value are empty.
+    fn note_texts(&mut self, ty: &Ty, locals: &[LocalId], at: &mut usize) {
+        match ty {
+            Ty::Object(kind, items) => {
+                if let (ObjectKind::Chars, [Ty::Array(place)], Some(local)) = (kind, items.as_slice(), locals.get(*at))
+                {
+                    self.zeroed_texts.insert(*local, *place);
+                }
+                for item in items {
+                    self.note_texts(item, locals, at);
+                }
+            }
+            other @ (Ty::Scalar(_)
+            | Ty::Complex(_)
+            | Ty::Int(_)
+            | Ty::Bool(_)
+            | Ty::Array(_)
+            | Ty::Static(_)
+            | Ty::Conflict(_)
+            | Ty::Bottom
+            | Ty::Poison) => *at += other.parts().len(),
+        }
     }
 
     /// Converts the variables to the types that they have in `target`, before a jump to where paths meet.
@@ -208,12 +234,17 @@ impl FnLowerer<'_> {
     }
 
     /// Statements at the start of the function that give maybe-undefined variables a defined value: zero, and a null
-    /// pointer with zero extents for an array.
+    /// pointer with zero extents for an array. A text is empty.
     pub(super) fn zero_maybe_undefined(&mut self, span: Span) -> crate::ir::Block {
         self.b.open();
         for local in std::mem::take(&mut self.zeroed) {
             let Some(declared) = self.b.function.locals.get(local) else { continue };
             if self.b.function.params.contains(&local) {
+                continue;
+            }
+            if let Some(place) = self.zeroed_texts.get(&local).copied() {
+                let empty = self.empty_text(place, span);
+                self.b.stmt(StmtKind::Assign(local, empty), span);
                 continue;
             }
             let zero = self.b.zero(declared.ty, span);

@@ -149,6 +149,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) iterators: Vec<(Site, LocalId, Option<String>)>,
     /// Locals that may be read before they are assigned.
     pub(super) zeroed: BTreeSet<LocalId>,
+    /// Those of them that point to texts.
+    pub(super) zeroed_texts: BTreeMap<LocalId, ArrayTy>,
     /// The types of the loops, as far as known.
     pub(super) known_loops: Loops,
     /// Which items of the tuples that are unrolled around here the body is for, outermost first.
@@ -398,11 +400,7 @@ impl FnLowerer<'_> {
                 }
                 Some(Value::Array(self.generalize(array, *to, span)))
             }
-            (value, Ty::Object(ObjectKind::Chars, _))
-                if value.ty().chars() != to.chars() || !matches!(value, Value::Object(..)) =>
-            {
-                self.text_as(&value, to, span)
-            }
+            (value, Ty::Object(ObjectKind::Chars, _)) => self.text_as(&value, to, span),
             (Value::Object(kind, items), Ty::Object(other, to)) if kind == *other && items.len() == to.len() => items
                 .into_iter()
                 .zip(to)

@@ -225,6 +225,62 @@ def test_texts_chosen_at_run_time(n):
     like_python(chosen, n, WIDE.copy(), np.zeros(6, np.int64))
 
 
+def test_a_variable_that_no_path_gave_a_text_is_empty():
+    @cuda.jit
+    def k(x, n, out):
+        if n > 0:
+            s = x[0]
+        for i in range(n):
+            word = "one" if i == 1 else x[1]
+            both = (word, i)
+        out[0] = len(s) * 10 + (s == "ab")
+        out[1] = len(word) * 10 + (word == "one")
+        out[2] = len(both[0])
+
+    for n, expected in ((0, [0, 0, 0]), (1, [21, 40, 4]), (2, [21, 31, 3])):
+        out = np.ones(3, np.int64)
+        k[1, 1](WIDE, n, out)
+        assert out.tolist() == expected
+
+
+def test_texts_that_functions_return():
+    @cuda.jit(device=True)
+    def element(x, n):
+        return x[n]
+
+    @cuda.jit(device=True)
+    def own(x, n):
+        s = x[n]
+        return s
+
+    @cuda.jit(device=True)
+    def either(n):
+        if n > 0:
+            return "more"
+        return "none"
+
+    @cuda.jit
+    def good(x, out):
+        a, b = element(x, 0), element(x, 1)
+        x[0] = "new"
+        out[0] = (a == "ab") + 2 * (b == "abcd") + 4 * (element(x, 0) == "new")
+
+    @cuda.jit
+    def bad(x, out):
+        out[0] = own(x, 0) == "ab"
+
+    @cuda.jit
+    def chooses(x, out):
+        out[0] = len(either(out[0]))
+
+    out = np.zeros(1, np.int64)
+    good[1, 1](WIDE.copy(), out)
+    assert out[0] == 7
+    for kernel in (bad, chooses):
+        with pytest.raises(weft.CompileError, match="lies in its own variables"):
+            kernel[1, 1](WIDE, out)
+
+
 @cuda.jit
 def passed(mode, tag, x, out):
     out[0] = (mode == "fast") + 2 * (mode == x[0]) + 4 * ("as" in mode)

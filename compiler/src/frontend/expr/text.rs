@@ -357,10 +357,32 @@ impl FnLowerer<'_> {
         self.of_texts("text_put", vec![to, from], span);
     }
 
-    /// A text as one in a thread's own memory, which has room for it.
+    /// The address of a place for a text, which is empty.
+    pub(in crate::frontend) fn empty_text(&mut self, place: ArrayTy, span: Span) -> ExprId {
+        let own = self.local_array(place.dtype, Vec::new(), "text", span);
+        let (Value::Array(own), Some(chars)) = (own, chars(place.dtype)) else {
+            return self.b.zero(place.pointer(), span);
+        };
+        let Value::Array(letters) = self.letters(&Text::Place(own.clone(), chars), span) else {
+            return self.b.zero(place.pointer(), span);
+        };
+        self.repeat(Atom::Int(chars.max_len().into()), span, |this, counter| {
+            let index = Index::at(this.b.read(counter, span));
+            this.store_subscript(Value::Array(letters), &[index], Value::Int(0), span);
+        });
+        let own = self.generalize(own, place, span);
+        self.use_atom(own.data, span)
+    }
+
+    /// A text as one of another type: where it is, or in a thread's own memory, which has room for it.
     pub(in crate::frontend) fn text_as(&mut self, value: &Value, to: &Ty, span: Span) -> Option<Value> {
         let Ty::Object(_, items) = to else { return None };
         let [Ty::Array(place)] = items.as_slice() else { return None };
+        if let Some(Text::Place(here, _)) = Text::of(value)
+            && let Some(here) = self.try_convert(Value::Array(here), &Ty::Array(*place), span)
+        {
+            return Some(Value::Object(ObjectKind::Chars, vec![here]));
+        }
         let (room, text) = (to.chars()?, value.ty().chars()?);
         if room.is_wide() != text.is_wide()
             || text.max_len() > room.max_len()
