@@ -88,6 +88,18 @@ impl FnLowerer<'_> {
         if let Some((_, locals)) = known {
             return locals.clone();
         }
+        if let Some(inner) = ty.optional() {
+            // The value has the locals that it has where it is not missing: a test changes no more than its type.
+            let given = if self.b.place().is_some() {
+                self.b.new_temp(Type::BOOL)
+            } else {
+                self.b.part(format!("{name}.given"), Type::BOOL)
+            };
+            let mut locals = vec![given];
+            locals.extend(self.storage(name, inner));
+            self.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
+            return locals;
+        }
         let own = self.b.place().is_some();
         let in_parts = !matches!(ty, Ty::Scalar(_));
         let local = |(suffix, part): (String, Type)| {
@@ -203,6 +215,13 @@ impl FnLowerer<'_> {
                 continue;
             }
             if matches!(var.ty, Ty::Conflict(_)) || var.ty.is_poison() {
+                continue;
+            }
+            if to.ty.optional() == Some(&var.ty) && !var.maybe_undefined {
+                if let Some(given) = self.storage(name, &to.ty).first() {
+                    let yes = self.b.bool(true, span);
+                    self.b.assign(*given, yes, span);
+                }
                 continue;
             }
             let value = self.read_parts(name, var, span);

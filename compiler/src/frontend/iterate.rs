@@ -74,6 +74,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
+                    | ObjectKind::Optional
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate

@@ -372,12 +372,19 @@ impl FnLowerer<'_> {
     }
 
     /// The value converted to a type, where weft converts: numbers to numbers (not complex to real), arrays to more
-    /// general arrays, tuples part by part.
+    /// general arrays, tuples part by part, `None` and all of these to what may be `None`.
     pub(super) fn try_convert(&mut self, value: Value, to: &Ty, span: Span) -> Option<Value> {
         if value.ty() == *to {
             return Some(value);
         }
         match (value, to) {
+            (Value::Static(Static::None), Ty::Object(ObjectKind::Optional, items)) => {
+                Some(self.missing(items.get(1)?, span))
+            }
+            (value, Ty::Object(ObjectKind::Optional, items)) if value.ty().optional().is_none() => {
+                let inner = self.try_convert(value, items.get(1)?, span)?;
+                Some(self.optional(true, inner, span))
+            }
             (value, Ty::Complex(to)) => {
                 let (real, imag) = self.complex(&value, *to, span)?;
                 Some(Value::Complex(real, imag, *to))
@@ -467,6 +474,7 @@ impl FnLowerer<'_> {
                 Some(length) => self.truth(length, span),
                 None => Truth::Poison,
             },
+            Value::Object(ObjectKind::Optional, items) => self.truth_or_none(items, span),
             Value::Object(kind, items) if kind.is_tuple() => Truth::Known(!items.is_empty()),
             Value::Object(kind, items) if kind.is_number() => {
                 items.into_iter().next().map_or(Truth::Poison, |item| self.truth(item, span))

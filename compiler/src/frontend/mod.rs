@@ -15,6 +15,7 @@ mod iterate;
 mod lowerer;
 mod memory;
 mod object;
+mod optional;
 mod prelude;
 mod promote;
 mod refusals;

@@ -18,6 +18,8 @@ pub(super) enum ObjectKind {
     Tuple,
     /// A named tuple or an instance of a dataclass: its fields.
     Struct(ClassId),
+    /// What may be `None`: whether it is not, and the value.
+    Optional,
     /// A member of an enum: its value.
     Enum(ClassId),
     /// A record, by reference: an array of no dimensions, in which it lies.
@@ -60,6 +62,7 @@ impl ObjectKind {
             Self::Tuple | Self::Unrolled => true,
             Self::Struct(class) => class.get().kind == ClassKind::NamedTuple,
             Self::Enum(_)
+            | Self::Optional
             | Self::Record
             | Self::Chars
             | Self::Time(_)

@@ -4,7 +4,7 @@
 use weft_artifact::{Chars, Complex, Compound, DType, Layout, Number, Scalar};
 
 use super::{
-    object::ObjectKind,
+    object::{ObjectKind, Static},
     ty::{ArrayTy, Conflict, Ty},
 };
 use crate::{ir::Space, source::Span, syntax::ast::BinOp};
@@ -169,6 +169,15 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
     match (first, second) {
         (Ty::Poison, _) | (_, Ty::Poison) => Ty::Poison,
         (Ty::Bottom, known) | (known, Ty::Bottom) => known.clone(),
+        (Ty::Conflict(_), _) => first.clone(),
+        (_, Ty::Conflict(_)) => second.clone(),
+        (Ty::Static(Static::None), other) | (other, Ty::Static(Static::None)) if !matches!(other, Ty::Static(_)) => {
+            if other.optional().is_some() {
+                other.clone()
+            } else {
+                other.or_none()
+            }
+        }
         (Ty::Array(a), Ty::Array(b)) if a.dtype == b.dtype && a.ndim == b.ndim => Ty::Array(join_arrays(*a, *b)),
         (Ty::Object(kind, a), Ty::Object(other, b)) if kind == other && a.len() == b.len() => {
             let items: Vec<Ty> = a.iter().zip(b).map(|(x, y)| join(x, first_span, y, second_span)).collect();
@@ -180,9 +189,21 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
                 Ty::Object(kind.clone(), items)
             }
         }
-        (Ty::Conflict(_), _) => first.clone(),
-        (_, Ty::Conflict(_)) => second.clone(),
-        _ => conflict(first, first_span, second, second_span),
+        _ => {
+            if first.optional().is_none() && second.optional().is_none() {
+                return conflict(first, first_span, second, second_span);
+            }
+            // One of the two may be missing.
+            let inner = |ty: &Ty| ty.optional().unwrap_or(ty).clone();
+            let joined = join(&inner(first), first_span, &inner(second), second_span);
+            if matches!(joined, Ty::Conflict(_)) {
+                conflict(first, first_span, second, second_span)
+            } else if joined == Ty::Poison {
+                joined
+            } else {
+                joined.or_none()
+            }
+        }
     }
 }
 
@@ -223,7 +244,6 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::object::Static;
 
     #[test]
     fn promotion_follows_the_table() {
@@ -293,9 +313,14 @@ mod tests {
         let join = |a: &Ty, b: &Ty| join(a, here, b, here);
         let number = Ty::Scalar(Scalar::F32);
         let tuple = Ty::Object(ObjectKind::Tuple, vec![Ty::Scalar(Scalar::I64), number.clone()]);
-        let conflict = join(&number, &Ty::Static(Static::None));
+        let conflict = join(&number, &tuple);
         assert!(matches!(conflict, Ty::Conflict(_)));
-        for ty in [&number, &tuple, &conflict, &Ty::Static(Static::None), &Ty::Poison] {
+        let optional = join(&number, &Ty::Static(Static::None));
+        assert_eq!(optional.optional(), Some(&number));
+        assert_eq!(join(&optional, &Ty::Static(Static::None)), optional);
+        assert_eq!(join(&Ty::Int(1), &optional), Ty::Scalar(Scalar::F64).or_none());
+        assert!(matches!(join(&tuple, &optional), Ty::Conflict(_)));
+        for ty in [&number, &tuple, &conflict, &optional, &Ty::Static(Static::None), &Ty::Poison] {
             assert_eq!(join(ty, &Ty::Bottom), *ty);
             assert_eq!(join(&Ty::Bottom, ty), *ty);
             assert_eq!(join(ty, &Ty::Poison), Ty::Poison);

@@ -153,6 +153,7 @@ impl Ty {
                 (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
                 (
                     ObjectKind::Enum(_)
+                    | ObjectKind::Optional
                     | ObjectKind::Record
                     | ObjectKind::Chars
                     | ObjectKind::Slice
@@ -318,6 +319,9 @@ impl fmt::Display for Ty {
                     ObjectKind::Tuple | ObjectKind::Unrolled => f.write_str("Tuple(")?,
                     ObjectKind::Struct(class) => write!(f, "{class}(")?,
                     ObjectKind::Enum(class) => return class.fmt(f),
+                    ObjectKind::Optional => {
+                        return items.get(1).map_or(Ok(()), |inner| write!(f, "Optional({inner})"));
+                    }
                     ObjectKind::Vector(vector) => return vector.fmt(f),
                     ObjectKind::Time(time) => return time.fmt(f),
                     ObjectKind::Record | ObjectKind::Chars => {

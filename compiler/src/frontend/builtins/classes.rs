@@ -17,6 +17,16 @@ impl FnLowerer<'_> {
     /// `isinstance(x, T)`, where T may be a tuple of types.
     pub(super) fn isinstance(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value, class]) = self.exactly(row, args, span) else { return Value::Poison };
+        if let Value::Object(ObjectKind::Optional, items) = &value
+            && let [given, value] = items.as_slice()
+        {
+            // `None` is of none of the classes that kernels know.
+            return match is_a(value, &class) {
+                Some(true) => given.clone(),
+                Some(false) => Value::Bool(false),
+                None => self.no_overload(row, &[value.ty(), class.ty()], span),
+            };
+        }
         match is_a(&value, &class) {
             Some(known) => Value::Bool(known),
             None => self.no_overload(row, &[value.ty(), class.ty()], span),

@@ -164,6 +164,7 @@ impl FnLowerer<'_> {
         let (Some((iterator, _)), default, None) = (given.next(), given.next(), given.next()) else {
             return self.error(Code::ArgumentCount, span, "`next` takes an iterator and a default");
         };
+        let iterator = self.not_none(iterator, span);
         let Value::Object(ObjectKind::Iterator(site), items) = iterator else {
             let message = format!("`next` takes an iterator, not {}", iterator.ty());
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);

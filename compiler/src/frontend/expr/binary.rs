@@ -20,6 +20,7 @@ impl FnLowerer<'_> {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
+        let (left, right) = (self.not_none(left, span), self.not_none(right, span));
         let (left, right) = (self.element_of_none(left, span), self.element_of_none(right, span));
         if let (Value::Array(a), Value::Array(b), BinOp::MatMul) = (&left, &right, op) {
             return self.matmul(a, b, span);

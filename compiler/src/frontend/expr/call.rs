@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgType, Conversion, DType, Rank, Scalar};
+use weft_artifact::{ArgType, Conversion, DType, Number, Rank, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -14,6 +14,7 @@ use crate::{
         typing::result_type,
         value::{Known, Value},
     },
+    intrinsics::{Custom, Lowering},
     ir::{FuncId, StmtKind as Ir, Type},
     request::FunctionDef,
     source::Span,
@@ -64,7 +65,8 @@ impl FnLowerer<'_> {
             let object = self.expr(value);
             if let Some(row) = Self::method_row(&object, attr) {
                 let object = self.before(object, value.span, args);
-                let Some(mut args) = self.args(args, keywords) else { return Value::Poison };
+                let Some(args) = self.args(args, keywords) else { return Value::Poison };
+                let mut args = self.args_not_none(args);
                 args.positional.insert(0, (object, value.span));
                 return self.intrinsic(row, args, span);
             }
@@ -78,6 +80,7 @@ impl FnLowerer<'_> {
         {
             return Value::Poison;
         }
+        let args = if self.takes_none(&callee, &args, span) { args } else { self.args_not_none(args) };
         match callee {
             Value::Poison => Value::Poison,
             Value::Static(Static::Function(def)) => self.call_function(&def, args, span),
@@ -127,7 +130,7 @@ impl FnLowerer<'_> {
         for (index, arg) in args.iter().enumerate() {
             let (inner, starred) =
                 if let ExprKind::Starred(inner) = &arg.kind { (inner.as_ref(), true) } else { (arg, false) };
-            let value = self.expr(inner);
+            let value = if starred { self.expr(inner) } else { self.expr_or_none(inner) };
             let value = self.before(value, arg.span, later(index));
             if !starred {
                 out.positional.push((value, arg.span));
@@ -148,11 +151,44 @@ impl FnLowerer<'_> {
                 return None;
             };
             let span = value.span;
-            let value = self.expr(value);
+            let value = self.expr_or_none(value);
             let value = self.before(value, span, later(args.len() + index));
             out.keywords.push((name.clone(), value, span));
         }
         Some(out)
+    }
+
+    /// Whether what is called takes arguments that may be `None` as they are; reports what it cannot know of them.
+    fn takes_none(&mut self, callee: &Value, args: &Args, span: Span) -> bool {
+        let Value::Static(known) = callee else { return matches!(callee, Value::Object(..)) };
+        let row = match known {
+            Static::Function(_) | Static::Class(..) => return true,
+            Static::DType(dtype) => return *dtype == DType::from(Number::BOOL),
+            Static::Known(Known::Row(row)) => *row,
+            Static::None | Static::Str(_) | Static::Bytes(_) | Static::Known(Known::Path(_)) | Static::Module(..) => {
+                return false;
+            }
+        };
+        if let Lowering::Custom(Custom::Type | Custom::HasAttr | Custom::GetAttr | Custom::Callable) = row.lowering
+            && args.positional.iter().any(|(value, _)| value.ty().optional().is_some())
+        {
+            let message = format!("`{}` is known only at run time of what may be `None`", shown_path(row.path));
+            let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
+            self.report(diagnostic.help("test it before: `if x is not None:`"));
+        }
+        matches!(
+            row.lowering,
+            Lowering::Custom(Custom::Bool | Custom::IsInstance | Custom::Next) | Lowering::Operator(_)
+        )
+    }
+
+    /// Arguments that are there: a thread in which one is `None` ends.
+    fn args_not_none(&mut self, args: Args) -> Args {
+        let Args { positional, keywords } = args;
+        let positional = positional.into_iter().map(|(value, span)| (self.not_none(value, span), span)).collect();
+        let keywords =
+            keywords.into_iter().map(|(name, value, span)| (name, self.not_none(value, span), span)).collect();
+        Args { positional, keywords }
     }
 
     pub(in crate::frontend) fn call_function(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Value {
@@ -339,6 +375,7 @@ impl FnLowerer<'_> {
         if def.signatures.is_empty() {
             return Some(values);
         }
+        let values: Vec<Value> = values.into_iter().map(|value| self.not_none(value, span)).collect();
         let given: Option<Vec<ArgType>> = values.iter().map(|value| value.ty().arg()).collect();
         let fitting = def.signatures.iter().filter(|sig| sig.args.len() == values.len()).filter_map(|sig| {
             let conversions = given.as_deref()?.iter().zip(&sig.args).map(|(given, declared)| {

@@ -66,7 +66,7 @@ impl FnLowerer<'_> {
         let defaults = function.params.iter().filter_map(|param| param.default.as_ref());
         let items = defaults
             .map(|default| {
-                let value = self.expr(default);
+                let value = self.expr_or_none(default);
                 self.settle(value, default.span)
             })
             .collect();

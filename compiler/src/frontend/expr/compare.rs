@@ -18,10 +18,10 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn compare_chain(&mut self, left: &Expr, rest: &[(CmpOp, Expr)], span: Span) -> Value {
-        let first = self.expr(left);
+        let first = self.expr_or_none(left);
         if let [(op, right)] = rest {
             let first = self.before(first, left.span, [right]);
-            let right = self.expr(right);
+            let right = self.expr_or_none(right);
             return self.compare(*op, first, right, span);
         }
         let first = self.settle(first, left.span);
@@ -31,7 +31,7 @@ impl FnLowerer<'_> {
     /// `left op0 c0 and c0 op1 c1 …`, each operand evaluated once.
     fn compare_links(&mut self, left: Value, rest: &[(CmpOp, Expr)], span: Span) -> Value {
         let Some(((op, right), more)) = rest.split_first() else { return Value::Bool(true) };
-        let right_value = self.expr(right);
+        let right_value = self.expr_or_none(right);
         let right_value = self.settle(right_value, right.span);
         let again = self.reread(&right_value, right.span);
         let first = self.compare(*op, left, again, span);
@@ -45,6 +45,12 @@ impl FnLowerer<'_> {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
+        if let Some(value) = self.compare_or_none(op, &left, &right, span) {
+            return value;
+        }
+        let is_in = matches!(op, CmpOp::In | CmpOp::NotIn);
+        let left = if is_in { left } else { self.not_none(left, span) };
+        let right = self.not_none(right, span);
         let left = self.element_of_none(left, span);
         if matches!(op, CmpOp::In | CmpOp::NotIn) {
             return self.contains(op, &left, &right, span);

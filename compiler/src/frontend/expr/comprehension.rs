@@ -29,7 +29,7 @@ impl FnLowerer<'_> {
 
     fn turns(&mut self, element: &Expr, loops: &[ComprehensionLoop], out: &mut Vec<Value>) -> Option<()> {
         let Some((each, inner)) = loops.split_first() else {
-            let value = self.expr(element);
+            let value = self.expr_or_none(element);
             out.push(self.settle(value, element.span));
             return Some(());
         };
@@ -94,7 +94,7 @@ impl FnLowerer<'_> {
     /// Whether a turn's conditions hold; they must be known.
     fn tests(&mut self, tests: &[Expr]) -> Option<bool> {
         for test in tests {
-            let value = self.expr(test);
+            let value = self.expr_or_none(test);
             match self.truth(value, test.span) {
                 Truth::Known(true) => {}
                 Truth::Known(false) => return Some(false),

@@ -135,7 +135,13 @@ impl FnLowerer<'_> {
     /// A bound of a slice; `settled` before a later one has its effect.
     fn bound(&mut self, part: Option<&Expr>, settled: bool) -> Option<Option<Bound>> {
         let Some(part) = part else { return Some(None) };
-        let value = self.expr(part);
+        let value = self.expr_or_none(part);
+        if value.ty().optional().is_some() {
+            let message = "whether a bound of a slice is `None` is known only at run time";
+            let diagnostic = Diagnostic::error(Code::NotConstant, part.span, message);
+            self.report(diagnostic.help("test it before: `if x is not None:`"));
+            return None;
+        }
         let value = if settled { self.settle(value, part.span) } else { value };
         if matches!(value, Value::Static(Static::None)) {
             return Some(None);

@@ -9,6 +9,7 @@ use crate::{
     frontend::{
         env::{self, Env},
         lowerer::{FnLowerer, Truth},
+        optional::facts,
         promote,
         ty::Ty,
         value::Value,
@@ -21,18 +22,24 @@ use crate::{
 impl FnLowerer<'_> {
     pub(super) fn bool_op(&mut self, and: bool, values: &[Expr], span: Span) -> Value {
         let Some((first, rest)) = values.split_first() else { return Value::Poison };
-        let left = self.expr(first);
-        self.bool_rest(and, left, first.span, rest, span)
+        let left = self.expr_or_none(first);
+        self.bool_rest(and, left, first, rest, span)
     }
 
-    fn bool_rest(&mut self, and: bool, left: Value, at: Span, rest: &[Expr], span: Span) -> Value {
+    /// What is left of a chain, whose operand `of` has the value `left`.
+    fn bool_rest(&mut self, and: bool, left: Value, of: &Expr, rest: &[Expr], span: Span) -> Value {
         let Some((right, more)) = rest.split_first() else { return left };
+        let at = of.span;
+        let facts = facts(of, and);
+        let code: Vec<&Expr> = rest.iter().collect();
         if matches!(left, Value::Scalar(_, Scalar::Bool)) {
             // The common case: conditions.
             let Value::Scalar(cond, _) = left else { return Value::Poison };
             return self.short_circuit(and, cond, span, |this| {
-                let value = this.expr(right);
-                this.bool_rest(and, value, right.span, more, span)
+                this.narrowed(&facts, &code, |this| {
+                    let value = this.expr_or_none(right);
+                    this.bool_rest(and, value, right, more, span)
+                })
             });
         }
         // Python gives the operand itself.
@@ -41,14 +48,16 @@ impl FnLowerer<'_> {
         match self.truth(test, at) {
             Truth::Poison => Value::Poison,
             Truth::Known(known) if known == and => {
-                let value = self.expr(right);
-                self.bool_rest(and, value, right.span, more, span)
+                let value = self.expr_or_none(right);
+                self.bool_rest(and, value, right, more, span)
             }
             Truth::Known(_) => left,
             Truth::Expr(cond) => {
                 let other = |this: &mut Self| {
-                    let value = this.expr(right);
-                    this.bool_rest(and, value, right.span, more, span)
+                    this.narrowed(&facts, &code, |this| {
+                        let value = this.expr_or_none(right);
+                        this.bool_rest(and, value, right, more, span)
+                    })
                 };
                 if and {
                     self.choose(cond, other, |_| left.clone(), span)
@@ -60,7 +69,12 @@ impl FnLowerer<'_> {
     }
 
     /// `left and right()` for the links of a chained comparison.
-    pub(super) fn and_then(&mut self, left: Value, span: Span, right: impl FnOnce(&mut Self) -> Value) -> Value {
+    pub(in crate::frontend) fn and_then(
+        &mut self,
+        left: Value,
+        span: Span,
+        right: impl FnOnce(&mut Self) -> Value,
+    ) -> Value {
         match left {
             Value::Bool(true) => right(self),
             Value::Scalar(cond, Scalar::Bool) => self.short_circuit(true, cond, span, right),
@@ -144,16 +158,21 @@ impl FnLowerer<'_> {
     }
 
     pub(super) fn if_exp(&mut self, test: &Expr, body: &Expr, orelse: &Expr, span: Span) -> Value {
-        let value = self.expr(test);
+        let value = self.expr_or_none(test);
         match self.truth(value, test.span) {
-            Truth::Known(true) => self.expr(body),
-            Truth::Known(false) => self.expr(orelse),
+            Truth::Known(true) => self.expr_or_none(body),
+            Truth::Known(false) => self.expr_or_none(orelse),
             Truth::Poison => {
-                self.expr(body);
-                self.expr(orelse);
+                self.expr_or_none(body);
+                self.expr_or_none(orelse);
                 Value::Poison
             }
-            Truth::Expr(cond) => self.choose(cond, |this| this.expr(body), |this| this.expr(orelse), span),
+            Truth::Expr(cond) => {
+                let arm = |this: &mut Self, arm: &Expr, holds| {
+                    this.narrowed(&facts(test, holds), &[arm], |this| this.expr_or_none(arm))
+                };
+                self.choose(cond, |this| arm(this, body, true), |this| arm(this, orelse, false), span)
+            }
         }
     }
 

@@ -42,8 +42,9 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation.
-    pub(super) fn expr(&mut self, expr: &Expr) -> Value {
+    /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation. The value may be one
+    /// that is `None` on some paths.
+    pub(super) fn expr_or_none(&mut self, expr: &Expr) -> Value {
         let value = self.expr_value(expr);
         if matches!(value, Value::Poison) && !self.is_dry() && !self.cx.explained() {
             self.cx.fault(self.at(expr.span), "an expression has no value, and nothing says why");
@@ -63,7 +64,7 @@ impl FnLowerer<'_> {
                 self.binary(*op, left_value, right, span)
             }
             ExprKind::Unary { op, operand } => {
-                let value = self.expr(operand);
+                let value = self.expr_or_none(operand);
                 self.unary(*op, value, span)
             }
             ExprKind::Bool { and, values } => self.bool_op(*and, values, span),
@@ -84,7 +85,7 @@ impl FnLowerer<'_> {
                 let mut known = true;
                 for (at, item) in items.iter().enumerate() {
                     let ExprKind::Starred(inner) = &item.kind else {
-                        let value = self.expr(item);
+                        let value = self.expr_or_none(item);
                         values.push(self.before(value, item.span, &items[at + 1..]));
                         continue;
                     };
@@ -105,7 +106,7 @@ impl FnLowerer<'_> {
                 if known { self.tuple(values, span) } else { Value::Poison }
             }
             ExprKind::Named { target, value } => {
-                let value = self.expr(value);
+                let value = self.expr_or_none(value);
                 let value = self.settle(value, span);
                 let again = self.reread(&value, span);
                 self.assign_to(target, again, span);
@@ -189,6 +190,7 @@ impl FnLowerer<'_> {
                 super::lowerer::Truth::Poison => Value::Poison,
             };
         }
+        let value = self.not_none(value, span);
         match (op, &value) {
             (_, Value::Poison) => Value::Poison,
             (UnaryOp::Plus, Value::Int(known)) => Value::Int(*known),

@@ -59,6 +59,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
                 | ObjectKind::Flat
+                | ObjectKind::Optional
                 | ObjectKind::Range(_)
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
@@ -92,6 +93,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
                 | ObjectKind::Flat
+                | ObjectKind::Optional
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
                 | ObjectKind::Reversed

@@ -7,6 +7,7 @@
 use crate::{
     frontend::{
         lowerer::{FnLowerer, Truth},
+        optional::facts,
         ty::Ty,
     },
     ir::{ExprId, StmtKind as Ir, UnaryOp},
@@ -16,7 +17,7 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn assert_statement(&mut self, test: &Expr, _message: Option<&Expr>, span: Span) {
-        let value = self.expr(test);
+        let value = self.expr_or_none(test);
         match self.truth(value, test.span) {
             Truth::Known(true) | Truth::Poison => {}
             Truth::Known(false) => {
@@ -26,6 +27,7 @@ impl FnLowerer<'_> {
             Truth::Expr(cond) => {
                 let fails = self.b.unary(UnaryOp::Not, cond, span);
                 self.end_thread_if(fails, span);
+                self.narrow(&facts(test, true));
             }
         }
     }

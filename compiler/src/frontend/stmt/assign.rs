@@ -19,7 +19,7 @@ impl FnLowerer<'_> {
             [Expr { kind: ExprKind::Name(name), .. }] => Some(name.clone()),
             _ => None,
         };
-        let mut result = self.expr(value);
+        let mut result = self.expr_or_none(value);
         self.hint = None;
         let plain = matches!(targets, [Expr { kind: ExprKind::Name(_), .. }]);
         if !plain {
@@ -42,6 +42,7 @@ impl FnLowerer<'_> {
                 let base_value = self.expr(base);
                 let base_value = self.before(base_value, base.span, [&**index]);
                 let Some(indices) = self.indices(index) else { return };
+                let value = self.not_none(value, target.span);
                 self.store_subscript(base_value, &indices, value, target.span);
             }
             ExprKind::Starred(_) => {
@@ -49,6 +50,7 @@ impl FnLowerer<'_> {
             }
             ExprKind::Attribute { value: base, attr } => {
                 let base = self.expr(base);
+                let value = self.not_none(value, target.span);
                 match &base {
                     Value::Object(ObjectKind::Record, items) => {
                         if let [Value::Array(place)] = items.as_slice() {
@@ -93,6 +95,7 @@ impl FnLowerer<'_> {
     }
 
     fn unpack(&mut self, targets: &[Expr], value: Value, at: Span, span: Span) {
+        let value = self.not_none(value, span);
         let star = targets.iter().position(|target| matches!(target.kind, ExprKind::Starred(_)));
         if let Some(star) = star {
             return self.unpack_rest(targets, star, value, at, span);

@@ -95,7 +95,7 @@ impl FnLowerer<'_> {
             &[],
             |this, _| {
                 let never = this.b.bool(false, span);
-                this.leave_unless(never, None, span);
+                this.leave_unless(never, &[], None, span);
                 this.assign_to(target, Value::Poison, target.span);
                 this.stmts(body);
             },
@@ -156,7 +156,7 @@ impl FnLowerer<'_> {
             orelse,
             |this, exhausted| {
                 let cond = this.range_test(ty, counter, stop, step, span);
-                this.leave_unless(cond, exhausted, span);
+                this.leave_unless(cond, &[], exhausted, span);
                 body(this, counter);
             },
             |this| {
@@ -230,7 +230,7 @@ impl FnLowerer<'_> {
             |this, exhausted| {
                 let (now, stop) = (this.b.read(position, span), this.b.read(stop, span));
                 let some = this.b.compare(CompareOp::Lt, now, stop, span);
-                this.leave_unless(some, exhausted, span);
+                this.leave_unless(some, &[], exhausted, span);
                 let item = this.next_item(&over, position, target.span);
                 this.assign_to(target, item, target.span);
                 this.stmts(body);

@@ -7,6 +7,7 @@ use crate::{
     frontend::{
         env,
         lowerer::{FnLowerer, Truth},
+        optional::facts,
     },
     ir::StmtKind as Ir,
     source::Span,
@@ -15,23 +16,29 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn if_statement(&mut self, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
-        let value = self.expr(test);
+        let value = self.expr_or_none(test);
         match self.truth(value, test.span) {
             Truth::Known(true) => self.stmts(body),
             Truth::Known(false) => self.stmts(orelse),
             Truth::Poison => {
                 // Both branches are lowered for their own errors.
-                self.branch(None, body, orelse, span);
+                self.branch(None, test, body, orelse, span);
             }
-            Truth::Expr(cond) => self.branch(Some(cond), body, orelse, span),
+            Truth::Expr(cond) => self.branch(Some(cond), test, body, orelse, span),
         }
     }
 
-    fn branch(&mut self, cond: Option<crate::ir::ExprId>, body: &[Stmt], orelse: &[Stmt], span: Span) {
+    fn branch(&mut self, cond: Option<crate::ir::ExprId>, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let before = self.env.clone();
-        let then_end = self.in_block(before.clone(), |this| this.stmts(body));
+        let arm = |this: &mut Self, env, stmts: &[Stmt], holds| {
+            this.in_block(env, |this| {
+                this.narrow(&facts(test, holds));
+                this.stmts(stmts);
+            })
+        };
+        let then_end = arm(self, before.clone(), body, true);
         let then = self.b.close();
-        let else_end = self.in_block(before, |this| this.stmts(orelse));
+        let else_end = arm(self, before, orelse, false);
         let otherwise = self.b.close();
         let joined = env::join(&[&then_end, &else_end]);
         let then = self.reopen(then, then_end, &joined, span);

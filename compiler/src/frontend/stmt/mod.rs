@@ -39,7 +39,7 @@ impl FnLowerer<'_> {
             StmtKind::AugAssign { target, op, value } => self.aug_assign(target, *op, value, span),
             StmtKind::Expr(expr) => {
                 if !matches!(expr.kind, ExprKind::Constant(_)) {
-                    self.expr(expr);
+                    self.expr_or_none(expr);
                 }
             }
             StmtKind::If { test, body, orelse } => self.if_statement(test, body, orelse, span),
@@ -96,7 +96,7 @@ impl FnLowerer<'_> {
     fn delete(&mut self, target: &Expr) {
         match &target.kind {
             ExprKind::Name(name) => {
-                self.expr(target);
+                self.expr_or_none(target);
                 if let Some(env) = &mut self.env {
                     env.remove(name.as_str());
                 }

@@ -11,7 +11,7 @@ use crate::{
 impl FnLowerer<'_> {
     pub(super) fn return_statement(&mut self, value: Option<&Expr>, span: Span) {
         let at = value.map_or(span, |value| value.span);
-        let value = value.map_or(Value::Static(Static::None), |value| self.expr(value));
+        let value = value.map_or(Value::Static(Static::None), |value| self.expr_or_none(value));
         if self.returns.is_some() {
             self.lower_return(value, at);
             return;

@@ -4,6 +4,7 @@ use crate::{
     frontend::{
         env::{self, Env},
         lowerer::{FnLowerer, LoopState, Truth},
+        optional::{Fact, facts},
         typing::LoopTypes,
     },
     ir::{LocalId, StmtKind as Ir, Type, UnaryOp},
@@ -17,14 +18,17 @@ impl FnLowerer<'_> {
             span,
             orelse,
             |this, exhausted| {
-                let value = this.expr(test);
+                let value = this.expr_or_none(test);
                 match this.truth(value, test.span) {
                     Truth::Known(true) | Truth::Poison => {}
                     Truth::Known(false) => {
                         this.exhausted(exhausted, span);
                         return;
                     }
-                    Truth::Expr(cond) => this.leave_unless(cond, exhausted, span),
+                    Truth::Expr(cond) => {
+                        this.leave_unless(cond, &facts(test, false), exhausted, span);
+                        this.narrow(&facts(test, true));
+                    }
                 }
                 this.stmts(body);
             },
@@ -32,11 +36,20 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// `if !cond: leave the loop as exhausted`.
-    pub(super) fn leave_unless(&mut self, cond: crate::ir::ExprId, exhausted: Option<LocalId>, span: Span) {
+    /// `if !cond: leave the loop as exhausted`; `facts` hold then.
+    pub(super) fn leave_unless(
+        &mut self,
+        cond: crate::ir::ExprId,
+        facts: &[Fact],
+        exhausted: Option<LocalId>,
+        span: Span,
+    ) {
         let stop = self.b.unary(UnaryOp::Not, cond, span);
         let here = self.env.clone();
-        let _ = self.in_block(here.clone(), |this| this.exhausted(exhausted, span));
+        let _ = self.in_block(here.clone(), |this| {
+            this.narrow(facts);
+            this.exhausted(exhausted, span);
+        });
         let then = self.b.close();
         self.env = here;
         self.stmt(Ir::If { cond: stop, then, otherwise: Vec::new() }, span);

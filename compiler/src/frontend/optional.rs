@@ -1,0 +1,287 @@
+//! Values that are `None` on some paths: whether there is one, and the value, which is zero where there is none.
+//!
+//! A join of `None` with another type makes one. A test of it is made at run time; behind the test the variable is what
+//! the test says. Whatever computes with one takes its value, and a thread in which it is `None` ends there, as where
+//! an assertion fails.
+
+use weft_artifact::Scalar;
+
+use super::{
+    expr::binds,
+    lowerer::{FnLowerer, Truth},
+    object::{ObjectKind, Static},
+    ty::Ty,
+    value::Value,
+};
+use crate::{
+    ir::{BinaryOp, ExprId, UnaryOp},
+    source::Span,
+    syntax::{
+        OWN_BUILTIN,
+        ast::{CmpOp, Constant, Expr, ExprKind},
+    },
+};
+
+/// What a test says of a variable.
+#[derive(Clone, Debug)]
+pub(super) struct Fact {
+    name: String,
+    /// It is `None`, or it is not.
+    is_none: bool,
+}
+
+impl Ty {
+    /// The type of the value that may be missing.
+    pub(super) fn optional(&self) -> Option<&Self> {
+        match self {
+            Self::Object(ObjectKind::Optional, items) => items.get(1),
+            Self::Object(..)
+            | Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Array(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => None,
+        }
+    }
+
+    /// This type, or `None`.
+    pub(super) fn or_none(&self) -> Self {
+        Self::Object(ObjectKind::Optional, vec![Self::Scalar(Scalar::Bool), self.widened()])
+    }
+}
+
+/// A value that may be missing: whether it is there, and it.
+fn parts(value: Value) -> Result<(Value, Value), Value> {
+    match value {
+        Value::Object(ObjectKind::Optional, items) => match <[Value; 2]>::try_from(items) {
+            Ok([given, inner]) => Ok((given, inner)),
+            Err(_) => Err(Value::Poison),
+        },
+        other @ (Value::Object(..)
+        | Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Int(_)
+        | Value::Bool(_)
+        | Value::Array(_)
+        | Value::Static(_)
+        | Value::Poison) => Err(other),
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The value of an expression, for whoever computes with it: where that is `None`, the thread ends.
+    pub(super) fn expr(&mut self, expr: &Expr) -> Value {
+        let value = self.expr_or_none(expr);
+        self.not_none(value, expr.span)
+    }
+
+    /// A value that is there.
+    pub(super) fn not_none(&mut self, value: Value, span: Span) -> Value {
+        let (given, inner) = match parts(value) {
+            Ok(parts) => parts,
+            Err(value) => return value,
+        };
+        // What it is made of is read now.
+        let inner = self.settle(inner, span);
+        if let Some(given) = self.number(&given, Scalar::Bool, span) {
+            let missing = self.b.unary(UnaryOp::Not, given, span);
+            self.end_thread_if(missing, span);
+        }
+        inner
+    }
+
+    /// The value of a type with which a join has met `None`.
+    pub(super) fn missing(&mut self, of: &Ty, span: Span) -> Value {
+        let zeros: Vec<_> = of
+            .parts()
+            .into_iter()
+            .map(|(_, part)| {
+                let zero = self.b.zero(part, span);
+                self.b.temp(zero, span)
+            })
+            .collect();
+        let inner = self.rebuild(of, &mut zeros.into_iter(), span);
+        self.optional(false, inner, span)
+    }
+
+    /// A value that is there, or is not, where others may be missing.
+    pub(super) fn optional(&mut self, given: bool, inner: Value, span: Span) -> Value {
+        let given = Value::Scalar(self.b.bool(given, span), Scalar::Bool);
+        Value::Object(ObjectKind::Optional, vec![given, inner])
+    }
+
+    /// The truth of a value that may be missing: that of the value, and `False` of `None`.
+    pub(super) fn truth_or_none(&mut self, items: Vec<Value>, span: Span) -> Truth {
+        let Ok((given, inner)) = parts(Value::Object(ObjectKind::Optional, items)) else { return Truth::Poison };
+        let Some(given) = self.number(&given, Scalar::Bool, span) else { return Truth::Poison };
+        match self.truth(inner, span) {
+            Truth::Known(true) => Truth::Expr(given),
+            Truth::Known(false) => Truth::Known(false),
+            Truth::Expr(inner) => Truth::Expr(self.b.binary(BinaryOp::And, given, inner, span)),
+            Truth::Poison => Truth::Poison,
+        }
+    }
+
+    /// A comparison of values one of which may be missing; `None` where neither may.
+    pub(super) fn compare_or_none(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
+        let negated = match op {
+            CmpOp::Eq | CmpOp::Is => false,
+            CmpOp::NotEq | CmpOp::IsNot => true,
+            CmpOp::Lt | CmpOp::LtE | CmpOp::Gt | CmpOp::GtE | CmpOp::In | CmpOp::NotIn => return None,
+        };
+        let (a, b) = (parts(left.clone()), parts(right.clone()));
+        if a.is_err() && b.is_err() {
+            return None;
+        }
+        let is_none = |side: &Result<_, Value>| matches!(side, Err(Value::Static(Static::None)));
+        let same = if is_none(&a) || is_none(&b) {
+            let ((Ok((given, _)), _) | (_, Ok((given, _)))) = (a, b) else { return Some(Value::Poison) };
+            let given = self.number(&given, Scalar::Bool, span)?;
+            self.b.unary(UnaryOp::Not, given, span)
+        } else {
+            let mut flags = Vec::new();
+            let mut values = Vec::new();
+            for side in [a, b] {
+                let (given, value) = side.unwrap_or_else(|value| (Value::Bool(true), value));
+                let given = self.number(&given, Scalar::Bool, span)?;
+                flags.push(self.b.temp(given, span));
+                values.push(self.settle(value, span));
+            }
+            let [x, y] = <[Value; 2]>::try_from(values).ok()?;
+            let [one, other] = <[_; 2]>::try_from(flags).ok()?;
+            let read = |this: &mut Self, first| this.b.read(first, span);
+            let (p, q) = (read(self, one), read(self, other));
+            let both = self.b.binary(BinaryOp::And, p, q, span);
+            let (p, q) = (read(self, one), read(self, other));
+            let any = self.b.binary(BinaryOp::Or, p, q, span);
+            let equal = if op == CmpOp::NotEq || op == CmpOp::Eq { CmpOp::Eq } else { CmpOp::Is };
+            // What is missing is not looked at: it may be an address.
+            let equal = self.if_given(both, |this| this.compare(equal, x, y, span), span);
+            let equal = self.number(&equal, Scalar::Bool, span)?;
+            let neither = self.b.unary(UnaryOp::Not, any, span);
+            self.b.binary(BinaryOp::Or, equal, neither, span)
+        };
+        let result = if negated { self.b.unary(UnaryOp::Not, same, span) } else { same };
+        Some(Value::Scalar(result, Scalar::Bool))
+    }
+
+    fn if_given(&mut self, given: ExprId, then: impl FnOnce(&mut Self) -> Value, span: Span) -> Value {
+        self.and_then(Value::Scalar(given, Scalar::Bool), span, then)
+    }
+
+    /// Takes the variables as what a test says of them.
+    pub(super) fn narrow(&mut self, facts: &[Fact]) {
+        for Fact { name, is_none } in facts {
+            // A call of an inner function may have assigned it behind the test.
+            let writes = |name: &String| self.cx.closures.iter().any(|closure| closure.writes().contains(name));
+            if writes(name) {
+                continue;
+            }
+            let Some(var) = self.env.as_mut().and_then(|env| env.get_mut(name)) else { continue };
+            let Some(inner) = var.ty.optional().cloned() else { continue };
+            if *is_none {
+                var.ty = Ty::Static(Static::None);
+            } else {
+                // It has the locals of the value that may be missing.
+                var.ty = inner;
+                var.maybe_undefined = false;
+            }
+        }
+    }
+
+    /// Evaluates what only runs where a test has said something of variables; behind it they are what they were.
+    pub(super) fn narrowed<T>(&mut self, facts: &[Fact], code: &[&Expr], run: impl FnOnce(&mut Self) -> T) -> T {
+        let may_be_none = |fact: &Fact| {
+            let var = self.env.as_ref().and_then(|env| env.get(&fact.name));
+            var.is_some_and(|var| var.ty.optional().is_some())
+        };
+        if !facts.iter().any(may_be_none) {
+            return run(self);
+        }
+        let before = self.env.clone();
+        self.narrow(facts);
+        let narrow = self.env.clone();
+        let result = run(self);
+        if code.iter().any(|expr| binds(expr)) {
+            return result;
+        }
+        let (Some(before), Some(narrow), Some(env)) = (before, narrow, &mut self.env) else { return result };
+        for Fact { name, .. } in facts {
+            if let (Some(old), Some(narrow), Some(now)) = (before.get(name), narrow.get(name), env.get_mut(name))
+                && now.ty == narrow.ty
+            {
+                *now = old.clone();
+            }
+        }
+        result
+    }
+}
+
+fn is_own_isinstance(func: &Expr) -> bool {
+    let ExprKind::Name(name) = &func.kind else { return false };
+    name.strip_suffix(OWN_BUILTIN) == Some("isinstance")
+}
+
+/// What holds of variables where a test turns out so.
+pub(super) fn facts(test: &Expr, holds: bool) -> Vec<Fact> {
+    let of_name = |expr: &Expr, is_none| {
+        let name = if let ExprKind::Named { target, .. } = &expr.kind { &target.kind } else { &expr.kind };
+        let fact = |name: &String| Fact { name: name.clone(), is_none };
+        if let ExprKind::Name(name) = name { vec![fact(name)] } else { Vec::new() }
+    };
+    let is_none = |expr: &Expr| matches!(expr.kind, ExprKind::Constant(Constant::None));
+    match &test.kind {
+        ExprKind::Unary { op: crate::syntax::ast::UnaryOp::Not, operand } => facts(operand, !holds),
+        ExprKind::Bool { and, values } if *and == holds => {
+            let mut all: Vec<Fact> = Vec::new();
+            for value in values {
+                let mut own = facts(value, holds);
+                // What it binds is something else from here on.
+                if binds(value) {
+                    all.clear();
+                }
+                all.append(&mut own);
+            }
+            all
+        }
+        ExprKind::Compare { left, rest } => match rest.as_slice() {
+            [(op @ (CmpOp::Is | CmpOp::Eq | CmpOp::IsNot | CmpOp::NotEq), right)] => {
+                let says_none = matches!(op, CmpOp::Is | CmpOp::Eq) == holds;
+                if is_none(right) {
+                    of_name(left, says_none)
+                } else if is_none(left) {
+                    of_name(right, says_none)
+                } else {
+                    Vec::new()
+                }
+            }
+            _ => Vec::new(),
+        },
+        ExprKind::Name(_) | ExprKind::Named { .. } if holds => of_name(test, false),
+        // Of a pattern of items: nothing else has this name.
+        ExprKind::Call { func, args, .. } if holds && is_own_isinstance(func) => {
+            args.first().map_or_else(Vec::new, |subject| of_name(subject, false))
+        }
+        ExprKind::Name(_)
+        | ExprKind::Named { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::Bool { .. }
+        | ExprKind::Unary { .. }
+        | ExprKind::Constant(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::IfExp { .. }
+        | ExprKind::Attribute { .. }
+        | ExprKind::Subscript { .. }
+        | ExprKind::Slice { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::List(_)
+        | ExprKind::Starred(_)
+        | ExprKind::Lambda(_)
+        | ExprKind::Comprehension { .. }
+        | ExprKind::Unsupported(_) => Vec::new(),
+    }
+}
