@@ -13,7 +13,7 @@ use support::{
     config, expect_error,
     fake::{CHILD, build_driver, device, in_process, kernel, named, ptx, trace_file, traced, with_driver},
 };
-use weft_artifact::{Artifact, CodeFormat, SlotType};
+use weft_artifact::{Artifact, CodeFormat, Kernel, SlotType};
 use weft_runtime::{ErrorKind, LaunchConfig, Settings, cuda};
 
 /// A folder that hides a machine's driver behind files which are no libraries.
@@ -237,6 +237,24 @@ fn a_launch_is_two_calls() {
         let calls = traced(|| kernel.launch(&launch(200_000), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
         assert_eq!(sum, 7);
+    });
+}
+
+#[test]
+fn functions_that_call_themselves_get_a_larger_stack() {
+    let trace = trace_file("functions_that_call_themselves");
+    with_driver("functions_that_call_themselves_get_a_larger_stack", &[("FAKE_TRACE", &trace)], || {
+        let device = device();
+        let module = device.load(&ptx("// sum2")).expect("it compiles");
+        let limits = |calls_itself| {
+            let kernel = Kernel { calls_itself, ..named("sum2", 2) };
+            let calls = traced(|| drop(module.kernel(&kernel).expect("it is there")));
+            calls.into_iter().filter(|call| call.ends_with("Limit")).collect::<Vec<_>>()
+        };
+        assert!(limits(false).is_empty());
+        assert_eq!(limits(true), ["cuCtxGetLimit", "cuCtxSetLimit"]);
+        // What is large enough stays.
+        assert_eq!(limits(true), ["cuCtxGetLimit"]);
     });
 }
 

@@ -50,6 +50,8 @@ pub struct Kernel {
     pub max_threads: Option<u32>,
     /// The kernel has an array in dynamic shared memory.
     pub dynamic_shared: bool,
+    /// A function that it leads to calls itself: how much of a stack it takes is not known.
+    pub calls_itself: bool,
     /// What the host executor lays out for each worker; `None` for PTX.
     pub host: Option<HostEntry>,
 }
@@ -63,6 +65,8 @@ pub struct HostWatch {
     /// Says otherwise whether it does: 0 for yes. Who is told to leave once is told so again. It may run Python, so it is
     /// called on the stack of the thread that called the entry, never on a fiber's.
     pub look: unsafe extern "C" fn(*const HostWatch) -> u32,
+    /// Gives the launch up: from then on `look` says so. For the runtime's own call backs.
+    pub give_up: unsafe extern "C" fn(*const HostWatch),
 }
 
 impl HostWatch {
@@ -71,7 +75,10 @@ impl HostWatch {
         extern "C" fn goes_on(_: *const HostWatch) -> u32 {
             0
         }
-        Self { flag: &0, look: goes_on }
+        extern "C" fn never(_: *const HostWatch) {
+            unreachable!("a launch that nobody gives up is given up")
+        }
+        Self { flag: &0, look: goes_on, give_up: never }
     }
 }
 
@@ -108,10 +115,15 @@ pub struct HostContext {
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
     /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
     pub pause: extern "C" fn(*mut HostContext, u32),
+    /// The lowest address that functions which call themselves may have on the stack; 0 if nobody looks.
+    pub lowest: u64,
+    /// Called below it: the launch is given up. On a stack of its own a thread does not return from it; elsewhere its code
+    /// leaves.
+    pub deep: extern "C" fn(*mut HostContext),
 }
 
 impl HostContext {
-    /// The context of a range of blocks whose threads are loops: they never call back.
+    /// The context of a range of blocks whose threads are loops: they never call back, and nobody looks how deep they go.
     pub const fn of_blocks(
         slots: *const u64,
         config: *const HostConfig,
@@ -124,7 +136,22 @@ impl HostContext {
         extern "C" fn no_pause(_: *mut HostContext, _: u32) {
             unreachable!("a thread that is a loop pauses")
         }
-        Self { slots, config, first_block, last_block, scratch, thread: 0, turns: 0, wait: no_wait, pause: no_pause }
+        extern "C" fn no_deep(_: *mut HostContext) {
+            unreachable!("a stack without a limit comes to its end")
+        }
+        Self {
+            slots,
+            config,
+            first_block,
+            last_block,
+            scratch,
+            thread: 0,
+            turns: 0,
+            wait: no_wait,
+            pause: no_pause,
+            lowest: 0,
+            deep: no_deep,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use weft_artifact::{Artifact, HostEntry, Kernel, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Function, LocalArray, Module, Type},
+    ir::{Circles, Function, LocalArray, Module, Type},
     request::{Request, Target},
     source::Span,
     target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
@@ -124,6 +124,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         shared_bytes: shared_bytes(module),
         max_threads: request.options.launch_bounds.map(|(threads, _)| threads),
         dynamic_shared: module.dynamic_shared,
+        calls_itself: !Circles::of(module).is_empty(),
         host,
     }
 }

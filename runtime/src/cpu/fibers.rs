@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostConfig, HostContext, HostWatch};
 
 use super::{
@@ -31,6 +31,10 @@ use super::{
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
+/// Bytes at the end of a stack, its guard among them, that are left to signals and to what calls back.
+const RESERVE: usize = 96 << 10;
+/// Rooms of more than so many bytes of stacks are not kept: deep calls leave them used.
+const MOST_KEPT_BYTES: usize = 512 << 20;
 /// Threads of a warp.
 const WARP: usize = 32;
 /// A thread of the system keeps the stacks of about so many threads for the next launch.
@@ -52,6 +56,8 @@ enum Stop {
     Block,
     /// At a barrier of the threads of its warp in a mask.
     Warp(u32),
+    /// At the end of its stack.
+    Deep,
 }
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
@@ -69,6 +75,10 @@ extern "C" fn pause(context: *mut HostContext, waits: u32) {
     // SAFETY: the running code got this context, which nobody else uses meanwhile.
     unsafe { (*context).turns = TURNS };
     suspend(context, Stop::Pause { waits: waits != 0 });
+}
+
+extern "C" fn deep(context: *mut HostContext) {
+    suspend(context, Stop::Deep);
 }
 
 fn suspend(context: *mut HostContext, stop: Stop) {
@@ -114,7 +124,8 @@ impl Rooms {
     }
 
     fn keep(mut self) {
-        self.free.truncate((MOST_KEPT / self.shape.0.max(1)).max(1));
+        let each = self.shape.0.saturating_mul(self.shape.1).max(1);
+        self.free.truncate((MOST_KEPT / self.shape.0.max(1)).max(1).min(MOST_KEPT_BYTES / each));
         // A thread that ends has no place for them any more.
         let _ends = ROOMS.try_with(|kept| *kept.borrow_mut() = self);
     }
@@ -156,9 +167,25 @@ pub(super) struct Together {
     progress: AtomicU64,
     /// All threads wait, and there is no memory for more.
     full: AtomicBool,
+    /// A thread has come to the end of its stack.
+    deep: AtomicBool,
 }
 
 impl Together {
+    /// Whether the launch was given up because a thread came to the end of its stack.
+    pub(super) fn is_deep(&self) -> bool {
+        self.deep.load(Ordering::Relaxed)
+    }
+
+    /// Gives the launch up because a thread has come there.
+    pub(super) fn give_up(&self, watch: *const HostWatch) {
+        self.deep.store(true, Ordering::Relaxed);
+        // SAFETY: the watch is that of the launch which this thread runs.
+        let give_up = unsafe { (*watch).give_up };
+        // SAFETY: as above.
+        unsafe { give_up(watch) };
+    }
+
     /// Whether the launch was given up because there was no memory for all its threads.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
@@ -212,7 +239,7 @@ impl Fibers<'_> {
             }
             let mut all = Turn::default();
             for block in &mut live {
-                let Some(turn) = block.turn(watch) else { break 'launch };
+                let Some(turn) = block.turn(watch, self.together) else { break 'launch };
                 all = Turn { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
             }
             for index in (0..live.len()).rev() {
@@ -256,7 +283,8 @@ impl Fibers<'_> {
     /// Makes the threads of a block; `None` if there is no stack for one, which the room has.
     fn begin(&self, block: u64, mut room: Room, config: &HostConfig) -> Option<Block> {
         let n_threads = self.n_threads();
-        let context = |thread: usize| HostContext {
+        let stacks: Vec<BlockStack> = (0..n_threads).map(|index| room.stacks.take(index)).collect::<Option<_>>()?;
+        let context = |(thread, stack): (usize, &BlockStack)| HostContext {
             slots: self.slots.as_ptr(),
             config: ptr::from_ref(config),
             first_block: block,
@@ -266,15 +294,17 @@ impl Fibers<'_> {
             turns: TURNS,
             wait,
             pause,
+            lowest: (stack.limit().get() + RESERVE) as u64,
+            deep,
         };
         let mut threads: Vec<Thread> =
-            (0..n_threads).map(|thread| Thread { context: context(thread), yielder: ptr::null() }).collect();
+            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null() }).collect();
         let start = threads.as_mut_ptr();
         let entry = self.entry;
         let mut fibers: Vec<Fiber> = Vec::with_capacity(n_threads);
-        for index in 0..n_threads {
+        for (index, stack) in stacks.into_iter().enumerate() {
             let thread = start.wrapping_add(index);
-            fibers.push(Coroutine::with_stack(room.stacks.take(index)?, move |yielder: &Yielder<(), Stop>, ()| {
+            fibers.push(Coroutine::with_stack(stack, move |yielder: &Yielder<(), Stop>, ()| {
                 // SAFETY: the threads outlive the fibers, and each is used by its own alone.
                 unsafe { (*thread).yielder = ptr::from_ref(yielder) };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
@@ -346,7 +376,7 @@ impl Worker {
 
 impl Block {
     /// Resumes each thread that can go on, once. `None` if the launch was given up.
-    fn turn(&mut self, watch: *const HostWatch) -> Option<Turn> {
+    fn turn(&mut self, watch: *const HostWatch, together: &Together) -> Option<Turn> {
         let mut turn = Turn::default();
         if self.n_ready == 0 {
             return Some(turn);
@@ -356,6 +386,10 @@ impl Block {
                 CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
                 CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
+                CoroutineResult::Yield(Stop::Deep) => {
+                    together.give_up(watch);
+                    return None;
+                }
                 CoroutineResult::Return(()) => *state = State::Done,
             }
             turn.moved |= *state != State::Ready;

@@ -33,7 +33,7 @@ const IDLE_TICKS: u32 = 20;
 /// It is the watch of the launch that this thread runs, and this is the thread's own stack.
 pub(super) unsafe fn leaves(watch: *const HostWatch) -> bool {
     // SAFETY: the caller's promise.
-    let HostWatch { flag, look } = unsafe { *watch };
+    let HostWatch { flag, look, .. } = unsafe { *watch };
     // SAFETY: the flag is an atomic one, and lives as long as its watch.
     let raised = unsafe { &*flag.cast::<AtomicU32>() }.load(Ordering::Relaxed) != 0;
     // SAFETY: as above.
@@ -53,11 +53,17 @@ impl<'a> Helper<'a> {
         unsafe extern "C" fn look(_watch: *const HostWatch) -> u32 {
             1
         }
-        Self { watch: HostWatch { flag: ptr::from_ref(stop).cast(), look }, stop }
+        unsafe extern "C" fn give_up(watch: *const HostWatch) {
+            // SAFETY: it is the first field of a `Helper`, which lives.
+            let helper = unsafe { &*watch.cast::<Helper<'_>>() };
+            helper.stop.store(1, Ordering::Relaxed);
+        }
+        Self { watch: HostWatch { flag: ptr::from_ref(stop).cast(), look, give_up }, stop }
     }
 
-    pub(super) fn watch(&self) -> &HostWatch {
-        &self.watch
+    /// What compiled code gets: the whole of it, since `give_up` reads behind the first field.
+    pub(super) fn watch(&self) -> *const HostWatch {
+        ptr::from_ref(self).cast::<HostWatch>()
     }
 
     /// Whether to stop.
@@ -84,9 +90,15 @@ impl<'a> Caller<'a> {
             let caller = unsafe { &*watch.cast::<Caller<'_>>() };
             u32::from(caller.asks())
         }
+        unsafe extern "C" fn give_up(watch: *const HostWatch) {
+            // SAFETY: as above.
+            let caller = unsafe { &*watch.cast::<Caller<'_>>() };
+            caller.stop.store(1, Ordering::Relaxed);
+            caller.asks();
+        }
         let seat = poll.and_then(|_| Running::start());
         let flag = seat.as_ref().map_or(ptr::from_ref(stop), |seat| ptr::from_ref(&seat.0.flag));
-        Self { watch: HostWatch { flag: flag.cast(), look }, poll, stop, seat }
+        Self { watch: HostWatch { flag: flag.cast(), look, give_up }, poll, stop, seat }
     }
 
     /// What compiled code gets: the whole of it, since `look` reads behind the first field.

@@ -6,6 +6,7 @@ use std::{ops::Range, sync::Arc};
 use weft_artifact::{Artifact, CodeFormat, HostConfig, HostContext, HostWatch, Kernel};
 
 use super::{
+    depth::lowest,
     fibers::{Fibers, Together},
     pool::{Cost, Pool, Work},
     scratch::with_scratch,
@@ -77,6 +78,7 @@ impl Module for CpuModule {
                 registers: 0,
                 cells: kernel.n_cells(),
             },
+            calls_itself: kernel.calls_itself,
             cost: Cost::default(),
             shared: Arc::clone(&self.shared),
             _code: Arc::clone(&self.code),
@@ -93,6 +95,8 @@ struct CpuKernel {
     /// Scratch before the dynamic shared memory, in bytes.
     fixed_scratch: usize,
     limits: KernelLimits,
+    /// It leads to a function that calls itself.
+    calls_itself: bool,
     cost: Cost,
     shared: Arc<Shared>,
     /// Keeps the code loaded.
@@ -138,6 +142,7 @@ impl LoadedKernel for CpuKernel {
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
             stack_bytes: self.stack_bytes,
             together: Together::default(),
+            calls_itself: self.calls_itself,
         };
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
@@ -151,6 +156,15 @@ impl LoadedKernel for CpuKernel {
             Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
+        if launch.together.is_deep() {
+            let name = &self.limits.name;
+            let of = match self.stack_bytes {
+                Some(bytes) => format!(", which has {} KiB", bytes >> 10),
+                None => String::new(),
+            };
+            let message = format!("the calls of `{name}` go deeper than the stack of a thread{of}");
+            return Err(Error::new(ErrorKind::Launch, message));
+        }
         if launch.together.is_full() {
             let name = &self.limits.name;
             return Err(Error::new(
@@ -190,11 +204,27 @@ struct Launch<'a> {
     scratch_bytes: usize,
     stack_bytes: Option<usize>,
     together: Together,
+    calls_itself: bool,
+}
+
+/// A context as the code of blocks sees it: it comes first, so that a call back finds the rest.
+#[repr(C)]
+struct Running<'a> {
+    context: HostContext,
+    together: &'a Together,
+}
+
+extern "C" fn deep(context: *mut HostContext) {
+    // SAFETY: the running code got the first field of a `Running`, which lives as long as it runs.
+    let running = unsafe { &*context.cast::<Running<'_>>() };
+    // SAFETY: the configuration is that of this launch.
+    let watch = unsafe { (*running.context.config).watch };
+    running.together.give_up(watch);
 }
 
 impl Launch<'_> {
     fn fibers(&self) -> Option<Fibers<'_>> {
-        let Self { entry, slots, config, scratch_bytes, stack_bytes, together } = self;
+        let Self { entry, slots, config, scratch_bytes, stack_bytes, together, calls_itself: _ } = self;
         let stack_bytes = (*stack_bytes)?;
         Some(Fibers { entry: *entry, slots, config, scratch_bytes: *scratch_bytes, stack_bytes, together })
     }
@@ -211,14 +241,17 @@ impl Work for Launch<'_> {
             return fibers.run(next, watch);
         }
         let config = HostConfig { words: self.config, watch };
+        let lowest = if self.calls_itself { lowest() } else { 0 };
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
                 let (slots, config) = (self.slots.as_ptr(), &raw const config);
-                let mut context = HostContext::of_blocks(slots, config, (start, end), scratch);
+                let context = HostContext::of_blocks(slots, config, (start, end), scratch);
+                let context = HostContext { lowest, deep, ..context };
+                let mut running = Running { context, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.
-                unsafe { (self.entry)(&raw mut context) };
+                unsafe { (self.entry)((&raw mut running).cast::<HostContext>()) };
             }
         });
         ran.is_some()

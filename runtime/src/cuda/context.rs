@@ -3,7 +3,7 @@
 
 use std::{
     cell::Cell,
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
     ptr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -11,7 +11,9 @@ use std::{
     },
 };
 
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemPool_attribute_enum as PoolAttribute};
+use cudarc::driver::sys::{
+    self, CUdevice_attribute_enum as Attribute, CUlimit_enum as Limit, CUmemPool_attribute_enum as PoolAttribute,
+};
 
 use super::{
     driver::{self, Driver, Handle},
@@ -62,6 +64,8 @@ impl Drop for Entered {
     }
 }
 
+/// Stack of a GPU's thread in kernels with functions that call themselves: a hundred calls of a small one.
+const STACK_BYTES: usize = 8 << 10;
 /// No kernel was launched yet.
 const NO_KERNEL: u32 = u32::MAX;
 
@@ -98,6 +102,21 @@ impl Context {
             kernels: Mutex::new(Vec::new()),
             last_kernel: AtomicU32::new(NO_KERNEL),
         }))
+    }
+
+    /// Gives threads a stack for functions that call themselves, which the driver cannot size: at first it has 1024 bytes
+    /// for what is not known. A larger one, of the user's, stays. The context is current.
+    pub(super) fn deepen_stacks(&self) -> Result<(), Error> {
+        let mut bytes = 0;
+        // SAFETY: it writes one size.
+        unsafe { self.driver.cuCtxGetLimit(&raw mut bytes, Limit::CU_LIMIT_STACK_SIZE as c_uint) }?;
+        if bytes < STACK_BYTES {
+            // Each thread that a GPU can run at a time has its own: where there is not the memory, it is what it was.
+            // SAFETY: it changes a number of the context's.
+            let _refused: Result<(), Error> =
+                unsafe { self.driver.cuCtxSetLimit(Limit::CU_LIMIT_STACK_SIZE as c_uint, STACK_BYTES) };
+        }
+        Ok(())
     }
 
     /// Makes the context current on this thread. Where it is already, that costs one look into the driver's

@@ -142,6 +142,9 @@ impl Module for CudaModule {
                 error
             },
         )?;
+        if kernel.calls_itself {
+            context.deepen_stacks()?;
+        }
         let read = |which: Attribute| {
             let mut value = 0;
             // SAFETY: it writes one int; the function is live.

@@ -249,6 +249,11 @@ result cuCtxGetCurrent(void **context) { trace(__func__); *context = current; re
 result cuCtxSetCurrent(void *context) { trace(__func__); current = context; return OK; }
 result cuCtxSynchronize(void) { ENTER(); host_waits_for_all(); return OK; }
 
+/* The stack of a thread. */
+static size_t stack_bytes = 1024;
+result cuCtxGetLimit(size_t *value, unsigned limit) { trace(__func__); *value = stack_bytes; return limit == 0 ? OK : 1; }
+result cuCtxSetLimit(unsigned limit, size_t value) { trace(__func__); stack_bytes = value; return limit == 0 ? OK : 1; }
+
 /* One level is enough. */
 static __thread void *below;
 result cuCtxPushCurrent_v2(void *context) { trace(__func__); below = current; current = context; return OK; }

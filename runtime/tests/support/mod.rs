@@ -59,6 +59,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         shared_bytes,
         max_threads: None,
         dynamic_shared: false,
+        calls_itself: false,
         host: Some(HostEntry { stack_bytes: None, dynamic_offset }),
     }
 }
@@ -120,7 +121,7 @@ pub(crate) fn leaves(config: *const HostConfig) -> bool {
     // SAFETY: the device calls kernels with a configuration.
     let watch = unsafe { (*config).watch };
     // SAFETY: it lives as long as the kernel runs.
-    let HostWatch { flag, look } = unsafe { *watch };
+    let HostWatch { flag, look, .. } = unsafe { *watch };
     // SAFETY: as above; whoever writes it does so atomically.
     let flag = unsafe { &*flag.cast::<std::sync::atomic::AtomicU32>() };
     // SAFETY: it is called on the thread's own stack.

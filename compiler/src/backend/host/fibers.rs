@@ -125,6 +125,37 @@ pub(super) fn wait<'ctx>(
     Ok(())
 }
 
+/// Leaves a function that calls itself where the stack has come to its end; at the function's start.
+pub(super) fn look_down<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    hooks: &HostHooks<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    room: u64,
+) -> Result<()> {
+    let types = emitter.cx.types;
+    let builder = &emitter.builder;
+    let (pointer, long) = (types.pointer(ir::Space::Generic), types.context.i64_type());
+    let place = field(&types, builder, context, offset_of!(HostContext, lowest))?;
+    let lowest = builder.build_load(long, place, "lowest")?.into_int_value();
+    let frame = emitter.cx.intrinsic("llvm.frameaddress", &[pointer.into()])?;
+    let frame = builder.build_call(frame, &[types.context.i32_type().const_zero().into()], "frame")?;
+    let Some(frame) = frame.try_as_basic_value().basic() else { return internal("a frame without an address") };
+    let frame = builder.build_ptr_to_int(frame.into_pointer_value(), long, "")?;
+    // Of what is above the limit, the arrays and the functions that call nothing deep take their part.
+    let least = builder.build_int_add(lowest, long.const_int(room, false), "")?;
+    let over = builder.build_int_compare(IntPredicate::ULT, frame, least, "")?;
+    let (deep, go_on) = (emitter.block("deep"), emitter.block("go_on"));
+    builder.build_conditional_branch(over, deep, go_on)?;
+    builder.position_at_end(deep);
+    let place = field(&types, builder, context, offset_of!(HostContext, deep))?;
+    let callee = builder.build_load(pointer, place, "deep")?.into_pointer_value();
+    let ty = types.context.void_type().fn_type(&[pointer.into()], false);
+    builder.build_indirect_call(ty, callee, &[context.into()], "")?;
+    builder.build_unconditional_branch(hooks.way_out(emitter)?)?;
+    builder.position_at_end(go_on);
+    Ok(())
+}
+
 /// Counts a loop's turn, and calls the context's `pause` when they are used up.
 pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>, waits: bool) -> Result<()> {
     let types = emitter.cx.types;

@@ -94,6 +94,16 @@ const STACK_BYTES: u64 = 64 << 10;
 /// The same where functions call themselves: thousands of calls of a small one. Memory is taken as it is used.
 const DEEP_STACK_BYTES: u64 = 1 << 20;
 
+/// What functions that do not call themselves, and are called by such that do, take of a stack beside local arrays.
+const ROOM_BYTES: u64 = 16 << 10;
+
+/// What the local arrays of all functions take together.
+fn array_bytes(module: &Module) -> u64 {
+    let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
+    let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
+    bytes.fold(0, u64::saturating_add)
+}
+
 /// What a module becomes.
 enum Strategy {
     /// A block's threads are loops.
@@ -134,10 +144,8 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let (emitted, offsets, stack_bytes, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, None, plan.segments),
         Strategy::Fibers(_, offsets, _) => {
-            let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
-            let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
             let stack = if Circles::of(module).is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
-            (module, offsets, Some(bytes.fold(stack, u64::saturating_add)), 0)
+            (module, offsets, Some(stack.saturating_add(array_bytes(module))), 0)
         }
     };
     let finished = shim::with_context(|context| {
@@ -238,8 +246,11 @@ fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
         param.set_name(&function.locals[local].name);
         emitter.set_local(local, param)?;
     }
-    if let Some(waits) = look.at_start(id).filter(|_| stacks) {
-        fibers::turn(&emitter, frame.context, waits)?;
+    if let Some(waits) = look.at_start(id) {
+        fibers::look_down(&emitter, &hooks, frame.context, ROOM_BYTES.saturating_add(array_bytes(cx.ir)))?;
+        if stacks {
+            fibers::turn(&emitter, frame.context, waits)?;
+        }
     }
     emitter.emit_block(&function.body)?;
     emitter.finish()

@@ -86,7 +86,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
     }
 
     /// The block that leaves the function, whatever it returns.
-    fn way_out(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<BasicBlock<'ctx>> {
+    pub(super) fn way_out(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<BasicBlock<'ctx>> {
         if let Some(block) = self.stop_to.get() {
             return Ok(block);
         }

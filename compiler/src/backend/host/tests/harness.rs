@@ -126,7 +126,7 @@ impl Kernel {
             1
         }
         let blocks = grid.iter().map(|&extent| u64::from(extent)).product();
-        self.run((grid, block, 0), args, &HostWatch { flag: &1, look: stops }, &[(0, blocks)]);
+        self.run((grid, block, 0), args, &HostWatch { flag: &1, look: stops, ..HostWatch::idle() }, &[(0, blocks)]);
     }
 
     fn run(
