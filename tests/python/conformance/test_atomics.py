@@ -191,3 +191,34 @@ def test_the_last_block_sees_all_partial_sums():
     zeros = np.zeros(16, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int64)
     out = launch(last_block_sums, 16, 32, x, *zeros)[3]
     assert out[0] == x.sum()
+
+
+def own_memory(x, out, n):
+    i = cuda.grid(1)
+    own = cuda.local.array(4, np.int64)
+    for k in range(4):
+        own[k] = i + k
+    out[i, 0] = cuda.atomic.add(own, i & 3, 5)
+    out[i, 1] = own[i & 3]
+    # Memory of the thread in some threads and the array in others.
+    either = own if i >= n else x
+    out[i, 2] = cuda.atomic.add(either, 1 if i >= n else i, 7)
+    out[i, 3] = own[1]
+
+
+@pytest.mark.parametrize("opt", [True, False])
+def test_a_thread_s_own_memory(opt):
+    threads, n = 64, 20
+    x, out = np.arange(100, 100 + n), np.zeros((threads, 4), np.int64)
+    cuda.jit(own_memory, opt=opt)[1, threads](x, out, n)
+    expected = np.zeros_like(out)
+    for i in range(threads):
+        own = [i + k for k in range(4)]
+        expected[i, 0] = own[i & 3]
+        own[i & 3] += 5
+        expected[i, 1] = own[i & 3]
+        expected[i, 2] = own[1] if i >= n else 100 + i
+        own[1] += 7 if i >= n else 0
+        expected[i, 3] = own[1]
+    assert (out == expected).all()
+    assert (x == np.arange(107, 107 + n)).all()

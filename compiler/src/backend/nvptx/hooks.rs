@@ -9,13 +9,13 @@ use inkwell::{
     values::{BasicValueEnum, GlobalValue, IntValue, PointerValue},
 };
 
-use super::{SPACES, approximate};
+use super::{SPACES, approximate, atomics};
 use crate::{
     backend::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
         symbol,
     },
-    ir::{AtomicOp, LocalArrayId, MathFn, Op, Order, Reduction, Scope, SharedId, SpecialRegister, Type},
+    ir::{LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -81,7 +81,7 @@ impl<'ctx> NvptxHooks<'ctx> {
 }
 
 /// Calls an intrinsic that gives nothing.
-fn effect<'ctx>(
+pub(super) fn effect<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     name: &str,
     args: &[BasicValueEnum<'ctx>],
@@ -92,40 +92,6 @@ fn effect<'ctx>(
 }
 
 /// LLVM's name of a scope.
-fn sync_scope(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Block => "block",
-        Scope::Device => "device",
-        Scope::System => "",
-    }
-}
-
-fn membar<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, scope: Scope) -> Result<Vec<BasicValueEnum<'ctx>>> {
-    let scope = match scope {
-        Scope::Block => "cta",
-        Scope::Device => "gl",
-        Scope::System => "sys",
-    };
-    effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
-}
-
-/// `atom.sys.add`, relaxed.
-fn add_of_system<'ctx>(
-    emitter: &FunctionEmitter<'_, 'ctx>,
-    operands: &[OperandValue<'ctx>],
-) -> Result<BasicValueEnum<'ctx>> {
-    let [OperandValue { value: BasicValueEnum::PointerValue(pointer), .. }, OperandValue { value, .. }] = operands
-    else {
-        return internal("an atomic.add without its two operands");
-    };
-    let generic = emitter.cx.types.context.ptr_type(AddressSpace::from(SPACES.generic));
-    let pointer = emitter.builder.build_address_space_cast(*pointer, generic, "")?;
-    let kind = if value.is_float_value() { 'f' } else { 'i' };
-    let name = format!("llvm.nvvm.atomic.add.gen.{kind}.sys");
-    let add = emitter.cx.intrinsic(&name, &[value.get_type(), generic.into()])?;
-    emitter.call(add, &[pointer.into(), *value])
-}
-
 impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
     fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
         let axis = |kind: &str, axis: u8| match axis {
@@ -176,25 +142,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let values: Vec<_> = operands.iter().map(|operand| operand.value).collect();
         match op {
-            Op::Atomic { op: op @ AtomicOp::Cas, order, scope } => {
-                Ok(vec![emitter.emit_atomic(op, order, sync_scope(scope), operands)?])
-            }
-            // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's.
-            Op::Atomic { op: op @ AtomicOp::Add, order, scope } => {
-                if order.releases() {
-                    membar(emitter, scope)?;
-                }
-                let old = match scope {
-                    Scope::Block | Scope::Device => {
-                        emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)?
-                    }
-                    Scope::System => add_of_system(emitter, operands)?,
-                };
-                if order.acquires() {
-                    membar(emitter, scope)?;
-                }
-                Ok(vec![old])
-            }
+            Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, op, order, scope, operands)?]),
             Op::Barrier => {
                 let zero = emitter.cx.types.context.i32_type().const_zero();
                 effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
@@ -218,7 +166,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                 Ok(vec![value])
             }
             Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
-            Op::Fence(scope) => membar(emitter, scope),
+            Op::Fence(scope) => atomics::membar(emitter, scope),
         }
     }
 

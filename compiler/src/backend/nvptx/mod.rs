@@ -5,6 +5,7 @@
 
 mod absolute;
 mod approximate;
+mod atomics;
 mod hooks;
 mod kernel;
 mod loads;

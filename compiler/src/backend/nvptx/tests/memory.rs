@@ -131,6 +131,30 @@ fn local_memory() {
     assert!(text.contains("st.local.b64"), "{text}");
 }
 
+/// PTX has no `atom` on a thread's own memory: neither where the optimizer would see whose it is, nor where nothing does.
+#[test]
+fn atomics_on_local_memory() {
+    for (space, marks) in [(Space::Local, ["", ""]), (Space::Generic, ["isspacep.local", "atom.add.u64"])] {
+        let mut k = KernelBuilder::new("local");
+        let out = k.array("out", Scalar::I64);
+        let t = k.thread();
+        let array = LocalArray { name: "buffer".into(), elem: Scalar::I64, len: 32, align: 8, span: SPAN };
+        let array = k.b.function.local_arrays.push(array);
+        let base = k.b.expr(ExprKind::LocalBase(array), Type::Ptr(Scalar::I64, Space::Local), SPAN);
+        let base = k.b.convert(base, Type::Ptr(Scalar::I64, space), SPAN);
+        let index = k.load(out, t);
+        let pointer = k.b.expr(ExprKind::Offset { base, index, scale: 1 }, Type::Ptr(Scalar::I64, space), SPAN);
+        let (value, old) = (k.b.i64(3, SPAN), k.b.local("old", Type::I64));
+        k.b.op(Op::atomic(AtomicOp::Add), vec![old], vec![pointer, value], SPAN);
+        let value = k.read(old);
+        k.store(out, t, value);
+        let module = k.finish();
+        let text = ptx_for(&module, 90, Options { opt: false, ..Options::default() });
+        assert_eq!(text.matches("atom").count(), usize::from(space == Space::Generic), "{text}");
+        assert!(marks.iter().all(|mark| text.contains(mark)), "{text}");
+    }
+}
+
 /// `atomic.add` on every type in global and shared memory, with the old value and without; and `cas`.
 #[test]
 fn atomics() {
