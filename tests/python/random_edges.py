@@ -41,6 +41,8 @@ class EdgeWriter(CarriedWriter):
         self.chosen += [name for name in (*OBJECTS, *VIEWS) if last.random() < 0.3 and some and name in features]
         self.chosen += [name for name in FEATURES if f"+{name}" in features and name not in self.chosen]
         self.extras = 0.35 if set(self.chosen) & {*STATEMENTS, *OBJECTS, *VIEWS} else 0.15 if self.chosen else 0.0
+        if set(self.chosen) & {*OBJECTS, *VIEWS}:
+            self.extras = 0.5
         self.reach = 0  # the argument `hi`
 
     def extra(self, scope: Scope, depth: int) -> list[str]:

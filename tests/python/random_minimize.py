@@ -106,8 +106,8 @@ def smaller(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
             for at in range(len(node.cases)):
                 yield place, "cases", node.cases[:at] + node.cases[at + 1 :]
     for place, node in enumerate(order):
-        if isinstance(node, (ast.Call, ast.Tuple)):  # an argument, a field or an item less
-            for field in ("args", "keywords", "elts"):
+        if isinstance(node, (ast.Call, ast.Tuple, ast.MatchOr)):  # an argument, a field, an item or a way less
+            for field in ("args", "keywords", "elts", "patterns"):
                 many = getattr(node, field, [])
                 for at in range(len(many)):
                     yield place, field, many[:at] + many[at + 1 :]

@@ -136,6 +136,8 @@ class ObjectWriter(RecordWriter):
             lines += self.start_vectors(scope)
         if "objects" in self.chosen:
             lines += self.start_objects(scope)
+        if "enums" in self.chosen:
+            lines += self.start_enums(scope)
         if "nones" in self.chosen:
             scope.inputs.append("dk")
         return lines
@@ -358,6 +360,17 @@ class ObjectWriter(RecordWriter):
         values = self.pick(("1", "2", "3"), ("0", "-1", "7"), ("0.5", "2", "-1"), ("1", "2.5", "0"))
         members = [f"    {name} = {value}" for name, value in zip(("RED", "GREEN", "BLUE"), values, strict=True)]
         self.define("", "", "class Color(enum.Enum):", *members)
+
+    def start_enums(self, scope: Scope) -> list[str]:
+        lines = []
+        for of, name in (("Level", self.fresh("e")), ("Color", self.fresh("e"))):
+            other = self.pick("en" if of == "Level" else "em", self.known_member(of))
+            lines.append(f"{name} = {self.known_member(of)} if {self.condition(scope, 0)} else {other}")
+            self.accept(scope, lines[-1:])
+            # Not to be assigned: whether a condition on it is known must not change.
+            scope.fixed.add(name)
+            scope.inputs.append(self.pick(f"{name}.value", f"({name} is {self.known_member(of)})"))
+        return lines
 
     def member(self, scope: Scope, of: str) -> str:
         """An expression of a member of an enum that is not known."""

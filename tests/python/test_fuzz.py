@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import halves
 import numpy as np
 import pytest
-from oracle import numeric
+import random_minimize
+import random_programs
+from oracle import brains, numeric
 from random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
-from random_edges import NUMBERS
+from random_edges import FEATURES, NUMBERS, OBJECTS, VIEWS
 from random_programs import Program, generate
 from typed_values import Array
 
@@ -163,3 +166,78 @@ def test_a_sweep_counts():
     counts = done.stdout.split("fuzz: ")[-1].split(" in ")[0].split(", ")
     passed, failed, inexact, meaningless = (int(part.split()[0]) for part in counts)
     assert (passed + inexact + meaningless, failed) == (3, 0)
+
+
+def test_bfloat16_is_rounded_once():
+    numbers = halves.middles("bfloat16")[::61]
+    wanted = halves.rounded("bfloat16", numbers)
+    got = np.array([brains.rounded(number) for number in numbers])
+    np.testing.assert_array_equal(got, wanted)
+    for number in (2**53 + 1, 2**63 - 1, (0x101 << 40) + 1, -((0x101 << 40) + 1), 0x101 << 40, 255, -3):
+        exact = (
+            (abs(number) >> 40 << 40) | (1 if abs(number) % (1 << 40) else 0) if abs(number) > 1 << 45 else abs(number)
+        )
+        got = brains.rounded(np.int64(number))
+        assert got == np.copysign(halves.rounded("bfloat16", float(exact)), number), number
+
+
+MARKS = {
+    "records": "REC", "vectors": "vw", "objects": "Point(", "enums": "Color.", "nones": "None", "views": "reshape",
+    "reductions": "()", "turns": " for k", "nested": "def g", "patterns": "case", "times": "EPOCH",
+    "brains": "bfloat16(",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("feature", OBJECTS + VIEWS)
+def test_programs_have_the_features_that_they_must_have(feature):
+    programs = [generate(seed, (f"+{feature}",)) for seed in range(3)]
+    assert all(each.features == [feature] for each in programs)
+    assert any(MARKS[feature] in each.source.partition("def kernel")[2] for each in programs)
+    assert [each.source for each in programs] == [generate(seed, (f"+{feature}",)).source for seed in range(3)]
+
+
+def test_a_seed_without_the_later_features_stays_the_same_program():
+    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS)
+    same = [seed for seed in range(40) if not set(generate(seed).features) & {*OBJECTS, *VIEWS}]
+    assert len(same) > 8
+    for seed in same:
+        assert generate(seed).source == generate(seed, without).source
+
+
+class Pretended:
+    """An attempt that fails as long as the program matches something and stores to a record."""
+
+    def __init__(self, attempt):
+        self.text = attempt.source
+
+    def failure(self, timeout):
+        try:
+            compile(self.text, "<attempt>", "exec")
+        except SyntaxError:
+            return ""
+        return "results differ: 1" if "case 3" in self.text and ".f1 = " in self.text else ""
+
+    def stop(self):
+        pass
+
+
+def test_the_minimizer_keeps_what_fails(monkeypatch, capsys):
+    body = """    r = o[i]
+    for k in range(3):
+        match o[i]:
+            case 1:
+                o[i] = 5
+            case 3 | 4:
+                r = np.float64(k + (r if i > 2 else 7))
+                o[i].f1 = max(r, 5, i)
+            case _:
+                r = 6
+    if r > 4:
+        o[i] = 1
+"""
+    monkeypatch.setattr(random_minimize, "Attempt", Pretended)
+    monkeypatch.setattr(random_programs, "generate", lambda seed, chosen: program(body))
+    assert random_minimize.minimize(1, (), 1.0, 3) == 0
+    text = capsys.readouterr().out
+    lines = [line.strip() for line in text.partition("def kernel")[2].splitlines()[1:] if line.strip()]
+    assert lines == ["match o:", "case 3:", "o.f1 = max", "results differ: 1"], text

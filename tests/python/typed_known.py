@@ -176,7 +176,7 @@ def known_unary(node: ast.UnaryOp) -> Value:
 
 def known_binary(node: ast.BinOp, ty: Type) -> Value:
     left, right = known(node.left), known(node.right)
-    if hasattr(ty, "fields"):
+    if isinstance(ty, tuple) and hasattr(ty, "fields"):  # an object or a vector
         return None
     if isinstance(ty, tuple):  # one after the other
         if left is None and right is None:

@@ -12,15 +12,17 @@ from random_check import EXACT, Inexact, Meaningless, compare, expected, typed
 from random_programs import generate
 
 FIRST = int(os.environ.get("WEFT_FUZZ_FIRST", "0"))
-COUNT = int(os.environ.get("WEFT_FUZZ_COUNT", "150"))
+COUNT = int(os.environ.get("WEFT_FUZZ_COUNT", "200"))
+OFF = "@cuda.jit(opt=False)\n"
 
 
 def check(seed):
     program = generate(seed)
     print(f"seed {seed}, launched with {program.grid}, {program.block}\n{program.source}")
     wanted = expected(program)
-    compare(program, program.source, wanted)
-    if seed % 5 == 0:
+    optimized = seed % 4 == 0  # LLVM takes most of the time
+    compare(program, program.source if optimized else program.source.replace("@cuda.jit\n", OFF), wanted)
+    if seed % 5 == 0 and "brains" not in program.features:  # bfloat16 is written with the oracle's own functions
         text = typed(program)
         print(f"# typed:\n{text}")
         compare(program, text, wanted, tuples=True)
