@@ -350,7 +350,6 @@ def test_an_overload_is_asked_for_by_the_user():
         "np.sin(x, out=x[0])": "`numpy.sin` of an array needs an array for the results",
         "math.isclose(x[0], 1.0, tolerance=2)": "`math.isclose` has no parameter `tolerance`",
         "math.factorial(x[0])": "no overload of `math.factorial` takes (float64)",
-        "x.sum(0)": "`numpy.sum` takes 1 argument, not 2",
         "isinstance(x, 5)": "no overload of `isinstance` takes",
     }.items():
         kernel = module(f"""
