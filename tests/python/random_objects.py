@@ -357,28 +357,31 @@ class ObjectWriter(RecordWriter):
             three = str(self.random.randint(-9, 20))
             two = str(self.random.randint(-9, 20))
         self.define("", "", "class Level(enum.IntEnum):", f"    LOW = {one}", f"    MID = {two}", f"    HIGH = {three}")
-        values = self.pick(("1", "2", "3"), ("0", "-1", "7"), ("0.5", "2", "-1"), ("1", "2.5", "0"))
+        values = self.pick(("1", "2", "3"), ("0", "-1", "7"), ("0.5", "2.0", "-1.0"), ("1.0", "2.5", "0.0"))
         members = [f"    {name} = {value}" for name, value in zip(("RED", "GREEN", "BLUE"), values, strict=True)]
         self.define("", "", "class Color(enum.Enum):", *members)
 
     def start_enums(self, scope: Scope) -> list[str]:
         lines = []
         for of, name in (("Level", self.fresh("e")), ("Color", self.fresh("e"))):
-            other = self.pick("en" if of == "Level" else "em", self.known_member(of))
-            lines.append(f"{name} = {self.known_member(of)} if {self.condition(scope, 0)} else {other}")
+            one = self.known_member(of)
+            other = self.pick("en" if of == "Level" else "em", self.known_member(of, one))
+            lines.append(f"{name} = {one} if {self.condition(scope, 0)} else {other}")
             self.accept(scope, lines[-1:])
             # Not to be assigned: whether a condition on it is known must not change.
             scope.fixed.add(name)
             scope.inputs.append(self.pick(f"{name}.value", f"({name} is {self.known_member(of)})"))
         return lines
 
-    def member(self, scope: Scope, of: str) -> str:
+    def member(self, scope: Scope, of: str, but: str = "") -> str:
         """An expression of a member of an enum that is not known."""
         names = [name for name, ty in scope.typer.env.items() if isinstance(ty, Member) and ty.of == of]
-        return self.pick(*names, *names[-2:]) if names else self.known_member(of)
+        return self.pick(*names, *names[-2:]) if names else self.known_member(of, but)
 
-    def known_member(self, of: str) -> str:
-        return f"{of}.{self.pick('LOW', 'MID', 'HIGH') if of == 'Level' else self.pick('RED', 'GREEN', 'BLUE')}"
+    def known_member(self, of: str, but: str = "") -> str:
+        """A member, but for one: what may be one of two is not known."""
+        names = ("LOW", "MID", "HIGH") if of == "Level" else ("RED", "GREEN", "BLUE")
+        return self.pick(*(f"{of}.{name}" for name in names if f"{of}.{name}" != but))
 
     def enum_statement(self, scope: Scope, depth: int) -> list[str]:
         of = self.pick("Level", "Color")
@@ -389,8 +392,9 @@ class ObjectWriter(RecordWriter):
             names = [name for name, ty in scope.typer.env.items() if isinstance(ty, Member) and ty.of == of]
             names = [name for name in names if name not in scope.fixed]
             target = self.pick(*names) if names and self.maybe(0.6) else self.fresh("e")
-            other = self.member(scope, of) if self.maybe(0.6) else self.known_member(of)
-            return [f"{target} = {self.known_member(of)} if {test} else {other}"]
+            one = self.known_member(of)
+            other = self.member(scope, of, one) if self.maybe(0.6) else self.known_member(of, one)
+            return [f"{target} = {one} if {test} else {other}"]
         same = self.pick("==", "!=", "is", "is not")
         test = f"{self.member(scope, of)} {same} {self.known_member(of)}"
         if kind < 0.5:

@@ -89,7 +89,8 @@ def member_of(cls: type[enum.Enum]) -> Member:
 def plain(item: object) -> object:
     """What an argument is after objects are made into tuples and members into values; arrays stay the same ones."""
     if isinstance(item, enum.Enum):
-        return plain(item.value)
+        base = member_of(type(item)).base  # what the values of all members become
+        return numeric.cast(item.value, base) if isinstance(base, np.dtype) else plain(item.value)
     if (fields := fields_of(type(item))) is not None:
         return tuple(plain(getattr(item, name)) for name in fields)
     if isinstance(item, tuple):
