@@ -302,8 +302,13 @@ impl Lowerer {
     }
 }
 
-/// The type that holds what all `return`s give, and where the first one is.
+/// The type that holds what all `return`s give, and where the first one is. What is known when the kernel is compiled stays
+/// known if all of them give it, so that a function can name a constant.
 pub(super) fn joined_returns(found: &[(Ty, Span)]) -> Option<(Ty, Span)> {
+    let (first, first_at) = found.first()?;
+    if found.iter().all(|(ty, _)| ty == first) {
+        return Some((first.clone(), *first_at));
+    }
     let mut found = found.iter().map(|(ty, span)| (ty.widened(), *span));
     let first = found.next()?;
     Some(found.fold(first, |(before, at), (ty, span)| (promote::join(&before, at, &ty, span), at)))

@@ -14,6 +14,19 @@ settings = python_types.ModuleType("settings")
 settings.BLOCK, settings.SCALE = 16, 2.5
 
 
+@cuda.jit(device=True)
+def lanes():
+    return 16
+
+
+@cuda.jit(device=True)
+def extents():
+    return 2, lanes()
+
+
+settings.LANES, settings.EXTENTS = lanes, extents
+
+
 class Limits:
     """Constants kept in a class, of which a program makes one object."""
 
@@ -53,6 +66,25 @@ def test_shapes_from_locals_modules_tuples_and_attributes():
     staged[1, 16](x, out)
     i, mirrored = np.arange(16), x[::-1].astype(np.float64)
     np.testing.assert_allclose(out, 3 * i + mirrored * 3.5 + (15 - i) + 2, rtol=1e-12)
+
+
+@cuda.jit
+def staged_by_functions(x, out):
+    i = cuda.threadIdx.x
+    staged = cuda.shared.array(settings.EXTENTS(), weft.float64)
+    scratch = cuda.local.array(settings.LANES() // 4, np.int64)
+    for k in range(settings.LANES() // 4):
+        scratch[k] = k + i
+    staged[1, i] = x[i]
+    cuda.syncthreads()
+    out[i] = staged[1, settings.LANES() - 1 - i] + scratch[3]
+
+
+def test_shapes_from_functions_that_give_constants():
+    x = np.arange(16.0) * 100
+    out = np.zeros(16)
+    staged_by_functions[1, 16](x, out)
+    np.testing.assert_array_equal(out, x[::-1] + np.arange(16) + 3)
 
 
 @pytest.mark.parametrize("taps", [1, 3, 5])

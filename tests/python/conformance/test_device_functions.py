@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import weft
 from harness import launch, run
 from weft import cuda
 
@@ -309,3 +310,79 @@ def test_the_best_of_several_signatures_is_called():
     # as float64, so that the first is taken; (float32, float64) fits the last, (int16, float64) the first.
     out = launch(chooses, 1, 1, np.array([7.5], np.float32), np.zeros(5))[1]
     assert out.tolist() == [3.75, 3.0, 3.0, 2.5, 2.0]
+
+
+@cuda.jit(device=True)
+def lanes():
+    return 8
+
+
+@cuda.jit(device=True)
+def lanes_or(n):
+    if n > 3:
+        return lanes()
+    return 8
+
+
+@cuda.jit(device=True)
+def lanes_by(n):
+    if n > 3:
+        return lanes()
+    return 9
+
+
+@cuda.jit(device=True)
+def described():
+    return lanes(), 2.5, True, (1, lanes() + 1)
+
+
+@cuda.jit(device=True)
+def counted(n):
+    return 0 if n == 0 else counted(n - 1) + 1
+
+
+@cuda.jit(device=True)
+def down(n):
+    if n <= 0:
+        return 7
+    return down(n - 1)
+
+
+@cuda.jit
+def with_known_results(out, where):
+    i = cuda.threadIdx.x
+    memory = cuda.local.array((lanes_or(i), described()[3][1]), np.int64)
+    memory[lanes() - 1, lanes()] = i * lanes_or(i)
+    first, scale, flag, (one, nine) = described()
+    n = lanes()
+    for _ in range(i):
+        n += one
+    if flag:
+        where[i] = nine * scale
+    else:
+        where[i] = "not typed"
+    out[i, 0] = memory[lanes() - 1, lanes()] + first
+    out[i, 1] = n - lanes_by(i)
+    out[i, 2] = counted(i) * 100 + down(i)
+    out[i, 3] = lanes() / 3 + lanes() // 3 + 2 ** lanes()
+
+
+def test_what_every_return_gives_is_known_to_the_caller():
+    out, where = np.zeros((8, 4)), np.zeros(8)
+    with_known_results[1, 8](out, where)
+    i = np.arange(8)
+    np.testing.assert_array_equal(out[:, 0], i * 8 + 8)
+    np.testing.assert_array_equal(out[:, 1], 8 + i - np.where(i > 3, 8, 9))
+    np.testing.assert_array_equal(out[:, 2], i * 100 + 7)
+    np.testing.assert_array_equal(out[:, 3], 8 / 3 + 2 + 256)
+    np.testing.assert_array_equal(where, 22.5)
+
+
+def test_a_result_that_paths_differ_in_is_no_shape():
+    @cuda.jit
+    def kernel(out):
+        memory = cuda.local.array(lanes_by(cuda.threadIdx.x), np.int64)
+        out[0] = memory.size
+
+    with pytest.raises(weft.CompileError, match="run-time int64"):
+        kernel[1, 1](np.zeros(1))
