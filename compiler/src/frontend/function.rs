@@ -10,7 +10,7 @@ use weft_artifact::{Access, ArgType, DType, Field, Param, SlotField, SlotSource}
 use super::{
     expr::shown_types,
     lowerer::{Compiled, FnLowerer, Lowerer, Lowering, Returns},
-    object::{ObjectKind, Static},
+    object::Static,
     promote,
     ty::Ty,
     typing::{Loops, find_types, joined_returns, typed},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{Builder, Circles, Function, FunctionKind, Space, StmtKind, Type, for_each_stmt_mut},
+    ir::{Builder, Circles, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
     syntax::{assigns_from_inside, ast, bound_names},
@@ -375,14 +375,18 @@ impl FnLowerer<'_> {
         let value = self.with_written(value, span);
         let ty = self.ty_of(&value);
         if let Some(expected) = self.returns.as_ref().and_then(|returns| returns.expected.clone())
-            && (own_text(&ty) || own_text(&expected))
+            && (ty.is_own() || expected.is_own())
         {
-            let message =
-                format!("`{}` returns a text that lies in its own variables, which end with it", self.def.ast.name);
+            let text = ty.chars().is_some();
+            let (what, help) = if text {
+                ("a text", "return the element of an array itself (`return names[i]`), or where it stands")
+            } else {
+                ("an array", "make the array in the function that calls this one, and pass it")
+            };
+            let name = &self.def.ast.name;
+            let message = format!("`{name}` returns {what} in its own local memory, which ends with it");
             let diagnostic = Diagnostic::error(Code::ReturnTypes, span, message);
-            self.report(
-                diagnostic.help("return the element of an array itself (`return names[i]`), or where it stands"),
-            );
+            self.report(diagnostic.help(help));
             self.env = None;
             return;
         }
@@ -406,14 +410,5 @@ impl FnLowerer<'_> {
         }
         self.b.stmt(StmtKind::Return(parts), span);
         self.env = None;
-    }
-}
-
-/// Whether a value holds a text that is a variable's own.
-fn own_text(ty: &Ty) -> bool {
-    let Ty::Object(kind, items) = ty else { return false };
-    match (kind, items.as_slice()) {
-        (ObjectKind::Chars, [Ty::Array(place)]) => matches!(place.space, Space::Local | Space::Generic),
-        (_, items) => items.iter().any(own_text),
     }
 }

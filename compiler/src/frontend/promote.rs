@@ -222,6 +222,7 @@ fn join_texts(first: &Ty, second: &Ty) -> Option<Ty> {
         readonly: false,
         space: Space::Local,
         packed: false,
+        own: true,
     };
     Some(Ty::Object(ObjectKind::Chars, vec![Ty::Array(place)]))
 }
@@ -237,6 +238,7 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
         layout: if a.layout == b.layout { a.layout } else { Layout::Any },
         readonly: a.readonly || b.readonly,
         packed: a.packed || b.packed,
+        own: a.own || b.own,
         space: if a.space == b.space { a.space } else { Space::Generic },
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct ArrayTy {
     /// Its elements may lie at any address, as fields of packed records do; else at multiples of what
     /// [`DType::access_align`] says.
     pub(super) packed: bool,
+    /// It lies in local memory of this very function, which ends with it: no caller may get it.
+    pub(super) own: bool,
 }
 
 impl PartialEq for Ty {
@@ -90,6 +92,7 @@ impl ArrayTy {
             readonly: array.readonly,
             space: Space::Global,
             packed: false,
+            own: false,
         }
     }
 
@@ -207,6 +210,38 @@ impl Ty {
             | Self::Conflict(_)
             | Self::Bottom
             | Self::Poison => None,
+        }
+    }
+
+    /// The type that a function has it by to which it is passed.
+    pub(super) fn lent(&self) -> Self {
+        match self {
+            Self::Array(array) => Self::Array(ArrayTy { own: false, ..*array }),
+            Self::Object(kind, items) => Self::Object(kind.clone(), items.iter().map(Self::lent).collect()),
+            other @ (Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison) => other.clone(),
+        }
+    }
+
+    /// Whether something in it lies in local memory of the function that has it.
+    pub(super) fn is_own(&self) -> bool {
+        match self {
+            Self::Array(array) => array.own,
+            Self::Object(_, items) => items.iter().any(Self::is_own),
+            Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => false,
         }
     }
 

@@ -277,7 +277,7 @@ def test_texts_that_functions_return():
     good[1, 1](WIDE.copy(), out)
     assert out[0] == 7
     for kernel in (bad, chooses):
-        with pytest.raises(weft.CompileError, match="lies in its own variables"):
+        with pytest.raises(weft.CompileError, match="in its own local memory"):
             kernel[1, 1](WIDE, out)
 
 

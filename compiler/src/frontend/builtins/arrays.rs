@@ -137,7 +137,15 @@ impl FnLowerer<'_> {
             return self.error(Code::NoMatchingOverload, span, message);
         }
         let space = if shared { Space::Shared } else { Space::Local };
-        let ty = ArrayTy { dtype, ndim: shape.len(), layout: Layout::C, readonly: false, space, packed: false };
+        let ty = ArrayTy {
+            dtype,
+            ndim: shape.len(),
+            layout: Layout::C,
+            readonly: false,
+            space,
+            packed: false,
+            own: !shared,
+        };
         let (elem, parts) = dtype.access();
         let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(*extent as u64));
         let Some(len) = len.filter(|len| *len <= LARGEST_ARRAY / elem.size_bytes()) else {
@@ -165,6 +173,7 @@ impl FnLowerer<'_> {
             readonly: false,
             space: Space::Local,
             packed: false,
+            own: true,
         };
         let align = dtype.access_align();
         self.allocate(ty, shape, Declared { name: name.to_owned(), elem, len, align }, span)
@@ -279,7 +288,15 @@ impl FnLowerer<'_> {
             self.cx.module.dynamic_shared = true;
             self.cx.module.dynamic_shared_align = self.cx.module.dynamic_shared_align.max(align);
         }
-        let ty = ArrayTy { dtype, ndim: 1, layout: Layout::C, readonly: false, space: Space::Shared, packed: false };
+        let ty = ArrayTy {
+            dtype,
+            ndim: 1,
+            layout: Layout::C,
+            readonly: false,
+            space: Space::Shared,
+            packed: false,
+            own: false,
+        };
         let data = self.b.expr(ExprKind::DynamicShared, ty.pointer(), span);
         let data = Atom::Local(self.b.temp(data, span));
         let bytes = self.wide(SpecialRegister::DynamicSharedBytes, span);

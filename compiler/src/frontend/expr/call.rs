@@ -39,7 +39,7 @@ const MOST_CALLS_SHOWN: usize = 12;
 /// The types of arguments: of the last ones, and of those that a shape is made of in the function, with what is known of
 /// their values.
 fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<Ty> {
-    let mut types: Vec<Ty> = values.iter().map(Value::ty).collect();
+    let mut types: Vec<Ty> = values.iter().map(|value| value.ty().lent()).collect();
     let others = types.len() - literals.min(types.len());
     if types.iter().take(others).any(|ty| *ty != ty.widened()) {
         let shapes = syntax::shape_names(&def.ast);

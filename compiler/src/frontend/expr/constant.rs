@@ -38,6 +38,7 @@ impl FnLowerer<'_> {
             readonly: true,
             space,
             packed: false,
+            own: false,
         };
         // A dry walk declares it too: where it lies is part of its type.
         let id = known.unwrap_or_else(|| {
