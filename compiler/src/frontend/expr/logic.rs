@@ -242,8 +242,11 @@ impl FnLowerer<'_> {
         let locals: Vec<_> = ty.parts().into_iter().map(|(_, part)| self.b.new_temp(part)).collect();
         for (block, value) in [(&mut then, a), (&mut otherwise, b)] {
             self.b.open();
-            if let Some(value) = self.try_convert(value, &ty, span) {
-                self.store_parts(&locals, value, span);
+            let is_known = !self.is_dry() && !value.ty().is_poison();
+            match self.try_convert(value, &ty, span) {
+                Some(value) => self.store_parts(&locals, value, span),
+                None if is_known => self.cx.fault(self.at(span), "an arm has a type that its join does not take"),
+                None => {}
             }
             block.extend(self.b.close());
         }
