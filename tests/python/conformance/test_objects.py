@@ -294,3 +294,34 @@ def test_named_tuples_go_through_device_functions() -> None:
     out = np.zeros(2)
     through_functions[1, 1](out, Point(1, 0.5))
     assert out.tolist() == [8, -6.5]
+
+
+class Way(enum.Enum):
+    NORTH = 0
+    EAST = 1
+    SOUTH = 2
+
+
+WAY = Way.EAST
+
+
+def test_a_comparison_of_known_members_is_known() -> None:
+    @cuda.jit
+    def known(out: Any) -> None:
+        a = 1
+        if WAY == Way.SOUTH:
+            a = 2.5
+        way = Way.NORTH
+        if way is not Way.NORTH:
+            a = 2.5
+        match WAY:
+            case Way.SOUTH | Way.NORTH:
+                a = 2.5
+            case Way.EAST:
+                a += 3
+        # Only an integer has `<<`: the branches above have no types.
+        out[0] = a << 4
+
+    out = np.zeros(1, np.int64)
+    known[1, 1](out)
+    assert out[0] == 64

@@ -72,8 +72,12 @@ impl FnLowerer<'_> {
                 return self.negated_if(matches!(op, CmpOp::NotEq | CmpOp::IsNot), same, span);
             }
             if kind == other && whole && matches!(kind, ObjectKind::Enum(_) | ObjectKind::Struct(_)) {
-                let equal = matches!(op, CmpOp::Eq | CmpOp::Is);
-                return self.compare_tuples(if equal { CmpOp::Eq } else { CmpOp::NotEq }, a.clone(), b.clone(), span);
+                let op = if matches!(op, CmpOp::Eq | CmpOp::Is) { CmpOp::Eq } else { CmpOp::NotEq };
+                // Members that are known have values that are.
+                return match (kind, a.as_slice(), b.as_slice()) {
+                    (ObjectKind::Enum(_), [x], [y]) => self.compare(op, x.clone(), y.clone(), span),
+                    (_, x, y) => self.compare_tuples(op, x.to_vec(), y.to_vec(), span),
+                };
             }
         }
         if matches!(op, CmpOp::Eq | CmpOp::NotEq | CmpOp::Is | CmpOp::IsNot) && of_other_kinds(&left, &right) {
