@@ -132,14 +132,17 @@ def test_dates_and_spans() -> None:
     assert (cuda.to_device(dates).copy_to_host().view("i8") == dates.view("i8")).all()
     assert weft.typeof(dates) == types.NPDatetime("D")[::1]
     assert weft.typeof(np.zeros((), "m8[ns]")).dtype == types.NPTimedelta("ns")
-    values = [np.datetime64("2020-01-01", "us"), np.timedelta64(5, "h"), np.datetime64("NaT")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 on spans without a unit
-        values.append(np.timedelta64(5))
-    for value in values:
-        ty = weft.typeof(value)
-        assert str(ty) == str(value.dtype).removeprefix("<")
-        assert pickle.loads(pickle.dumps(ty)) == ty
-        assert weft.as_dtype(ty) == value.dtype
+        for value in (
+            np.datetime64("2020-01-01", "us"),
+            np.timedelta64(5, "h"),
+            np.timedelta64(5),
+            np.datetime64("NaT"),
+        ):
+            ty = weft.typeof(value)
+            assert str(ty) == str(value.dtype).removeprefix("<")
+            assert pickle.loads(pickle.dumps(ty)) == ty
+            assert weft.as_dtype(ty) == value.dtype
     with pytest.raises(TypeError, match="not supported"):
         weft.typeof(np.zeros(1, "m8[25s]")[0])
