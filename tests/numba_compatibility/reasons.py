@@ -79,6 +79,11 @@ def _rows():
         ("`cffi`", r"numba\.cuda\.cffi|ffi\."),
         ("`cuda.cudadrv`", r"no attribute 'cudadrv'"),
         (
+            "streams and views of `cuda.core`",
+            r"cuda\.core\._memoryview|must be 0 or a weft\.cuda stream, not Stream|no attribute 'external'",
+        ),
+        ("CuPy's arrays of bfloat16", r"arrays of dtype \|V2"),
+        (
             "the text of functions that `exec` made and that their maker has let go of",
             r"text of `\w+`, but Python has none",
         ),
@@ -96,6 +101,16 @@ def _rows():
             "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
             r"not found in 'error\[E|does not match \"error\[E|AssertionError$|= help: .*AssertionError",
             r"test_(sm_creation|sm|intrinsics|recursion|warning|errors|make_function\w*)\.py.*(invalid|nonliteral|runaway|non_const)",
+        ),
+        (
+            "shared memory that the optimizer does without takes none",
+            r"AssertionError: 0 != \d+",
+            r"get_shared_mem_per_block",
+        ),
+        (
+            "another last digit of a float32, within the accuracy that the reference states",
+            r"DESIRED: ",
+            r"test_math\.py.*hypot",
         ),
         (
             "numba-cuda cannot copy an array with negative strides to the host, weft copies it",
