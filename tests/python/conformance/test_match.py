@@ -204,3 +204,19 @@ def test_patterns_of_classes_and_keys_are_refused():
     for kernel in (of_class, of_keys):
         with pytest.raises(weft.CompileError, match="pattern of keys or classes"):
             kernel[1, 1](Point(1, 2), np.zeros(1))
+
+
+@cuda.jit
+def typed_in_its_case(x, out):
+    v = 2.5
+    for i in range(x.size):
+        match (x[i], i):
+            case (v, 2):
+                # `<<` is for integers: what `v` was before does not matter here.
+                out[i] = v << 3
+            case (_, *rest):
+                out[i] = v + rest[0]
+
+
+def test_a_name_has_the_type_that_its_case_gives_it():
+    like_python(typed_in_its_case, np.array([5, 6, 7, 8]), np.zeros(4))

@@ -1,7 +1,8 @@
 //! `match` as the `if`s that it means: Python's reference, section 8.6.
 //!
 //! The subject is evaluated once, into a variable of a name that no text has. A pattern is a condition on it; the names
-//! in a pattern are bound by the condition, as `:=` does, once all of the pattern matches.
+//! in a pattern are bound once all of it matches: at the start of the case, where they have the types that they are given,
+//! or, for a guard to read them and in one of several ways (`p | q`), by the condition, as `:=` does.
 
 use rustpython_parser::ast as py;
 
@@ -19,14 +20,14 @@ use crate::{
 struct Pattern {
     /// The conditions under which it matches.
     tests: Vec<Expr>,
-    /// The names that it binds then, as conditions that hold.
-    bound: Vec<Expr>,
+    /// The names that it binds then, and to what.
+    bound: Vec<(Expr, Expr)>,
 }
 
 impl Pattern {
     /// All of it: no name is bound where the pattern does not match.
     fn conditions(mut self) -> Vec<Expr> {
-        self.tests.append(&mut self.bound);
+        self.tests.extend(self.bound.into_iter().map(|(name, value)| bound(name, value)));
         self.tests
     }
 }
@@ -43,11 +44,21 @@ impl Converter<'_> {
             if !self.pattern(&case.pattern, &subject, &mut found)? {
                 return Ok(StmtKind::Unsupported("a pattern of keys or classes in a `match`"));
             }
-            let mut tests = found.conditions();
-            if let Some(guard) = &case.guard {
+            let mut body = Vec::new();
+            let tests = if let Some(guard) = &case.guard {
+                let mut tests = found.conditions();
                 tests.push(self.expr(guard)?);
+                tests
+            } else {
+                body.extend(found.bound.into_iter().map(|(name, value)| Stmt {
+                    span: name.span,
+                    kind: StmtKind::Assign { targets: vec![name], value },
+                }));
+                found.tests
+            };
+            for stmt in &case.body {
+                body.push(self.stmt(stmt)?);
             }
-            let body = case.body.iter().map(|stmt| self.stmt(stmt)).collect::<Result<Vec<_>>>()?;
             cases.push((all(tests, value.span), body));
         }
         let mut orelse = Vec::new();
@@ -84,7 +95,7 @@ impl Converter<'_> {
                     return Ok(false);
                 }
                 if let Some(name) = &node.name {
-                    out.bound.push(bound(&identifier(name), subject.clone(), span));
+                    out.bound.push((Expr { kind: ExprKind::Name(identifier(name)), span }, subject.clone()));
                 }
             }
             py::Pattern::MatchOr(node) => {
@@ -130,7 +141,7 @@ impl Converter<'_> {
                         (behind > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-(behind as i128))))));
                     let slice = ExprKind::Slice { lower: Some(Box::new(number(position))), upper, step: None };
                     let items = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(at(slice)) };
-                    out.bound.push(bound(&identifier(name), at(items), span));
+                    out.bound.push((at(ExprKind::Name(identifier(name))), at(items)));
                 }
                 continue;
             }
@@ -157,10 +168,10 @@ fn all(mut tests: Vec<Expr>, span: Span) -> Expr {
 }
 
 /// A condition that holds and binds a name: `(name := value, True)[1]`.
-fn bound(name: &str, value: Expr, span: Span) -> Expr {
+fn bound(name: Expr, value: Expr) -> Expr {
+    let span = name.span;
     let at = |kind| Expr { kind, span };
-    let target = Box::new(at(ExprKind::Name(name.to_owned())));
-    let named = at(ExprKind::Named { target, value: Box::new(value) });
+    let named = at(ExprKind::Named { target: Box::new(name), value: Box::new(value) });
     let pair = at(ExprKind::Tuple(vec![named, yes(span)]));
     let second = at(ExprKind::Constant(Constant::Int(1)));
     at(ExprKind::Subscript { value: Box::new(pair), index: Box::new(second) })
