@@ -15,7 +15,7 @@ use crate::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
         symbol,
     },
-    ir::{LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
+    ir::{Circles, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -25,6 +25,9 @@ const DYNAMIC_SHARED: &str = "weft$dynamic_shared";
 pub(super) struct NvptxHooks<'ctx> {
     shared: Vec<GlobalValue<'ctx>>,
     dynamic: Option<GlobalValue<'ctx>>,
+    /// `.aligned`, if all threads of a warp come to a barrier together (PTX ISA, "barrier"). Nothing says that they do
+    /// behind calls of functions that call themselves, from which each returns in its own time.
+    aligned: &'static str,
     /// The arrays of the function that is being emitted, in its entry block.
     local_arrays: RefCell<Vec<PointerValue<'ctx>>>,
 }
@@ -59,7 +62,8 @@ impl<'ctx> NvptxHooks<'ctx> {
             global.set_alignment(cx.ir.dynamic_shared_align.max(1) as u32);
             global
         });
-        Ok(Self { shared, dynamic, local_arrays: RefCell::default() })
+        let aligned = if Circles::of(cx.ir).is_empty() { ".aligned" } else { "" };
+        Ok(Self { shared, dynamic, aligned, local_arrays: RefCell::default() })
     }
 
     /// Makes room for the function's local arrays, at the present position, which is in its entry block.
@@ -145,7 +149,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, op, order, scope, operands)?]),
             Op::Barrier => {
                 let zero = emitter.cx.types.context.i32_type().const_zero();
-                effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
+                effect(emitter, &format!("llvm.nvvm.barrier.cta.sync{}.all", self.aligned), &[zero.into()])
             }
             Op::BarrierReduce(reduction) => {
                 let (name, is_flag) = match reduction {
@@ -154,7 +158,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                     Reduction::Or => ("or", true),
                 };
                 let int = emitter.cx.types.context.i32_type();
-                let name = format!("llvm.nvvm.barrier.cta.red.{name}.aligned.all");
+                let name = format!("llvm.nvvm.barrier.cta.red.{name}{}.all", self.aligned);
                 let mut args = vec![int.const_zero().into()];
                 args.extend(values);
                 let value = emitter.call(emitter.cx.intrinsic(&name, &[])?, &args)?;
