@@ -5,7 +5,7 @@
 
 mod numpy;
 
-use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
+use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
@@ -334,8 +334,7 @@ impl Reader<'_> {
             ("Tuple", items) => Ok(ArgType::Tuple(self.types(items)?)),
             ("from_dtype", [of]) => {
                 let dtype = self.numpy_dtype(of, false)?;
-                let is_place = matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Record(_) | Compound::Chars(_)));
-                Ok(if is_place { ArgType::Record(dtype) } else { dtype.into() })
+                Ok(ArgType::of_value(dtype))
             }
             ("UniTuple", [item, n]) => {
                 let item = self.ty(item)?;

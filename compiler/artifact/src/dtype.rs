@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    compound::{Compound, Member},
+    compound::{Chars, Compound, Member},
     number::{Number, Scalar},
 };
 
@@ -49,6 +49,17 @@ impl CompoundId {
 }
 
 impl DType {
+    /// What it says of texts, if its values are some.
+    pub fn chars(self) -> Option<Chars> {
+        match self {
+            Self::Compound(id) => match id.get() {
+                Compound::Chars(chars) => Some(*chars),
+                Compound::Record(_) | Compound::Nested(_) | Compound::Vector(_) | Compound::Time(_) => None,
+            },
+            Self::Number(_) => None,
+        }
+    }
+
     /// `Bool`.
     pub const BOOL: Self = Self::Number(Number::BOOL);
     /// `I8`.

@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::{
     class::{ClassId, ClassKind},
+    compound::Compound,
     dtype::DType,
     number::{Number, Scalar},
 };
@@ -81,6 +82,16 @@ pub enum ArgType {
     Record(DType),
     /// A type, such as `np.float32`: nothing is passed.
     Class(DType),
+}
+
+impl ArgType {
+    /// What a launch passes for a value of a dtype: of records and texts the address.
+    pub fn of_value(dtype: DType) -> Self {
+        match dtype {
+            DType::Compound(id) if matches!(id.get(), Compound::Record(_) | Compound::Chars(_)) => Self::Record(dtype),
+            DType::Compound(_) | DType::Number(_) => Self::Value(dtype),
+        }
+    }
 }
 
 fn list(f: &mut fmt::Formatter<'_>, items: &[ArgType]) -> fmt::Result {

@@ -47,8 +47,7 @@ impl FnLowerer<'_> {
                     let data = Atom::Local(self.b.temp(pointer, span));
                     let ty = ArrayTy { ndim: 0, layout: Layout::C, ..of };
                     let place = ArrayValue { ty, data, shape: Vec::new(), strides: Vec::new() };
-                    let kind =
-                        if matches!(id.get(), Compound::Chars(_)) { ObjectKind::Chars } else { ObjectKind::Record };
+                    let kind = if of.dtype.chars().is_some() { ObjectKind::Chars } else { ObjectKind::Record };
                     Value::Object(kind, vec![Value::Array(place)])
                 }
                 Compound::Nested(nested) => {

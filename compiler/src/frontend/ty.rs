@@ -131,8 +131,7 @@ impl Ty {
             ArgType::Enum(class, value) => Self::Object(ObjectKind::Enum(*class), vec![Self::of_arg(value)]),
             ArgType::Record(dtype) => {
                 let place = ArrayType { dtype: *dtype, ndim: 0, layout: Layout::C, readonly: false };
-                let chars = matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Chars(_)));
-                let kind = if chars { ObjectKind::Chars } else { ObjectKind::Record };
+                let kind = if dtype.chars().is_some() { ObjectKind::Chars } else { ObjectKind::Record };
                 Self::Object(kind, vec![Self::Array(ArrayTy::of_arg(&place))])
             }
         }
@@ -251,14 +250,10 @@ impl Ty {
         match self {
             Self::Static(Static::Str(text)) => Some(Chars::new(true, room(text.chars().count())?)),
             Self::Static(Static::Bytes(text)) => Some(Chars::new(false, room(text.len())?)),
-            Self::Object(ObjectKind::Chars, items) => {
-                match items.as_slice() {
-                    [Self::Array(ArrayTy { dtype: DType::Compound(id), .. })] => {
-                        if let Compound::Chars(chars) = id.get() { Some(*chars) } else { None }
-                    }
-                    _ => None,
-                }
-            }
+            Self::Object(ObjectKind::Chars, items) => match items.as_slice() {
+                [Self::Array(place)] => place.dtype.chars(),
+                _ => None,
+            },
             Self::Scalar(_)
             | Self::Complex(_)
             | Self::Int(_)

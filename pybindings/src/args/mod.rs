@@ -244,10 +244,6 @@ impl Arguments {
         if of_number || arg.is_instance_of::<PyTuple>() {
             return self.push_subclass(arg);
         }
-        if let Some(dtype) = class(arg)? {
-            self.key.push(key::class(dtype));
-            return Ok(());
-        }
         if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
             return self.push_text(arg);
         }
@@ -256,6 +252,10 @@ impl Arguments {
         }
         if let Some(class) = classes::find(&arg.get_type())? {
             return self.push_object(arg, class);
+        }
+        if let Some(dtype) = class(arg)? {
+            self.key.push(key::class(dtype));
+            return Ok(());
         }
         self.push_host_array(arg)
     }

@@ -41,10 +41,7 @@ impl Type {
 
     /// The type of a value of a dtype.
     pub(crate) fn of_dtype(dtype: DType) -> Self {
-        // What a launch passes by its address.
-        let is_place =
-            matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Record(_) | Compound::Chars(_)));
-        Self::of(if is_place { ArgType::Record(dtype) } else { dtype.into() })
+        Self::of(ArgType::of_value(dtype))
     }
 
     /// The dtype that it is, if it is one.

@@ -359,7 +359,7 @@ fn is_row(kind: &ObjectKind, items: &[Value], of: ArrayTy) -> bool {
 
 /// Whether the elements are texts.
 fn holds_texts(of: ArrayTy) -> bool {
-    matches!(of.dtype, DType::Compound(id) if matches!(id.get(), Compound::Chars(_)))
+    of.dtype.chars().is_some()
 }
 
 /// Whether an operator may take an object beside an element.

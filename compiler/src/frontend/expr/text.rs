@@ -41,7 +41,7 @@ impl Text {
                 Some(Self::Known(text.iter().copied().map(u32::from).collect(), false))
             }
             Value::Object(ObjectKind::Chars, items) => match items.as_slice() {
-                [Value::Array(place)] => Some(Self::Place(place.clone(), chars(place.ty.dtype)?)),
+                [Value::Array(place)] => Some(Self::Place(place.clone(), place.ty.dtype.chars()?)),
                 _ => None,
             },
             Value::Scalar(..)
@@ -62,12 +62,6 @@ impl Text {
             Self::Place(_, chars) => chars.is_wide(),
         }
     }
-}
-
-/// The description of texts.
-fn chars(dtype: DType) -> Option<Chars> {
-    let DType::Compound(id) = dtype else { return None };
-    if let Compound::Chars(chars) = id.get() { Some(*chars) } else { None }
 }
 
 /// A known text as a value.
@@ -338,7 +332,7 @@ impl FnLowerer<'_> {
 
     /// Stores a text into a place for texts: what does not fit is cut off, what is left of the place becomes zeros.
     pub(in crate::frontend) fn store_text(&mut self, to: &ArrayValue, value: &Value, span: Span) {
-        let (Some(text), Some(chars)) = (Text::of(value), chars(to.ty.dtype)) else {
+        let (Some(text), Some(chars)) = (Text::of(value), to.ty.dtype.chars()) else {
             return self.cannot_store(value, to.ty.dtype, span);
         };
         let text = match text {
@@ -360,7 +354,7 @@ impl FnLowerer<'_> {
     /// The address of a place for a text, which is empty.
     pub(in crate::frontend) fn empty_text(&mut self, place: ArrayTy, span: Span) -> ExprId {
         let own = self.local_array(place.dtype, Vec::new(), "text", span);
-        let (Value::Array(own), Some(chars)) = (own, chars(place.dtype)) else {
+        let (Value::Array(own), Some(chars)) = (own, place.dtype.chars()) else {
             return self.b.zero(place.pointer(), span);
         };
         let Value::Array(letters) = self.letters(&Text::Place(own.clone(), chars), span) else {
