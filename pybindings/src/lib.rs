@@ -23,6 +23,7 @@ mod _weft {
         arrays::{
             device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host},
             interface::read_array_interface,
+            random::xoroshiro128p_states,
             strides::{contiguous_strides, dense_strides},
         },
         capture::{free_names, intrinsics},

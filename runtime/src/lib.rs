@@ -7,6 +7,7 @@ mod error;
 mod executor;
 mod launch;
 mod libdevice;
+mod random;
 mod settings;
 mod size;
 
@@ -16,4 +17,5 @@ pub use executor::{
     Stream,
 };
 pub use libdevice::Libdevice;
+pub use random::xoroshiro128p_states;
 pub use settings::{CpuStrategy, DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};

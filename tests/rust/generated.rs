@@ -86,7 +86,7 @@ fn signatures(row: &Intrinsic) -> String {
             Arg::Scalar(scalar) => Some(scalar.name().to_owned()),
             Arg::Complex(complex) => Some(complex.to_string()),
             Arg::Array(number) => Some(number.name().to_owned()),
-            Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
+            Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
         });
         // A condition comes first.
         let first = names.next();
@@ -147,6 +147,10 @@ fn argument(arg: &Arg) -> String {
         Arg::Scalar(scalar) => scalar.name().to_owned(),
         Arg::Complex(complex) => complex.to_string(),
         Arg::Array(scalar) => format!("{}[:]", scalar.name()),
+        Arg::Records(fields) => {
+            let fields: Vec<_> = fields.iter().map(|(name, scalar)| format!("{name}: {}", scalar.name())).collect();
+            format!("record({})[:]", fields.join(", "))
+        }
         Arg::Index => "index".to_owned(),
         Arg::Const(_) => "constant".to_owned(),
         Arg::DType(scalar) => format!("dtype {}", scalar.name()),

@@ -46,6 +46,10 @@ fn call(
             // What takes two dimensions says so.
             Arg::Array(number) if row.path == "numpy.trace" => format!("{}[:, ::1]", number.name()),
             Arg::Array(number) => format!("{}[::1]", number.name()),
+            Arg::Records(fields) => {
+                let fields: Vec<_> = fields.iter().map(|(name, scalar)| format!("('{name}', '{scalar}')")).collect();
+                format!("from_dtype(np.dtype([{}], align=True))[::1]", fields.join(", "))
+            }
             Arg::Index => "int64".to_owned(),
             Arg::Const(value) => {
                 args.push(value.to_string());

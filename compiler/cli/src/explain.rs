@@ -89,6 +89,10 @@ fn shown(row: &Intrinsic, signature: &Signature) -> String {
             Arg::Scalar(scalar) => scalar.to_string(),
             Arg::Complex(complex) => complex.to_string(),
             Arg::Array(scalar) => format!("array of {scalar}"),
+            Arg::Records(fields) => {
+                let fields: Vec<_> = fields.iter().map(|(name, scalar)| format!("{name}: {scalar}")).collect();
+                format!("array of records ({})", fields.join(", "))
+            }
             Arg::Index => "index".to_owned(),
             Arg::Const(value) => value.to_string(),
             Arg::DType(scalar) => format!("type such as {scalar}"),

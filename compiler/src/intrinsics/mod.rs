@@ -71,6 +71,8 @@ pub enum Arg {
     Complex(Complex),
     /// An array of any number of dimensions; an index into one of more than one is a tuple.
     Array(Number),
+    /// A one-dimensional array of records that have these fields.
+    Records(&'static [(&'static str, Scalar)]),
     /// An index into the array before it: an integer, or a tuple of them.
     Index,
     /// An integer that is known when the kernel is compiled; the value is for the test of the row.
@@ -236,6 +238,7 @@ const MODULES: &[&str] = &[
     "weft.cuda.const",
     "weft.cuda.gridDim",
     "weft.cuda.local",
+    "weft.cuda.random",
     "weft.cuda.shared",
     "weft.cuda.threadIdx",
     "weft.cuda.types",

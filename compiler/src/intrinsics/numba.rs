@@ -61,11 +61,6 @@ const NAMES: &[NumbaNames] = &[
     },
     NumbaNames { module: "weft.cuda", names: &["nanosleep"], way_out: Some("leave it out: it is a hint") },
     NumbaNames { module: "weft.cuda", names: &["popc"], way_out: Some("write `numpy.bitwise_count(x)`") },
-    NumbaNames {
-        module: "weft.cuda",
-        names: &["random"],
-        way_out: Some("make the random numbers outside of the kernel, and pass them as an array"),
-    },
     NumbaNames { module: "weft.cuda", names: &["selp"], way_out: Some("write `a if predicate else b`") },
     NumbaNames {
         module: "weft.cuda",

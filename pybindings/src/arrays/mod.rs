@@ -3,4 +3,5 @@
 pub(crate) mod device_array;
 pub(crate) mod host_array;
 pub(crate) mod interface;
+pub(crate) mod random;
 pub(crate) mod strides;

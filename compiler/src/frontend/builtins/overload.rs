@@ -1,6 +1,6 @@
 //! The choice among a row's overloads, and the message where none fits.
 
-use weft_artifact::{Conversion, Number, Rank, Scalar};
+use weft_artifact::{Compound, Conversion, DType, Number, Rank, Scalar};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -72,7 +72,9 @@ impl FnLowerer<'_> {
                     let (real, imag) = self.complex(&value, *complex, span)?;
                     Some(Value::Complex(real, imag, *complex))
                 }
-                Arg::Array(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => Some(value),
+                Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => {
+                    Some(value)
+                }
             })
             .collect()
     }
@@ -131,12 +133,24 @@ fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
             from @ (Number::Real(_) | Number::Complex(_)) => Conversion::of(from, to.into()),
         },
         (Arg::Array(dtype), Ty::Array(array)) if array.dtype == dtype.into() => Some(Conversion::Exact),
+        (Arg::Records(fields), Ty::Array(array)) if array.ndim == 1 && has_fields(array.dtype, fields) => {
+            Some(Conversion::Exact)
+        }
         (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Object(ObjectKind::Tuple, _)) => {
             Some(Conversion::Exact)
         }
         (Arg::Text(_), Ty::Static(Static::Str(_))) => Some(Conversion::Exact),
-        (Arg::Array(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_), _) => None,
+        (Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_), _) => None,
     }
+}
+
+/// Whether a type is a record with fields of these names and types.
+fn has_fields(dtype: DType, fields: &[(&str, Scalar)]) -> bool {
+    let DType::Compound(id) = dtype else { return false };
+    let Compound::Record(record) = id.get() else { return false };
+    fields.iter().all(|(name, scalar)| {
+        record.fields().iter().any(|field| field.name == *name && field.dtype == Number::Real(*scalar).into())
+    })
 }
 
 /// An overload's arguments as Numba writes types.
@@ -148,6 +162,10 @@ fn shown_args(sig: &Signature) -> String {
             Arg::Scalar(scalar) => scalar.to_string(),
             Arg::Complex(complex) => complex.to_string(),
             Arg::Array(number) => format!("array({number})"),
+            Arg::Records(fields) => {
+                let fields: Vec<_> = fields.iter().map(|(name, scalar)| format!("{name}: {scalar}")).collect();
+                format!("array(record({}))", fields.join(", "))
+            }
             Arg::Index => "index".to_owned(),
             Arg::Const(_) => "constant".to_owned(),
             Arg::DType(_) => "dtype".to_owned(),

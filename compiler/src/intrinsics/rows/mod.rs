@@ -7,6 +7,7 @@ mod half;
 mod math;
 mod numpy;
 mod operator;
+mod random;
 mod reductions;
 mod tables;
 mod ufunc;
@@ -18,6 +19,7 @@ const TABLES: &[&[Intrinsic]] = &[
     cuda::CUDA,
     half::FP16,
     half::BF16,
+    random::RANDOM,
     math::MATH,
     cmath::CMATH,
     builtins::BUILTINS,

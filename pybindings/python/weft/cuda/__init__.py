@@ -13,7 +13,7 @@ from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
-from weft.cuda import bf16, fp16
+from weft.cuda import bf16, fp16, random
 from weft.cuda._args import In, InOut, Out
 from weft.cuda._device_array import DeviceNDArray, DeviceRecord
 from weft.cuda._devices import (
@@ -145,6 +145,7 @@ __all__ = [
     "per_thread_default_stream",
     "pinned_array",
     "pinned_array_like",
+    "random",
     "require_context",
     "select_device",
     "shared",

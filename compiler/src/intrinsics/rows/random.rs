@@ -1,0 +1,161 @@
+//! Rows of `cuda.random`: Numba's generator, which keeps states in an array, and one that computes from counters.
+
+use weft_artifact::Scalar::{self, F32, F64, I64, U32, U64};
+
+use super::{
+    super::{Arg, Intrinsic, Lowering, Returns, Signature},
+    tables::{numbers, row},
+};
+
+/// An array of states.
+const STATES: Arg = Arg::Records(&[("s0", U64), ("s1", U64)]);
+
+/// Of a state, by its index.
+const fn of_state(returns: Returns) -> Signature {
+    Signature { args: &[STATES, Arg::Scalar(I64)], returns }
+}
+
+/// Of a seed, a sequence and an offset in it.
+const fn of_counter(returns: Returns) -> Signature {
+    Signature { args: &[Arg::Scalar(U64), Arg::Scalar(U64), Arg::Scalar(U64)], returns }
+}
+
+/// A function of a seed, a sequence and an offset in it.
+macro_rules! counters {
+    ($name:literal, $returns:expr, $doc:literal) => {
+        row(concat!("weft.cuda.random.", $name), &[of_counter($returns)], Lowering::Prelude($name), $doc)
+    };
+}
+
+/// A function of a state.
+macro_rules! states {
+    ($name:literal, $returns:expr, $doc:literal) => {
+        row(concat!("weft.cuda.random.", $name), &[of_state($returns)], Lowering::Prelude($name), $doc)
+    };
+}
+
+const FOUR_WORDS: &[Scalar] = &[U32, U32, U32, U32];
+
+pub(super) const RANDOM: &[Intrinsic] = &[
+    states!(
+        "xoroshiro128p_uniform_float32",
+        Returns::Scalar(F32),
+        "The next number from 0 to 1 of the state `states[index]`: 53 bits, rounded to a float32, which may be 1."
+    ),
+    states!(
+        "xoroshiro128p_uniform_float64",
+        Returns::Scalar(F64),
+        "The next number from 0 to 1, without 1, of the state `states[index]`: 53 bits."
+    ),
+    states!(
+        "xoroshiro128p_normal_float32",
+        Returns::Scalar(F32),
+        "The next number of the normal distribution with mean 0 and deviation 1: two uniform ones, by Box and Muller."
+    ),
+    states!(
+        "xoroshiro128p_normal_float64",
+        Returns::Scalar(F64),
+        "The same in float64, of two uniform float32 numbers, as Numba computes it."
+    ),
+    states!(
+        "xoroshiro128p_next",
+        Returns::Scalar(U64),
+        "The next 64 bits of xoroshiro128+; the state `states[index]` moves on."
+    ),
+    states!("xoroshiro128p_jump", Returns::Nothing, "Moves the state `states[index]` on by 2^64 steps."),
+    row(
+        "weft.cuda.random.init_xoroshiro128p_state",
+        &[Signature { args: &[STATES, Arg::Scalar(I64), Arg::Scalar(U64)], returns: Returns::Nothing }],
+        Lowering::Prelude("init_xoroshiro128p_state"),
+        "Makes the state `states[index]` from a seed, by SplitMix64.",
+    ),
+    row(
+        "weft.cuda.random.rotl",
+        numbers![U64 U32 -> U64],
+        Lowering::Prelude("rotl"),
+        "The 64 bits of x rotated to the left by k.",
+    ),
+    row(
+        "weft.cuda.random.uint64_to_unit_float32",
+        numbers![U64 -> F32],
+        Lowering::Prelude("uint64_to_unit_float32"),
+        "The upper 53 of 64 bits as a number from 0 to 1, rounded to a float32, which may be 1.",
+    ),
+    row(
+        "weft.cuda.random.uint64_to_unit_float64",
+        numbers![U64 -> F64],
+        Lowering::Prelude("uint64_to_unit_float64"),
+        "The upper 53 of 64 bits as a number from 0 to 1, without 1.",
+    ),
+    row(
+        "weft.cuda.random.philox4x32_10",
+        &[Signature {
+            args: &[
+                Arg::Scalar(U32),
+                Arg::Scalar(U32),
+                Arg::Scalar(U32),
+                Arg::Scalar(U32),
+                Arg::Scalar(U32),
+                Arg::Scalar(U32),
+            ],
+            returns: Returns::Tuple(FOUR_WORDS),
+        }],
+        Lowering::Prelude("philox4x32_10"),
+        "Philox 4x32-10: four words of a counter's four and a key's two.",
+    ),
+    counters!(
+        "philox_uint32",
+        Returns::Scalar(U32),
+        "The word at an offset of the sequence of a seed; no state is kept. That of `curand` after `curand_init(seed, sequence, offset)` with a `curandStatePhilox4_32_10_t`."
+    ),
+    counters!(
+        "philox_uint32x4",
+        Returns::Tuple(FOUR_WORDS),
+        "The four words from an offset on: those of `curand4`. An offset that is a multiple of 4 takes half the time."
+    ),
+    counters!(
+        "philox_uniform_float32",
+        Returns::Scalar(F32),
+        "A number above 0, up to 1, of the word at the offset: that of `curand_uniform`."
+    ),
+    counters!(
+        "philox_uniform_float32x4",
+        Returns::Tuple(&[F32, F32, F32, F32]),
+        "Four numbers above 0, up to 1, of the four words from the offset on: those of `curand_uniform4`."
+    ),
+    counters!(
+        "philox_uniform_float64",
+        Returns::Scalar(F64),
+        "A number above 0, below 1, of the word at the offset, 32 bits: that of `curand_uniform_double`."
+    ),
+    counters!(
+        "philox_uniform_float64x2",
+        Returns::Tuple(&[F64, F64]),
+        "Two numbers above 0, up to 1, of the four words from the offset on, 53 bits each: those of `curand_uniform2_double`."
+    ),
+    counters!(
+        "philox_normal_float32",
+        Returns::Scalar(F32),
+        "A number of the normal distribution with mean 0 and deviation 1, of the two words from the offset on: that of `curand_normal`, but for the sine, which is exact to the last bits here."
+    ),
+    counters!(
+        "philox_normal_float32x2",
+        Returns::Tuple(&[F32, F32]),
+        "Two numbers of the normal distribution, of the two words from the offset on, as `curand_normal2`."
+    ),
+    counters!(
+        "philox_normal_float32x4",
+        Returns::Tuple(&[F32, F32, F32, F32]),
+        "Four numbers of the normal distribution, of the four words from the offset on, as `curand_normal4`."
+    ),
+    counters!(
+        "philox_normal_float64",
+        Returns::Scalar(F64),
+        "A number of the normal distribution, of the four words from the offset on, as `curand_normal_double`."
+    ),
+    counters!(
+        "philox_normal_float64x2",
+        Returns::Tuple(&[F64, F64]),
+        "Two numbers of the normal distribution, of the four words from the offset on, as `curand_normal2_double`."
+    ),
+];
