@@ -50,10 +50,6 @@ def _rows():
         ("loads and stores with cache hints (`cuda.ldca` …)", r"no attribute '(ld|st)[a-z]{2}'"),
         ("`cuda.cg`: groups of threads, `grid.sync()`", r"cuda\.cg\b|`cuda` has no `cg`|this_grid"),
         (
-            "atomic operations other than `cuda.atomic.add`",
-            r"`cuda\.atomic` has no|numba has `cuda\.atomic\.|cuda\.atomic\.(?!add\b)\w+",
-        ),
-        (
             "warps: shuffles, votes, matches, lane masks",
             r"cuda\.(shfl|ballot|any|all|match|eq|vote)\w*_sync|lanemask|activemask",
         ),

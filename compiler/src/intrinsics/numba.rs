@@ -68,29 +68,6 @@ const NAMES: &[NumbaNames] = &[
         way_out: Some("store the element without a hint to the caches: `array[i] = value`"),
     },
     NumbaNames {
-        module: "weft.cuda.atomic",
-        names: &[
-            "and_",
-            "cas",
-            "compare_and_swap",
-            "dec",
-            "exch",
-            "inc",
-            "max",
-            "min",
-            "nanmax",
-            "nanmin",
-            "or_",
-            "xor",
-        ],
-        way_out: None,
-    },
-    NumbaNames {
-        module: "weft.cuda.atomic",
-        names: &["sub"],
-        way_out: Some("write `cuda.atomic.add(array, index, -value)`"),
-    },
-    NumbaNames {
         module: "numpy",
         names: &[
             "arange",

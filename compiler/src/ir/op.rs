@@ -36,7 +36,29 @@ pub enum Op {
 pub enum AtomicOp {
     /// `old + value`.
     Add,
-    /// `old == compare ? value : old`; the operands are the pointer, `compare` and `value`.
+    /// `old - value`.
+    Sub,
+    /// `old & value`.
+    And,
+    /// `old | value`.
+    Or,
+    /// `old ^ value`.
+    Xor,
+    /// The larger; floats: `old < value ? value : old`, so that a NaN on either side changes nothing.
+    Max,
+    /// The smaller; floats: `old > value ? value : old`.
+    Min,
+    /// [`Self::Max`], but a number takes the place of a NaN.
+    NanMax,
+    /// [`Self::Min`], but a number takes the place of a NaN.
+    NanMin,
+    /// `old >= value ? 0 : old + 1`.
+    Inc,
+    /// `old == 0 || old > value ? value : old - 1`.
+    Dec,
+    /// `value`.
+    Exchange,
+    /// `old == compare ? value : old`, floats by their bits; the operands are the pointer, `compare` and `value`.
     Cas,
 }
 
@@ -62,6 +84,8 @@ pub enum Order {
     Release,
     /// Both.
     AcquireRelease,
+    /// Both, and all such steps and fences have one order that every thread sees.
+    Sequential,
 }
 
 /// Among which threads something holds.
@@ -114,10 +138,14 @@ pub enum Operand {
 pub enum Elements {
     /// It has none.
     None,
-    /// Integers of 32 and 64 bits.
-    Words,
-    /// Integers and floats of 32 and 64 bits.
+    /// All.
+    Any,
+    /// Integers and floats.
     Numbers,
+    /// Integers and `Bool`.
+    Bits,
+    /// Unsigned integers.
+    Unsigned,
 }
 
 /// What an operation does with the memory behind its pointers.
@@ -155,16 +183,45 @@ impl Op {
             Self::Atomic { op, order, .. } => OpRow {
                 name: match op {
                     AtomicOp::Add => "atomic.add",
+                    AtomicOp::Sub => "atomic.sub",
+                    AtomicOp::And => "atomic.and",
+                    AtomicOp::Or => "atomic.or",
+                    AtomicOp::Xor => "atomic.xor",
+                    AtomicOp::Max => "atomic.max",
+                    AtomicOp::Min => "atomic.min",
+                    AtomicOp::NanMax => "atomic.nanmax",
+                    AtomicOp::NanMin => "atomic.nanmin",
+                    AtomicOp::Inc => "atomic.inc",
+                    AtomicOp::Dec => "atomic.dec",
+                    AtomicOp::Exchange => "atomic.exch",
                     AtomicOp::Cas => "atomic.cas",
                 },
                 operands: match op {
-                    AtomicOp::Add => &[Operand::Pointer, Operand::Element],
                     AtomicOp::Cas => &[Operand::Pointer, Operand::Element, Operand::Element],
+                    AtomicOp::Add
+                    | AtomicOp::Sub
+                    | AtomicOp::And
+                    | AtomicOp::Or
+                    | AtomicOp::Xor
+                    | AtomicOp::Max
+                    | AtomicOp::Min
+                    | AtomicOp::NanMax
+                    | AtomicOp::NanMin
+                    | AtomicOp::Inc
+                    | AtomicOp::Dec
+                    | AtomicOp::Exchange => &[Operand::Pointer, Operand::Element],
                 },
                 results: &[Operand::Element],
                 elements: match op {
-                    AtomicOp::Add => Elements::Numbers,
-                    AtomicOp::Cas => Elements::Words,
+                    AtomicOp::Add
+                    | AtomicOp::Sub
+                    | AtomicOp::Max
+                    | AtomicOp::Min
+                    | AtomicOp::NanMax
+                    | AtomicOp::NanMin => Elements::Numbers,
+                    AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => Elements::Bits,
+                    AtomicOp::Inc | AtomicOp::Dec => Elements::Unsigned,
+                    AtomicOp::Exchange | AtomicOp::Cas => Elements::Any,
                 },
                 memory: Memory::Updates,
                 orders: order.acquires() || order.releases(),
@@ -249,11 +306,12 @@ impl Memory {
 impl Elements {
     /// Whether a type is one of them.
     pub fn contains(self, scalar: Scalar) -> bool {
-        let word = matches!(scalar, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
         match self {
             Self::None => false,
-            Self::Words => word,
-            Self::Numbers => word || matches!(scalar, Scalar::F32 | Scalar::F64),
+            Self::Any => true,
+            Self::Numbers => scalar.is_int() || scalar.is_float(),
+            Self::Bits => scalar.is_int() || scalar == Scalar::Bool,
+            Self::Unsigned => scalar.is_unsigned_int(),
         }
     }
 }
@@ -263,7 +321,7 @@ impl Order {
     pub const fn releases(self) -> bool {
         match self {
             Self::Relaxed | Self::Acquire => false,
-            Self::Release | Self::AcquireRelease => true,
+            Self::Release | Self::AcquireRelease | Self::Sequential => true,
         }
     }
 
@@ -271,23 +329,30 @@ impl Order {
     pub const fn acquires(self) -> bool {
         match self {
             Self::Relaxed | Self::Release => false,
-            Self::Acquire | Self::AcquireRelease => true,
+            Self::Acquire | Self::AcquireRelease | Self::Sequential => true,
         }
     }
 
-    /// Its name in the text form, where it is not the usual one.
+    /// All orders.
+    pub const ALL: [Self; 5] = [Self::Relaxed, Self::Acquire, Self::Release, Self::AcquireRelease, Self::Sequential];
+
+    /// Its name in C++, without `memory_order_`: in kernels, and in the text form, where it is not the usual one.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Relaxed => "relaxed",
             Self::Acquire => "acquire",
             Self::Release => "release",
             Self::AcquireRelease => "acq_rel",
+            Self::Sequential => "seq_cst",
         }
     }
 }
 
 impl Scope {
-    /// Its name in the text form.
+    /// All scopes.
+    pub const ALL: [Self; 3] = [Self::Block, Self::Device, Self::System];
+
+    /// Its name in CUDA C++, without `thread_scope_`: in kernels and in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Block => "block",

@@ -7,6 +7,7 @@ identity (`substitute`), so it does not matter under which name a kernel knows t
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 import types
 
@@ -123,11 +124,49 @@ def _gridsize(ndim):
     return _axes(thread.grid_dim, thread.block_dim, Dim3(0, 0, 0), ndim)
 
 
-def _atomic_add(array, index, item):
-    old = array[index]
-    with np.errstate(all="ignore"):
-        array[index] = old + numeric.cast(item, array.dtype)
-    return old
+def _bits(item):
+    item = np.asarray(item)
+    return item.view(f"u{item.itemsize}")[()] if item.dtype.kind == "f" else item[()]
+
+
+def _nan(item):
+    return item.dtype.kind == "f" and np.isnan(item)
+
+
+# What an element becomes, by the name of the step: of the old one and of the values, all of the element's type.
+_STEPS = {
+    "add": lambda old, item: old + item,
+    "sub": lambda old, item: old - item,
+    "and_": lambda old, item: old & item,
+    "or_": lambda old, item: old | item,
+    "xor": lambda old, item: old ^ item,
+    "max": lambda old, item: item if old < item else old,
+    "min": lambda old, item: item if old > item else old,
+    "nanmax": lambda old, item: item if not _nan(item) and not old >= item else old,
+    "nanmin": lambda old, item: item if not _nan(item) and not old <= item else old,
+    "inc": lambda old, item: old.dtype.type(0) if old >= item else old + old.dtype.type(1),
+    "dec": lambda old, item: item if old == 0 or old > item else old - old.dtype.type(1),
+    "exch": lambda old, item: item,
+    "cas": lambda old, compare, item: item if _bits(old) == _bits(compare) else old,
+}
+
+
+def _atomic(name):
+    def step(array, index, *items, order="relaxed", scope="device"):
+        assert (order, scope) in HOW
+        old = array[index]
+        with np.errstate(all="ignore"):
+            array[index] = _STEPS[name](old, *(numeric.cast(item, array.dtype) for item in items))
+        return old
+
+    return step
+
+
+def _compare_and_swap(array, old, item, **words):
+    return _atomic("cas")(array, (0,) * array.ndim, old, item, **words)
+
+
+HOW = set(itertools.product(("relaxed", "acquire", "release", "acq_rel", "seq_cst"), ("block", "device", "system")))
 
 
 class CudaModule:
@@ -143,7 +182,7 @@ class CudaModule:
     threadfence = threadfence_block = threadfence_system = staticmethod(lambda: None)
     shared = types.SimpleNamespace(array=Sited(_shared_array))
     local = types.SimpleNamespace(array=Sited(_local_array))
-    atomic = types.SimpleNamespace(add=_atomic_add)
+    atomic = types.SimpleNamespace(**{name: _atomic(name) for name in _STEPS}, compare_and_swap=_compare_and_swap)
     warpsize = np.int32(WARP)
     bfloat16, bfloat16_product = staticmethod(rounded), staticmethod(product)
     brains = staticmethod(lambda array: array.view(Brains))

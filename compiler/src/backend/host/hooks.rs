@@ -10,6 +10,7 @@ use inkwell::{
     types::BasicTypeEnum,
     values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
+use weft_artifact::Scalar;
 
 use super::{
     fibers,
@@ -18,8 +19,12 @@ use super::{
     stop::Watch,
 };
 use crate::{
-    backend::llvm::{FunctionEmitter, Hooks, OperandValue, Result, Types, float, internal},
-    ir::{FuncId, LocalArrayId, Op, Scope, SharedId, Space, SpecialRegister, Stmt, Type},
+    backend::llvm::{
+        FunctionEmitter, Hooks, OperandValue, Result, Types,
+        atomic::{instruction, parts},
+        float, internal,
+    },
+    ir::{AtomicOp, FuncId, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt, Type},
 };
 
 /// What a thread knows of itself: an `i32` each, but for the memory.
@@ -139,6 +144,46 @@ fn points_to_shared(operands: &[OperandValue<'_>]) -> bool {
     matches!(operands.first(), Some(OperandValue { ty: Type::Ptr(_, Space::Shared), .. }))
 }
 
+/// A step that threads of other blocks see. The name of LLVM's system scope is empty: all are threads of one process.
+fn step<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    op: AtomicOp,
+    order: Order,
+    operands: &[OperandValue<'ctx>],
+) -> Result<BasicValueEnum<'ctx>> {
+    let (_, element, _) = parts(op, operands)?;
+    // 16-bit floats are their bits here.
+    let at_once = match op {
+        AtomicOp::Cas => element != Scalar::Bool,
+        AtomicOp::Exchange => true,
+        AtomicOp::Add
+        | AtomicOp::Sub
+        | AtomicOp::And
+        | AtomicOp::Or
+        | AtomicOp::Xor
+        | AtomicOp::Max
+        | AtomicOp::Min
+        | AtomicOp::NanMax
+        | AtomicOp::NanMin
+        | AtomicOp::Inc
+        | AtomicOp::Dec => !element.is_half() && instruction(op, element).is_some(),
+    };
+    if at_once {
+        return emitter.emit_atomic(op, order, "", operands);
+    }
+    let fence = |needed: bool, usual: AtomicOrdering| -> Result<()> {
+        let ordering = if order == Order::Sequential { AtomicOrdering::SequentiallyConsistent } else { usual };
+        if needed {
+            emitter.builder.build_fence(ordering, false, "")?;
+        }
+        Ok(())
+    };
+    fence(order.releases(), AtomicOrdering::Release)?;
+    let old = emitter.emit_atomic_loop(op, order, "", operands)?;
+    fence(order.acquires(), AtomicOrdering::Acquire)?;
+    Ok(old)
+}
+
 /// `base + bytes`, which stays in the memory that `base` points into.
 pub(super) fn byte_offset<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
@@ -229,7 +274,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             Op::Atomic { op, .. } if points_to_shared(operands) => Ok(vec![emitter.emit_unshared(op, operands)?]),
             // The name of LLVM's system scope is empty: all threads are threads of one process.
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
-                Ok(vec![emitter.emit_atomic(op, order, "", operands)?])
+                Ok(vec![step(emitter, op, order, operands)?])
             }
             Op::BarrierReduce(_) => internal(format!("a {op} that was not taken apart")),
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),

@@ -1,22 +1,82 @@
 //! Atomic read-modify-write. inkwell's builder knows neither floats nor synchronisation scopes, so LLVM is called.
+//!
+//! A step is one instruction of LLVM's where there is one ([`instruction`]), else a loop around a compare-and-swap of
+//! the element's bits. What it computes of the old element is [`FunctionEmitter::stepped`] for the loop and for memory
+//! that no other thread sees.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for what inkwell's builder cannot build")]
 
 use inkwell::{
-    IntPredicate,
+    AtomicOrdering, FloatPredicate, IntPredicate,
     context::AsContextRef,
     llvm_sys::{
         LLVMAtomicOrdering, LLVMAtomicRMWBinOp,
-        core::{LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID},
+        core::{
+            LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID, LLVMSetAtomicSyncScopeID,
+        },
     },
-    values::{AsValueRef, BasicValueEnum, StructValue},
+    types::IntType,
+    values::{AsValueRef, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue, StructValue},
 };
+use weft_artifact::Scalar;
 
-use super::{FunctionEmitter, OperandValue, Result, internal};
-use crate::ir::{AtomicOp, Order, Type};
+use super::{
+    FunctionEmitter, OperandValue, Result,
+    function::{float, int},
+    internal,
+};
+use crate::ir::{AtomicOp, BinaryOp, Order, Type};
+
+/// LLVM's instruction for a step on elements, where it has one; what floats exchange are their bits.
+pub(crate) fn instruction(op: AtomicOp, element: Scalar) -> Option<LLVMAtomicRMWBinOp> {
+    // The bytes of `Bool` come from outside, and every one but 0 is true.
+    let whole = element.is_int();
+    let signed = element.is_signed_int();
+    match op {
+        AtomicOp::Add if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd),
+        AtomicOp::Add if element.is_float() => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd),
+        AtomicOp::Sub if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpSub),
+        AtomicOp::Sub if element.is_float() => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFSub),
+        AtomicOp::And if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAnd),
+        AtomicOp::Or if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpOr),
+        AtomicOp::Xor if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpXor),
+        AtomicOp::Max | AtomicOp::NanMax if signed => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpMax),
+        AtomicOp::Min | AtomicOp::NanMin if signed => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpMin),
+        AtomicOp::Max | AtomicOp::NanMax if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUMax),
+        AtomicOp::Min | AtomicOp::NanMin if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUMin),
+        AtomicOp::Inc if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUIncWrap),
+        AtomicOp::Dec if whole => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUDecWrap),
+        AtomicOp::Exchange => Some(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpXchg),
+        AtomicOp::Add
+        | AtomicOp::Sub
+        | AtomicOp::And
+        | AtomicOp::Or
+        | AtomicOp::Xor
+        | AtomicOp::Max
+        | AtomicOp::Min
+        | AtomicOp::NanMax
+        | AtomicOp::NanMin
+        | AtomicOp::Inc
+        | AtomicOp::Dec
+        | AtomicOp::Cas => None,
+    }
+}
+
+/// A step's pointer, its elements and its other operands.
+pub(crate) fn parts<'a, 'ctx>(
+    op: AtomicOp,
+    operands: &'a [OperandValue<'ctx>],
+) -> Result<(PointerValue<'ctx>, Scalar, &'a [OperandValue<'ctx>])> {
+    match operands.split_first() {
+        Some((OperandValue { ty: Type::Ptr(element, _), value: BasicValueEnum::PointerValue(pointer) }, rest)) => {
+            Ok((*pointer, *element, rest))
+        }
+        Some(_) | None => internal(format!("an atomic {op:?} without a pointer")),
+    }
+}
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// Emits the step with one of LLVM's synchronisation scopes; gives the old value.
+    /// Emits the step as one of LLVM's instructions with one of its synchronisation scopes; gives the old value.
     pub(crate) fn emit_atomic(
         &self,
         op: AtomicOp,
@@ -24,69 +84,246 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         scope: &str,
         operands: &[OperandValue<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
-        self.current()?;
-        let context = self.cx.types.context.as_ctx_ref();
-        // SAFETY: the context is alive and the name is given with its length; LLVM copies it.
-        let scope = unsafe { LLVMGetSyncScopeID(context, scope.as_ptr().cast(), scope.len()) };
-        let builder = self.builder.as_mut_ptr();
-        let Some((OperandValue { ty: Type::Ptr(element, _), value: pointer }, operands)) = operands.split_first()
-        else {
-            return internal(format!("an atomic {op:?} without a pointer"));
-        };
-        let pointer = pointer.as_value_ref();
-        match (op, operands) {
-            (AtomicOp::Add, [value]) => {
-                let op = if element.is_float() {
-                    LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd
-                } else {
-                    LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd
+        let (pointer, element, values) = parts(op, operands)?;
+        match (op, values) {
+            (AtomicOp::Cas, [compare, value]) => {
+                let (compare, value) = (self.word(compare.value)?, self.word(value.value)?);
+                let (old, _) = self.compare_and_swap(pointer, (compare, value), order, scope)?;
+                self.element_of(old, element)
+            }
+            (_, [value]) => {
+                let Some(instruction) = instruction(op, element) else {
+                    return internal(format!("LLVM has no atomic {op:?} of {element}"));
                 };
-                let value = value.value.as_value_ref();
+                let value = if op == AtomicOp::Exchange { self.word(value.value)?.into() } else { value.value };
+                self.current()?;
+                let builder = self.builder.as_mut_ptr();
+                let (at, operand) = (pointer.as_value_ref(), value.as_value_ref());
+                let (order, scope) = (ordering(order), self.sync_scope(scope));
                 // SAFETY: the builder has a position; the pointer points to a scalar of the value's type.
-                let old = unsafe { LLVMBuildAtomicRMWSyncScope(builder, op, pointer, value, ordering(order), scope) };
+                let old = unsafe { LLVMBuildAtomicRMWSyncScope(builder, instruction, at, operand, order, scope) };
                 // SAFETY: `old` is the instruction just built, whose type is the value's.
-                Ok(unsafe { BasicValueEnum::new(old) })
+                let old = unsafe { BasicValueEnum::new(old) };
+                if op == AtomicOp::Exchange { self.element_of(int(old)?, element) } else { Ok(old) }
             }
-            (AtomicOp::Cas, [compare, value]) if element.is_int() => {
-                let (compare, value) = (compare.value.as_value_ref(), value.value.as_value_ref());
-                let (done, failed) = (ordering(order), ordering_of_failure(order));
-                // SAFETY: the builder has a position; pointer, compare and value are of one integer type.
-                let pair =
-                    unsafe { LLVMBuildAtomicCmpXchgSyncScope(builder, pointer, compare, value, done, failed, scope) };
-                // SAFETY: `pair` is the instruction just built: a struct of the old value and a success flag.
-                let pair = unsafe { StructValue::new(pair) };
-                Ok(self.builder.build_extract_value(pair, 0, "")?)
-            }
-            (AtomicOp::Add | AtomicOp::Cas, _) => internal(format!("atomic {op:?} of {element}")),
+            _ => internal(format!("atomic {op:?} of {element}")),
         }
     }
-}
 
-impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// The step as a loop, relaxed: until nobody has come between reading the element and writing the new one. What
+    /// would not change the element does not write it, unless the step releases.
+    pub(crate) fn emit_atomic_loop(
+        &self,
+        op: AtomicOp,
+        order: Order,
+        scope: &str,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let (pointer, element, values) = parts(op, operands)?;
+        let word = self.word_type(element);
+        let first = self.builder.build_load(word, pointer, "first")?;
+        if let Some(load) = first.as_instruction_value() {
+            let set = load.set_atomic_ordering(AtomicOrdering::Monotonic);
+            set.or_else(|error| internal(format!("no atomic load of {element}: {error}")))?;
+            let scope = self.sync_scope(scope);
+            // SAFETY: the instruction is the atomic load just built.
+            unsafe { LLVMSetAtomicSyncScopeID(load.as_value_ref(), scope) };
+        }
+        let before = self.current()?;
+        let [turn, swap, done] = ["step", "swap", "stepped"].map(|name| self.block(name));
+        self.builder.build_unconditional_branch(turn)?;
+        self.builder.position_at_end(turn);
+        let old = self.builder.build_phi(word, "old")?;
+        let bits = int(old.as_basic_value())?;
+        let new = self.stepped(op, element, self.element_of(bits, element)?, values)?;
+        let new = self.word(new)?;
+        let may_stay = match op {
+            AtomicOp::Max | AtomicOp::Min | AtomicOp::NanMax | AtomicOp::NanMin => !order.releases(),
+            AtomicOp::Cas => true,
+            AtomicOp::Add
+            | AtomicOp::Sub
+            | AtomicOp::And
+            | AtomicOp::Or
+            | AtomicOp::Xor
+            | AtomicOp::Inc
+            | AtomicOp::Dec
+            | AtomicOp::Exchange => false,
+        };
+        if may_stay {
+            let same = self.builder.build_int_compare(IntPredicate::EQ, bits, new, "")?;
+            self.builder.build_conditional_branch(same, done, swap)?;
+        } else {
+            self.builder.build_unconditional_branch(swap)?;
+        }
+        self.builder.position_at_end(swap);
+        let (seen, swapped) = self.compare_and_swap(pointer, (bits, new), Order::Relaxed, scope)?;
+        self.builder.build_conditional_branch(swapped, done, turn)?;
+        old.add_incoming(&[(&first as &dyn BasicValue<'ctx>, before), (&seen, self.current()?)]);
+        self.builder.position_at_end(done);
+        self.element_of(bits, element)
+    }
+
     /// The same step on memory that no other thread touches meanwhile: plain loads and stores.
     pub(crate) fn emit_unshared(&self, op: AtomicOp, operands: &[OperandValue<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
-        let Some((OperandValue { ty: Type::Ptr(element, _), value: pointer }, operands)) = operands.split_first()
-        else {
-            return internal(format!("a step of {op:?} without a pointer"));
-        };
-        let pointer = pointer.into_pointer_value();
-        let old = self.builder.build_load(self.cx.types.memory(Type::Scalar(*element))?, pointer, "old")?;
-        let new = match (op, operands, old) {
-            (AtomicOp::Add, [value], BasicValueEnum::FloatValue(old)) => {
-                self.builder.build_float_add(old, value.value.into_float_value(), "")?.into()
-            }
-            (AtomicOp::Add, [value], BasicValueEnum::IntValue(old)) => {
-                self.builder.build_int_add(old, value.value.into_int_value(), "")?.into()
-            }
-            (AtomicOp::Cas, [compare, value], BasicValueEnum::IntValue(old)) => {
-                let same = IntPredicate::EQ;
-                let same = self.builder.build_int_compare(same, old, compare.value.into_int_value(), "")?;
-                self.builder.build_select(same, value.value, old.into(), "")?
-            }
-            (AtomicOp::Add | AtomicOp::Cas, _, _) => return internal(format!("a step of {op:?} on {element}")),
-        };
-        self.builder.build_store(pointer, new)?;
+        let (pointer, element, values) = parts(op, operands)?;
+        let memory = self.cx.types.memory(Type::Scalar(element))?;
+        let mut old = self.builder.build_load(memory, pointer, "old")?;
+        if element == Scalar::Bool {
+            old = self.element_of(int(old)?, element)?;
+        }
+        let new = self.stepped(op, element, old, values)?;
+        self.builder.build_store(pointer, self.to_memory(new)?)?;
         Ok(old)
+    }
+
+    /// What an element becomes.
+    fn stepped(
+        &self,
+        op: AtomicOp,
+        element: Scalar,
+        old: BasicValueEnum<'ctx>,
+        values: &[OperandValue<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let builder = &self.builder;
+        let (value, other) = match values {
+            [value] => (value.value, None),
+            [compare, value] => (value.value, Some(compare.value)),
+            _ => return internal(format!("{} operands of an atomic {op:?}", values.len())),
+        };
+        let select = |condition, new, old| Ok(builder.build_select(condition, new, old, "")?);
+        match op {
+            AtomicOp::Add | AtomicOp::Sub => {
+                let op = if op == AtomicOp::Add { BinaryOp::Add } else { BinaryOp::Sub };
+                if element.is_half() {
+                    return self.half_binary(op, element, old, value);
+                }
+                Ok(match (old, value, op == BinaryOp::Add) {
+                    (BasicValueEnum::FloatValue(old), BasicValueEnum::FloatValue(value), true) => {
+                        builder.build_float_add(old, value, "")?.into()
+                    }
+                    (BasicValueEnum::FloatValue(old), BasicValueEnum::FloatValue(value), false) => {
+                        builder.build_float_sub(old, value, "")?.into()
+                    }
+                    (old, value, true) => builder.build_int_add(int(old)?, int(value)?, "")?.into(),
+                    (old, value, false) => builder.build_int_sub(int(old)?, int(value)?, "")?.into(),
+                })
+            }
+            AtomicOp::And => Ok(builder.build_and(int(old)?, int(value)?, "")?.into()),
+            AtomicOp::Or => Ok(builder.build_or(int(old)?, int(value)?, "")?.into()),
+            AtomicOp::Xor => Ok(builder.build_xor(int(old)?, int(value)?, "")?.into()),
+            AtomicOp::Max | AtomicOp::NanMax if !element.is_float() => {
+                let name = if element.is_signed_int() { "llvm.smax" } else { "llvm.umax" };
+                self.call_intrinsic(name, &[old, value])
+            }
+            AtomicOp::Min | AtomicOp::NanMin if !element.is_float() => {
+                let name = if element.is_signed_int() { "llvm.smin" } else { "llvm.umin" };
+                self.call_intrinsic(name, &[old, value])
+            }
+            AtomicOp::Max | AtomicOp::Min => {
+                let beyond = if op == AtomicOp::Max { FloatPredicate::OLT } else { FloatPredicate::OGT };
+                let (a, b) = (self.comparable(old, element)?, self.comparable(value, element)?);
+                select(builder.build_float_compare(beyond, a, b, "")?, value, old)
+            }
+            AtomicOp::NanMax | AtomicOp::NanMin => {
+                // True of a NaN in memory, and of a value that is one.
+                let beyond = if op == AtomicOp::NanMax { FloatPredicate::ULT } else { FloatPredicate::UGT };
+                let (a, b) = (self.comparable(old, element)?, self.comparable(value, element)?);
+                let beyond = builder.build_float_compare(beyond, a, b, "")?;
+                let number = builder.build_float_compare(FloatPredicate::ORD, b, b, "")?;
+                select(builder.build_and(beyond, number, "")?, value, old)
+            }
+            AtomicOp::Inc => {
+                let (was, most) = (int(old)?, int(value)?);
+                let one = was.get_type().const_int(1, false);
+                let wraps = builder.build_int_compare(IntPredicate::UGE, was, most, "")?;
+                let next = builder.build_int_add(was, one, "")?;
+                select(wraps, was.get_type().const_zero().into(), next.into())
+            }
+            AtomicOp::Dec => {
+                let (was, most) = (int(old)?, int(value)?);
+                let ty = was.get_type();
+                let ended = builder.build_int_compare(IntPredicate::EQ, was, ty.const_zero(), "")?;
+                let beyond = builder.build_int_compare(IntPredicate::UGT, was, most, "")?;
+                let wraps = builder.build_or(ended, beyond, "")?;
+                select(wraps, value, builder.build_int_sub(was, ty.const_int(1, false), "")?.into())
+            }
+            AtomicOp::Exchange => Ok(value),
+            AtomicOp::Cas => {
+                let Some(compare) = other else { return internal("a compare-and-swap without what it compares") };
+                let (a, b) = (self.bits(old)?, self.bits(compare)?);
+                select(builder.build_int_compare(IntPredicate::EQ, a, b, "")?, value, old)
+            }
+        }
+    }
+
+    /// `cmpxchg` of words: what was there, and whether it was swapped.
+    fn compare_and_swap(
+        &self,
+        pointer: PointerValue<'ctx>,
+        (compare, value): (IntValue<'ctx>, IntValue<'ctx>),
+        order: Order,
+        scope: &str,
+    ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        self.current()?;
+        let builder = self.builder.as_mut_ptr();
+        let (at, compare, value) = (pointer.as_value_ref(), compare.as_value_ref(), value.as_value_ref());
+        let (done, failed, scope) = (ordering(order), ordering_of_failure(order), self.sync_scope(scope));
+        // SAFETY: the builder has a position; pointer, compare and value are of one integer type.
+        let pair = unsafe { LLVMBuildAtomicCmpXchgSyncScope(builder, at, compare, value, done, failed, scope) };
+        // SAFETY: `pair` is the instruction just built: a struct of the old value and a success flag.
+        let pair = unsafe { StructValue::new(pair) };
+        let field = |index| int(self.builder.build_extract_value(pair, index, "")?);
+        Ok((field(0)?, field(1)?))
+    }
+
+    fn sync_scope(&self, name: &str) -> u32 {
+        let context = self.cx.types.context.as_ctx_ref();
+        // SAFETY: the context is alive and the name is given with its length; LLVM copies it.
+        unsafe { LLVMGetSyncScopeID(context, name.as_ptr().cast(), name.len()) }
+    }
+
+    /// The integer type of an element's size.
+    fn word_type(&self, element: Scalar) -> IntType<'ctx> {
+        let context = self.cx.types.context;
+        match element {
+            Scalar::Bool | Scalar::I8 | Scalar::U8 => context.i8_type(),
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::BF16 => context.i16_type(),
+            Scalar::I32 | Scalar::U32 | Scalar::F32 => context.i32_type(),
+            Scalar::I64 | Scalar::U64 | Scalar::F64 => context.i64_type(),
+        }
+    }
+
+    /// A value's bits; of `Bool` its one.
+    fn bits(&self, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+        let BasicValueEnum::FloatValue(float) = value else { return int(value) };
+        let context = self.cx.types.context;
+        let ty = if float.get_type() == context.f64_type() {
+            context.i64_type()
+        } else if float.get_type() == context.f32_type() {
+            context.i32_type()
+        } else {
+            context.i16_type()
+        };
+        int(self.builder.build_bit_cast(float, ty, "")?)
+    }
+
+    /// A value as the word that an element is in memory.
+    fn word(&self, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+        int(self.to_memory(self.bits(value)?.into())?)
+    }
+
+    /// The element that a word of memory is.
+    fn element_of(&self, word: IntValue<'ctx>, element: Scalar) -> Result<BasicValueEnum<'ctx>> {
+        if element == Scalar::Bool {
+            let zero = word.get_type().const_zero();
+            return Ok(self.builder.build_int_compare(IntPredicate::NE, word, zero, "")?.into());
+        }
+        Ok(self.builder.build_bit_cast(word, self.cx.types.value(Type::Scalar(element))?, "")?)
+    }
+
+    /// A float that comparisons take.
+    fn comparable(&self, value: BasicValueEnum<'ctx>, element: Scalar) -> Result<FloatValue<'ctx>> {
+        if element.is_half() { self.widen(value, element) } else { float(value) }
     }
 }
 
@@ -96,6 +333,7 @@ fn ordering(order: Order) -> LLVMAtomicOrdering {
         Order::Acquire => LLVMAtomicOrdering::LLVMAtomicOrderingAcquire,
         Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingRelease,
         Order::AcquireRelease => LLVMAtomicOrdering::LLVMAtomicOrderingAcquireRelease,
+        Order::Sequential => LLVMAtomicOrdering::LLVMAtomicOrderingSequentiallyConsistent,
     }
 }
 
@@ -104,5 +342,6 @@ fn ordering_of_failure(order: Order) -> LLVMAtomicOrdering {
     match order {
         Order::Relaxed | Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
         Order::Acquire | Order::AcquireRelease => LLVMAtomicOrdering::LLVMAtomicOrderingAcquire,
+        Order::Sequential => LLVMAtomicOrdering::LLVMAtomicOrderingSequentiallyConsistent,
     }
 }

@@ -4,7 +4,7 @@
 //! [`Hooks`] say what differs between targets. Then it calls [`driver::finish`].
 
 mod arith;
-mod atomic;
+pub(crate) mod atomic;
 mod context;
 mod debug;
 mod divide;

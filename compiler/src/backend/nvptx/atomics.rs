@@ -3,10 +3,15 @@
 //! PTX's `atom` is for global and shared memory (PTX ISA, "atom"): on a thread's own memory it is a load and a store.
 
 use inkwell::{AddressSpace, values::BasicValueEnum};
+use weft_artifact::Scalar;
 
 use super::{SPACES, hooks::effect};
 use crate::{
-    backend::llvm::{FunctionEmitter, OperandValue, Result, internal},
+    backend::llvm::{
+        FunctionEmitter, OperandValue, Result,
+        atomic::{instruction, parts},
+        internal,
+    },
     ir::{AtomicOp, Order, Scope, Space, Type},
 };
 
@@ -61,24 +66,50 @@ fn visible<'ctx>(
     scope: Scope,
     operands: &[OperandValue<'ctx>],
 ) -> Result<BasicValueEnum<'ctx>> {
-    match op {
-        AtomicOp::Cas => emitter.emit_atomic(op, order, sync_scope(scope), operands),
-        // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's.
-        AtomicOp::Add => {
-            if order.releases() {
-                membar(emitter, scope)?;
-            }
-            let old = match scope {
-                Scope::Block | Scope::Device => {
-                    emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)?
-                }
-                Scope::System => add_of_system(emitter, operands)?,
-            };
-            if order.acquires() {
-                membar(emitter, scope)?;
-            }
-            Ok(old)
+    let (_, element, _) = parts(op, operands)?;
+    if op == AtomicOp::Cas && element != Scalar::Bool {
+        return emitter.emit_atomic(op, order, sync_scope(scope), operands);
+    }
+    // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's. `membar` is `fence.sc`.
+    if order.releases() {
+        membar(emitter, scope)?;
+    }
+    let old = match (has_instruction(op, element), scope) {
+        (true, Scope::Block | Scope::Device) => {
+            emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)?
         }
+        (true, Scope::System) if let Some(name) = name_of_system(op, element) => {
+            step_of_system(emitter, name, op == AtomicOp::Sub, operands)?
+        }
+        (true | false, Scope::Block | Scope::Device | Scope::System) => {
+            emitter.emit_atomic_loop(op, order, sync_scope(scope), operands)?
+        }
+    };
+    if order.acquires() {
+        membar(emitter, scope)?;
+    }
+    Ok(old)
+}
+
+/// Whether PTX has the step, or LLVM makes it of one that PTX has: sums of 16-bit floats, and of `bfloat16` a loop before
+/// compute capability 9.0.
+fn has_instruction(op: AtomicOp, element: Scalar) -> bool {
+    let size = element.size_bytes();
+    match op {
+        AtomicOp::Add if element.is_float() => true,
+        AtomicOp::Inc | AtomicOp::Dec => size == 4,
+        AtomicOp::Sub if element.is_float() => false,
+        AtomicOp::Add
+        | AtomicOp::Sub
+        | AtomicOp::And
+        | AtomicOp::Or
+        | AtomicOp::Xor
+        | AtomicOp::Max
+        | AtomicOp::Min
+        | AtomicOp::NanMax
+        | AtomicOp::NanMin
+        | AtomicOp::Exchange
+        | AtomicOp::Cas => size >= 4 && instruction(op, element).is_some(),
     }
 }
 
@@ -99,19 +130,49 @@ pub(super) fn membar<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, scope: Scope) ->
     effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
 }
 
-/// `atom.sys.add`, relaxed.
-fn add_of_system<'ctx>(
+/// The part of the intrinsic's name that says what it does: `llvm.nvvm.atomic.<add.gen.i>.sys`.
+fn name_of_system(op: AtomicOp, element: Scalar) -> Option<&'static str> {
+    match op {
+        AtomicOp::Add if element.is_half() => None,
+        AtomicOp::Add if element.is_float() => Some("add.gen.f"),
+        AtomicOp::Add | AtomicOp::Sub => Some("add.gen.i"),
+        AtomicOp::And => Some("and.gen.i"),
+        AtomicOp::Or => Some("or.gen.i"),
+        AtomicOp::Xor => Some("xor.gen.i"),
+        AtomicOp::Exchange if element.is_int() => Some("exch.gen.i"),
+        AtomicOp::Max | AtomicOp::NanMax if element.is_signed_int() => Some("max.gen.i"),
+        AtomicOp::Min | AtomicOp::NanMin if element.is_signed_int() => Some("min.gen.i"),
+        AtomicOp::Inc => Some("inc.gen.i"),
+        AtomicOp::Dec => Some("dec.gen.i"),
+        AtomicOp::Exchange | AtomicOp::Max | AtomicOp::NanMax | AtomicOp::Min | AtomicOp::NanMin | AtomicOp::Cas => {
+            None
+        }
+    }
+}
+
+/// `atom.sys`, relaxed; a difference is the sum with what is negated.
+fn step_of_system<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
+    name: &str,
+    negates: bool,
     operands: &[OperandValue<'ctx>],
 ) -> Result<BasicValueEnum<'ctx>> {
     let [OperandValue { value: BasicValueEnum::PointerValue(pointer), .. }, OperandValue { value, .. }] = operands
     else {
-        return internal("an atomic.add without its two operands");
+        return internal("an atomic step without its two operands");
     };
     let generic = emitter.cx.types.context.ptr_type(AddressSpace::from(SPACES.generic));
     let pointer = emitter.builder.build_address_space_cast(*pointer, generic, "")?;
-    let kind = if value.is_float_value() { 'f' } else { 'i' };
-    let name = format!("llvm.nvvm.atomic.add.gen.{kind}.sys");
-    let add = emitter.cx.intrinsic(&name, &[value.get_type(), generic.into()])?;
-    emitter.call(add, &[pointer.into(), *value])
+    let value = match value {
+        BasicValueEnum::IntValue(value) if negates => emitter.builder.build_int_neg(*value, "")?.into(),
+        BasicValueEnum::ArrayValue(_)
+        | BasicValueEnum::IntValue(_)
+        | BasicValueEnum::FloatValue(_)
+        | BasicValueEnum::PointerValue(_)
+        | BasicValueEnum::StructValue(_)
+        | BasicValueEnum::VectorValue(_)
+        | BasicValueEnum::ScalableVectorValue(_) => *value,
+    };
+    let step = emitter.cx.intrinsic(&format!("llvm.nvvm.atomic.{name}.sys"), &[value.get_type(), generic.into()])?;
+    emitter.call(step, &[pointer.into(), value])
 }

@@ -1,6 +1,7 @@
 //! What a call of a row of the intrinsic table becomes.
 
 mod arrays;
+mod atomics;
 mod cast;
 mod classes;
 mod elements;
@@ -23,13 +24,13 @@ use super::{
     lowerer::FnLowerer,
     object::{ObjectKind, Static},
     promote,
-    ty::{Ty, shown_path},
+    ty::shown_path,
     value::Value,
 };
 use crate::{
     diagnostic::Code,
-    intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns},
-    ir::{ExprId, LocalId, MathFn, Op, StmtKind as Ir, Type},
+    intrinsics::{Custom, Intrinsic, Lowering, Returns},
+    ir::{LocalId, MathFn, Op, StmtKind as Ir, Type},
     source::Span,
     syntax::ast::BinOp,
 };
@@ -159,15 +160,14 @@ impl FnLowerer<'_> {
 
     /// An operation on what its arguments are.
     fn operation(&mut self, row: &'static Intrinsic, op: Op, args: Args, span: Span) -> Value {
+        if let Op::Atomic { op, .. } = op {
+            return self.atomic(row, op, args, span);
+        }
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }
         let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
-        let found = match row.signatures.first().map(|sig| sig.args) {
-            Some([Arg::Array(_), Arg::Index, ..]) => self.element_operands(row, values, span),
-            Some(_) | None => self.overload(row, &values, span),
-        };
-        let Some((operands, returns)) = found else { return Value::Poison };
+        let Some((operands, returns)) = self.overload(row, &values, span) else { return Value::Poison };
         let given: &[Scalar] = match &returns {
             Returns::Nothing => &[],
             Returns::Scalar(scalar) => std::slice::from_ref(scalar),
@@ -230,66 +230,6 @@ impl FnLowerer<'_> {
             *exponent = self.b.convert(*exponent, Type::Scalar(scalar), span);
         }
         Value::Scalar(self.b.math(function, exprs, Type::Scalar(scalar), span), scalar)
-    }
-
-    /// A pointer to `array[index]` and the other arguments, as the overload for the array's elements has them.
-    fn element_operands(
-        &mut self,
-        row: &'static Intrinsic,
-        values: Vec<Value>,
-        span: Span,
-    ) -> Option<(Vec<ExprId>, Returns)> {
-        let arity = row.signatures.first().map_or(0, |sig| sig.args.len());
-        let types: Vec<Ty> = values.iter().map(Value::ty).collect();
-        let mut values = values.into_iter();
-        let (Some(array), Some(index), true) = (values.next(), values.next(), types.len() == arity) else {
-            let message = format!("`{}` takes {}, not {}", shown_path(row.path), count(arity, "argument"), types.len());
-            self.error(Code::ArgumentCount, span, message);
-            return None;
-        };
-        let Value::Array(array) = array else {
-            self.no_overload(row, &types, span);
-            return None;
-        };
-        let elements = array.ty.dtype.number().map(Arg::Array);
-        let known = elements.and_then(|of| row.signatures.iter().find(|sig| sig.args.first() == Some(&of)));
-        let Some(sig) = known.filter(|_| types.iter().skip(2).all(|ty| ty.scalar().is_some())) else {
-            self.no_overload(row, &types, span);
-            return None;
-        };
-        if array.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(array.ty));
-            self.error(Code::ReadonlyArray, span, message);
-            return None;
-        }
-        let index = self.truncated(index, span);
-        let indices = self.index_values(index, span)?;
-        let mut operands = vec![self.element(&array, &indices, span)?];
-        for (value, arg) in values.zip(sig.args.iter().skip(2)) {
-            let Arg::Scalar(scalar) = arg else { continue };
-            operands.push(self.number(&value, *scalar, span)?);
-        }
-        Some((operands, sig.returns))
-    }
-
-    /// As in Numba, the floats in an atomic's index are truncated.
-    fn truncated(&mut self, index: Value, span: Span) -> Value {
-        match index {
-            Value::Object(ObjectKind::Tuple, items) => {
-                Value::Object(ObjectKind::Tuple, items.into_iter().map(|item| self.truncated(item, span)).collect())
-            }
-            Value::Scalar(_, scalar) if scalar.is_float() => {
-                self.number(&index, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
-            }
-            other @ (Value::Scalar(..)
-            | Value::Complex(..)
-            | Value::Int(_)
-            | Value::Bool(_)
-            | Value::Array(_)
-            | Value::Object(..)
-            | Value::Static(_)
-            | Value::Poison) => other,
-        }
     }
 
     fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {

@@ -1,12 +1,12 @@
-//! Rows of `cuda`: where a thread is, what it waits for, arrays that it makes, atomics.
+//! Rows of `cuda`: where a thread is, what it waits for, arrays that it makes.
 
 use weft_artifact::{
     Number,
-    Scalar::{Bool, F32, F64, I32, I64, U32, U64},
+    Scalar::{Bool, I32, I64},
 };
 
 use super::super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature};
-use crate::ir::{AtomicOp, Op, Reduction, Scope, SpecialRegister};
+use crate::ir::{Op, Reduction, Scope, SpecialRegister};
 
 pub(super) const CUDA: &[Intrinsic] = &[
     Intrinsic {
@@ -229,20 +229,6 @@ pub(super) const CUDA: &[Intrinsic] = &[
         lowering: Lowering::Custom(Custom::LocalArray),
         ptx: Ptx::Computed,
         doc: "An array of the thread's own: `array(shape, dtype)`, the shape known when the kernel is compiled. Contents are undefined at first.",
-    },
-    Intrinsic {
-        path: "weft.cuda.atomic.add",
-        signatures: &[
-            Signature { args: &[Arg::Array(Number::I32), Arg::Index, Arg::Scalar(I32)], returns: Returns::Scalar(I32) },
-            Signature { args: &[Arg::Array(Number::U32), Arg::Index, Arg::Scalar(U32)], returns: Returns::Scalar(U32) },
-            Signature { args: &[Arg::Array(Number::I64), Arg::Index, Arg::Scalar(I64)], returns: Returns::Scalar(I64) },
-            Signature { args: &[Arg::Array(Number::U64), Arg::Index, Arg::Scalar(U64)], returns: Returns::Scalar(U64) },
-            Signature { args: &[Arg::Array(Number::F32), Arg::Index, Arg::Scalar(F32)], returns: Returns::Scalar(F32) },
-            Signature { args: &[Arg::Array(Number::F64), Arg::Index, Arg::Scalar(F64)], returns: Returns::Scalar(F64) },
-        ],
-        lowering: Lowering::Op(Op::atomic(AtomicOp::Add)),
-        ptx: Ptx::Operation,
-        doc: "`array[index] += value` as one indivisible step, relaxed, at device scope; gives the old value. PTX ISA, `atom`, `red`.",
     },
     Intrinsic {
         path: "weft.cuda.literal_unroll",

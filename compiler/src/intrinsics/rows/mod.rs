@@ -1,5 +1,6 @@
 //! The rows: one file a module.
 
+mod atomic;
 mod builtins;
 mod cmath;
 mod cuda;
@@ -17,6 +18,7 @@ use super::Intrinsic;
 /// The tables, in the order of the reference page.
 const TABLES: &[&[Intrinsic]] = &[
     cuda::CUDA,
+    atomic::ATOMIC,
     half::FP16,
     half::BF16,
     random::RANDOM,

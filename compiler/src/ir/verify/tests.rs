@@ -22,7 +22,6 @@ const EXTENT: LocalId = LocalId::new(1);
 const FACTOR: LocalId = LocalId::new(2);
 const I: LocalId = LocalId::new(3);
 const FLAG: LocalId = LocalId::new(4);
-const WORDS: LocalId = LocalId::new(5);
 
 /// A field of an argument.
 fn argument(param: u32, path: &[u32], field: SlotField) -> SlotSource {
@@ -311,13 +310,13 @@ fn each_broken_module_is_caught() {
         ("store: the value is float64", with_stmt(|b| StmtKind::Store { pointer: read(b, DATA), value: read(b, FACTOR), align: Align::Natural })),
         ("atomic.add: int64 is no pointer", with_stmt(|b| op(ADD, vec![read(b, I), read(b, I)]))),
         ("atomic.add: ptr<float32, global> is no element", with_stmt(|b| op(ADD, vec![read(b, DATA), read(b, DATA)]))),
-        ("atomic.add does not take uint8", with_stmt(|b| {
-            let value = b.int(Scalar::U8, 1, HERE);
-            op(ADD, vec![read(b, WORDS), value])
+        ("atomic.and does not take float32", with_stmt(|b| {
+            let value = b.float(Scalar::F32, 1.0, HERE);
+            op(Op::atomic(AtomicOp::And), vec![read(b, DATA), value])
         })),
-        ("atomic.cas does not take float32", with_stmt(|b| {
-            let [value, compare] = [1.0, 2.0].map(|x| b.float(Scalar::F32, x, HERE));
-            op(Op::atomic(AtomicOp::Cas), vec![read(b, DATA), compare, value])
+        ("atomic.inc does not take float32", with_stmt(|b| {
+            let value = b.float(Scalar::F32, 1.0, HERE);
+            op(Op::atomic(AtomicOp::Inc), vec![read(b, DATA), value])
         })),
         ("atomic.add: 3 operands, it takes 2", with_stmt(|b| {
             let [value, compare] = [1.0, 2.0].map(|x| b.float(Scalar::F32, x, HERE));

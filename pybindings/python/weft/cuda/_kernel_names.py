@@ -89,7 +89,13 @@ class AtomicNames(KernelName):
 
     def __init__(self) -> None:
         super().__init__("weft.cuda.atomic", "Operations on array elements that no other thread can come between.")
-        self.add = KernelName("weft.cuda.atomic.add")
+        for path in _DOCS:
+            if path.startswith("weft.cuda.atomic."):
+                setattr(self, path.rpartition(".")[2], KernelName(path))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> KernelName: ...
 
 
 class MemberName(KernelName):

@@ -192,21 +192,21 @@ fn atomics() {
     }
 }
 
-/// `op` on a `uint32`, `float32` or `float64` of global memory: its PTX.
+/// `op` on an element of global memory: its PTX, without what its registers are.
 fn atomic(op: AtomicOp, order: Order, scope: Scope, scalar: Scalar) -> String {
     let mut k = KernelBuilder::new("count");
     let x = k.array("x", scalar);
     let t = k.thread();
     let old = k.b.local("old", Type::Scalar(scalar));
-    let args = match op {
-        AtomicOp::Add => vec![k.at(x, t), k.load(x, t)],
-        AtomicOp::Cas => vec![k.at(x, t), k.load(x, t), k.load(x, t)],
-    };
+    let mut args = vec![k.at(x, t), k.load(x, t)];
+    if op == AtomicOp::Cas {
+        args.push(k.load(x, t));
+    }
     k.b.op(Op::Atomic { op, order, scope }, vec![old], args, SPAN);
     let value = k.read(old);
     k.store(x, t, value);
     let text = ptx(&k.finish());
-    let kept = text.lines().filter(|line| line.contains("atom.") || line.contains("membar"));
+    let kept = text.lines().filter(|line| ["atom.", "membar", "fence."].iter().any(|word| line.contains(word)));
     kept.map(|line| line.trim().split(['\t', ';']).next().unwrap_or_default().trim()).collect::<Vec<_>>().join(" ")
 }
 
@@ -223,15 +223,65 @@ fn orders_and_scopes() {
             (Order::Acquire, "", fence.as_str(), "acquire"),
             (Order::Release, fence.as_str(), "", "release"),
             (Order::AcquireRelease, fence.as_str(), fence.as_str(), "acq_rel"),
+            (Order::Sequential, fence.as_str(), fence.as_str(), "seq_cst"),
         ] {
             assert_eq!(atomic(AtomicOp::Add, order, scope, Scalar::U32), format!("{before} {add} {after}").trim());
             let cas = atomic(AtomicOp::Cas, order, scope, Scalar::U32);
-            assert_eq!(cas, format!("atom.{word}.{name}.global.cas.b32"));
+            let expected = match order {
+                Order::Sequential => format!("fence.sc.{name} atom.acquire.{name}.global.cas.b32"),
+                Order::Relaxed | Order::Acquire | Order::Release | Order::AcquireRelease => {
+                    format!("atom.{word}.{name}.global.cas.b32")
+                }
+            };
+            assert_eq!(cas, expected);
         }
     }
     for (scalar, suffix) in [(Scalar::F32, "f32"), (Scalar::F64, "f64"), (Scalar::I64, "u64")] {
         let add = atomic(AtomicOp::Add, Order::Relaxed, Scope::System, scalar);
         assert_eq!(add, format!("atom.sys.add.{suffix}"));
+    }
+}
+
+/// What each step on each type becomes: PTX's own, or a loop around a compare-and-swap.
+#[test]
+fn steps_of_all_types() {
+    let step = |op, scalar| atomic(op, Order::Relaxed, Scope::Device, scalar);
+    for (op, scalar, expected) in [
+        (AtomicOp::Sub, Scalar::I32, "atom.global.add.u32"),
+        (AtomicOp::Sub, Scalar::F64, "atom.relaxed.gpu.global.cas.b64"),
+        (AtomicOp::And, Scalar::U32, "atom.global.and.b32"),
+        (AtomicOp::Or, Scalar::I64, "atom.global.or.b64"),
+        (AtomicOp::Xor, Scalar::U64, "atom.global.xor.b64"),
+        (AtomicOp::Max, Scalar::I32, "atom.global.max.s32"),
+        (AtomicOp::NanMax, Scalar::U64, "atom.global.max.u64"),
+        (AtomicOp::Min, Scalar::U32, "atom.global.min.u32"),
+        (AtomicOp::NanMin, Scalar::I64, "atom.global.min.s64"),
+        (AtomicOp::Max, Scalar::F32, "atom.relaxed.gpu.global.cas.b32"),
+        (AtomicOp::NanMin, Scalar::F64, "atom.relaxed.gpu.global.cas.b64"),
+        (AtomicOp::Inc, Scalar::U32, "atom.global.inc.u32"),
+        (AtomicOp::Dec, Scalar::U32, "atom.global.dec.u32"),
+        (AtomicOp::Inc, Scalar::U64, "atom.relaxed.gpu.global.cas.b64"),
+        (AtomicOp::Exchange, Scalar::F32, "atom.global.exch.b32"),
+        (AtomicOp::Exchange, Scalar::I64, "atom.global.exch.b64"),
+        (AtomicOp::Cas, Scalar::F64, "atom.relaxed.gpu.global.cas.b64"),
+        (AtomicOp::Add, Scalar::I8, "atom.relaxed.gpu.global.cas.b32"),
+        (AtomicOp::Max, Scalar::U16, "atom.relaxed.gpu.global.cas.b32"),
+        (AtomicOp::Or, Scalar::Bool, "atom.relaxed.gpu.global.cas.b32"),
+        (AtomicOp::Cas, Scalar::I16, "atom.relaxed.gpu.global.cas.b32"),
+        (AtomicOp::Add, Scalar::F16, "atom.global.add.noftz.f16"),
+        (AtomicOp::Add, Scalar::BF16, "atom.global.add.noftz.bf16"),
+    ] {
+        assert_eq!(step(op, scalar), expected, "{op:?} of {scalar}");
+    }
+    for (op, scalar, expected) in [
+        (AtomicOp::Sub, Scalar::U32, "atom.sys.add.s32"),
+        (AtomicOp::Max, Scalar::I32, "atom.sys.max.s32"),
+        (AtomicOp::Max, Scalar::U32, "atom.relaxed.sys.global.cas.b32"),
+        (AtomicOp::Exchange, Scalar::U64, "atom.sys.exch.b64"),
+        (AtomicOp::Inc, Scalar::U32, "atom.sys.inc.u32"),
+        (AtomicOp::Add, Scalar::F16, "atom.relaxed.sys.global.cas.b32"),
+    ] {
+        assert_eq!(atomic(op, Order::Relaxed, Scope::System, scalar), expected, "{op:?} of {scalar}");
     }
 }
 

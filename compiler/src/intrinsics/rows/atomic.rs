@@ -1,0 +1,128 @@
+//! Rows of `cuda.atomic`: one step on an element of an array that no other thread comes between.
+//!
+//! All give the old element, and take `order` and `scope` by keyword, which `frontend/builtins/atomics.rs` reads.
+
+use super::{
+    super::{Arg, Intrinsic, Lowering, Ptx, Signature},
+    tables::{arg, gives},
+};
+use crate::ir::{AtomicOp, Op};
+
+/// Overloads for arrays of numbers, an index, and as many values: `steps![I32 1, U32 1]`.
+macro_rules! steps {
+    (@args $of:ident 1) => {
+        &[Arg::Array(weft_artifact::Number::$of), Arg::Index, arg(weft_artifact::Number::$of)]
+    };
+    (@args $of:ident 2) => {
+        &[
+            Arg::Array(weft_artifact::Number::$of), Arg::Index,
+            arg(weft_artifact::Number::$of), arg(weft_artifact::Number::$of),
+        ]
+    };
+    // The first element, without an index.
+    (@args $of:ident 3) => {
+        &[Arg::Array(weft_artifact::Number::$of), arg(weft_artifact::Number::$of), arg(weft_artifact::Number::$of)]
+    };
+    ($count:tt: $($of:ident)+) => {
+        &[$(Signature { args: steps!(@args $of $count), returns: gives(weft_artifact::Number::$of) }),+]
+    };
+}
+
+const SUMS: &[Signature] = steps![1: I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64 C64 C128];
+const NUMBERS: &[Signature] = steps![1: I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64];
+const BITS: &[Signature] = steps![1: BOOL I8 U8 I16 U16 I32 U32 I64 U64];
+const UNSIGNED: &[Signature] = steps![1: U8 U16 U32 U64];
+const ANY: &[Signature] = steps![1: BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64];
+const PAIRS: &[Signature] = steps![2: BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64];
+const FIRST: &[Signature] = steps![3: BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64];
+
+const fn row(path: &'static str, signatures: &'static [Signature], op: AtomicOp, doc: &'static str) -> Intrinsic {
+    Intrinsic { path, signatures, lowering: Lowering::Op(Op::atomic(op)), ptx: Ptx::Operation, doc }
+}
+
+pub(super) const ATOMIC: &[Intrinsic] = &[
+    row(
+        "weft.cuda.atomic.add",
+        SUMS,
+        AtomicOp::Add,
+        "`array[index] += value` in one step; gives the old element. Of a complex number each part is a step of its own. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.sub",
+        SUMS,
+        AtomicOp::Sub,
+        "`array[index] -= value` in one step; gives the old element. Of a complex number each part is a step of its own.",
+    ),
+    row(
+        "weft.cuda.atomic.and_",
+        BITS,
+        AtomicOp::And,
+        "`array[index] &= value` in one step; gives the old element. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.or_",
+        BITS,
+        AtomicOp::Or,
+        "`array[index] |= value` in one step; gives the old element. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.xor",
+        BITS,
+        AtomicOp::Xor,
+        "`array[index] ^= value` in one step; gives the old element. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.max",
+        NUMBERS,
+        AtomicOp::Max,
+        "The larger of `array[index]` and the value, in one step; gives the old element. A NaN on either side changes nothing. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.min",
+        NUMBERS,
+        AtomicOp::Min,
+        "The smaller of `array[index]` and the value, in one step; gives the old element. A NaN on either side changes nothing. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.nanmax",
+        NUMBERS,
+        AtomicOp::NanMax,
+        "As `max`, but a value that is no NaN takes the place of a NaN.",
+    ),
+    row(
+        "weft.cuda.atomic.nanmin",
+        NUMBERS,
+        AtomicOp::NanMin,
+        "As `min`, but a value that is no NaN takes the place of a NaN.",
+    ),
+    row(
+        "weft.cuda.atomic.inc",
+        UNSIGNED,
+        AtomicOp::Inc,
+        "`array[index]` becomes 0 where it is at least the value, else one more, in one step; gives the old element. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.dec",
+        UNSIGNED,
+        AtomicOp::Dec,
+        "`array[index]` becomes the value where it is 0 or more than the value, else one less, in one step; gives the old element. PTX ISA, `atom`, `red`.",
+    ),
+    row(
+        "weft.cuda.atomic.exch",
+        ANY,
+        AtomicOp::Exchange,
+        "`array[index] = value` in one step; gives the old element. PTX ISA, `atom`.",
+    ),
+    row(
+        "weft.cuda.atomic.cas",
+        PAIRS,
+        AtomicOp::Cas,
+        "`cas(array, index, old, value)`: `array[index] = value` where it is `old`, in one step; gives what was there. Floats are compared by their bits. PTX ISA, `atom`.",
+    ),
+    row(
+        "weft.cuda.atomic.compare_and_swap",
+        FIRST,
+        AtomicOp::Cas,
+        "`compare_and_swap(array, old, value)`: `cas` of the first element.",
+    ),
+];
