@@ -138,7 +138,8 @@ def compare(program: Program, source: str, wanted: list[object], *, tuples: bool
     args = [instantiate(arg, vars(module)) for arg in got]
     if tuples:
         args = [plain(instantiate(arg, names_of(program.source))) for arg in got]
-    module.kernel[program.grid, program.block](*args)
+    first = len(args) - len(program.named)
+    module.kernel[program.grid, program.block](*args[:first], **dict(zip(program.named, args[first:], strict=True)))
     for name, mine, theirs in zip(program.types, got, wanted, strict=False):
         pairs = zip(arrays_in(name, mine), arrays_in(name, theirs), strict=True)
         for (at, one), (_, two) in pairs:

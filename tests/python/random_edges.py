@@ -24,7 +24,10 @@ NUMBERS = (
 STATEMENTS = ("sequences", "mixed", "closures", "stars", "matches", "halves")  # of `random_sequences.py`
 OBJECTS = ("records", "vectors", "objects", "enums", "nones")  # of `random_objects.py`
 VIEWS = ("views", "reductions", "turns", "nested", "patterns", "times", "brains")  # of `random_views.py`
-FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS)
+ARRAYS = ("updates", "axes", "sums", "iterators")  # of `random_arrays.py`
+FUNCTIONS = ("recursion", "optional", "named")  # of `random_functions.py`
+LATER = (*ARRAYS, *FUNCTIONS)
+FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER)
 
 
 class EdgeWriter(CarriedWriter):
@@ -39,9 +42,12 @@ class EdgeWriter(CarriedWriter):
         last = random.Random(seed ^ 0x5DEECE66D)
         some = last.random() < 0.6  # the rest of the programs are what they were without these
         self.chosen += [name for name in (*OBJECTS, *VIEWS) if last.random() < 0.3 and some and name in features]
+        later = random.Random(seed ^ 0x2545F4914F6CDD1D)
+        some = later.random() < 0.5
+        self.chosen += [name for name in LATER if later.random() < 0.3 and some and name in features]
         self.chosen += [name for name in FEATURES if f"+{name}" in features and name not in self.chosen]
         self.extras = 0.35 if set(self.chosen) & {*STATEMENTS, *OBJECTS, *VIEWS} else 0.15 if self.chosen else 0.0
-        if set(self.chosen) & {*OBJECTS, *VIEWS}:
+        if set(self.chosen) & {*OBJECTS, *VIEWS, *LATER}:
             self.extras = 0.5
         self.reach = 0  # the argument `hi`
 

@@ -187,7 +187,7 @@ def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> i
             print(f"# {kept} of {tried} steps so far\n{program.source}", flush=True)
     used = {name.id for name in ast.walk(tree) if isinstance(name, ast.Name)}
     print(f"# seed {seed}: {kept} of {tried} steps kept; launched with {program.grid}, {program.block}")
-    for name, arg in zip(program.types, program.args, strict=True):
+    for name, arg in zip(program.types, program.args, strict=False):
         if name in used:
             print(f"# {name} = {arg!r}")
     print(f"{program.source}\n{found}")

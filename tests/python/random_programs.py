@@ -19,9 +19,9 @@ import dataclasses
 import numpy as np
 from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
+from random_functions import FunctionWriter
 from random_memory import Shared
 from random_objects import instantiate
-from random_views import ViewWriter
 from typed_objects import type_of_value
 from typed_values import INT64, NONE, Array, Type, name_of
 
@@ -49,6 +49,7 @@ class Program:
     args: list[object]
     kept: set[str]  # variables that have no value at some places
     features: list[str]
+    named: tuple[str, ...] = ()  # the parameters that a launch names: the last of the arguments
 
 
 BLOCKS = ((8,), (16,), (5,), (40,), (1,), (33,), (4, 2), (3, 2), (2, 3), (2, 2, 2), (3, 1, 2), (2, 3, 4))
@@ -57,7 +58,7 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(ViewWriter):
+class Generator(FunctionWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
@@ -296,11 +297,15 @@ class Generator(ViewWriter):
                 lines += self.exchanger()
         args = self.arguments()
         names = self.functions.names
+        args |= {name: args.pop(name) for name in self.named}
         types = {name: type_of_value(instantiate(arg, names)) for name, arg in args.items()}
-        parameters = list(args)
+        parameters = [name for name in args if name not in self.named]
         if "nones" in self.chosen:
             types |= {"dn": NONE, "dk": INT64}
             parameters += ["dn=None", f"dk={self.random.randint(-3, 9)}"]
+        if self.named:
+            parameters += ["*", *self.named, *(f"{name}={value}" for name, value in self.left_out.items())]
+            types |= {name: Scope(self.functions, {}).type_of(value) for name, value in self.left_out.items()}
         scope = Scope(self.functions, dict(types))
         scope.kernel = True
         body = self.start(scope, args)
@@ -331,7 +336,8 @@ class Generator(ViewWriter):
         head = IMPORTS + HEAD + "\n".join([*self.definitions, "", ""]) if self.definitions else HEAD
         text = head + "\n" + "\n".join(lines) + "\n"
         values = list(args.values())
-        return Program(text, types, self.grid, self.block_dim, values, self.functions.kept, self.chosen)
+        named = tuple(self.named)
+        return Program(text, types, self.grid, self.block_dim, values, self.functions.kept, self.chosen, named)
 
     def position(self) -> list[str]:
         """Who this thread is: `t` in its block, `i` in the grid."""
@@ -360,7 +366,7 @@ class Generator(ViewWriter):
     def start(self, scope: Scope, args: dict[str, object]) -> list[str]:
         """Who this thread is, its rows, its shared and local memory."""
         lines = self.position()
-        xs = [name for name in args if name.startswith("x")]
+        xs = [name for name in args if name.startswith("x") and name != "xh"]  # that one is written
         scope.inputs = [self.pick(f"{x}[i]", f"{x}[i]", f"{x}[-1 - i]", f"{x}[::-1][i]", f"{x}[i:][0]") for x in xs]
         scope.uniform = [name for name in args if name.startswith("p") and name != "pz"]
         scope.inputs += scope.uniform
@@ -371,7 +377,7 @@ class Generator(ViewWriter):
             )
             scope.sources = [self.pick("y[i]", "y[i, :]", "y.T[:, i]", "y[i:][0]")]
         scope.counters = [(name, shape) for name, shape in COUNTERS.items() if name in args]
-        scope.fixed = {*args, "dn", "dk"}
+        scope.fixed = {*args, "dn", "dk", *self.left_out}
         if self.barriers:
             lines += self.declare_shared(scope)
         self.front = len(lines)

@@ -11,7 +11,7 @@ import random_minimize
 import random_programs
 from oracle import brains, numeric
 from random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
-from random_edges import FEATURES, NUMBERS, OBJECTS, VIEWS
+from random_edges import FEATURES, LATER, NUMBERS, OBJECTS, VIEWS
 from random_programs import Program, generate
 from typed_values import Array
 
@@ -154,7 +154,48 @@ def test_a_small_constant_power_is_exact(monkeypatch):
 
 def test_no_loop_is_known_to_have_no_turn():
     assert "while n1 < 1 and" in generate(700096, NUMBERS).source  # the type of what is assigned in it would go, too
-    assert "if n7 > 1:\n            " in generate(50974).source  # it would have one turn
+    earlier = tuple(name for name in FEATURES if name not in LATER)
+    assert "if n7 > 1:\n            " in generate(50974, earlier).source  # it would have one turn
+
+
+def definitions(text):
+    made = program("")
+    head, _, rest = HEAD.partition("@cuda.jit")
+    made.source = f"{head}{text}\n\n@cuda.jit{rest}"
+    return made
+
+
+FIB = """@cuda.jit(device=True)
+def f(n, x):
+    if n < 2:
+        return 1
+    return x * f(n - 1, x) - f(n - 2, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "wanted"),
+    [
+        ("", "v = None;if i > 1:;    v = i * 2;o[i] = -1 if v is None else v + 1", [-1, -1, 5, 7]),
+        ("", "v = None if i else 0.5;o[i] = 2 if v else 3 if v is None else 4", [2, 3, 3, 3]),
+        ("", "v = i if i % 2 else None;o[i] = 8;o[i] = v + 1", [8, 2, 8, 4]),
+        ("", "v = None;for k in range(i):;    if v is None or k > v:;        v = k;o[i] = 9 if v == None else v",
+         [9, 0, 1, 2]),
+        ("", "r = range(i, 7, 2);o[i] = len(r) * 100 + (r[-1] if 5 in r else r.index(4)) + r[1:].count(6)",
+         [403, 305, 302, 205]),
+        ("", "t = iter((i, 7, i + 1));o[i] = next(t) * 100;for k in t:;    o[i] += k;o[i] += next(t, 5)",
+         [13, 114, 215, 316]),
+        ("", "m = cuda.local.array(4, np.int8);m[:] = 100;m[1:] += m[:3];m[::2] -= i;o[i] = m[i]",
+         [100, -56, 42, -112]),
+        (FIB, "o[i] = f(i, 0.5) * 4", [4, 4, -2, -5]),
+    ],
+)  # fmt: skip
+def test_the_oracle_has_what_came_later(text, body, wanted):
+    made = definitions(text)
+    made.source += "".join(f"    {line}\n" for line in body.split(";"))
+    out = expected(made)
+    compare(made, made.source, out)
+    assert out[0].tolist() == wanted
 
 
 @pytest.mark.cpu
@@ -184,11 +225,12 @@ def test_bfloat16_is_rounded_once():
 MARKS = {
     "records": "REC", "vectors": "vw", "objects": "Point(", "enums": "Color.", "nones": "None", "views": "reshape",
     "reductions": "()", "turns": " for k", "nested": "def g", "patterns": "case", "times": "EPOCH",
-    "brains": "bfloat16(",
+    "brains": "bfloat16(", "updates": "] ", "axes": "out=", "sums": "hs[i", "iterators": "next(", "recursion": "rc",
+    "optional": "mv", "named": ", *, ka",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("feature", OBJECTS + VIEWS)
+@pytest.mark.parametrize("feature", OBJECTS + VIEWS + LATER)
 def test_programs_have_the_features_that_they_must_have(feature):
     programs = [generate(seed, (f"+{feature}",)) for seed in range(3)]
     assert all(each.features == [feature] for each in programs)
@@ -197,8 +239,8 @@ def test_programs_have_the_features_that_they_must_have(feature):
 
 
 def test_a_seed_without_the_later_features_stays_the_same_program():
-    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS)
-    same = [seed for seed in range(40) if not set(generate(seed).features) & {*OBJECTS, *VIEWS}]
+    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS + LATER)
+    same = [seed for seed in range(60) if not set(generate(seed).features) & {*OBJECTS, *VIEWS, *LATER}]
     assert len(same) > 8
     for seed in same:
         assert generate(seed).source == generate(seed, without).source

@@ -24,8 +24,10 @@ import itertools
 import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS, is_least
+from typed_arrays import ArrayTyper, own
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
 from typed_objects import ObjectTyper
+from typed_optional import OptionalTyper, facts_of
 from typed_sequences import SequenceTyper, returned
 from typed_statements import StatementTyper
 from typed_values import (
@@ -46,6 +48,8 @@ from typed_values import (
     Env,
     Maybe,
     Named,
+    Optional,
+    Sequence,
     Type,
     Unknown,
     builtin,
@@ -60,7 +64,7 @@ from typed_values import (
 METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
-class Typer(StatementTyper, SequenceTyper, ObjectTyper):
+class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper):
     """Types one function; `functions` are the device functions that it may call."""
 
     def __init__(self, functions: Functions, env: Env) -> None:
@@ -73,7 +77,12 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
     # Expressions: the type, and the expression with conversions.
 
     def expr(self, node: ast.expr) -> tuple[Type, ast.expr]:
-        """The type of an expression, and the expression written out."""
+        """The type of an expression, and the expression written out. Where its value is None, the thread ends."""
+        ty, new = self.expr_or_none(node)
+        return (ty.of, own("there", new)) if isinstance(ty, Optional) else (ty, new)
+
+    def expr_or_none(self, node: ast.expr) -> tuple[Type, ast.expr]:
+        """The same of an expression whose value may be None."""
         node.known = None
         ty, new = getattr(self, METHODS[node.__class__])(node)
         if node.known is None:
@@ -82,11 +91,15 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         return ty, new
 
     def number(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
-        ty, node = self.expr(node)
+        return self.as_number(*self.expr(node), node)
+
+    @staticmethod
+    def as_number(ty: Type, new: ast.expr, node: ast.expr) -> tuple[np.dtype, ast.expr]:
+        """What is a number."""
         ty = number_of(ty)
         if not isinstance(ty, np.dtype) or ty.kind in "mM":
             raise TypeError(f"{ast.unparse(node)} is no number")
-        return ty, node
+        return ty, new
 
     def real(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
         ty, node = self.number(node)
@@ -135,7 +148,12 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
     def expr_UnaryOp(self, node):
         if is_least(node):
             return INT64, node
-        ty, operand = self.expr(node.operand)
+        if isinstance(node.op, ast.Not):
+            ty, operand = self.expr_or_none(node.operand)
+            if isinstance(ty, Optional):
+                return BOOL, ast.UnaryOp(node.op, operand)
+        else:
+            ty, operand = self.expr(node.operand)
         ty = number_of(ty)
         if ty is BRAIN and isinstance(node.op, (ast.USub, ast.UAdd)):
             return BRAIN, ast.UnaryOp(node.op, operand)
@@ -157,7 +175,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         return ty, new
 
     def expr_Compare(self, node):
-        ty, left = self.expr(node.left)
+        ty, left = self.compared_operand(node, node.left)
         operands: list[ast.expr] = []
         node.known = self.links(node, 0, node.left, ty, operands)
         # Members of enums are their values.
@@ -171,12 +189,14 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
     def links(self, node: ast.Compare, at: int, left: ast.expr, left_type: Type, operands: list) -> bool | None:
         """The rest of a chain of comparisons, and whether it is known; what stands behind a known false link goes."""
         op, right = node.ops[at], node.comparators[at]
-        ty, operand = self.expr(right)
+        ty, operand = self.compared_operand(node, right)
         operands.append(operand)
         if isinstance(op, (ast.In, ast.NotIn)) and isinstance(ty, tuple):
             pairs = [(left_type, item) for item in ty]
         elif isinstance(op, (ast.In, ast.NotIn)) and isinstance(ty, Array) and ty.ndim == 1:
             pairs = [(left_type, ty.dtype)]
+        elif (found := self.special_links(op, left_type, ty)) is not None:
+            pairs = found
         elif (none := self.object_links(op, left_type, ty)) is not None:
             if len(node.ops) > 1:
                 raise TypeError("None in a chain of comparisons")
@@ -203,7 +223,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         return value
 
     def expr_NamedExpr(self, node):
-        ty, value = self.expr(node.value)
+        ty, value = self.expr_or_none(node.value)
         bind(self.env, node.target.id, ty, known(node.value))
         return ty, ast.NamedExpr(node.target, value)
 
@@ -240,7 +260,10 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         if value is not None:
             right, right_node, decided = self.operands(is_and, values[1:])
             return right, ast.BoolOp(op, [left_node, right_node]), decided
-        (right, right_node, decided), same = self.perhaps(lambda: self.operands(is_and, values[1:]))
+        facts = facts_of(values[0], is_and)
+        (right, right_node, decided), same = self.perhaps(
+            lambda: self.narrowed(facts, lambda: self.operands(is_and, values[1:]))
+        )
         decides = left == BOOL and isinstance(decided, bool) and decided != is_and
         value = self.right_decides(decides, not is_and, same, values[1:])
         ty = unify(left, right)
@@ -252,15 +275,16 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
         return ty, ast.IfExp(test, *((two, one) if is_and else (one, two))), value
 
     def expr_IfExp(self, node):
-        _, test = self.number(node.test)
+        _, test = self.truth(node.test)
         if (taken := known(node.test)) is not None:
             arm = node.body if taken else node.orelse
-            ty, new = self.expr(arm)
+            ty, new = self.expr_or_none(arm)
             node.known = known(arm)
             none = ast.Constant(0)  # what is not taken
             return ty, ast.IfExp(test, *((new, none) if taken else (none, new)))
         ((a, body), then), ((b, orelse), other) = (
-            self.way(lambda arm=arm: self.expr(arm)) for arm in (node.body, node.orelse)
+            self.way(lambda arm=arm, holds=holds: self.narrowed(facts_of(node.test, holds), self.expr_or_none, arm))
+            for arm, holds in ((node.body, True), (node.orelse, False))
         )
         self.env = meet(self.env, then, other)
         node.known = common(known(node.body), known(node.orelse))
@@ -279,6 +303,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
             if isinstance(ty, Named) and isinstance(items := known(node.value), tuple):
                 node.known = items[ty.fields.index(node.attr)]
             return found
+        if isinstance(ty, Sequence):
+            return self.range_attribute(ty, value, node.attr)
         if node.attr in ("real", "imag") and isinstance(ty, Array) and ty.dtype in (COMPLEX64, COMPLEX128):
             part = FLOAT32 if ty.dtype == COMPLEX64 else FLOAT64
             return Array(part, ty.ndim), ast.Attribute(value, node.attr, ast.Load())
@@ -310,6 +336,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
             return found
         if isinstance(ty, tuple):
             return self.item(ty, value, node.slice)
+        if isinstance(ty, Sequence):
+            return self.range_item(ty, value, node.slice)
         if not isinstance(ty, Array):
             raise TypeError("subscript of a number")
         taken, index = self.index(node.slice)
@@ -350,6 +378,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
             return (INT64 if ndim == 1 else (INT64,) * ndim), node
         if target in ("range", "enumerate", "zip", "reversed"):
             return self.sequence_call(target, node)
+        if target in ("iter", "next"):
+            return self.iterator_call(target, node)
         if isinstance(function := self.env.get(target), Closure):
             return self.call_closure(function, node)
         if target in self.functions.sources:
@@ -392,8 +422,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper):
     def call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr]:
         source = self.functions.sources[target]
         names = [arg.arg for arg in source.args.args]
-        given = dict(zip(names, (self.expr(arg) for arg in node.args), strict=False))
-        given |= {keyword.arg: self.expr(keyword.value) for keyword in node.keywords}
+        given = dict(zip(names, (self.expr_or_none(arg) for arg in node.args), strict=False))
+        given |= {keyword.arg: self.expr_or_none(keyword.value) for keyword in node.keywords}
         defaults = dict(zip(reversed(names), reversed(source.args.defaults), strict=False))
         types = [given[name][0] if name in given else self.expr(defaults[name])[0] for name in names]
         special, result = self.functions.specialize(target, tuple(types))
@@ -412,18 +442,56 @@ class Functions:
         self.special: dict[tuple, tuple[str, Type]] = {}
         self.written: list[ast.FunctionDef] = []
         self.temporaries = itertools.count()
+        self.open: dict[tuple, tuple[str, Type]] = {}  # those that are being typed, with what they seem to return
+        self.recursive: set[tuple] = set()  # those of them that were called meanwhile
+        self.further_sums = True  # of complex numbers and float16
 
     def specialize(self, name: str, types: tuple[Type, ...]) -> tuple[str, Type]:
         """The copy for some argument types, and what it returns."""
-        if (name, types) not in self.special:
-            source = self.sources[name]
-            env = dict(zip([arg.arg for arg in source.args.args], types, strict=True))
-            typer, body = written(self, source, env)
-            result = returned(name, typer)
-            special = f"{name}_{len(self.written)}"
-            self.special[name, types] = special, result
-            self.written.append(ast.FunctionDef(special, source.args, body, source.decorator_list))
-        return self.special[name, types]
+        key = name, types
+        if key in self.special:
+            return self.special[key]
+        if key in self.open:
+            self.recursive.add(key)
+            if self.open[key][1] is UNKNOWN:
+                raise Unknown(name)
+            return self.open[key]
+        source, special = self.sources[name], f"{name}_{next(self.temporaries)}"
+        body, result = self.least(key, special)
+        self.special[key] = special, result
+        self.written.append(ast.FunctionDef(special, source.args, body, source.decorator_list))
+        return self.special[key]
+
+    def least(self, key: tuple, special: str) -> tuple[list, Type]:
+        """The body of a copy and what it returns: if it calls itself, first found from the ways that do not."""
+        name, types = key
+        source, assumed = self.sources[name], UNKNOWN
+        for _ in range(9):
+            if len(self.open) > 24:
+                break
+            done, before = len(self.written), dict(self.special)
+            self.open[key] = special, assumed
+            try:
+                typer, body = written(
+                    self, source, dict(zip([arg.arg for arg in source.args.args], types, strict=True))
+                )
+                if typer.unknown and not typer.returns:
+                    raise Unknown(name)
+                result = returned(name, typer)
+            finally:
+                del self.open[key]
+            if key not in self.recursive or result == assumed:
+                self.recursive.discard(key)
+                return body, result
+            if assumed is not UNKNOWN and unify(assumed, result) != result:
+                break
+            assumed, self.special = result, before
+            del self.written[done:]
+        raise TypeError(f"{name} calls itself with ever other types")
+
+    def guesses(self) -> bool:
+        """Whether what some function returns is not known yet."""
+        return any(found is UNKNOWN for _, found in self.open.values())
 
     def lift(
         self, source: ast.FunctionDef, names: list[str], types: tuple[Type, ...], values: tuple[Value, ...]
@@ -464,5 +532,13 @@ def elaborate(
     kernel = definitions["kernel"]
     _, body = written(functions, kernel, dict(types))
     rest = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
-    new = ast.FunctionDef("kernel", kernel.args, body, kernel.decorator_list)
+    args = kernel.args
+    if args.kwonlyargs:  # launched with values in the order of the parameters, those with defaults at the end
+        plain_ones = args.args[: len(args.args) - len(args.defaults)]
+        pairs = list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
+        names = [*plain_ones, *(arg for arg, default in pairs if default is None)]
+        names += [*args.args[len(plain_ones) :], *(arg for arg, default in pairs if default is not None)]
+        defaults = [*args.defaults, *(default for _, default in pairs if default is not None)]
+        args = ast.arguments([], names, None, [], [], None, defaults)
+    new = ast.FunctionDef("kernel", args, body, kernel.decorator_list)
     return ast.Module(flattened([*rest, *functions.written, new]), [])

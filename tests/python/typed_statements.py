@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 from typed_known import Value, bind, known
+from typed_optional import facts_of
 from typed_values import (
     BRAIN,
     NOTHING,
@@ -58,7 +59,7 @@ class StatementTyper:
 
     def test(self, node: ast.expr) -> tuple[ast.expr, Value]:
         """A condition, and its value if that is known."""
-        found = self.attempt(self.number, node)
+        found = self.attempt(self.truth, node)
         return (found[1], known(node)) if found else (node, None)
 
     def store(self, target: ast.expr, ty: Type, value: Value) -> ast.expr:
@@ -86,7 +87,8 @@ class StatementTyper:
             out: list = []
             bind(self.env, node.targets[0].id, self.closure(node.value, out))
             return out
-        ty, value = self.expr(node.value)
+        names = all(isinstance(target, ast.Name) for target in node.targets)
+        ty, value = self.expr_or_none(node.value) if names else self.expr(node.value)
         if ty == NOTHING:
             raise TypeError("nothing is assigned")
         if len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Subscript) and isinstance(ty, Named):
@@ -119,6 +121,8 @@ class StatementTyper:
             raise TypeError(f"{ty} into {place}")
 
     def stmt_AugAssign(self, node):
+        if (found := self.update(node)) is not None:
+            return found
         read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
         before, both = dict(self.env), ast.BinOp(read, node.op, node.value)
         ty, value = self.expr(both)
@@ -150,8 +154,10 @@ class StatementTyper:
             return ast.If(test, *((arm, []) if taken else ([], arm)))
         before = self.env
         self.env = dict(before)
+        self.narrow(facts_of(node.test, True))
         body = self.block(node.body)
         then, self.env = self.env, dict(before)
+        self.narrow(facts_of(node.test, False))
         orelse = self.block(node.orelse)
         joined = join(self.functions.kept, then, self.env)
         body.append(conversions(then, joined))
@@ -171,6 +177,8 @@ class StatementTyper:
             self.loops.append(([], []))
             first, taken = start()
             after_test = dict(self.env if isinstance(node, ast.While) else head)
+            if isinstance(node, ast.While):
+                self.narrow(facts_of(node.test, True))
             body = []
             if taken is not None and not taken:
                 self.env = None
@@ -186,13 +194,15 @@ class StatementTyper:
             if found == head:
                 break
             head = found
-        if self.unknown and not self.loops:
+        if self.unknown and not self.loops and not self.functions.guesses():
             self.unknown = False
             raise TypeError("a variable that never has a type")
         for env, place in continues:
             place += conversions(env, head)
         body.append(conversions(self.env, head))
         self.env = None if taken else after_test
+        if isinstance(node, ast.While) and not taken:
+            self.narrow(facts_of(node.test, False))
         orelse = self.block(node.orelse)
         out = join(self.functions.kept, self.env, *(env for env, _ in breaks))
         # A name that only some exits have is not read later.
@@ -212,6 +222,7 @@ class StatementTyper:
         test, holds = self.test(node.test)
         if holds is not None and not holds:
             raise TypeError("nothing comes after an assertion that is known to fail: a function may have no result")
+        self.narrow(facts_of(node.test, True))
         return ast.Assert(test, node.msg)
 
     def stmt_Break(self, node):
@@ -227,7 +238,7 @@ class StatementTyper:
         return [place, node]
 
     def stmt_Return(self, node):
-        ty, value = self.expr(node.value) if node.value else (NOTHING, None)
+        ty, value = self.expr_or_none(node.value) if node.value else (NOTHING, None)
         self.env = None
         if not node.value:
             return node

@@ -134,6 +134,13 @@ class Closure:
     defaults: tuple[tuple[str, tuple[str, Type]], ...]  # a parameter, a variable that holds its default, and the type
 
 
+@dataclasses.dataclass(frozen=True)
+class Optional:
+    """The type of a value that is None on some paths."""
+
+    of: Type
+
+
 ATOMIC = {np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")}
 
 
@@ -149,7 +156,7 @@ class Unknown(TypeError):
 
 
 UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
-Type: TypeAlias = "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | tuple[Type, ...]"
+Type: TypeAlias = "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | Optional | tuple[Type, ...]"
 # None: this place is not reached. The variables' values stand beside their types, under `typed_known.key`.
 Env: TypeAlias = "dict[str, Type] | None"
 
@@ -159,6 +166,11 @@ def unify(*types: Type) -> Type:
     distinct = list(dict.fromkeys(types))
     if len(distinct) == 1:
         return distinct[0]
+    if NONE in distinct or any(isinstance(ty, Optional) for ty in distinct):
+        rest = [ty.of if isinstance(ty, Optional) else ty for ty in distinct if ty is not NONE]
+        if not all(isinstance(ty, np.dtype) or type(ty) is tuple for ty in rest):
+            raise TypeError(f"None or one of {distinct}")
+        return Optional(unify(*rest))
     if all(isinstance(ty, tuple) for ty in distinct) and len({len(ty) for ty in distinct}) == 1:
         items = tuple(unify(*items) for items in zip(*distinct, strict=True))
         first = distinct[0]
@@ -281,8 +293,17 @@ def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
 
 def converted(node: ast.expr, have: Type, want: Type) -> ast.expr:
     """An expression for `node`, of type `have`, as a `want`."""
-    if have == want:
+    if have == want or (have is NONE and isinstance(want, Optional)):
         return node
+    if isinstance(want, Optional):
+        if not isinstance(have, Optional):
+            return converted(node, have, want.of)
+        held, name = node, node
+        if not isinstance(node, ast.Name):
+            name = ast.Name(f"_p{next(_names)}", ast.Load())
+            held = ast.NamedExpr(ast.Name(name.id, ast.Store()), node)
+        none = ast.Compare(held, [ast.Is()], [ast.Constant(None)])
+        return ast.IfExp(none, ast.Constant(None), converted(name, have.of, want.of))
     if want is BRAIN:
         return ast.Call(ast.Attribute(ast.Name("cuda", ast.Load()), "bfloat16", ast.Load()), [node], [])
     if isinstance(want, np.dtype) and want.kind not in "mM":

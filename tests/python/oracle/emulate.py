@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from oracle import numeric
+from oracle import arrays, numeric
 from oracle.brains import Brains, product, rounded
 
 WARP = 32
@@ -186,6 +186,8 @@ class CudaModule:
     warpsize = np.int32(WARP)
     bfloat16, bfloat16_product = staticmethod(rounded), staticmethod(product)
     brains = staticmethod(lambda array: array.view(Brains))
+    own_update, own_reduced = staticmethod(arrays.update), staticmethod(arrays.reduced)
+    own_there, own_next = staticmethod(arrays.there), staticmethod(arrays.following)
 
     @property
     def threadIdx(self):
@@ -367,7 +369,28 @@ class Range:
         return len(self.whole)
 
     def __getitem__(self, index):
+        if isinstance(index, slice):
+            bounds = [None if bound is None else int(bound) for bound in (index.start, index.stop, index.step)]
+            return Range(np.int64, self.whole[slice(*bounds)])
         return self.dtype(self.whole[index])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Range) and self.whole == other.whole
+
+    def __hash__(self) -> int:
+        return hash(self.whole)
+
+    start = property(lambda self: self.dtype(self.whole.start))
+    stop = property(lambda self: self.dtype(self.whole.stop))
+    step = property(lambda self: self.dtype(self.whole.step))
+
+    def count(self, item):
+        """How often it gives a number."""
+        return np.int64(sum(bool(numeric.compare("==", item, each)) for each in self))
+
+    def index(self, item):
+        """Where it gives a number, or -1."""
+        return np.int64(next((at for at, each in enumerate(self) if numeric.compare("==", item, each)), -1))
 
 
 def _enumerate(items, start=0):

@@ -235,7 +235,11 @@ def compare(op: str, left: object, right: object) -> object:
     if isinstance(left, tuple) and isinstance(right, tuple):
         equal = len(left) == len(right) and all(compare("==", *pair) for pair in zip(left, right, strict=True))
         return np.bool_(equal == (op == "=="))
-    if isinstance(left, (tuple, np.dtype, type)) or isinstance(right, (tuple, np.dtype, type)):
+    if (
+        isinstance(left, (tuple, np.dtype, type))
+        or isinstance(right, (tuple, np.dtype, type))
+        or hasattr(left, "whole")
+    ):
         return np.bool_(left == right if op == "==" else left != right)
     left, right = value(left), value(right)
     if "f" in (left.dtype.kind, right.dtype.kind) and "c" not in (left.dtype.kind, right.dtype.kind):

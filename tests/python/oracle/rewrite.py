@@ -280,6 +280,10 @@ def kernel_of(tree: ast.Module, names: dict[str, object]) -> Function:
     known = {**vars(builtins), **names}
     made: Function | None = None
     for definition in tree.body:
+        if isinstance(definition, ast.FunctionDef):  # functions call those behind them where they call each other
+            known[definition.name] = Function.__new__(Function)
+            known[definition.name].waits = False
+    for definition in tree.body:
         if not isinstance(definition, ast.FunctionDef):
             continue
         arguments = definition.args
@@ -290,9 +294,9 @@ def kernel_of(tree: ast.Module, names: dict[str, object]) -> Function:
         local_names |= {arg.arg for arg in arguments.args}
         free = {node.id for node in used} - local_names
         namespace = {name: as_function(substitute(known[name])) for name in free if name in known}
-        made = Function(definition.name, definition, namespace, local_names)
+        made = known[definition.name]
+        made.__init__(definition.name, definition, namespace, local_names)
         made.call.__defaults__ = numeric.value(tuple(defaults)) or None
-        known[definition.name] = made
     if made is None:
         raise TypeError("there is no kernel")
     return made
