@@ -12,4 +12,3 @@ def only_in_numba(x, y):
     cuda.shufl_down_sync(0xFFFFFFFF, x[lane], 1)  # error: [E0207] "`cuda` has no `shufl_down_sync`"
     y[0] = cuda.libdevice.expf(y[0])  # error: [E0207] "numba has `cuda.libdevice`"
     z = np.zeros(3)  # error: [E0207] "numba has `numpy.zeros`"
-    print(x[0])  # error: [E0202] "numba has `print`; weft does not yet"

@@ -15,5 +15,4 @@ def unsupported_words(x):
     class Inner:  # error: [E0102] "`class` definition"
         pass
     a = {1, 2}  # error: [E0103] "cannot have a set"
-    b = f"{x[0]}"  # error: [E0103] "formatted string"
     x[0] = names["a"]  # error: [E0202] "`names` is a dict"

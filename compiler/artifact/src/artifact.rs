@@ -120,6 +120,9 @@ pub struct HostContext {
     /// Called below it: the launch is given up. On a stack of its own a thread does not return from it; elsewhere its code
     /// leaves.
     pub deep: extern "C" fn(*mut HostContext),
+    /// Prints one line, or what else a call of `print` prints: a format of C's `printf` of so many bytes, and its
+    /// arguments, eight bytes each. May be called on a fiber's stack.
+    pub print: extern "C" fn(*const u8, u64, *const u64),
 }
 
 impl HostContext {
@@ -139,6 +142,9 @@ impl HostContext {
         extern "C" fn no_deep(_: *mut HostContext) {
             unreachable!("a stack without a limit comes to its end")
         }
+        extern "C" fn no_print(_: *const u8, _: u64, _: *const u64) {
+            unreachable!("a kernel prints without an executor")
+        }
         Self {
             slots,
             config,
@@ -151,6 +157,7 @@ impl HostContext {
             pause: no_pause,
             lowest: 0,
             deep: no_deep,
+            print: no_print,
         }
     }
 }

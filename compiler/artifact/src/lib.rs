@@ -8,6 +8,7 @@ mod compound;
 mod conversion;
 mod dtype;
 mod fields;
+mod format;
 mod half;
 mod number;
 mod table;
@@ -24,6 +25,7 @@ pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, Recor
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
 pub use fields::{Field, Leaf, Which};
+pub use format::{FormatPart, format_parts};
 pub use number::{Complex, Number, Scalar};
 pub use table::{NUMBERS, Row};
 pub use time::{Time, TimeUnit};

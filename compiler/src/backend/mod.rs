@@ -154,9 +154,9 @@ pub(crate) fn symbol(name: &str) -> String {
             let _ = write!(symbol, "${:x}$", u32::from(character)); // a String takes all text
         }
     }
-    // PTX: a letter first, or `_` or `$` with something behind it; its constant may not be redefined.
+    // PTX: a letter first, or `_` or `$` with something behind it; neither its constant nor what prints may be defined again.
     let starts_badly = symbol.starts_with(|first: char| first.is_ascii_digit());
-    if starts_badly || symbol.chars().all(|c| c == '_') || symbol == "WARP_SZ" {
+    if starts_badly || symbol.chars().all(|c| c == '_') || matches!(symbol.as_str(), "WARP_SZ" | "vprintf") {
         symbol.insert_str(0, "$_");
     }
     symbol

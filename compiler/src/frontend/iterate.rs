@@ -71,6 +71,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice
+                    | ObjectKind::Formatted(_)
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat

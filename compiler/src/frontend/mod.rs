@@ -17,6 +17,7 @@ mod memory;
 mod object;
 mod optional;
 mod prelude;
+mod print;
 mod promote;
 mod refusals;
 mod stmt;

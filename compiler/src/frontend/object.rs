@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 
 use weft_artifact::{ClassId, ClassKind, DType, Scalar, Time, Vector};
 
-use super::{expr::Closure, ty::shown_path, value::Known};
+use super::{expr::Closure, print::Slot, ty::shown_path, value::Known};
 use crate::request::{Captured, FunctionDef};
 
 /// What an object is.
@@ -30,6 +30,8 @@ pub(super) enum ObjectKind {
     Time(Time),
     /// A text in an array, by reference as a record is.
     Chars,
+    /// A text for `print`: the values in it.
+    Formatted(Arc<[Slot]>),
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
     /// A `lambda` or an inner function: the values of its defaults, and behind them those of the variables that it
@@ -68,6 +70,7 @@ impl ObjectKind {
             | Self::Time(_)
             | Self::Vector(_)
             | Self::Slice
+            | Self::Formatted(_)
             | Self::Closure(_)
             | Self::Range(_)
             | Self::Enumerate

@@ -19,7 +19,6 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ("coroutine (`async for`)", "leave out `async`"),
     ("dictionary", "use a tuple, an array indexed by number, or one variable for each key"),
     ("dictionary comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
-    ("formatted string (f-string)", "give the values one by one, or write them into an array and format them outside"),
     ("list comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
     ("set", "use a tuple: `x in (1, 2, 3)`"),
     ("set comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),

@@ -19,11 +19,6 @@ const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or ou
 
 const NAMES: &[NumbaNames] = &[
     NumbaNames { module: "builtins", names: &["breakpoint"], way_out: Some("leave it out") },
-    NumbaNames {
-        module: "builtins",
-        names: &["print"],
-        way_out: Some("write the values into an array, and print it after the launch"),
-    },
     NumbaNames { module: "weft.cuda", names: &["activemask", "brev", "clz", "ffs"], way_out: None },
     NumbaNames {
         module: "weft.cuda",

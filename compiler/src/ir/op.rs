@@ -6,7 +6,7 @@
 
 use weft_artifact::Scalar;
 
-use super::Type;
+use super::{ConstantId, Type};
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,10 @@ pub enum Op {
     WarpBarrier,
     /// `membar`: the thread's accesses before it come before those after it, as the threads of the scope see them.
     Fence(Scope),
+    /// Prints values by a format of C's `printf`, with the constant's bytes but for the zero at its end. Each operand is an
+    /// argument of one conversion: an `I64`, a `U64`, an `F64`, or a pointer to bytes that end with a zero. Nothing that
+    /// another thread prints comes between.
+    Print(ConstantId),
 }
 
 /// Atomic read-modify-write functions.
@@ -116,6 +120,8 @@ pub struct OpRow {
     pub orders: bool,
     /// Which threads come to it together.
     pub together: Together,
+    /// It does something that is not in memory, and that others see.
+    pub outside: bool,
     /// It may end the kernel with an error.
     pub may_fault: bool,
     /// What its PTX contains: one of these.
@@ -131,6 +137,8 @@ pub enum Operand {
     Element,
     /// This type.
     Is(Type),
+    /// The last one: any number of words of eight bytes, and pointers to bytes.
+    Rest,
 }
 
 /// Which element types an operation takes.
@@ -153,6 +161,8 @@ pub enum Elements {
 pub enum Memory {
     /// Nothing.
     None,
+    /// Reads it.
+    Reads,
     /// Reads and writes it.
     Updates,
 }
@@ -226,6 +236,7 @@ impl Op {
                 memory: Memory::Updates,
                 orders: order.acquires() || order.releases(),
                 together: Together::None,
+                outside: false,
                 may_fault: false,
                 ptx: &["atom", "red."],
             },
@@ -256,6 +267,15 @@ impl Op {
             Self::Fence(Scope::Block) => OpRow { name: "fence block", ptx: &["membar.cta"], ..ORDERS },
             Self::Fence(Scope::Device) => OpRow { name: "fence device", ptx: &["membar.gl"], ..ORDERS },
             Self::Fence(Scope::System) => OpRow { name: "fence system", ptx: &["membar.sys"], ..ORDERS },
+            Self::Print(_) => OpRow {
+                name: "print",
+                operands: &[Operand::Rest],
+                memory: Memory::Reads,
+                orders: false,
+                outside: true,
+                ptx: &["vprintf"],
+                ..ORDERS
+            },
         }
     }
 }
@@ -269,6 +289,7 @@ const ORDERS: OpRow = OpRow {
     memory: Memory::None,
     orders: true,
     together: Together::None,
+    outside: false,
     may_fault: false,
     ptx: &[],
 };
@@ -276,7 +297,7 @@ const ORDERS: OpRow = OpRow {
 impl OpRow {
     /// Other threads may notice when it is done, so that it keeps its place among what they do.
     pub const fn is_noticed(&self) -> bool {
-        self.orders || self.memory.writes() || !matches!(self.together, Together::None)
+        self.orders || self.outside || self.memory.writes() || !matches!(self.together, Together::None)
     }
 
     /// It does something besides giving its results.
@@ -290,14 +311,14 @@ impl Memory {
     pub const fn reads(self) -> bool {
         match self {
             Self::None => false,
-            Self::Updates => true,
+            Self::Reads | Self::Updates => true,
         }
     }
 
     /// It may write.
     pub const fn writes(self) -> bool {
         match self {
-            Self::None => false,
+            Self::None | Self::Reads => false,
             Self::Updates => true,
         }
     }
@@ -369,14 +390,19 @@ impl std::fmt::Display for Op {
             Self::Atomic { op, order, scope } if *self != Self::atomic(*op) => {
                 write!(f, ".{}.{}", order.name(), scope.name())
             }
-            Self::Atomic { .. } | Self::Barrier | Self::BarrierReduce(_) | Self::WarpBarrier | Self::Fence(_) => Ok(()),
+            Self::Atomic { .. }
+            | Self::Barrier
+            | Self::BarrierReduce(_)
+            | Self::WarpBarrier
+            | Self::Fence(_)
+            | Self::Print(_) => Ok(()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AtomicOp, Op, Order, Scope, Together};
+    use super::{AtomicOp, ConstantId, Op, Order, Scope, Together};
 
     #[test]
     fn the_usual_order_and_scope_are_not_written() {
@@ -384,6 +410,12 @@ mod tests {
         let lock = Op::Atomic { op: AtomicOp::Cas, order: Order::Acquire, scope: Scope::Block };
         assert_eq!(lock.to_string(), "atomic.cas.acquire.block");
         assert_eq!(Op::Fence(Scope::System).to_string(), "fence system");
+    }
+
+    #[test]
+    fn what_prints_is_noticed_and_writes_nothing() {
+        let row = Op::Print(ConstantId::new(0)).row();
+        assert!(row.is_noticed() && row.has_effect() && row.memory.reads() && !row.memory.writes() && !row.orders);
     }
 
     #[test]

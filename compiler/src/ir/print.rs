@@ -13,8 +13,8 @@ use std::{
 use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{
-    Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt,
-    StmtKind, Type, UnaryOp,
+    Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Op,
+    Stmt, StmtKind, Type, UnaryOp,
 };
 
 /// Deeper trees are cut off with `…`, as are cycles, which only a broken module has.
@@ -239,6 +239,15 @@ impl<'a> Printer<'a> {
             StmtKind::Op { op, results, args } => {
                 self.results(f, results)?;
                 write!(f, "{op}")?;
+                if let Op::Print(format) = op
+                    && let Some(format) = self.module.and_then(|module| module.constants.get(*format))
+                {
+                    write!(
+                        f,
+                        " {:?}",
+                        String::from_utf8_lossy(format.bytes.strip_suffix(b"\0").unwrap_or(&format.bytes))
+                    )?;
+                }
                 if args.is_empty() { Ok(()) } else { write!(f, " {}", self.exprs(args)) }
             }
             StmtKind::Call { results, func, args } => {

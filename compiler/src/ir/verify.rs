@@ -8,9 +8,9 @@ mod expr;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter::repeat};
 
-use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which};
+use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
     Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, Space, Stmt, StmtKind, Type,
@@ -270,13 +270,14 @@ impl Checker<'_> {
     fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId]) {
         let types: Vec<_> = args.iter().map(|arg| self.operand(*arg)).collect();
         let row = op.row();
-        let (n_operands, n_results) = (row.operands.len(), row.results.len());
+        let (n_operands, n_results) = (self.n_operands(op, row.operands, args.len()), row.results.len());
         self.check(args.len() == n_operands, || format!("{op}: {} operands, it takes {n_operands}", args.len()));
         self.check(results.is_empty() || results.len() == n_results, || {
             format!("{op}: {} locals take its {n_results} results", results.len())
         });
         let mut elements = None;
-        for (ty, operand) in types.into_iter().zip(row.operands) {
+        let operands = row.operands.iter().chain(repeat(&Operand::Rest));
+        for (ty, operand) in types.into_iter().zip(operands) {
             let Some(ty) = ty else { continue };
             let element = match (operand, ty) {
                 (Operand::Pointer, Type::Ptr(element, _)) | (Operand::Element, Type::Scalar(element)) => element,
@@ -292,6 +293,12 @@ impl Checker<'_> {
                     self.check(ty == *expected, || format!("{op}: an operand is {ty}, not {expected}"));
                     continue;
                 }
+                (Operand::Rest, _) => {
+                    let word =
+                        matches!(ty, Type::Scalar(Scalar::I64 | Scalar::U64 | Scalar::F64) | Type::Ptr(Scalar::U8, _));
+                    self.check(word, || format!("{op}: an operand is {ty}"));
+                    continue;
+                }
             };
             self.check(row.elements.contains(element), || format!("{op} does not take {element}"));
             let first = *elements.get_or_insert(element);
@@ -301,7 +308,7 @@ impl Checker<'_> {
             let ty = match result {
                 Operand::Is(ty) => Some(*ty),
                 Operand::Element => elements.map(Type::Scalar),
-                Operand::Pointer => None,
+                Operand::Pointer | Operand::Rest => None,
             };
             match ty {
                 Some(ty) => self.assignable(*local, ty, row.name),
@@ -311,6 +318,21 @@ impl Checker<'_> {
                 format!("{op}: a local takes two results")
             });
         }
+    }
+
+    /// How many operands an operation takes, of which there are `given`.
+    fn n_operands(&mut self, op: Op, operands: &[Operand], given: usize) -> usize {
+        let Op::Print(format) = op else {
+            return if operands.last() == Some(&Operand::Rest) { given } else { operands.len() };
+        };
+        let Some(format) = self.module.constants.get(format) else {
+            self.error(format!("{op}: {format:?} is no constant"));
+            return given;
+        };
+        self.check(format.elem == Scalar::U8 && format.bytes.last() == Some(&0), || {
+            format!("{op}: {} is no text that ends with a zero", format.name)
+        });
+        format_parts(&format.bytes).filter(|part| part.letter().is_some()).count()
     }
 
     fn call(&mut self, results: &[LocalId], func: FuncId, args: &[ExprId]) {

@@ -139,7 +139,7 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
             StmtKind::Store { pointer, .. } => own(*pointer),
             StmtKind::Op { op, results, args } => {
                 let row = op.row();
-                let moves = !row.orders && row.together == Together::None && !row.may_fault;
+                let moves = !row.orders && row.together == Together::None && !row.outside && !row.may_fault;
                 moves && !results.contains(&counter) && args.iter().all(own_if_pointer)
             }
             StmtKind::Call { .. }

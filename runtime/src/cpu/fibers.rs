@@ -26,6 +26,7 @@ use super::{
     machine,
     memory::Allocation,
     module::Entry,
+    print,
     stacks::{BlockStack, Stacks},
 };
 
@@ -296,6 +297,7 @@ impl Fibers<'_> {
             pause,
             lowest: (stack.limit().get() + RESERVE) as u64,
             deep,
+            print: print::print,
         };
         let mut threads: Vec<Thread> =
             stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null() }).collect();

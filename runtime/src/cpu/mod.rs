@@ -10,6 +10,7 @@ mod machine;
 mod memory;
 mod module;
 mod pool;
+mod print;
 mod scratch;
 mod stacks;
 mod stream;

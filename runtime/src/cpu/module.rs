@@ -9,6 +9,7 @@ use super::{
     depth::lowest,
     fibers::{Fibers, Together},
     pool::{Cost, Pool, Work},
+    print,
     scratch::with_scratch,
     stream::check_stream,
 };
@@ -156,6 +157,7 @@ impl LoadedKernel for CpuKernel {
             Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
+        print::flush();
         if launch.together.is_deep() {
             let name = &self.limits.name;
             let of = match self.stack_bytes {
@@ -246,7 +248,7 @@ impl Work for Launch<'_> {
             while let Some(Range { start, end }) = next() {
                 let (slots, config) = (self.slots.as_ptr(), &raw const config);
                 let context = HostContext::of_blocks(slots, config, (start, end), scratch);
-                let context = HostContext { lowest, deep, ..context };
+                let context = HostContext { lowest, deep, print: print::print, ..context };
                 let mut running = Running { context, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch

@@ -21,8 +21,8 @@ use super::{
     plan::{Fixed, Look},
 };
 use crate::{
-    backend::llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
-    ir::{self, FuncId},
+    backend::llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
+    ir::{self, ConstantId, FuncId},
 };
 
 /// The fields of a context.
@@ -122,6 +122,29 @@ pub(super) fn wait<'ctx>(
     let int = types.context.i32_type();
     let ty = types.context.void_type().fn_type(&[pointer.into(), int.into(), int.into()], false);
     emitter.builder.build_indirect_call(ty, callee, &[context.into(), mask.into(), warp.into()], "")?;
+    Ok(())
+}
+
+/// Calls the context's `print`.
+pub(super) fn print<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    format: ConstantId,
+    operands: &[OperandValue<'ctx>],
+) -> Result<()> {
+    let types = emitter.cx.types;
+    let (pointer, long) = (types.pointer(ir::Space::Generic), types.context.i64_type());
+    let Some(len) = emitter.cx.ir.constants.get(format).map(|format| format.bytes.len() - 1) else {
+        return internal("a format that is not declared");
+    };
+    let args: Vec<_> = operands.iter().map(|operand| operand.value).collect();
+    let args = emitter.words(&args)?;
+    let format = emitter.cx.constant(format)?;
+    let place = field(&types, &emitter.builder, context, offset_of!(HostContext, print))?;
+    let callee = emitter.builder.build_load(pointer, place, "print")?.into_pointer_value();
+    let ty = types.context.void_type().fn_type(&[pointer.into(), long.into(), pointer.into()], false);
+    let len = long.const_int(len as u64, false);
+    emitter.builder.build_indirect_call(ty, callee, &[format.into(), len.into(), args.into()], "")?;
     Ok(())
 }
 

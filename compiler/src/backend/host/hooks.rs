@@ -291,6 +291,10 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 fibers::wait(emitter, self.frame.get().context, *mask, one)?;
                 Ok(Vec::new())
             }
+            Op::Print(format) => {
+                fibers::print(emitter, self.frame.get().context, format, operands)?;
+                Ok(Vec::new())
+            }
             Op::Fence(Scope::Block | Scope::Device | Scope::System) => {
                 emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
                 Ok(Vec::new())

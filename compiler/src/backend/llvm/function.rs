@@ -404,6 +404,30 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(unsafe { self.builder.build_in_bounds_gep(element, base, &[index], "")? })
     }
 
+    /// Values of eight bytes one after the other in the thread's own memory: its address.
+    #[expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+    pub(crate) fn words(&self, values: &[BasicValueEnum<'ctx>]) -> Result<PointerValue<'ctx>> {
+        let long = self.cx.types.context.i64_type();
+        let function = self.current()?.get_parent();
+        let Some(start) = function.and_then(FunctionValue::get_first_basic_block) else {
+            return internal("the builder is in no function");
+        };
+        // What lives on the stack stands in the function's first block.
+        let first = self.cx.types.context.create_builder();
+        match start.get_first_instruction() {
+            Some(instruction) => first.position_before(&instruction),
+            None => first.position_at_end(start),
+        }
+        let words = first.build_alloca(long.array_type(values.len().max(1) as u32), "words")?;
+        for (index, &value) in values.iter().enumerate() {
+            let at = long.const_int(index as u64, false);
+            // SAFETY: one index on an integer type is a valid getelementptr, and there is a word for each value.
+            let place = unsafe { self.builder.build_in_bounds_gep(long, words, &[at], "")? };
+            self.builder.build_store(place, value)?;
+        }
+        Ok(words)
+    }
+
     /// Calls a function that gives a value.
     pub(crate) fn call(
         &self,

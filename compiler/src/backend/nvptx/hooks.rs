@@ -9,7 +9,7 @@ use inkwell::{
     values::{BasicValueEnum, GlobalValue, IntValue, PointerValue},
 };
 
-use super::{SPACES, approximate, atomics};
+use super::{SPACES, approximate, atomics, print};
 use crate::{
     backend::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
@@ -171,6 +171,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             }
             Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
             Op::Fence(scope) => atomics::membar(emitter, scope),
+            Op::Print(format) => print::emit(emitter, format, &values),
         }
     }
 

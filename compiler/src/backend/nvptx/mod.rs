@@ -9,6 +9,7 @@ mod atomics;
 mod hooks;
 mod kernel;
 mod loads;
+mod print;
 #[cfg(test)]
 mod tests;
 

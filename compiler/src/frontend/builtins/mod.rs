@@ -105,6 +105,8 @@ impl FnLowerer<'_> {
             Custom::Len => self.len(row, args, span),
             Custom::Max => self.extremum(row, true, args, span),
             Custom::Min => self.extremum(row, false, args, span),
+            Custom::Print => self.print_call(args, span),
+            Custom::Format => self.format_method(row, args, span),
             Custom::Pow => {
                 let Some([a, b]) = self.exactly(row, args, span) else { return Value::Poison };
                 self.binary(BinOp::Pow, a, b, span)

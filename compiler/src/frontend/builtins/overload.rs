@@ -80,7 +80,7 @@ impl FnLowerer<'_> {
     }
 
     /// No overload takes these types: the overloads that there are.
-    pub(super) fn no_overload(&mut self, row: &Intrinsic, types: &[Ty], span: Span) -> Value {
+    pub(in crate::frontend) fn no_overload(&mut self, row: &Intrinsic, types: &[Ty], span: Span) -> Value {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }

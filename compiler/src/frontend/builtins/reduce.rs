@@ -180,6 +180,8 @@ impl FnLowerer<'_> {
             ]
         } else if value.as_tuple().is_some() || matches!(value, Value::Object(ObjectKind::Range(_), _)) {
             &["index", "count"]
+        } else if matches!(value, Value::Static(Static::Str(_))) {
+            &["format"]
         } else if value.ty().number().is_some() {
             &["conjugate", "conj", "item", "bit_count", "view"]
         } else {
@@ -192,6 +194,7 @@ impl FnLowerer<'_> {
             "view" if value.ty().number().is_some() => "numpy.generic.view".to_owned(),
             "item" | "fill" | "reshape" | "ravel" | "view" | "transpose" => format!("numpy.ndarray.{name}"),
             "index" | "count" => format!("builtins.tuple.{name}"),
+            "format" => "builtins.str.format".to_owned(),
             "bit_count" => "numpy.bitwise_count".to_owned(),
             other => format!("numpy.{other}"),
         };

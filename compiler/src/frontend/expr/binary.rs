@@ -20,6 +20,11 @@ impl FnLowerer<'_> {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
+        if op == BinOp::Mod
+            && let Some(text) = self.percent(&left, &right, span)
+        {
+            return text;
+        }
         let (left, right) = (self.not_none(left, span), self.not_none(right, span));
         let (left, right) = (self.element_of_none(left, span), self.element_of_none(right, span));
         if let (Value::Array(a), Value::Array(b), BinOp::MatMul) = (&left, &right, op) {
@@ -44,6 +49,11 @@ impl FnLowerer<'_> {
         }
         if let Some(value) = super::text::text_binary(op, &left, &right) {
             return value;
+        }
+        if op == BinOp::Add
+            && let Some(text) = self.joined_texts(&left, &right, span)
+        {
+            return text;
         }
         if let Some(value) = self.vector_binary(op, &left, &right, span) {
             return value;

@@ -66,7 +66,8 @@ impl FnLowerer<'_> {
             if let Some(row) = Self::method_row(&object, attr) {
                 let object = self.before(object, value.span, args);
                 let Some(args) = self.args(args, keywords) else { return Value::Poison };
-                let mut args = self.args_not_none(args);
+                let takes_none = row.lowering == Lowering::Custom(Custom::Format);
+                let mut args = if takes_none { args } else { self.args_not_none(args) };
                 args.positional.insert(0, (object, value.span));
                 return self.intrinsic(row, args, span);
             }
@@ -178,7 +179,8 @@ impl FnLowerer<'_> {
         }
         matches!(
             row.lowering,
-            Lowering::Custom(Custom::Bool | Custom::IsInstance | Custom::Next) | Lowering::Operator(_)
+            Lowering::Custom(Custom::Bool | Custom::IsInstance | Custom::Next | Custom::Print | Custom::Format)
+                | Lowering::Operator(_)
         )
     }
 

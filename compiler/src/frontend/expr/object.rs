@@ -55,6 +55,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
+                | ObjectKind::Formatted(_)
                 | ObjectKind::Closure(_)
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
@@ -89,6 +90,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
+                | ObjectKind::Formatted(_)
                 | ObjectKind::Closure(_)
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
@@ -104,7 +106,7 @@ impl FnLowerer<'_> {
     }
 
     /// A field of the record at a place.
-    fn field(&mut self, place: &ArrayValue, number: usize, span: Span) -> Value {
+    pub(in crate::frontend) fn field(&mut self, place: &ArrayValue, number: usize, span: Span) -> Value {
         let Some((pointer, of)) = self.field_pointer(place, number, span) else { return Value::Poison };
         self.load(pointer, of, span)
     }

@@ -291,7 +291,7 @@ impl FnLowerer<'_> {
     }
 
     /// The letters as an array of numbers, with the zeros behind them.
-    fn letters(&mut self, text: &Text, span: Span) -> Value {
+    pub(in crate::frontend) fn letters(&mut self, text: &Text, span: Span) -> Value {
         match text {
             Text::Place(place, chars) => {
                 let ty = ArrayTy { dtype: chars.scalar().into(), ndim: 1, layout: Layout::C, ..place.ty };
@@ -320,7 +320,7 @@ impl FnLowerer<'_> {
     }
 
     /// What a function of the prelude gives for texts.
-    fn of_texts(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
+    pub(in crate::frontend) fn of_texts(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
         match prelude::function(name).map(|function| self.call_own(&function, args, span)) {
             Some(Ok(value)) => value,
             Some(Err(_)) | None => {

@@ -35,7 +35,7 @@ impl File {
 }
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 11] = [
+static FILES: [File; 12] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -47,6 +47,7 @@ static FILES: [File; 11] = [
     File::new("matrix.py", include_str!("matrix.py")),
     File::new("texts.py", include_str!("texts.py")),
     File::new("random.py", include_str!("random.py")),
+    File::new("print.py", include_str!("print.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).

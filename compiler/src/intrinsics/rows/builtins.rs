@@ -11,6 +11,14 @@ use super::{
     tables::{arrays, pairs, row},
 };
 
+const PRINT: &[Signature] = &[
+    Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Nothing },
+    Signature { args: &[Arg::Scalar(I32), Arg::Scalar(U32)], returns: Returns::Nothing },
+    Signature { args: &[Arg::Scalar(I64), Arg::Scalar(U64)], returns: Returns::Nothing },
+    Signature { args: &[Arg::Scalar(F32), Arg::Scalar(F64)], returns: Returns::Nothing },
+    Signature { args: &[Arg::Complex(C64), Arg::Complex(C128)], returns: Returns::Nothing },
+    Signature { args: &[Arg::Text("text"), Arg::Scalar(I32)], returns: Returns::Nothing },
+];
 const DIVMOD: &[Signature] = pairs![I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64];
 const ARRAY_TEST: &[Signature] = arrays![[BOOL] -> BOOL, [I64] -> BOOL, [F32] -> BOOL, [C128] -> BOOL];
 const SUM: &[Signature] = arrays![[I32] -> I64, [I64] -> I64, [U64] -> I64, [F32] -> F64, [F64] -> F64, [C128] -> C128];
@@ -145,6 +153,19 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         ptx: Ptx::Computed,
         doc: "Rounds half to even: to an `int64`, or with a second argument to a number of decimals.",
     },
+    Intrinsic {
+        path: "builtins.print",
+        signatures: PRINT,
+        lowering: Lowering::Custom(Custom::Print),
+        ptx: Ptx::Has("vprintf"),
+        doc: "Prints numbers, texts, `None`, tuples, named tuples, dataclasses, records and formatted texts, with `sep` and `end` that are known when the kernel is compiled. Floats have six decimals.",
+    },
+    row(
+        "builtins.str.format",
+        &[],
+        Lowering::Custom(Custom::Format),
+        "The method `text.format(x, name=y)` of a known text: a text for `print`. `f\"{x}\"` and `text % x` make one, too.",
+    ),
     Intrinsic {
         path: "builtins.pow",
         signatures: &[

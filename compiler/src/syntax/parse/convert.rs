@@ -351,10 +351,50 @@ impl<'a> Converter<'a> {
             py::Expr::Await(_) => ExprKind::Unsupported("coroutine (`await`)"),
             py::Expr::Yield(_) => ExprKind::Unsupported("`yield`"),
             py::Expr::YieldFrom(_) => ExprKind::Unsupported("`yield from`"),
-            py::Expr::JoinedStr(_) | py::Expr::FormattedValue(_) => {
-                ExprKind::Unsupported("formatted string (f-string)")
-            }
+            py::Expr::JoinedStr(node) => self.formatted(&node.values, span)?,
+            py::Expr::FormattedValue(_) => self.formatted(std::slice::from_ref(expr), span)?,
         })
+    }
+
+    /// A formatted string literal: `f"a{x!r:>{w}}"` is `"a{0!r:>{1}}".format(x, w)`.
+    fn formatted(&mut self, parts: &[py::Expr], span: Span) -> Result<ExprKind> {
+        let (mut text, mut args) = (String::new(), Vec::new());
+        self.template(parts, false, &mut text, &mut args)?;
+        let value = Expr { kind: ExprKind::Constant(Constant::Str(text)), span };
+        let func = ExprKind::Attribute { value: Box::new(value), attr: "format".to_owned() };
+        Ok(ExprKind::Call { func: Box::new(Expr { kind: func, span }), args, keywords: Vec::new() })
+    }
+
+    /// The template of parts of a formatted string literal, or of a format in one, and its arguments.
+    fn template(&mut self, parts: &[py::Expr], within: bool, text: &mut String, args: &mut Vec<Expr>) -> Result<()> {
+        for part in parts {
+            match part {
+                py::Expr::Constant(node) => {
+                    let py::Constant::Str(plain) = &node.value else { continue };
+                    // A format has no braces of its own.
+                    let doubled = |text: &str| text.replace('{', "{{").replace('}', "}}");
+                    text.push_str(&if within { plain.clone() } else { doubled(plain) });
+                }
+                py::Expr::FormattedValue(node) => {
+                    let value = self.expr(&node.value)?;
+                    text.push('{');
+                    text.push_str(&args.len().to_string());
+                    args.push(value);
+                    if let Some(letter) = node.conversion.to_char() {
+                        text.extend(['!', letter]);
+                    }
+                    if let Some(format) = node.format_spec.as_deref() {
+                        text.push(':');
+                        let inner = if let py::Expr::JoinedStr(inner) = format { &inner.values } else { &Vec::new() };
+                        self.template(inner, true, text, args)?;
+                    }
+                    text.push('}');
+                }
+                py::Expr::JoinedStr(inner) => self.template(&inner.values, within, text, args)?,
+                other => args.push(self.expr(other)?),
+            }
+        }
+        Ok(())
     }
 
     fn binary(&mut self, node: &py::ExprBinOp) -> Result<ExprKind> {

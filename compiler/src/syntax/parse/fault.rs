@@ -98,10 +98,7 @@ fn lexical_sentence(error: &LexicalErrorType) -> (String, Option<String>) {
         }
         LexicalErrorType::FStringError(fault) => (
             format!("weft cannot read this f-string: {fault}"),
-            Some(
-                "f-strings with the same quotes inside (Python 3.12) are not read; a kernel can have none anyway"
-                    .into(),
-            ),
+            Some("f-strings with the same quotes inside (Python 3.12) are not read: use the other ones".into()),
         ),
         LexicalErrorType::OtherError(text) if text.contains("EOL") => {
             ("a string does not end on its line".into(), None)

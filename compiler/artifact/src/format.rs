@@ -1,0 +1,67 @@
+//! Formats of C's `printf`, as far as printing in kernels uses them: the GPU's `vprintf` has them by itself, the CPU's
+//! executor and the compiler take them apart here.
+
+/// A part of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatPart<'a> {
+    /// Text as it stands.
+    Text(&'a [u8]),
+    /// `%%`.
+    Percent,
+    /// A conversion of one argument of eight bytes, from its `%` to its letter.
+    Conversion(&'a [u8]),
+}
+
+impl FormatPart<'_> {
+    /// The letter of a conversion: `d`, `u`, `x`, `f`, `s`, …
+    pub fn letter(&self) -> Option<u8> {
+        match self {
+            Self::Conversion(text) => text.last().copied(),
+            Self::Text(_) | Self::Percent => None,
+        }
+    }
+}
+
+/// The parts of a format, in order.
+pub fn format_parts(format: &[u8]) -> impl Iterator<Item = FormatPart<'_>> {
+    let mut rest = format;
+    std::iter::from_fn(move || {
+        let (first, behind) = rest.split_first()?;
+        let (part, len) = match (first, behind.first()) {
+            (b'%', Some(b'%')) => (FormatPart::Percent, 2),
+            (b'%', _) => {
+                let letter = behind.iter().position(|byte| byte.is_ascii_alphabetic() && *byte != b'l');
+                let len = letter.map_or(rest.len(), |at| at + 2);
+                (FormatPart::Conversion(&rest[..len]), len)
+            }
+            _ => {
+                let len = rest.iter().position(|byte| *byte == b'%').unwrap_or(rest.len());
+                (FormatPart::Text(&rest[..len]), len)
+            }
+        };
+        rest = &rest[len..];
+        Some(part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FormatPart, format_parts};
+
+    #[test]
+    fn a_format_is_its_parts() {
+        let parts: Vec<_> = format_parts(b"a%%b %-5lld:%s\n").collect();
+        let expected = [
+            FormatPart::Text(b"a"),
+            FormatPart::Percent,
+            FormatPart::Text(b"b "),
+            FormatPart::Conversion(b"%-5lld"),
+            FormatPart::Text(b":"),
+            FormatPart::Conversion(b"%s"),
+            FormatPart::Text(b"\n"),
+        ];
+        assert_eq!(parts, expected);
+        assert_eq!(expected[3].letter(), Some(b'd'));
+        assert_eq!(format_parts(b"").count(), 0);
+    }
+}

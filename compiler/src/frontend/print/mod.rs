@@ -1,0 +1,307 @@
+//! `print`, and texts that are formatted for it: `str.format`, `%`, and formatted string literals, which the parser makes
+//! calls of `format`.
+//!
+//! A formatted text is an object: the values, and what stands between them. It can be kept and passed on; only `print`
+//! makes letters of it, by a format of C's `printf` (`line.rs`). One whose values are all known is a known text.
+
+mod line;
+mod spec;
+mod template;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use self::{
+    line::Line,
+    template::{Conversion, Field, Name, Piece},
+};
+use super::{
+    expr::Args,
+    lowerer::FnLowerer,
+    object::{ObjectKind, Static},
+    value::Value,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    intrinsics::Intrinsic,
+    ir::StmtKind as Ir,
+    source::Span,
+};
+
+pub(super) use self::spec::Spec;
+
+/// A part of a formatted text, without the values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Text as it stands.
+    Text(String),
+    /// The next value.
+    Value(Spec),
+}
+
+/// A part of what is printed.
+enum Part {
+    Text(String),
+    Value(Value, Spec),
+}
+
+/// The text of a value that is known, if that is easily told.
+fn known_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Int(value) => Some(value.to_string()),
+        Value::Bool(value) => Some(if *value { "True" } else { "False" }.to_owned()),
+        Value::Static(Static::None) => Some("None".to_owned()),
+        Value::Static(Static::Str(text)) => Some(text.clone()),
+        Value::Static(_)
+        | Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Array(_)
+        | Value::Object(..)
+        | Value::Poison => None,
+    }
+}
+
+impl FnLowerer<'_> {
+    pub(super) fn print_call(&mut self, args: Args, span: Span) -> Value {
+        let (mut sep, mut end) = (" ".to_owned(), "\n".to_owned());
+        for (name, value, at) in args.keywords {
+            let text = match (name.as_str(), value) {
+                ("sep" | "end" | "file", Value::Static(Static::None)) | ("flush", Value::Bool(_)) => continue,
+                ("sep" | "end", Value::Static(Static::Str(text))) => text,
+                ("sep" | "end", _) => {
+                    let message =
+                        format!("`{name}` of `print` must be a text that is known when the kernel is compiled");
+                    return self.error(Code::NotConstant, at, message);
+                }
+                ("file" | "flush", _) => {
+                    let message = format!("a kernel's `print` has no `{name}`: it prints where the process prints");
+                    return self.error(Code::ArgumentCount, at, message);
+                }
+                _ => return self.error(Code::ArgumentCount, at, format!("`print` has no parameter `{name}`")),
+            };
+            *(if name == "sep" { &mut sep } else { &mut end }) = text;
+        }
+        let mut parts = Vec::new();
+        for (index, (value, _)) in args.positional.into_iter().enumerate() {
+            if index > 0 {
+                parts.push(Part::Text(sep.clone()));
+            }
+            parts.push(Part::Value(value, Spec::PLAIN));
+        }
+        parts.push(Part::Text(end));
+        let parts = self.flat(parts, span);
+        self.print_parts(parts, span);
+        Value::NONE
+    }
+
+    /// The parts with those of formatted texts among them.
+    fn flat(&mut self, parts: Vec<Part>, span: Span) -> Vec<Part> {
+        let mut all = Vec::new();
+        for part in parts {
+            match part {
+                Part::Value(Value::Object(ObjectKind::Formatted(slots), items), spec) => {
+                    if !spec.is_plain() {
+                        self.error(Code::BadOperand, span, "a text that is formatted cannot be put into a field");
+                    }
+                    let mut items = items.into_iter();
+                    let inner = slots.iter().filter_map(|slot| match slot {
+                        Slot::Text(text) => Some(Part::Text(text.clone())),
+                        Slot::Value(spec) => items.next().map(|value| Part::Value(value, spec.clone())),
+                    });
+                    let inner = inner.collect();
+                    all.extend(self.flat(inner, span));
+                }
+                other @ (Part::Text(_) | Part::Value(..)) => all.push(other),
+            }
+        }
+        all
+    }
+
+    /// Prints parts; where a value may be `None`, on one way or the other.
+    fn print_parts(&mut self, mut parts: Vec<Part>, span: Span) {
+        let may_be_none = |part: &Part| matches!(part, Part::Value(Value::Object(ObjectKind::Optional, _), _));
+        let Some(at) = parts.iter().position(may_be_none) else { return self.print_line(parts, span) };
+        // What is read is read once, before it is known which way is taken.
+        for part in &mut parts {
+            if let Part::Value(value, _) = part {
+                let now = std::mem::replace(value, Value::Poison);
+                *value = self.settle(now, span);
+            }
+        }
+        let Some(Part::Value(Value::Object(_, items), _)) = parts.get(at) else { return };
+        let [given, inner] = items.as_slice() else { return };
+        let (given, inner) = (given.clone(), inner.clone());
+        let Some(cond) = self.number(&given, weft_artifact::Scalar::Bool, span) else { return };
+        let mut ways = Vec::new();
+        for value in [inner, Value::NONE] {
+            let way = parts.iter().enumerate().map(|(index, part)| match part {
+                Part::Text(text) => Part::Text(text.clone()),
+                Part::Value(_, spec) if index == at => Part::Value(self.reread(&value, span), spec.clone()),
+                Part::Value(other, spec) => Part::Value(self.reread(other, span), spec.clone()),
+            });
+            let way = way.collect();
+            self.b.open();
+            self.print_parts(way, span);
+            ways.push(self.b.close());
+        }
+        let Ok([then, otherwise]) = <[_; 2]>::try_from(ways) else { return };
+        self.stmt(Ir::If { cond, then, otherwise }, span);
+    }
+
+    fn print_line(&mut self, parts: Vec<Part>, span: Span) {
+        let mut line = Line::default();
+        for part in parts {
+            match part {
+                Part::Text(text) => line.text(&text),
+                Part::Value(value, spec) => self.put_value(&mut line, value, &spec, span),
+            }
+        }
+        self.print_op(line, span);
+    }
+
+    /// `text.format(…)`.
+    pub(super) fn format_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Args { positional, keywords } = args;
+        let mut positional = positional.into_iter().map(|(value, _)| value);
+        let Some(Value::Static(Static::Str(text))) = positional.next() else {
+            return self.no_overload(row, &[], span);
+        };
+        let args: Vec<Value> = positional.collect();
+        let keywords: Vec<(String, Value)> = keywords.into_iter().map(|(name, value, _)| (name, value)).collect();
+        let pieces = match template::pieces(&text) {
+            Ok(pieces) => pieces,
+            Err(message) => return self.error(Code::BadOperand, span, message),
+        };
+        let mut given = Given { args, keywords, read: BTreeSet::new() };
+        let mut parts = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => parts.push(Part::Text(text)),
+                Piece::Field(field) => match self.field_part(&mut given, &field, span) {
+                    Ok(part) => parts.push(part),
+                    Err(message) => return self.error(Code::BadOperand, span, message),
+                },
+            }
+        }
+        self.formatted(parts, span)
+    }
+
+    fn field_part(&mut self, given: &mut Given, field: &Field, span: Span) -> Result<Part, String> {
+        let value = self.place_of(given, &field.name, span)?;
+        let mut text = String::new();
+        for piece in &field.spec {
+            match piece {
+                Piece::Text(part) => text.push_str(part),
+                Piece::Field(inner) => {
+                    let value = self.place_of(given, &inner.name, span)?;
+                    let known = known_text(&value).filter(|_| inner.conversion.is_none());
+                    text += &known.ok_or("the format of a value must be known when the kernel is compiled")?;
+                }
+            }
+        }
+        let spec = Spec::of(&text)?;
+        Ok(Part::Value(value, field.conversion.map_or(spec.clone(), |letter| spec.converted(letter))))
+    }
+
+    /// An argument of `format`.
+    fn place_of(&mut self, given: &mut Given, name: &Name, span: Span) -> Result<Value, String> {
+        let place = match name {
+            Name::Position(at) => {
+                let none = || format!("the format has a place for argument {at}, which is not given");
+                if *at >= given.args.len() {
+                    return Err(none());
+                }
+                *at
+            }
+            Name::Keyword(name) => {
+                let at = given.keywords.iter().position(|(other, _)| other == name);
+                given.args.len()
+                    + at.ok_or_else(|| format!("the format has a place for `{name}`, which is not given"))?
+            }
+        };
+        let n_args = given.args.len();
+        let value = match place.checked_sub(n_args) {
+            Some(at) => given.keywords.get_mut(at).map(|(_, value)| value),
+            None => given.args.get_mut(place),
+        };
+        let Some(value) = value else { return Ok(Value::Poison) };
+        if given.read.insert(place) {
+            // It may be asked for again.
+            let now = std::mem::replace(value, Value::Poison);
+            *value = self.settle(now, span);
+        }
+        let value = value.clone();
+        Ok(self.reread(&value, span))
+    }
+
+    /// `text % values`; `None` for what is no known text.
+    pub(super) fn percent(&mut self, text: &Value, values: &Value, span: Span) -> Option<Value> {
+        let Value::Static(Static::Str(text)) = text else { return None };
+        let conversions = match template::conversions(text) {
+            Ok(conversions) => conversions,
+            Err(message) => return Some(self.error(Code::BadOperand, span, message)),
+        };
+        let mut values = values.as_tuple().unwrap_or(std::slice::from_ref(values)).iter().cloned();
+        let wanted = conversions.iter().filter(|part| matches!(part, Conversion::Next(_))).count();
+        if wanted != values.len() {
+            let message = format!("the text has places for {wanted} values, and {} are given", values.len());
+            return Some(self.error(Code::BadOperand, span, message));
+        }
+        let parts = conversions.into_iter().filter_map(|part| match part {
+            Conversion::Text(text) => Some(Part::Text(text)),
+            Conversion::Next(spec) => values.next().map(|value| Part::Value(value, spec)),
+        });
+        let parts = parts.collect();
+        Some(self.formatted(parts, span))
+    }
+
+    /// `a + b` where one is a formatted text, and the other that or a known text; `None` for anything else.
+    pub(super) fn joined_texts(&mut self, a: &Value, b: &Value, span: Span) -> Option<Value> {
+        let formatted = |value: &Value| matches!(value, Value::Object(ObjectKind::Formatted(_), _));
+        let text = |value: &Value| formatted(value) || matches!(value, Value::Static(Static::Str(_)));
+        if !(text(a) && text(b) && (formatted(a) || formatted(b))) {
+            return None;
+        }
+        let parts = [a, b].map(|value| Part::Value(value.clone(), Spec::PLAIN)).into();
+        Some(self.formatted(parts, span))
+    }
+
+    /// A text of parts.
+    fn formatted(&mut self, parts: Vec<Part>, span: Span) -> Value {
+        let (mut slots, mut items) = (Vec::new(), Vec::new());
+        for part in self.flat(parts, span) {
+            let text = match part {
+                Part::Text(text) => text,
+                Part::Value(value, spec) => match known_text(&value).filter(|_| spec.is_plain() && !spec.quoted) {
+                    Some(text) => text,
+                    None => {
+                        slots.push(Slot::Value(spec));
+                        items.push(value);
+                        continue;
+                    }
+                },
+            };
+            match slots.last_mut() {
+                Some(Slot::Text(before)) => before.push_str(&text),
+                Some(Slot::Value(_)) | None => slots.push(Slot::Text(text)),
+            }
+        }
+        match slots.as_slice() {
+            [] => Value::Static(Static::Str(String::new())),
+            [Slot::Text(text)] => Value::Static(Static::Str(text.clone())),
+            _ => Value::Object(ObjectKind::Formatted(Arc::from(slots)), items),
+        }
+    }
+
+    /// Reports a value that cannot be printed as it is to be.
+    fn cannot_print(&mut self, message: String, help: &str, span: Span) {
+        self.report(Diagnostic::error(Code::BadOperand, span, message).help(help));
+    }
+}
+
+/// The arguments of a `format`.
+struct Given {
+    args: Vec<Value>,
+    keywords: Vec<(String, Value)>,
+    /// Those that are read already, keywords behind the others.
+    read: BTreeSet<usize>,
+}

@@ -1,0 +1,180 @@
+//! How a value is to be formatted: Python's format specifications, and those of `%`.
+
+/// A format specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of Python's")]
+pub(in crate::frontend) struct Spec {
+    /// What a field is filled up with.
+    pub(super) fill: char,
+    /// Where the value is in its field: `<`, `>`, `^`, or `=` with the filling behind the sign.
+    pub(super) align: Option<char>,
+    /// `-`, `+` or a space.
+    pub(super) sign: char,
+    /// `#`.
+    pub(super) alternate: bool,
+    /// Letters of the field, at least.
+    pub(super) width: usize,
+    /// `,` or `_` between groups of digits.
+    pub(super) group: Option<char>,
+    /// Digits behind the point, or letters of a text at most.
+    pub(super) precision: Option<usize>,
+    /// The presentation type.
+    pub(super) ty: Option<char>,
+    /// It is formatted as its text is: `!s`, `!r`, `%s`, `%r`.
+    pub(super) text: bool,
+    /// A text has quotes: `!r`, `%r`.
+    pub(super) quoted: bool,
+    /// It is one of `%`: a float is truncated by `d`, and a precision of an integer is its digits.
+    pub(super) percent: bool,
+}
+
+/// No field is wider.
+const WIDEST: usize = 4096;
+
+impl Spec {
+    /// Nothing is said.
+    pub(super) const PLAIN: Self = Self {
+        fill: ' ',
+        align: None,
+        sign: '-',
+        alternate: false,
+        width: 0,
+        group: None,
+        precision: None,
+        ty: None,
+        text: false,
+        quoted: false,
+        percent: false,
+    };
+
+    /// Whether the value's own text is all there is to it.
+    pub(super) fn is_plain(&self) -> bool {
+        let plain = Self { text: self.text, quoted: self.quoted, percent: self.percent, ..Self::PLAIN };
+        let ty = self.ty.filter(|ty| *ty != 's');
+        plain == Self { ty, align: self.align.filter(|_| self.width > 0), ..self.clone() }
+    }
+
+    /// Reads a specification of Python's `format`.
+    pub(super) fn of(text: &str) -> Result<Self, String> {
+        let letters: Vec<char> = text.chars().collect();
+        let mut spec = Self::PLAIN;
+        let is_align = |letter: Option<&char>| letter.copied().filter(|letter| "<>^=".contains(*letter));
+        let mut rest = letters.as_slice();
+        if let (Some(align), Some(fill)) = (is_align(rest.get(1)), rest.first()) {
+            (spec.fill, spec.align) = (*fill, Some(align));
+            rest = &rest[2..];
+        } else if let Some(align) = is_align(rest.first()) {
+            spec.align = Some(align);
+            rest = &rest[1..];
+        }
+        let mut take = |wanted: &str| {
+            let found = rest.first().copied().filter(|letter| wanted.contains(*letter));
+            rest = &rest[usize::from(found.is_some())..];
+            found
+        };
+        if let Some(sign) = take("+- ") {
+            spec.sign = sign;
+        }
+        // `z` only concerns numbers that are rounded to a negative zero.
+        spec.alternate = take("#").is_some();
+        if take("0").is_some() {
+            spec.fill = if spec.align.is_none() || spec.fill == ' ' { '0' } else { spec.fill };
+            spec.align = spec.align.or(Some('='));
+        }
+        spec.width = number(&mut take)?.unwrap_or(0);
+        spec.group = take(",_");
+        if take(".").is_some() {
+            spec.precision = Some(number(&mut take)?.ok_or("a `.` without a precision")?);
+        }
+        spec.ty = take("bcdeEfFgGnosxX%");
+        match rest.first() {
+            None => Ok(spec),
+            Some(letter) => Err(format!("`{text}` is no format that kernels have: `{letter}` cannot stand there")),
+        }
+    }
+
+    /// Reads a conversion of `%`, behind that sign; gives how many letters it takes.
+    pub(super) fn of_percent(letters: &[char]) -> Result<(Self, usize), String> {
+        let mut spec = Self { percent: true, ..Self::PLAIN };
+        let mut at = 0;
+        let mut take = |wanted: &str| {
+            let found = letters.get(at).copied().filter(|letter| wanted.contains(*letter));
+            at += usize::from(found.is_some());
+            found
+        };
+        let mut left = false;
+        while let Some(flag) = take("#0- +") {
+            match flag {
+                '#' => spec.alternate = true,
+                '0' => (spec.fill, spec.align) = ('0', Some('=')),
+                '-' => left = true,
+                sign => spec.sign = if spec.sign == '+' { '+' } else { sign },
+            }
+        }
+        if left {
+            (spec.fill, spec.align) = (' ', Some('<'));
+        }
+        spec.width = number(&mut take)?.unwrap_or(0);
+        if take(".").is_some() {
+            spec.precision = Some(number(&mut take)?.unwrap_or(0));
+        }
+        while take("hlL").is_some() {}
+        let ty = take("diouxXeEfFgGcrsa").ok_or("a `%` without a conversion that kernels have")?;
+        spec.ty = Some(match ty {
+            'i' | 'u' => 'd',
+            'r' | 'a' => 's',
+            other => other,
+        });
+        spec.text = spec.ty == Some('s');
+        spec.quoted = matches!(ty, 'r' | 'a');
+        if spec.text {
+            // Zeros are for numbers.
+            (spec.fill, spec.align) = (' ', Some(if left { '<' } else { '>' }));
+        }
+        Ok((spec, at))
+    }
+
+    /// The value's text is taken first.
+    pub(super) fn converted(self, letter: char) -> Self {
+        Self { text: true, quoted: letter != 's', align: self.align.or(Some('<')), ..self }
+    }
+}
+
+/// A number of decimal digits, if there are some.
+fn number(take: &mut impl FnMut(&str) -> Option<char>) -> Result<Option<usize>, String> {
+    let mut known = None;
+    while let Some(digit) = take("0123456789").and_then(|letter| letter.to_digit(10)) {
+        let value = known.unwrap_or(0) * 10 + digit as usize;
+        if value > WIDEST {
+            return Err(format!("a field of more than {WIDEST} letters"));
+        }
+        known = Some(value);
+    }
+    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spec;
+
+    #[test]
+    fn specifications_are_pythons() {
+        let spec = Spec::of("*^+#12,.3f").expect("is one");
+        assert_eq!((spec.fill, spec.align, spec.sign, spec.width), ('*', Some('^'), '+', 12));
+        assert!(spec.alternate && spec.group == Some(',') && spec.precision == Some(3) && spec.ty == Some('f'));
+        let zeros = Spec::of("05d").expect("is one");
+        assert_eq!((zeros.fill, zeros.align, zeros.width), ('0', Some('='), 5));
+        assert!(Spec::of("").expect("is one").is_plain() && !zeros.is_plain());
+        assert!(Spec::of("5q").is_err() && Spec::of("99999").is_err() && Spec::of(".f").is_err());
+    }
+
+    #[test]
+    fn conversions_of_percent_are_too() {
+        let letters: Vec<char> = "-05.2f rest".chars().collect();
+        let (spec, len) = Spec::of_percent(&letters).expect("is one");
+        assert_eq!((len, spec.fill, spec.align, spec.width, spec.precision), (6, ' ', Some('<'), 5, Some(2)));
+        let (text, _) = Spec::of_percent(&['s']).expect("is one");
+        assert!(text.is_plain() && text.text);
+        assert!(Spec::of_percent(&['y']).is_err());
+    }
+}

@@ -1,0 +1,16 @@
+# weft: sig = "void(int32[::1], float32)"
+"""What cannot be printed, and formats that do not fit."""
+
+from weft import cuda
+
+
+@cuda.jit
+def printed(x, y):
+    print(x)  # error: [E0211] "cannot print"
+    print(y, sep=y)  # error: [E0210] "`sep`"
+    print(y, file=1)  # error: [E0206] "no `file`"
+    print(f"{y:x}")  # error: [E0211] "integers"
+    print(f"{y:^9}")  # error: [E0211] "middle"
+    print("{} {}".format(y))  # error: [E0211] "argument 1"
+    print("%d and %d" % y)  # error: [E0211] "2 values"
+    print(f"{z}")  # error: [E0201] "z"
