@@ -305,8 +305,41 @@ def sums_of_fibs(x, out):
     out[i] += tile[(i + 1) % 32]
 
 
-def test_barriers_between_calls():
-    run(sums_of_fibs, 1, 32, np.arange(32) % 9, np.zeros(32, np.int64))
+@pytest.mark.parametrize("opt", [True, False])
+def test_barriers_between_calls(opt):
+    kernel = sums_of_fibs if opt else cuda.jit(opt=False)(sums_of_fibs.py_func)
+    run(kernel, 1, 32, np.arange(32) % 9, np.zeros(32, np.int64))
+
+
+@cuda.jit
+def sums_of_branches(x, out):
+    tile = cuda.shared.array(64, np.int64)
+    i = cuda.threadIdx.x
+    tile[i] = -1
+    cuda.syncthreads()
+    tile[i] = fib_of_two(x[i])
+    cuda.syncthreads()
+    total = tile[63 - i]
+    cuda.syncthreads()
+    if i % 32 < 20:
+        tile[i] = fib_of_two(total % 6) + i
+        cuda.syncwarp(0xFFFFF)
+        total += tile[i // 32 * 32 + (i + 1) % 20]
+    out[i] = total + 1000 * cuda.syncthreads_count(fib_of_two(x[i] % 5) > 2)
+
+
+@cuda.jit(device=True)
+def fib_of_two(n):
+    # Both calls are of the same depth as Python's: no optimization makes a loop of one.
+    if n < 2:
+        return n
+    return (fib_of_two(n - 1) ^ 1) + (fib_of_two(n - 2) ^ 1)
+
+
+@pytest.mark.parametrize("opt", [True, False])
+def test_barriers_behind_calls_of_different_depths(opt):
+    kernel = sums_of_branches if opt else cuda.jit(opt=False)(sums_of_branches.py_func)
+    run(kernel, 1, 64, np.arange(64) % 9, np.zeros(64, np.int64))
 
 
 @cuda.jit(device=True)

@@ -1,5 +1,7 @@
 """Assignments, augmented assignments, if, assert, pass, docstrings and return."""
 
+import warnings
+
 import numpy as np
 import pytest
 import weft
@@ -269,6 +271,36 @@ def test_a_thread_ends_where_its_path_gave_a_variable_no_value():
     with pytest.warns(weft.errors.CompileWarning, match="`x` is used before it has a value"):
         unset[1, 2](out, np.array([0, 1]))
     assert out.tolist() == [[5, 0, 0, 0, 0], [0, 0, 2, 3, 1]]
+
+
+def test_a_variable_may_have_its_value_from_what_is_known_not_to_run():
+    wanted = False
+
+    @cuda.jit
+    def counted(out, n):
+        k = 0
+        while k < 8 % 2:
+            k += 1
+            last = k
+        if wanted:
+            extra = n
+        for _ in ():
+            none = n
+        out[0] = 1
+        if n == 1:
+            out[1] = last
+        elif n == 2:
+            out[1] = extra
+        elif n == 3:
+            out[1] = none
+        out[2] = 1
+
+    for n, reached in enumerate([1, 0, 0, 0]):
+        out = np.zeros(3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", weft.errors.CompileWarning)
+            counted[1, 1](out, n)
+        assert out.tolist() == [1, 0, reached]
 
 
 def test_a_variable_that_no_path_gives_a_value_is_an_error():

@@ -9,7 +9,7 @@ use inkwell::{
     intrinsics::Intrinsic,
     module::{Linkage, Module},
     types::{BasicTypeEnum, FunctionType},
-    values::{FunctionValue, PointerValue},
+    values::{CallSiteValue, FunctionValue, PointerValue},
 };
 
 use super::{DebugInfo, Library, Result, Types, internal};
@@ -116,6 +116,13 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(name);
         let attribute = self.types.context.create_enum_attribute(kind, 0);
         function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
+    }
+
+    /// Makes a call one that no path is taken to or from that it did not have: threads come to it together.
+    pub(crate) fn make_convergent(&self, call: CallSiteValue<'ctx>) {
+        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("convergent");
+        let attribute = self.types.context.create_enum_attribute(kind, 0);
+        call.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
     }
 
     /// Adds a string attribute to a function.

@@ -9,7 +9,11 @@ use inkwell::{
     values::{BasicValueEnum, GlobalValue, IntValue, PointerValue},
 };
 
-use super::{SPACES, approximate, atomics, print};
+use super::{
+    SPACES, approximate, atomics,
+    gather::{gather, mask_of},
+    print,
+};
 use crate::{
     backend::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
@@ -25,9 +29,8 @@ const DYNAMIC_SHARED: &str = "weft$dynamic_shared";
 pub(super) struct NvptxHooks<'ctx> {
     shared: Vec<GlobalValue<'ctx>>,
     dynamic: Option<GlobalValue<'ctx>>,
-    /// `.aligned`, if all threads of a warp come to a barrier together (PTX ISA, "barrier"). Nothing says that they do
-    /// behind calls of functions that call themselves, from which each returns in its own time.
-    aligned: &'static str,
+    /// The threads of a warp are brought together where they have to come together.
+    gathers: bool,
     /// The arrays of the function that is being emitted, in its entry block.
     local_arrays: RefCell<Vec<PointerValue<'ctx>>>,
 }
@@ -62,8 +65,8 @@ impl<'ctx> NvptxHooks<'ctx> {
             global.set_alignment(cx.ir.dynamic_shared_align.max(1) as u32);
             global
         });
-        let aligned = if Circles::of(cx.ir).is_empty() { ".aligned" } else { "" };
-        Ok(Self { shared, dynamic, aligned, local_arrays: RefCell::default() })
+        let gathers = !Circles::of(cx.ir).is_empty();
+        Ok(Self { shared, dynamic, gathers, local_arrays: RefCell::default() })
     }
 
     /// Makes room for the function's local arrays, at the present position, which is in its entry block.
@@ -95,7 +98,6 @@ pub(super) fn effect<'ctx>(
     Ok(Vec::new())
 }
 
-/// LLVM's name of a scope.
 impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
     fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
         let axis = |kind: &str, axis: u8| match axis {
@@ -145,11 +147,16 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let values: Vec<_> = operands.iter().map(|operand| operand.value).collect();
+        if self.gathers
+            && let Some(mask) = mask_of(emitter, op, &values)?
+        {
+            gather(emitter, mask)?;
+        }
         match op {
             Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, op, order, scope, operands)?]),
             Op::Barrier => {
                 let zero = emitter.cx.types.context.i32_type().const_zero();
-                effect(emitter, &format!("llvm.nvvm.barrier.cta.sync{}.all", self.aligned), &[zero.into()])
+                effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])
             }
             Op::BarrierReduce(reduction) => {
                 let (name, is_flag) = match reduction {
@@ -158,7 +165,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                     Reduction::Or => ("or", true),
                 };
                 let int = emitter.cx.types.context.i32_type();
-                let name = format!("llvm.nvvm.barrier.cta.red.{name}{}.all", self.aligned);
+                let name = format!("llvm.nvvm.barrier.cta.red.{name}.aligned.all");
                 let mut args = vec![int.const_zero().into()];
                 args.extend(values);
                 let value = emitter.call(emitter.cx.intrinsic(&name, &[])?, &args)?;

@@ -6,6 +6,7 @@
 mod absolute;
 mod approximate;
 mod atomics;
+mod gather;
 mod hooks;
 mod kernel;
 mod loads;

@@ -69,6 +69,7 @@ impl FnLowerer<'_> {
                 let value = self.settle(value, span);
                 if value.as_tuple().is_some_and(<[Value]>::is_empty) {
                     // No turn: the body has no types.
+                    self.skipped(body);
                     return self.stmts(orelse);
                 }
                 if !Sequence::of(&value).is_some_and(|over| over.is_mixed()) {

@@ -18,8 +18,14 @@ impl FnLowerer<'_> {
     pub(super) fn if_statement(&mut self, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let value = self.expr_or_none(test);
         match self.truth(value, test.span) {
-            Truth::Known(true) => self.stmts(body),
-            Truth::Known(false) => self.stmts(orelse),
+            Truth::Known(true) => {
+                self.skipped(orelse);
+                self.stmts(body);
+            }
+            Truth::Known(false) => {
+                self.skipped(body);
+                self.stmts(orelse);
+            }
             Truth::Poison => {
                 // Both branches are lowered for their own errors.
                 self.branch(None, test, body, orelse, span);

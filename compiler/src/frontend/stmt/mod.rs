@@ -19,8 +19,9 @@ use crate::{
 impl FnLowerer<'_> {
     /// Lowers statements in order; what cannot be reached is not lowered.
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
+        for (at, stmt) in stmts.iter().enumerate() {
             if self.env.is_none() || self.ends_unset(stmt) {
+                self.skipped(&stmts[at..]);
                 return;
             }
             self.statement(stmt);

@@ -1,4 +1,4 @@
-//! Reads of variables on a path that gives them no value, where another path does.
+//! Reads of variables on a path that gives them no value, where another path does, taken or not.
 //!
 //! Python raises `UnboundLocalError` there, if the path is ever taken; Numba warns. In a kernel the thread ends, as it does
 //! where an assertion fails. It is an error (E0204) if no assignment comes before, and where only a part of an
@@ -11,10 +11,18 @@ use crate::{
         lowerer::FnLowerer,
     },
     source::Span,
-    syntax::ast::{Expr, ExprKind, Stmt, StmtKind},
+    syntax::{
+        ast::{Expr, ExprKind, Stmt, StmtKind},
+        bound_names,
+    },
 };
 
 impl FnLowerer<'_> {
+    /// Statements that no thread comes to are not lowered; what they assign is not an oversight where it is read.
+    pub(super) fn skipped(&mut self, stmts: &[Stmt]) {
+        self.given.extend(bound_names(stmts));
+    }
+
     /// Ends the thread before a statement that surely reads such a variable; whether it does.
     pub(super) fn ends_unset(&mut self, stmt: &Stmt) -> bool {
         let Some(env) = &self.env else { return false };

@@ -22,6 +22,7 @@ impl FnLowerer<'_> {
                 match this.truth(value, test.span) {
                     Truth::Known(true) | Truth::Poison => {}
                     Truth::Known(false) => {
+                        this.skipped(body);
                         this.exhausted(exhausted, span);
                         return;
                     }
