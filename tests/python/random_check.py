@@ -117,6 +117,8 @@ def arrays_in(name: str, item: object) -> Iterator[tuple[str, np.ndarray]]:
             for field in item.dtype.names:
                 part = item[field]
                 yield from arrays_in(f"{name}.{field}", part if part.dtype.names else np.asarray(part))
+        elif item.dtype.kind in "US":  # their bytes
+            yield name, np.ascontiguousarray(item).reshape(-1).view(np.uint8)
         else:
             yield name, item.view(np.int64) if item.dtype.kind in "mM" else item
 

@@ -25,8 +25,9 @@ STATEMENTS = ("sequences", "mixed", "closures", "stars", "matches", "halves")  #
 OBJECTS = ("records", "vectors", "objects", "enums", "nones")  # of `random_objects.py`
 VIEWS = ("views", "reductions", "turns", "nested", "patterns", "times", "brains")  # of `random_views.py`
 ARRAYS = ("updates", "axes", "sums", "iterators")  # of `random_arrays.py`
-FUNCTIONS = ("recursion", "optional", "named")  # of `random_functions.py`
-LATER = (*ARRAYS, *FUNCTIONS)
+FUNCTIONS = ("recursion", "optional", "named", "nonlocals")  # of `random_functions.py`
+TEXTS = ("texts", "stamps")  # of `random_texts.py`
+LATER = (*ARRAYS, *FUNCTIONS, *TEXTS)
 FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER)
 
 
@@ -46,6 +47,8 @@ class EdgeWriter(CarriedWriter):
         some = later.random() < 0.5
         self.chosen += [name for name in LATER if later.random() < 0.3 and some and name in features]
         self.chosen += [name for name in FEATURES if f"+{name}" in features and name not in self.chosen]
+        if "stamps" in self.chosen and "times" not in self.chosen:
+            self.chosen.append("times")
         self.extras = 0.35 if set(self.chosen) & {*STATEMENTS, *OBJECTS, *VIEWS} else 0.15 if self.chosen else 0.0
         if set(self.chosen) & {*OBJECTS, *VIEWS, *LATER}:
             self.extras = 0.5

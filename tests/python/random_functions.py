@@ -11,7 +11,7 @@ import numpy as np
 from random_arrays import ArrayWriter
 from random_expressions import WIDTH, Scope
 from typed_known import bind
-from typed_values import INT64, NONE, Array, Optional, Type, name_of
+from typed_values import INT64, NONE, Array, Closure, Optional, Type, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,7 @@ class FunctionWriter(ArrayWriter):
         return super().writers(scope, depth) | {
             "recursion": lambda: self.recursive_call(scope),
             "optional": lambda: self.optional_statement(scope, depth),
+            "nonlocals": lambda: self.nonlocal_statement(scope, depth),
         }
 
     def definitions_of_features(self) -> list[str]:
@@ -171,6 +172,58 @@ class FunctionWriter(ArrayWriter):
         finally:
             self.kinds = kinds
         return [f"{self.target(scope)} = {called[0]} + {self.expr(scope, 0)}"] if called else self.assignment(scope)
+
+    # Inner functions that assign to variables around them.
+
+    def nonlocal_statement(self, scope: Scope, depth: int) -> list[str]:
+        """One, and calls of it. What it assigns is never known, and nobody else assigns it."""
+        if self.inside or not scope.inputs or depth < 0:
+            return self.assignment(scope)
+        name, g, a = self.fresh("nl"), self.fresh("g"), self.fresh("a")
+        lines = [f"{name} = {self.pick(*scope.inputs)} {self.pick('+', '-')} {self.expr(scope, 1)}"]
+        self.accept(scope, lines)
+        scope.fixed.add(name)
+        env = {each: ty for each, ty in scope.typer.env.items() if not isinstance(ty, Closure)}
+        inner = Scope(self.functions, env | {a: np.dtype(self.pick("int64", "float64", "int32"))})
+        inner.inputs, inner.rows = [*scope.inputs, a, name], list(scope.rows)
+        inner.fixed = set(scope.typer.env) | scope.fixed
+
+        def change() -> str:
+            if self.maybe(0.6):
+                return f"{name} {self.pick('+=', '-=')} {self.expr(inner, 1)}"
+            return f"{name} = {self.pick(*scope.inputs, a, name)} {self.pick('+', '-', '//')} {self.expr(inner, 1)}"
+
+        self.inside = True
+        try:
+            body = self.block(inner, 0, 2) if self.maybe(0.5) else []
+            if inner.typer.env is None:
+                return self.assignment(scope)
+            first = [change()]
+            if self.maybe(0.4):
+                first = [f"if {self.condition(inner, 1)}:", f"    {first[0]}"]
+            self.accept(inner, first)
+            body += first
+            if self.maybe(0.3):
+                body += [f"if {self.condition(inner, 1)}:", f"    return {self.expr(inner, 1)}", change()]
+            body.append(f"return {self.pick(name, self.expr(inner, 1))} + {self.expr(inner, 0)}")
+        finally:
+            self.inside = False
+        define = [f"def {g}({a}):", f"    nonlocal {name}", *(f"    {line}" for line in body)]
+        self.accept(scope, define)
+        scope.fixed.add(g)
+        lines += define
+        for _ in range(self.random.randint(1, 3)):
+            call = f"{g}({self.expr(scope, 1)})"
+            target = self.target(scope)
+            more = self.pick(
+                [f"{target} = {call} + {name}"], [f"{target} = {name} - {call}"], [f"{target} = {call} - {call} * 2"],
+                [f"for {self.fresh('k')} in {self.range_of(scope, uniform=False)}:", f"    {target} = {call}"],
+                [f"if {self.condition(scope, 1)}:", f"    {target} = {call}"], [call],
+                [f"{name} = {self.pick(*scope.inputs)} - {self.expr(scope, 0)}"],
+            )  # fmt: skip
+            self.accept(scope, more)
+            lines += more
+        return lines
 
     # Values that are None on some paths.
 

@@ -19,9 +19,9 @@ import dataclasses
 import numpy as np
 from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
-from random_functions import FunctionWriter
 from random_memory import Shared
 from random_objects import instantiate
+from random_texts import TextWriter
 from typed_objects import type_of_value
 from typed_values import INT64, NONE, Array, Type, name_of
 
@@ -58,7 +58,7 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(FunctionWriter):
+class Generator(TextWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:

@@ -187,6 +187,7 @@ def f(n, x):
          [13, 114, 215, 316]),
         ("", "m = cuda.local.array(4, np.int8);m[:] = 100;m[1:] += m[:3];m[::2] -= i;o[i] = m[i]",
          [100, -56, 42, -112]),
+        ("", "n = i;def g(a):;    nonlocal n;    n += a / 2;    return n * 2;o[i] = n + g(3) + n", [4, 8, 12, 16]),
         (FIB, "o[i] = f(i, 0.5) * 4", [4, 4, -2, -5]),
     ],
 )  # fmt: skip
@@ -226,14 +227,15 @@ MARKS = {
     "records": "REC", "vectors": "vw", "objects": "Point(", "enums": "Color.", "nones": "None", "views": "reshape",
     "reductions": "()", "turns": " for k", "nested": "def g", "patterns": "case", "times": "EPOCH",
     "brains": "bfloat16(", "updates": "] ", "axes": "out=", "sums": "hs[i", "iterators": "next(", "recursion": "rc",
-    "optional": "mv", "named": ", *, ka",
+    "optional": "mv", "named": ", *, ka", "nonlocals": "nonlocal nl", "texts": "to_[i", "stamps": "st[i]",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("feature", OBJECTS + VIEWS + LATER)
 def test_programs_have_the_features_that_they_must_have(feature):
     programs = [generate(seed, (f"+{feature}",)) for seed in range(3)]
-    assert all(each.features == [feature] for each in programs)
+    with_it = {"stamps": ["stamps", "times"]}.get(feature, [feature])
+    assert all(each.features == with_it for each in programs)
     assert any(MARKS[feature] in each.source.partition("def kernel")[2] for each in programs)
     assert [each.source for each in programs] == [generate(seed, (f"+{feature}",)).source for seed in range(3)]
 

@@ -26,6 +26,7 @@ from typed_values import (
     Named,
     Record,
     Sequence,
+    Text,
     dotted,
     load,
     number_of,
@@ -55,7 +56,11 @@ def type_of_value(item: object) -> Type:
     """The type of an argument, or of what a kernel captures."""
     if item is None:
         return NONE
+    if isinstance(item, (str, bytes)):
+        return Text("U" if isinstance(item, str) else "S")
     if isinstance(item, np.ndarray):
+        if item.dtype.kind in "US":
+            return Array(Text(item.dtype.kind), item.ndim)
         return Array(Record(item.dtype) if item.dtype.names else item.dtype, item.ndim)
     if isinstance(item, np.void):
         return Record(item.dtype)
@@ -459,6 +464,8 @@ class ObjectTyper:
 
     def stores_object(self, target: ast.expr, place: Type, ty: Type) -> bool:
         """Whether an element takes what is no number; TypeError if it does not."""
+        if self.stores_text(place, ty):
+            return True
         if isinstance(place, Record):
             if isinstance(ty, Record):
                 if ty != place:

@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from typed_known import bind
-from typed_values import BOOL, NONE, Optional, Sequence
+from typed_values import BOOL, NONE, Optional, Sequence, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ class OptionalTyper:
     def truth(self, node: ast.expr) -> tuple[Type, ast.expr]:
         """A condition."""
         ty, new = self.expr_or_none(node)
-        return (BOOL, new) if isinstance(ty, Optional) else self.as_number(ty, new, node)
+        return (BOOL, new) if isinstance(ty, (Optional, Text)) else self.as_number(ty, new, node)
 
     def compared_operand(self, node: ast.Compare, operand: ast.expr) -> tuple[Type, ast.expr]:
         """An operand of a comparison, which may be None if it is asked whether two are the same."""
@@ -72,6 +72,8 @@ class OptionalTyper:
 
     def special_links(self, op: ast.cmpop, one: Type, two: Type) -> list[tuple[Type, Type]] | None:
         """The pairs that are compared where a value may be None, or is a range; None for other values."""
+        if (found := self.text_links(op, one, two)) is not None:
+            return found
         if isinstance(two, Sequence) and two.kind == "range":
             if isinstance(op, (ast.In, ast.NotIn)):
                 return [(one, two.parts[0])]

@@ -30,6 +30,7 @@ from typed_objects import ObjectTyper
 from typed_optional import OptionalTyper, facts_of
 from typed_sequences import SequenceTyper, returned
 from typed_statements import StatementTyper
+from typed_texts import TextTyper
 from typed_values import (
     ATOMIC,
     BOOL,
@@ -50,6 +51,7 @@ from typed_values import (
     Named,
     Optional,
     Sequence,
+    Text,
     Type,
     Unknown,
     builtin,
@@ -64,7 +66,7 @@ from typed_values import (
 METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
-class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper):
+class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper, TextTyper):
     """Types one function; `functions` are the device functions that it may call."""
 
     def __init__(self, functions: Functions, env: Env) -> None:
@@ -72,6 +74,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
         self.env: Env = env
         self.loops: list[tuple[list, list]] = []  # (environment, place for conversions) of each break and continue
         self.returns: list[tuple[Type, ast.Return]] = []
+        self.exits: list[tuple[Env, ast.Return]] = []  # and the variables there
         self.unknown = False  # whether something was left out, since a variable has no type yet
 
     # Expressions: the type, and the expression with conversions.
@@ -115,6 +118,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
             return FLOAT64, node
         if value is None:
             return NONE, node
+        if isinstance(value, (str, bytes)):
+            return Text("U" if isinstance(value, str) else "S"), node
         return numeric.value(value).dtype, node
 
     def expr_Name(self, node):
@@ -150,7 +155,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
             return INT64, node
         if isinstance(node.op, ast.Not):
             ty, operand = self.expr_or_none(node.operand)
-            if isinstance(ty, Optional):
+            if isinstance(ty, (Optional, Text)):
                 return BOOL, ast.UnaryOp(node.op, operand)
         else:
             ty, operand = self.expr(node.operand)
@@ -252,7 +257,11 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
 
     def operands(self, is_and: bool, values: list[ast.expr]) -> tuple[np.dtype, ast.expr, Value]:
         """`and` or `or` of some operands: of the first and all others."""
-        left, left_node = self.number(values[0])
+        left, left_node = self.expr_or_none(values[0])
+        if not isinstance(left, Optional):
+            left, left_node = self.as_number(left, left_node, values[0])
+        elif not is_and or len(values) == 1:
+            raise TypeError("a choice of what may be None")
         value = known(values[0])
         if len(values) == 1 or (value is not None and bool(value) != is_and):
             return left, left_node, value
@@ -338,6 +347,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
             return self.item(ty, value, node.slice)
         if isinstance(ty, Sequence):
             return self.range_item(ty, value, node.slice)
+        if isinstance(ty, Text):
+            return self.text_item(ty, value, node.slice)
         if not isinstance(ty, Array):
             raise TypeError("subscript of a number")
         taken, index = self.index(node.slice)
@@ -378,6 +389,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
             return (INT64 if ndim == 1 else (INT64,) * ndim), node
         if target in ("range", "enumerate", "zip", "reversed"):
             return self.sequence_call(target, node)
+        if found := self.text_call(target, node):
+            return found
         if target in ("iter", "next"):
             return self.iterator_call(target, node)
         if isinstance(function := self.env.get(target), Closure):
@@ -494,9 +507,13 @@ class Functions:
         return any(found is UNKNOWN for _, found in self.open.values())
 
     def lift(
-        self, source: ast.FunctionDef, names: list[str], types: tuple[Type, ...], values: tuple[Value, ...]
-    ) -> tuple[str, Type]:
-        """The same of a function that was inside of another, by what is known of its arguments, too."""
+        self, function: Closure, names: list[str], types: tuple[Type, ...], values: tuple[Value, ...]
+    ) -> tuple[str, Type, list[Type]]:
+        """The same of a function that was inside of another, by what is known of its arguments, too.
+
+        Also the types of the variables around it that it assigns: it returns their values behind its result.
+        """
+        source = function.source.node
         at = source.name, types, repr(values)
         if at not in self.special:
             env: dict[str, Type] = {}
@@ -504,7 +521,14 @@ class Functions:
                 bind(env, name, ty, value)
             typer, body = written(self, copy.deepcopy(source), env)
             special = f"{source.name}_{len(self.written)}"
-            self.special[at] = special, returned(source.name, typer)
+            result, after = returned(source.name, typer), []
+            for each in function.assigned:
+                after.append(unify(*(env[each] for env, _ in typer.exits)))
+            for before, new in typer.exits if after else ():
+                pairs = zip(function.assigned, after, strict=True)
+                values_after = [converted(ast.Name(each, ast.Load()), before[each], ty) for each, ty in pairs]
+                new.value = ast.Tuple([new.value, *values_after], ast.Load())
+            self.special[at] = special, result, after
             self.written.append(ast.FunctionDef(special, source.args, body, source.decorator_list))
         return self.special[at]
 

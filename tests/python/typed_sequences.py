@@ -16,7 +16,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from oracle import numeric
 from typed_known import bind, key, known
-from typed_values import INT32, INT64, NONE, NOTHING, UINT64, Array, Closure, Sequence, converted, dotted, load, unify
+from typed_texts import letter
+from typed_values import (
+    INT32,
+    INT64,
+    NONE,
+    NOTHING,
+    UINT64,
+    Array,
+    Closure,
+    Sequence,
+    Text,
+    converted,
+    dotted,
+    load,
+    unify,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +51,8 @@ def item_type(ty: Type) -> Type | None:
     """What a loop over a value of this type gives; None if its turns differ in type."""
     if isinstance(ty, Array):
         return Array(ty.dtype, ty.ndim - 1) if ty.ndim > 1 else ty.dtype
+    if isinstance(ty, Text):
+        return letter(ty)
     if isinstance(ty, tuple):
         return ty[0] if len(set(ty)) == 1 else None
     if not isinstance(ty, Sequence):
@@ -275,17 +292,22 @@ class SequenceTyper:
             body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
             own, rest = [arg.arg for arg in node.args.args], node.args.vararg.arg if node.args.vararg else ""
             read = [part for statement in body for part in ast.walk(statement) if isinstance(part, ast.Name)]
-            local = {part.id for part in read if isinstance(part.ctx, ast.Store)} | {*own, rest}
+            others = tuple(each for part in body if isinstance(part, ast.Nonlocal) for each in part.names)
+            local = ({part.id for part in read if isinstance(part.ctx, ast.Store)} | {*own, rest}) - {*others}
             captures = sorted(self.with_those_of_functions({part.id for part in read if part.id in self.env} - local))
             if local & set(captures):
                 raise TypeError("a name that stands for two variables")
+            if any(isinstance(ty := self.env[each], Sequence) and ty.kind == "iter" for each in captures):
+                raise TypeError("an iterator that leaves its function")
+            if any(isinstance(ty := self.env[each], Closure) and ty.assigned for each in captures):
+                raise TypeError("a function that assigns to what is around it, in another")
             names = [*own, *([rest] if rest else []), *captures]
             args = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
             decorators = [ast.parse("cuda.jit(device=True)", mode="eval").body]
-            node.lifted = ast.FunctionDef(name, args, body, decorators), tuple(own), rest, tuple(captures)
+            node.lifted = ast.FunctionDef(name, args, body, decorators), tuple(own), rest, tuple(captures), others
             defaults = node.args.defaults
             node.held = [self.temporary("d") for _ in defaults]
-        lifted, own, rest, captures = node.lifted
+        lifted, own, rest, captures, others = node.lifted
         types = []
         for name, default in zip(node.held, node.args.defaults, strict=True):
             ty, value = self.expr(default)
@@ -294,7 +316,7 @@ class SequenceTyper:
             types.append(ty)
             out.append(assigned(name, value))
         given = dict(zip(own[len(own) - len(types) :], zip(node.held, types, strict=True), strict=True))
-        return Closure(lifted.name, Same(lifted), own, rest, captures, tuple(given.items()))
+        return Closure(lifted.name, Same(lifted), own, rest, captures, tuple(given.items()), others)
 
     def with_those_of_functions(self, names: set[str]) -> set[str]:
         """Variables, with those that functions among them read."""
@@ -336,16 +358,27 @@ class SequenceTyper:
         for name in function.captures:
             read = load(name)
             given[name] = self.expr(read)
-            values.append(known(read))
+            values.append(None if name in function.assigned else known(read))
             if isinstance(given[name][0], Closure):  # it is all known: what it reads is captured beside it
                 given[name] = given[name][0], ast.Constant(0)
         names = [*own, *function.captures]
-        special, result = self.functions.lift(
-            function.source.node, names, tuple(given[name][0] for name in names), tuple(values)
-        )
+        types = tuple(given[name][0] for name in names)
+        special, result, after = self.functions.lift(function, names, types, tuple(values))
         # Arguments are evaluated in their order; defaults and what is captured are read after them.
         order += [name for name in names if name not in order]
-        return result, ast.Call(load(special), [], [ast.keyword(name, given[name][1]) for name in order])
+        call = ast.Call(load(special), [], [ast.keyword(name, given[name][1]) for name in order])
+        if not function.assigned:
+            return result, call
+        # It gives its result and the values of what it assigned.
+        held = self.temporary("n")
+        parts: list[ast.expr] = [ast.NamedExpr(ast.Name(held, ast.Store()), call)]
+        for at, (name, ty) in enumerate(zip(function.assigned, after, strict=True), 1):
+            parts.append(
+                ast.NamedExpr(ast.Name(name, ast.Store()), ast.Subscript(load(held), ast.Constant(at), ast.Load()))
+            )
+            bind(self.env, name, ty, None)
+        parts.append(ast.Subscript(load(held), ast.Constant(0), ast.Load()))
+        return result, ast.Subscript(ast.Tuple(parts, ast.Load()), ast.Constant(len(parts) - 1), ast.Load())
 
     def arguments(self, node: ast.expr) -> list[tuple[Type, ast.expr]]:
         """An argument, or those that `*` makes of a tuple in a variable."""

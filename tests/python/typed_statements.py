@@ -147,6 +147,9 @@ class StatementTyper:
     def stmt_Pass(self, node):
         return node
 
+    def stmt_Nonlocal(self, node):
+        return []
+
     def stmt_If(self, node):
         test, taken = self.test(node.test)
         if taken is not None:
@@ -169,9 +172,10 @@ class StatementTyper:
         """A loop; `start` types what stands before each turn and gives the test of a while, with its known value."""
         before = dict(self.env)
         head = dict(before)
-        returns, unknown = len(self.returns), self.unknown
+        returns, exits, unknown = len(self.returns), len(self.exits), self.unknown
         for walk in itertools.count(1):
             del self.returns[returns:]
+            del self.exits[exits:]
             self.unknown = unknown
             self.env = dict(head)
             self.loops.append(([], []))
@@ -239,9 +243,10 @@ class StatementTyper:
 
     def stmt_Return(self, node):
         ty, value = self.expr_or_none(node.value) if node.value else (NOTHING, None)
-        self.env = None
+        before, self.env = self.env, None
         if not node.value:
             return node
         new = ast.Return(value)
+        self.exits.append((before, new))
         self.returns.append((ty, new))
         return new

@@ -132,6 +132,7 @@ class Closure:
     rest: str  # the parameter that takes further arguments as a tuple
     captures: tuple[str, ...]
     defaults: tuple[tuple[str, tuple[str, Type]], ...]  # a parameter, a variable that holds its default, and the type
+    assigned: tuple[str, ...] = ()  # variables of the function around it that it assigns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +140,13 @@ class Optional:
     """The type of a value that is None on some paths."""
 
     of: Type
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """The type of a text: `U` for a `str`, `S` for `bytes`."""
+
+    kind: str
 
 
 ATOMIC = {np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")}
@@ -156,7 +164,9 @@ class Unknown(TypeError):
 
 
 UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
-Type: TypeAlias = "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | Optional | tuple[Type, ...]"
+Type: TypeAlias = (
+    "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | Optional | Text | tuple[Type, ...]"
+)
 # None: this place is not reached. The variables' values stand beside their types, under `typed_known.key`.
 Env: TypeAlias = "dict[str, Type] | None"
 

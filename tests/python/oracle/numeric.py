@@ -225,6 +225,10 @@ def compare(op: str, left: object, right: object) -> object:
         return np.bool_(left is not right)
     if (left is None or right is None) and op in ("==", "!="):
         return np.bool_((left is right) == (op == "=="))
+    if isinstance(left, (str, bytes)) or isinstance(right, (str, bytes)):
+        if op in ("in", "not in"):
+            return np.bool_((left in right) == (op == "in"))
+        return np.bool_(_SAME[op](left, right))
     if op in ("in", "not in"):
         return np.bool_(any(compare("==", left, item) for item in right) == (op == "in"))
     if isinstance(left, tuple) and isinstance(right, tuple) and op in ("<", "<=", ">", ">="):

@@ -68,13 +68,17 @@ def _checked(array: object, index: object) -> object:
 def load(array: object, index: object) -> object:
     """`array[index]`."""
     item = array[_checked(array, index)]
+    if item.__class__ is int:  # a letter of bytes
+        return np.int64(item)
     return from_bits(item) if item.__class__ is np.uint16 and array.__class__ is Brains else item
 
 
 def store(array: np.ndarray, index: object, item: object) -> None:
     """`array[index] = item`, converted as weft converts."""
     dtype = array.dtype
-    if dtype.names:
+    if dtype.kind in "US":
+        array[_checked(array, index)] = item
+    elif dtype.names:
         store_field(array, index, item)
     elif array.__class__ is Brains:
         one = isinstance(item, Brains)
@@ -103,7 +107,7 @@ def check(condition: object) -> None:
 
 def iterate(item: object) -> object:
     """What a `for` goes through."""
-    return item
+    return map(np.int64, item) if isinstance(item, bytes) else item
 
 
 def call(site: int, function: object, *args: object, **kwargs: object) -> object:
