@@ -110,8 +110,9 @@ pub struct HostContext {
     pub thread: u64,
     /// Turns of loops that the thread still takes before it calls `pause`, which sets it again.
     pub turns: u64,
-    /// Returns when the threads that wait together are here: those of the block, or, if the last argument is not 0,
-    /// those of the warp that are in the mask.
+    /// Returns when the threads that wait together are here: those of the block; those of the warp that are in the mask, if
+    /// the last argument is [`Self::OF_WARP`]; those that happen to be at the same place in the code, if it is
+    /// [`Self::AT_SITE`]: the other argument is the place's number then.
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
     /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
     pub pause: extern "C" fn(*mut HostContext, u32),
@@ -123,9 +124,18 @@ pub struct HostContext {
     /// Prints one line, or what else a call of `print` prints: a format of C's `printf` of so many bytes, and its
     /// arguments, eight bytes each. May be called on a fiber's stack.
     pub print: extern "C" fn(*const u8, u64, *const u64),
+    /// The lanes of the warp that were at the same place: set when `wait` returns there.
+    pub lanes: u32,
 }
 
 impl HostContext {
+    /// What `wait` is told of a barrier of the block.
+    pub const OF_BLOCK: u32 = 0;
+    /// The same of one of a warp.
+    pub const OF_WARP: u32 = 1;
+    /// The same where a thread asks who is here.
+    pub const AT_SITE: u32 = 2;
+
     /// The context of a range of blocks whose threads are loops: they never call back, and nobody looks how deep they go.
     pub const fn of_blocks(
         slots: *const u64,
@@ -158,6 +168,7 @@ impl HostContext {
             lowest: 0,
             deep: no_deep,
             print: no_print,
+            lanes: 0,
         }
     }
 }

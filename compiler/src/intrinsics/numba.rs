@@ -13,29 +13,12 @@ pub struct NumbaNames {
     pub way_out: Option<&'static str>,
 }
 
-const SHARED: &str = "pass the value through a `cuda.shared.array`, with `cuda.syncwarp()` between writing and reading";
 const LOOP: &str = "write it as a loop, over an array that is passed or that `cuda.local.array` makes";
 const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
 
 const NAMES: &[NumbaNames] = &[
     NumbaNames { module: "builtins", names: &["breakpoint"], way_out: Some("leave it out") },
-    NumbaNames { module: "weft.cuda", names: &["activemask", "brev", "clz", "ffs"], way_out: None },
-    NumbaNames {
-        module: "weft.cuda",
-        names: &[
-            "all_sync",
-            "any_sync",
-            "ballot_sync",
-            "eq_sync",
-            "match_all_sync",
-            "match_any_sync",
-            "shfl_down_sync",
-            "shfl_sync",
-            "shfl_up_sync",
-            "shfl_xor_sync",
-        ],
-        way_out: Some(SHARED),
-    },
+    NumbaNames { module: "weft.cuda", names: &["brev", "clz", "ffs"], way_out: None },
     NumbaNames { module: "weft.cuda", names: &["cbrt"], way_out: Some("write `math.cbrt(x)`") },
     NumbaNames {
         module: "weft.cuda",
@@ -43,7 +26,6 @@ const NAMES: &[NumbaNames] = &[
         way_out: Some("end the kernel where its whole grid must wait, and launch another for what comes after"),
     },
     NumbaNames { module: "weft.cuda", names: &["fma"], way_out: Some("write `math.fma(x, y, z)`") },
-    NumbaNames { module: "weft.cuda", names: &["lanemask_lt"], way_out: Some("write `(1 << cuda.laneid) - 1`") },
     NumbaNames {
         module: "weft.cuda",
         names: &["ldca", "ldcg", "ldcs", "ldcv", "ldlu"],

@@ -26,6 +26,7 @@ mod stmt;
 mod types;
 mod verify;
 mod visit;
+mod warp_op;
 
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
@@ -40,6 +41,7 @@ pub use verify::verify;
 pub use visit::{
     falls_through, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
 };
+pub use warp_op::{Shuffle, Vote, WarpReduction};
 
 /// A handle to an expression of a function.
 pub type ExprId = Handle<Expr>;

@@ -6,7 +6,7 @@
 
 use weft_artifact::Scalar;
 
-use super::{ConstantId, Type};
+use super::{ConstantId, Shuffle, Type, Vote, WarpReduction, warp_op::OF_WARP};
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,22 @@ pub enum Op {
     BarrierReduce(Reduction),
     /// `bar.warp.sync`: the threads of the warp in the mask. Memory is ordered between them.
     WarpBarrier,
+    /// `shfl.sync`: a lane's value, of those in the mask. Operands are the mask, the value, the lane or the distance, of
+    /// which the last five bits count, and the width of the parts of the warp, a power of two up to 32.
+    Shuffle(Shuffle),
+    /// `vote.sync`: something about the truth of the values of the lanes in the mask.
+    Vote(Vote),
+    /// `match.any.sync`: the lanes of the mask that have the thread's own value.
+    MatchAny,
+    /// `match.all.sync`: the lanes of the mask, and whether all have one value; no lane if they have not.
+    MatchAll,
+    /// `redux.sync`: the values of the lanes in the mask, taken together.
+    WarpReduce(WarpReduction),
+    /// `activemask`: the lanes of the warp that are here with the thread. On a GPU nobody waits for them.
+    ActiveMask,
+    /// Bit by bit, the lowest of the bits with this number in the 32 bytes that a pointer points to. Only the host's own
+    /// code has it, where it looks at what the lanes of a warp left in a cell each.
+    LaneBits(u8),
     /// `membar`: the thread's accesses before it come before those after it, as the threads of the scope see them.
     Fence(Scope),
     /// Prints values by a format of C's `printf`, with the constant's bytes but for the zero at its end. Each operand is an
@@ -154,6 +170,12 @@ pub enum Elements {
     Bits,
     /// Unsigned integers.
     Unsigned,
+    /// Integers of 32 bits.
+    Ints,
+    /// Integers of 32 and 64 bits.
+    Words,
+    /// Bytes.
+    Bytes,
 }
 
 /// What an operation does with the memory behind its pointers.
@@ -264,6 +286,40 @@ impl Op {
                 ptx: &["bar.warp.sync"],
                 ..ORDERS
             },
+            Self::Shuffle(shuffle) => shuffle.row(),
+            Self::Vote(vote) => vote.row(),
+            Self::MatchAny => OpRow {
+                name: "match.any",
+                operands: &[Operand::Is(Type::I32), Operand::Element],
+                results: &[Operand::Is(Type::I32)],
+                elements: Elements::Words,
+                ptx: &["match.any.sync"],
+                ..OF_WARP
+            },
+            Self::MatchAll => OpRow {
+                name: "match.all",
+                operands: &[Operand::Is(Type::I32), Operand::Element],
+                results: &[Operand::Is(Type::I32), Operand::Is(Type::BOOL)],
+                elements: Elements::Words,
+                ptx: &["match.all.sync"],
+                ..OF_WARP
+            },
+            Self::WarpReduce(reduction) => reduction.row(),
+            Self::ActiveMask => OpRow {
+                name: "active_mask",
+                results: &[Operand::Is(Type::Scalar(Scalar::U32))],
+                ptx: &["activemask"],
+                ..OF_WARP
+            },
+            Self::LaneBits(_) => OpRow {
+                name: "lane_bits",
+                operands: &[Operand::Pointer],
+                results: &[Operand::Is(Type::I32)],
+                elements: Elements::Bytes,
+                memory: Memory::Reads,
+                orders: false,
+                ..ORDERS
+            },
             Self::Fence(Scope::Block) => OpRow { name: "fence block", ptx: &["membar.cta"], ..ORDERS },
             Self::Fence(Scope::Device) => OpRow { name: "fence device", ptx: &["membar.gl"], ..ORDERS },
             Self::Fence(Scope::System) => OpRow { name: "fence system", ptx: &["membar.sys"], ..ORDERS },
@@ -281,7 +337,7 @@ impl Op {
 }
 
 /// What touches no memory of its own and orders that of others.
-const ORDERS: OpRow = OpRow {
+pub(super) const ORDERS: OpRow = OpRow {
     name: "",
     operands: &[],
     results: &[],
@@ -333,6 +389,9 @@ impl Elements {
             Self::Numbers => scalar.is_int() || scalar.is_float(),
             Self::Bits => scalar.is_int() || scalar == Scalar::Bool,
             Self::Unsigned => scalar.is_unsigned_int(),
+            Self::Ints => matches!(scalar, Scalar::I32 | Scalar::U32),
+            Self::Words => matches!(scalar, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64),
+            Self::Bytes => scalar == Scalar::U8,
         }
     }
 }
@@ -390,10 +449,17 @@ impl std::fmt::Display for Op {
             Self::Atomic { op, order, scope } if *self != Self::atomic(*op) => {
                 write!(f, ".{}.{}", order.name(), scope.name())
             }
+            Self::LaneBits(bit) => write!(f, ".{bit}"),
             Self::Atomic { .. }
             | Self::Barrier
             | Self::BarrierReduce(_)
             | Self::WarpBarrier
+            | Self::Shuffle(_)
+            | Self::Vote(_)
+            | Self::MatchAny
+            | Self::MatchAll
+            | Self::WarpReduce(_)
+            | Self::ActiveMask
             | Self::Fence(_)
             | Self::Print(_) => Ok(()),
         }

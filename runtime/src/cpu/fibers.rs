@@ -57,6 +57,8 @@ enum Stop {
     Block,
     /// At a barrier of the threads of its warp in a mask.
     Warp(u32),
+    /// At a place where it asks which threads of its warp are there.
+    Site(u32),
     /// At the end of its stack.
     Deep,
 }
@@ -68,8 +70,13 @@ struct Thread {
     yielder: *const Yielder<(), Stop>,
 }
 
-extern "C" fn wait(context: *mut HostContext, mask: u32, warp: u32) {
-    suspend(context, if warp == 0 { Stop::Block } else { Stop::Warp(mask) });
+extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
+    let stop = match for_whom {
+        HostContext::OF_BLOCK => Stop::Block,
+        HostContext::AT_SITE => Stop::Site(which),
+        _ => Stop::Warp(which),
+    };
+    suspend(context, stop);
 }
 
 extern "C" fn pause(context: *mut HostContext, waits: u32) {
@@ -95,6 +102,7 @@ enum State {
     Ready,
     AtBlock,
     AtWarp(u32),
+    AtSite(u32),
     Done,
 }
 
@@ -147,6 +155,8 @@ struct Block {
     fibers: Vec<Fiber>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
+    /// The first of them, as the fibers know it.
+    first: *mut Thread,
     states: Vec<State>,
     n_ready: usize,
     room: Room,
@@ -298,6 +308,7 @@ impl Fibers<'_> {
             lowest: (stack.limit().get() + RESERVE) as u64,
             deep,
             print: print::print,
+            lanes: 0,
         };
         let mut threads: Vec<Thread> =
             stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null() }).collect();
@@ -314,7 +325,14 @@ impl Fibers<'_> {
                 unsafe { entry(thread.cast::<HostContext>()) };
             }));
         }
-        Some(Block { fibers, _threads: threads, states: vec![State::Ready; n_threads], n_ready: n_threads, room })
+        Some(Block {
+            fibers,
+            _threads: threads,
+            first: start,
+            states: vec![State::Ready; n_threads],
+            n_ready: n_threads,
+            room,
+        })
     }
 }
 
@@ -380,6 +398,7 @@ impl Block {
     /// Resumes each thread that can go on, once. `None` if the launch was given up.
     fn turn(&mut self, watch: *const HostWatch, together: &Together) -> Option<Turn> {
         let mut turn = Turn::default();
+        let mut asked = false;
         if self.n_ready == 0 {
             return Some(turn);
         }
@@ -388,23 +407,53 @@ impl Block {
                 CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
                 CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
+                CoroutineResult::Yield(Stop::Site(site)) => *state = State::AtSite(site),
                 CoroutineResult::Yield(Stop::Deep) => {
                     together.give_up(watch);
                     return None;
                 }
                 CoroutineResult::Return(()) => *state = State::Done,
             }
-            turn.moved |= *state != State::Ready;
+            match state {
+                State::Ready => {}
+                State::AtBlock | State::AtWarp(_) | State::Done => turn.moved = true,
+                State::AtSite(_) => {
+                    turn.busy = true;
+                    asked = true;
+                }
+            }
             // SAFETY: the watch is this launch's, and no fiber runs now.
             if unsafe { leaves(watch) } {
                 return None;
             }
+        }
+        if asked {
+            self.answer();
         }
         if turn.moved {
             release(&mut self.states);
             self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
         }
         Some(turn)
+    }
+
+    /// Tells the threads that ask who is here, and lets them go on: those of a warp that came to the same place in this
+    /// turn are there together.
+    fn answer(&mut self) {
+        for (warp, states) in self.states.chunks_mut(WARP).enumerate() {
+            for lane in 0..states.len() {
+                let State::AtSite(site) = states[lane] else { continue };
+                let together: Vec<usize> =
+                    (lane..states.len()).filter(|&other| states[other] == State::AtSite(site)).collect();
+                let lanes = together.iter().fold(0, |lanes, &lane| lanes | 1 << lane);
+                for &other in &together {
+                    states[other] = State::Ready;
+                    let thread = self.first.wrapping_add(warp * WARP + other);
+                    // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
+                    unsafe { (*thread).context.lanes = lanes };
+                }
+            }
+        }
     }
 
     fn is_done(&self) -> bool {

@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from oracle import arrays, numeric
+from oracle import arrays, numeric, warps
 from oracle.brains import Brains, product, rounded
 
 WARP = 32
@@ -68,11 +68,17 @@ class Sited:
 
 
 class BarrierCall:
-    """A function at which threads wait for each other: `block` or `warp`."""
+    """A function at which the threads of a block wait for each other."""
 
-    def __init__(self, scope: str, reduce=None) -> None:
-        self.scope = scope
+    def __init__(self, reduce=None) -> None:
         self.reduce = reduce  # of the values that the block's threads came with
+
+
+class WarpCall:
+    """A function at which the lanes of a warp wait for each other."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 def _garbage(shape, dtype) -> np.ndarray:
@@ -169,14 +175,22 @@ def _compare_and_swap(array, old, item, **words):
 HOW = set(itertools.product(("relaxed", "acquire", "release", "acq_rel", "seq_cst"), ("block", "device", "system")))
 
 
+def _lane() -> int:
+    return CURRENT.thread.linear % WARP
+
+
 class CudaModule:
     """`weft.cuda` inside a kernel."""
 
-    syncthreads = BarrierCall("block")
-    syncthreads_count = BarrierCall("block", sum)
-    syncthreads_and = BarrierCall("block", all)
-    syncthreads_or = BarrierCall("block", any)
-    syncwarp = BarrierCall("warp")
+    syncthreads = BarrierCall()
+    syncthreads_count = BarrierCall(sum)
+    syncthreads_and = BarrierCall(all)
+    syncthreads_or = BarrierCall(any)
+    lanemask_lt = staticmethod(lambda: np.uint32((1 << _lane()) - 1))
+    lanemask_le = staticmethod(lambda: np.uint32((2 << _lane()) - 1))
+    lanemask_eq = staticmethod(lambda: np.uint32(1 << _lane()))
+    lanemask_ge = staticmethod(lambda: np.uint32(warps.ALL & ~((1 << _lane()) - 1)))
+    lanemask_gt = staticmethod(lambda: np.uint32(warps.ALL & ~((2 << _lane()) - 1)))
     grid = staticmethod(_grid)
     gridsize = staticmethod(_gridsize)
     threadfence = threadfence_block = threadfence_system = staticmethod(lambda: None)
@@ -212,6 +226,8 @@ class CudaModule:
 
 for _name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split():
     setattr(CudaModule, _name, getattr(np, _name))
+for _name in ("syncwarp", "activemask", *warps.COMBINE):
+    setattr(CudaModule, _name, WarpCall(_name))
 CudaModule.boolean = CudaModule.bool_ = np.bool_
 CUDA = CudaModule()
 

@@ -10,6 +10,7 @@ import numpy as np
 from oracle import numeric
 from oracle.emulate import CURRENT, GARBAGE, WARP, Block, Left, Thread
 from oracle.rewrite import Function, as_function
+from oracle.warps import Meeting, groups, meet, stranded
 
 
 def launch(
@@ -69,17 +70,37 @@ def _positions(extents: tuple[int, int, int]):
 
 
 def _run_with_barriers(function: Function, threads: list[Thread], values: list[object]) -> None:
-    """Runs each thread to its next barrier, in order, until all have returned."""
+    """Runs each thread to its next barrier of the block, warp by warp, until all have returned."""
     running = {thread: function.call(*values) for thread in threads}
+    of_warps: dict[int, list[Thread]] = {}
+    for thread in threads:
+        of_warps.setdefault(thread.linear // WARP, []).append(thread)
     while running:
         threads[0].block.values = []  # what the threads bring to the barrier that ends this round
-        for first in range(0, len(threads), WARP):
-            turn = [thread for thread in threads[first : first + WARP] if thread in running]
-            while turn:  # again and again while threads wait only for their warp
-                turn = [thread for thread in turn if _step(running, thread) == "warp"]
+        for warp in of_warps.values():
+            _run_warp(running, warp)
 
 
-def _step(running: dict, thread: Thread) -> str | None:
+def _run_warp(running: dict, warp: list[Thread]) -> None:
+    """Runs a warp until all its lanes have returned or wait for the block."""
+    lanes = {thread.linear % WARP: thread for thread in warp}
+    ready = [thread for thread in warp if thread in running]
+    waiting: dict[int, Meeting] = {}
+    while ready:
+        for thread in ready:
+            stop = _step(running, thread)
+            if isinstance(stop, Meeting):
+                waiting[thread.linear % WARP] = stop
+        alive = {lane for lane, thread in lanes.items() if thread in running}
+        ready = []
+        for group in groups(waiting, alive) or stranded(waiting):
+            meet(group)
+            ready += [lanes[lane] for lane in group]
+            for lane in group:
+                del waiting[lane]
+
+
+def _step(running: dict, thread: Thread) -> object:
     CURRENT.thread = thread
     try:
         return next(running[thread])

@@ -9,12 +9,13 @@ import numpy as np
 
 from oracle import numeric
 from oracle.brains import Brains, from_bits, to_bits
-from oracle.emulate import CUDA, CURRENT, BarrierCall, Dim3, Left, Register, Sited, substitute
+from oracle.emulate import CUDA, CURRENT, BarrierCall, Dim3, Left, Register, Sited, WarpCall, substitute
 from oracle.numeric import known_power
 from oracle.numeric import quick_binary as binary
 from oracle.numeric import quick_compare as compare
 from oracle.numeric import quick_unary as unary
 from oracle.rewrite import Function, as_function
+from oracle.warps import meeting
 
 __all__ = [
     "attribute",
@@ -125,13 +126,16 @@ def call(site: int, function: object, *args: object, **kwargs: object) -> object
 
 def call_waiting(site: int, function: object, *args: object, **kwargs: object):
     """A call of a barrier, or of a function that reaches one."""
-    del site
+    if isinstance(function, WarpCall):
+        met = meeting(function.name, site, args, kwargs)
+        yield met
+        return met.result
     if isinstance(function, BarrierCall):
         if function.reduce is None:
-            yield function.scope
+            yield None
             return None
         values = CURRENT.thread.block.values
         values.append(bool(args[0]))
-        yield function.scope
+        yield None
         return np.int32(function.reduce(values))
     return (yield from function.call(*args, **kwargs))

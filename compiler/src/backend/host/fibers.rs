@@ -91,6 +91,7 @@ pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
     let fixed = Fixed::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (look, &fixed));
     hooks.stacks = true;
+    hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;
     // What lives on the stack stands in the function's first block.
@@ -146,6 +147,20 @@ pub(super) fn print<'ctx>(
     let len = long.const_int(len as u64, false);
     emitter.builder.build_indirect_call(ty, callee, &[format.into(), len.into(), args.into()], "")?;
     Ok(())
+}
+
+/// Calls the context's `wait` at a place in the code; gives the lanes of the warp that are there with the thread.
+pub(super) fn lanes_here<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    site: u32,
+) -> Result<IntValue<'ctx>> {
+    let types = emitter.cx.types;
+    let int = types.context.i32_type();
+    let at_site = int.const_int(u64::from(HostContext::AT_SITE), false);
+    wait(emitter, context, int.const_int(u64::from(site), false), at_site)?;
+    let place = field(&types, &emitter.builder, context, offset_of!(HostContext, lanes))?;
+    Ok(emitter.builder.build_load(int, place, "lanes")?.into_int_value())
 }
 
 /// Leaves a function that calls itself where the stack has come to its end; at the function's start.

@@ -8,9 +8,9 @@ use inkwell::{
     AtomicOrdering, FloatPredicate,
     basic_block::BasicBlock,
     types::BasicTypeEnum,
-    values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, PointerValue},
+    values::{AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
-use weft_artifact::Scalar;
+use weft_artifact::{HostContext, Scalar};
 
 use super::{
     fibers,
@@ -22,7 +22,7 @@ use crate::{
     backend::llvm::{
         FunctionEmitter, Hooks, OperandValue, Result, Types,
         atomic::{instruction, parts},
-        float, internal,
+        float, int, internal,
     },
     ir::{AtomicOp, FuncId, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt, Type},
 };
@@ -119,6 +119,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub watch: Cell<Option<Watch<'ctx>>>,
     /// Where a thread goes that is told to leave.
     pub stop_to: Cell<Option<BasicBlock<'ctx>>>,
+    /// The number of the next place at which threads ask who is here.
+    pub next_site: Cell<u32>,
 }
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
@@ -134,7 +136,20 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             fixed,
             watch: Cell::new(None),
             stop_to: Cell::new(None),
+            next_site: Cell::new(0),
         }
+    }
+
+    /// The number of a function's first place at which threads ask who is here.
+    pub(super) fn first_site(function: FuncId) -> u32 {
+        (function.index() as u32) << 16
+    }
+
+    /// A number for a place in the code.
+    fn site(&self) -> u32 {
+        let site = self.next_site.get();
+        self.next_site.set(site + 1);
+        site
     }
 }
 
@@ -182,6 +197,22 @@ fn step<'ctx>(
     let old = emitter.emit_atomic_loop(op, order, "", operands)?;
     fence(order.acquires(), AtomicOrdering::Acquire)?;
     Ok(old)
+}
+
+/// Bit `bit` of each of 32 bytes, in an `i32`.
+fn lane_bits<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, cells: PointerValue<'ctx>, bit: u8) -> Result<IntValue<'ctx>> {
+    let (builder, context) = (&emitter.builder, emitter.cx.types.context);
+    let bytes = context.i8_type().vec_type(32);
+    let states = builder.build_load(bytes, cells, "states")?;
+    if let Some(load) = states.as_instruction_value() {
+        load.set_alignment(32).or_else(|error| internal(format!("an alignment of 32: {error}")))?;
+    }
+    let states = states.into_vector_value();
+    let wanted = context.i8_type().const_int(1 << bit, false);
+    let wanted = inkwell::types::VectorType::const_vector(&[wanted; 32]);
+    let set = builder.build_and(states, wanted, "")?;
+    let set = builder.build_int_compare(inkwell::IntPredicate::NE, set, bytes.const_zero(), "")?;
+    int(builder.build_bit_cast(set, context.i32_type(), "")?)
 }
 
 /// `base + bytes`, which stays in the memory that `base` points into.
@@ -276,19 +307,31 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
                 Ok(vec![step(emitter, op, order, operands)?])
             }
-            Op::BarrierReduce(_) => internal(format!("a {op} that was not taken apart")),
+            Op::BarrierReduce(_) | Op::Shuffle(_) | Op::Vote(_) | Op::MatchAny | Op::MatchAll | Op::WarpReduce(_) => {
+                internal(format!("a {op} that was not taken apart"))
+            }
+            Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not taken apart")),
+            Op::ActiveMask => Ok(vec![fibers::lanes_here(emitter, self.frame.get().context, self.site())?.into()]),
+            Op::LaneBits(bit) => {
+                let Some(OperandValue { value: BasicValueEnum::PointerValue(cells), .. }) = operands.first() else {
+                    return internal(format!("a {op} without its cells"));
+                };
+                Ok(vec![lane_bits(emitter, *cells, bit)?.into()])
+            }
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
             Op::Barrier => {
                 let int = emitter.cx.types.context.i32_type();
-                fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), int.const_zero())?;
+                let of_block = int.const_int(u64::from(HostContext::OF_BLOCK), false);
+                fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), of_block)?;
                 Ok(Vec::new())
             }
             Op::WarpBarrier => {
                 let Some(OperandValue { value: BasicValueEnum::IntValue(mask), .. }) = operands.first() else {
                     return internal("a warp's barrier without a mask");
                 };
-                let one = emitter.cx.types.context.i32_type().const_int(1, false);
-                fibers::wait(emitter, self.frame.get().context, *mask, one)?;
+                let of_warp = u64::from(HostContext::OF_WARP);
+                let of_warp = emitter.cx.types.context.i32_type().const_int(of_warp, false);
+                fibers::wait(emitter, self.frame.get().context, *mask, of_warp)?;
                 Ok(Vec::new())
             }
             Op::Print(format) => {

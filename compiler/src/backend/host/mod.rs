@@ -108,21 +108,27 @@ fn array_bytes(module: &Module) -> u64 {
 enum Strategy {
     /// A block's threads are loops.
     Loops(Box<Plan>, Offsets),
-    /// Each thread has a stack.
-    Fibers(FuncId, Offsets, Look),
+    /// Each thread has a stack: the module, as its threads run it.
+    Fibers(Box<Module>, FuncId, Offsets, Look),
 }
 
 impl Strategy {
     fn of(module: &Module, options: &Options) -> Result<Self> {
         let circles = Circles::of(module);
         let fibers = match options.cpu_threads {
-            CpuThreads::Auto => plan::waiting::waits(module, &circles) || waits_on_circle(module, &circles),
+            CpuThreads::Auto => {
+                plan::waiting::waits(module, &circles)
+                    || plan::meeting::arms_meet(module)
+                    || waits_on_circle(module, &circles)
+            }
             // Nothing cuts a function that calls itself at its barriers.
             CpuThreads::Loops => waits_on_circle(module, &circles),
             CpuThreads::Fibers => true,
         };
         if fibers {
-            return Ok(Self::Fibers(kernel_of(module)?.0, Offsets::of_shared(module), Look::of(module)));
+            let module = plan::for_stacks(module, &circles);
+            let (kernel, offsets, look) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Look::of(&module));
+            return Ok(Self::Fibers(Box::new(module), kernel, offsets, look));
         }
         let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
         // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
@@ -143,9 +149,9 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let strategy = Strategy::of(module, options)?;
     let (emitted, offsets, stack_bytes, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, None, plan.segments),
-        Strategy::Fibers(_, offsets, _) => {
+        Strategy::Fibers(module, _, offsets, _) => {
             let stack = if Circles::of(module).is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
-            (module, offsets, Some(stack.saturating_add(array_bytes(module))), 0)
+            (module.as_ref(), offsets, Some(stack.saturating_add(array_bytes(module))), 0)
         }
     };
     let finished = shim::with_context(|context| {
@@ -167,7 +173,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let parallel = Parallel::new(context)?;
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
-            Strategy::Fibers(kernel, offsets, look) => build_fibers(&cx, *kernel, offsets, look)?,
+            Strategy::Fibers(_, kernel, offsets, look) => build_fibers(&cx, *kernel, offsets, look)?,
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
@@ -228,6 +234,7 @@ fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
     let fixed = Fixed::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, frame, (look, &fixed));
     hooks.stacks = stacks;
+    hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     if !stacks {
         let config = fibers::fields(&cx.types, &emitter.builder, frame.context)?.config;

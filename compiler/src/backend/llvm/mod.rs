@@ -26,7 +26,7 @@ mod types;
 
 pub(crate) use context::ModuleContext;
 pub(crate) use debug::DebugInfo;
-pub(crate) use function::{FunctionEmitter, LoopTargets, float};
+pub(crate) use function::{FunctionEmitter, LoopTargets, float, int};
 pub(crate) use half::Halves;
 pub(crate) use hooks::{Hooks, OperandValue};
 pub(crate) use math::{Library, constant};

@@ -12,7 +12,7 @@ use inkwell::{
 use super::{
     SPACES, approximate, atomics,
     gather::{gather, mask_of},
-    print,
+    print, warps,
 };
 use crate::{
     backend::{
@@ -31,13 +31,15 @@ pub(super) struct NvptxHooks<'ctx> {
     dynamic: Option<GlobalValue<'ctx>>,
     /// The threads of a warp are brought together where they have to come together.
     gathers: bool,
+    /// The number of the SM.
+    sm: u32,
     /// The arrays of the function that is being emitted, in its entry block.
     local_arrays: RefCell<Vec<PointerValue<'ctx>>>,
 }
 
 impl<'ctx> NvptxHooks<'ctx> {
     /// Declares the module's shared memory.
-    pub(super) fn new(cx: &ModuleContext<'_, 'ctx>) -> Result<Self> {
+    pub(super) fn new(cx: &ModuleContext<'_, 'ctx>, sm: u32) -> Result<Self> {
         let space = Some(AddressSpace::from(SPACES.shared));
         let mut shared = Vec::new();
         for (id, array) in cx.ir.shared.iter() {
@@ -66,7 +68,7 @@ impl<'ctx> NvptxHooks<'ctx> {
             global
         });
         let gathers = !Circles::of(cx.ir).is_empty();
-        Ok(Self { shared, dynamic, gathers, local_arrays: RefCell::default() })
+        Ok(Self { shared, dynamic, gathers, sm, local_arrays: RefCell::default() })
     }
 
     /// Makes room for the function's local arrays, at the present position, which is in its entry block.
@@ -177,6 +179,13 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                 Ok(vec![value])
             }
             Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
+            Op::Shuffle(shuffle) => Ok(vec![warps::shuffle(emitter, shuffle, &values)?]),
+            Op::Vote(vote) => Ok(vec![warps::vote(emitter, vote, &values)?]),
+            Op::MatchAny => Ok(vec![warps::match_any(emitter, operands, &values)?]),
+            Op::MatchAll => warps::match_all(emitter, operands, &values),
+            Op::WarpReduce(reduction) => Ok(vec![warps::reduce(emitter, self.sm, reduction, operands)?]),
+            Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
+            Op::LaneBits(_) => internal(format!("a {op}, which is the host's own")),
             Op::Fence(scope) => atomics::membar(emitter, scope),
             Op::Print(format) => print::emit(emitter, format, &values),
         }

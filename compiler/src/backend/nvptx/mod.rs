@@ -13,6 +13,7 @@ mod loads;
 mod print;
 #[cfg(test)]
 mod tests;
+mod warps;
 
 use inkwell::{
     OptimizationLevel,
@@ -71,7 +72,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         let types = Types { context, spaces: SPACES, halves };
         let mut cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
         cx.ptx = true;
-        build(&cx, kernel_id)?;
+        build(&cx, kernel_id, number)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
             bulk: size::bulk(module, 0),
@@ -100,8 +101,8 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
 }
 
 /// Declares and fills every function, callees first.
-fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId) -> Result<()> {
-    let hooks = hooks::NvptxHooks::new(cx)?;
+fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
+    let hooks = hooks::NvptxHooks::new(cx, sm)?;
     let effects = Effects::of_module(cx.ir);
     cx.declare_circles(&[])?;
     for (id, function) in cx.ir.functions.iter() {

@@ -14,6 +14,7 @@ mod own;
 mod reduce;
 mod sequences;
 mod views;
+mod warps;
 mod whole;
 
 use weft_artifact::Scalar;
@@ -23,14 +24,13 @@ use super::{
     function::count,
     lowerer::FnLowerer,
     object::{ObjectKind, Static},
-    promote,
     ty::shown_path,
     value::Value,
 };
 use crate::{
     diagnostic::Code,
     intrinsics::{Custom, Intrinsic, Lowering, Returns},
-    ir::{LocalId, MathFn, Op, StmtKind as Ir, Type},
+    ir::{LocalId, MathFn, Op, Shuffle, StmtKind as Ir, Type},
     source::Span,
     syntax::ast::BinOp,
 };
@@ -116,6 +116,12 @@ impl FnLowerer<'_> {
                 self.binary(BinOp::MatMul, a, b, span)
             }
             Custom::Round => self.round(row, args, span),
+            Custom::ShflSync => self.shuffle(row, Shuffle::Index, args, span),
+            Custom::ShflUpSync => self.shuffle(row, Shuffle::Up, args, span),
+            Custom::ShflDownSync => self.shuffle(row, Shuffle::Down, args, span),
+            Custom::ShflXorSync => self.shuffle(row, Shuffle::Xor, args, span),
+            Custom::MatchAnySync => self.match_lanes(row, Op::MatchAny, args, span),
+            Custom::MatchAllSync => self.match_lanes(row, Op::MatchAll, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),
@@ -186,30 +192,6 @@ impl FnLowerer<'_> {
                 locals.iter().zip(scalars).map(|(local, scalar)| read(*local, *scalar)).collect(),
             ),
             (Returns::Nothing | Returns::Scalar(_) | Returns::Complex(_) | Returns::Array(_), _) => Value::NONE,
-        }
-    }
-
-    fn syncwarp(&mut self, row: &Intrinsic, mut args: Args, span: Span) -> Value {
-        if args.positional.is_empty()
-            && let Some(index) = args.keywords.iter().position(|(name, ..)| name == "mask")
-        {
-            let (_, value, at) = args.keywords.remove(index);
-            args.positional.push((value, at));
-        }
-        let mask = if args.positional.is_empty() {
-            self.no_keywords(row, &args);
-            Value::Int(0xFFFF_FFFF)
-        } else {
-            let Some([mask]) = self.exactly(row, args, span) else { return Value::Poison };
-            mask
-        };
-        match mask.ty().scalar() {
-            Some(scalar) if promote::is_integral(scalar) => {
-                let Some(mask) = self.number(&mask, Scalar::I32, span) else { return Value::Poison };
-                self.stmt(Ir::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![mask] }, span);
-                Value::NONE
-            }
-            _ => self.no_overload(row, &[mask.ty()], span),
         }
     }
 

@@ -35,7 +35,7 @@ impl File {
 }
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 12] = [
+static FILES: [File; 13] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -48,11 +48,13 @@ static FILES: [File; 12] = [
     File::new("texts.py", include_str!("texts.py")),
     File::new("random.py", include_str!("random.py")),
     File::new("print.py", include_str!("print.py")),
+    File::new("warps.py", include_str!("warps.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).
 const NAMES: &[(&str, &str)] = &[
     ("cmath", "cmath"),
+    ("cuda", "weft.cuda"),
     ("math", "math"),
     ("np", "numpy"),
     ("item", "prelude.item"),

@@ -12,6 +12,7 @@ mod random;
 mod reductions;
 mod tables;
 mod ufunc;
+mod warp;
 
 use super::Intrinsic;
 
@@ -19,6 +20,7 @@ use super::Intrinsic;
 const TABLES: &[&[Intrinsic]] = &[
     cuda::CUDA,
     atomic::ATOMIC,
+    warp::WARP,
     half::FP16,
     half::BF16,
     random::RANDOM,

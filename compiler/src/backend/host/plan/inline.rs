@@ -8,8 +8,8 @@ use super::walk::escapes;
 use crate::{
     ir::Const,
     ir::{
-        Block, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId, LocalKind,
-        Module, Stmt, StmtKind, Type, UnaryOp, for_each_stmt_mut,
+        Block, Circles, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId,
+        LocalKind, Module, Stmt, StmtKind, Type, UnaryOp, for_each_stmt, for_each_stmt_mut,
     },
     source::Span,
 };
@@ -19,19 +19,43 @@ type Origin = Option<(FuncId, LocalArrayId)>;
 
 /// Inlines every call of a function with a barrier, everywhere in the module.
 pub(crate) fn barrier_functions(module: &mut Module, effects: &[Effects]) {
-    let reaches = |func: FuncId| Effects::of_function(effects, func).synchronizes();
+    put_in(module, &|func| Effects::of_function(effects, func).synchronizes());
+}
+
+/// Inlines every call of some functions, and of those that call them, but for such as call themselves.
+pub(crate) fn functions(module: &mut Module, circles: &Circles, some: &[bool]) {
+    let mut reaching = some.to_vec();
+    // Callees stand before their callers.
+    for (id, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Call { func, .. } = stmt.kind {
+                reaching[id.index()] |= reaching[func.index()] && !circles.contains(id);
+            }
+        });
+    }
+    put_in(module, &|func| reaching[func.index()]);
+}
+
+fn put_in(module: &mut Module, reaches: &dyn Fn(FuncId) -> bool) {
     let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
     let of = |(id, function): (FuncId, &Function)| -> Vec<Origin> {
         function.local_arrays.iter().map(|(array, _)| Some((id, array))).collect()
     };
     let mut origins: Vec<Vec<Origin>> = module.functions.iter().map(of).collect();
     for id in ids {
-        if reaches(id) {
+        let calls = |function: &Function| {
+            let mut calls = false;
+            for_each_stmt(&function.body, &mut |stmt| {
+                calls |= matches!(stmt.kind, StmtKind::Call { func, .. } if reaches(func));
+            });
+            calls
+        };
+        if calls(&module.functions[id]) {
             // Callees stand before their callers, so those of this function hold no such call any more.
             let mut function = module.functions[id].clone();
             let body = std::mem::take(&mut function.body);
             let own = std::mem::take(&mut origins[id.index()]);
-            let mut inliner = Inliner { module, reaches: &reaches, origins: &origins, own };
+            let mut inliner = Inliner { module, reaches, origins: &origins, own };
             function.body = inliner.block(&mut function, body);
             origins[id.index()] = inliner.own;
             module.functions[id] = function;

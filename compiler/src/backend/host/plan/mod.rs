@@ -2,6 +2,7 @@
 //!
 //! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
 
+mod cells;
 mod crossing;
 mod fixed;
 mod forms;
@@ -9,6 +10,7 @@ mod guards;
 mod inline;
 mod lockstep;
 mod look;
+pub(crate) mod meeting;
 mod order;
 mod regions;
 mod segments;
@@ -17,6 +19,7 @@ mod strided;
 mod uniform;
 pub(crate) mod waiting;
 mod walk;
+pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use fixed::Fixed;
@@ -24,7 +27,7 @@ pub(crate) use look::Look;
 pub(crate) use shape::{Cut, Guard, MAX_THREADS, MaskId, Node, Range, Segment};
 pub(crate) use walk::{for_each_mention, for_each_read};
 
-use crate::ir::{Effects, Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt};
+use crate::ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, Module, Op, Stmt, StmtKind, for_each_stmt};
 use regions::Regions;
 use uniform::Uniformity;
 
@@ -65,6 +68,7 @@ impl Plan {
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
         let has_barrier = lockstep::mark(&mut function, &mut body) || has_barrier;
+        warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let regions = Regions::of(&function, &body, &fixed);
@@ -92,6 +96,24 @@ impl Plan {
         module.functions[kernel] = function;
         Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, look })
     }
+}
+
+/// A module as threads with stacks of their own run it. Functions in which a thread asks who is here with it become part
+/// of their callers, so that threads which came by different ways are not here together.
+pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
+    let mut module = module.clone();
+    let asks = |function: &Function| {
+        let mut asks = false;
+        for_each_stmt(&function.body, &mut |stmt| asks |= matches!(stmt.kind, StmtKind::Op { op: Op::ActiveMask, .. }));
+        asks
+    };
+    let asking: Vec<bool> =
+        module.functions.iter().map(|(id, function)| asks(function) && !circles.contains(id)).collect();
+    if asking.contains(&true) {
+        inline::functions(&mut module, circles, &asking);
+    }
+    warps::lower_for_stacks(&mut module);
+    module
 }
 
 /// The uniformity in which only code that runs once a block assigns what the block shares.

@@ -1,0 +1,134 @@
+//! Barriers of a warp at which lanes meet that took different ways.
+//!
+//! `syncwarp` may stand in both arms of a branch: the lanes of the one wait for those of the other (CUDA, "`__syncwarp`").
+//! Cut at its barriers, a kernel runs the one arm to its end before the other begins. So a kernel gets stacks where both
+//! arms hold such a barrier, the masks may name the same lanes, and those of a warp may part at the branch. Shuffles and
+//! votes of two arms never meet: there all lanes of a mask must be at one and the same.
+
+use super::fixed::Fixed;
+use crate::ir::{
+    BinaryOp, Const, ExprId, ExprKind, Function, Module, Op, SpecialRegister, Stmt, StmtKind, for_each_stmt,
+};
+
+/// `true` if lanes may meet at barriers in different arms of a branch.
+pub(crate) fn arms_meet(module: &Module) -> bool {
+    let mut waiting = vec![false; module.functions.len()];
+    let mut meet = false;
+    // Callees stand before their callers, but for those that call themselves: their threads have stacks.
+    for (id, function) in module.functions.iter() {
+        let masks = Masks { function, waiting: &waiting };
+        let reaches = masks.of(&function.body);
+        if reaches != Some(0) {
+            let fixed = Fixed::of(function, &function.body);
+            for_each_stmt(&function.body, &mut |stmt| {
+                if let StmtKind::If { cond, then, otherwise } = &stmt.kind {
+                    let overlap = match (masks.of(then), masks.of(otherwise)) {
+                        (Some(0), _) | (_, Some(0)) => false,
+                        (Some(a), Some(b)) => a & b != 0,
+                        (None, _) | (_, None) => true,
+                    };
+                    meet |= overlap && !is_of_warp(function, &fixed, *cond);
+                }
+            });
+        }
+        waiting[id.index()] = reaches != Some(0);
+    }
+    meet
+}
+
+struct Masks<'a> {
+    function: &'a Function,
+    /// By function: it reaches a barrier of a warp.
+    waiting: &'a [bool],
+}
+
+impl Masks<'_> {
+    /// The lanes that some statements wait for, at any of a warp's barriers; `None` if that is not known.
+    fn of(&self, body: &[Stmt]) -> Option<u32> {
+        let mut all = Some(0);
+        for_each_stmt(body, &mut |stmt| match &stmt.kind {
+            StmtKind::Op { op: Op::WarpBarrier, args, .. } => {
+                let mask = args.first().and_then(|mask| {
+                    let ExprKind::Const(Const::Int(mask)) = self.function.exprs[*mask].kind else { return None };
+                    Some(mask as u32)
+                });
+                all = all.zip(mask).map(|(all, mask)| all | mask);
+            }
+            StmtKind::Call { func, .. } if self.waiting.get(func.index()) == Some(&true) => all = None,
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        });
+        all
+    }
+}
+
+/// `true` if an expression has one value for all lanes of a warp, where a row of threads is whole warps.
+fn is_of_warp(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+    let is_const = |id: ExprId, test: fn(i128) -> bool| matches!(function.exprs[id].kind, ExprKind::Const(Const::Int(value)) if test(value));
+    match &function.exprs[root].kind {
+        ExprKind::Binary(BinaryOp::FloorDiv | BinaryOp::DivNonneg, a, by)
+            if is_const(*by, |by| by > 0 && by % 32 == 0) =>
+        {
+            is_row(function, fixed, *a)
+        }
+        ExprKind::Binary(BinaryOp::Shr, a, by) if is_const(*by, |by| (5..32).contains(&by)) => {
+            is_row(function, fixed, *a)
+        }
+        ExprKind::Local(local) if function.params.contains(local) => true,
+        ExprKind::Local(local) => fixed.value(*local).is_some_and(|value| is_of_warp(function, fixed, value)),
+        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) => {
+            is_of_warp(function, fixed, *a) && is_of_warp(function, fixed, *b)
+        }
+        ExprKind::Unary(_, a) | ExprKind::Convert(a) => is_of_warp(function, fixed, *a),
+        ExprKind::Select(a, b, c) => [*a, *b, *c].into_iter().all(|part| is_of_warp(function, fixed, part)),
+        ExprKind::Const(_)
+        | ExprKind::Special(
+            SpecialRegister::BlockIdx(_)
+            | SpecialRegister::BlockDim(_)
+            | SpecialRegister::GridDim(_)
+            | SpecialRegister::WarpSize
+            | SpecialRegister::DynamicSharedBytes,
+        ) => true,
+        ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId)
+        | ExprKind::Math(..)
+        | ExprKind::Load(..)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => false,
+    }
+}
+
+/// `true` for `threadIdx.x`.
+fn is_row(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+    match &function.exprs[root].kind {
+        ExprKind::Special(SpecialRegister::ThreadIdx(0)) => true,
+        ExprKind::Convert(a) => is_row(function, fixed, *a),
+        ExprKind::Local(local) => fixed.value(*local).is_some_and(|value| is_row(function, fixed, value)),
+        ExprKind::Const(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Math(..)
+        | ExprKind::Load(..)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Wrap { .. } => false,
+    }
+}

@@ -1,0 +1,10 @@
+# weft: sig = "void(int32[::1])", targets = ["sm_75"], show = ["ptx"]
+"""Reductions of a warp where an SM has none: a shuffle for each lane that is there."""
+
+from weft import cuda
+
+
+@cuda.jit
+def warp_reductions_old(x):
+    i = cuda.grid(1)
+    x[i] = cuda.reduce_min_sync(0xFFFFFFFF, x[i])
