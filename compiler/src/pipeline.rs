@@ -1,6 +1,6 @@
 //! The compiler, stage by stage.
 
-use weft_artifact::Artifact;
+use weft_artifact::{ArgType, Artifact};
 
 use crate::{
     backend,
@@ -44,6 +44,16 @@ fn check_here(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure
         Ok(()) => Ok((warnings, sources)),
         Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources }),
     }
+}
+
+/// Finds the type of what a device function returns for one tuple of argument types, and makes no code; `None` where that
+/// is nothing that can be passed on.
+///
+/// # Errors
+///
+/// All diagnostics of the function and those that it calls, if one of them is an error.
+pub fn result_type(request: &Request) -> Result<Option<ArgType>, Failure> {
+    stack::on_large(|| frontend::result_type(request))
 }
 
 /// Compiles one kernel for one tuple of argument types.

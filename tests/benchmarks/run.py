@@ -9,8 +9,14 @@ import sys
 from pathlib import Path
 
 PROGRAMS = {
-    "cpu": (("kernels.py", "--cpu-check"), ("compile.py", "--no-launch"), ("cpu_saxpy.py",), ("import_time.py",)),
-    "cuda": (("kernels.py",), ("compile.py",), ("launch.py",)),
+    "cpu": (
+        ("kernels.py", "--cpu-check"),
+        ("arrays.py",),
+        ("compile.py", "--no-launch"),
+        ("cpu_saxpy.py",),
+        ("import_time.py",),
+    ),
+    "cuda": (("kernels.py",), ("arrays.py",), ("compile.py",), ("launch.py",)),
 }
 
 

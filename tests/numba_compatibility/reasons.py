@@ -36,7 +36,6 @@ def _rows():
 
     missing = [
         ("`cuda.libdevice`", r"numba\.cuda\.libdevice\.|\blibdevice\.\w+\("),
-        ("`cuda.vectorize` and `cuda.guvectorize`", r"counterpart of numba\.(cuda\.)?(gu)?vectorize"),
         (
             "`cuda.compile`, `cuda.compile_ptx` and their relatives",
             r"counterpart of numba\.cuda\.(compiler\.)?compile|weft\.cuda' has no attribute 'compile",
@@ -46,7 +45,6 @@ def _rows():
             r"CUSource|link|declare_device",
         ),
         ("mapped, managed and pinned memory", r"no attribute '(mapped|managed|pinned)"),
-        ("`cuda.random`", r"no attribute 'random'|numba\.cuda\.random"),
         ("loads and stores with cache hints (`cuda.ldca` …)", r"no attribute '(ld|st)[a-z]{2}'"),
         ("`cuda.cg`: groups of threads, `grid.sync()`", r"cuda\.cg\b|`cuda` has no `cg`|this_grid"),
         (

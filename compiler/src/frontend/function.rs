@@ -86,6 +86,22 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     }
 }
 
+/// Lowers the function of a request as a device function, and gives the type of what it returns; `None` where that is
+/// nothing that can be passed on. Errors are in the lowerer.
+pub(super) fn lower_result(cx: &mut Lowerer, request: &Request) -> Option<ArgType> {
+    let def = &request.function;
+    let file = cx.sources.add(&def.source);
+    let (takes, given) = (def.ast.params.len(), request.args.len());
+    if takes != given {
+        let message = format!("`{}` takes {}, not {given}", def.ast.name, count(takes, "argument"));
+        let at = Span { file, ..def.ast.name_span };
+        cx.diagnostics.push(Diagnostic::error(Code::ArgumentCount, at, message).label("defined here"));
+        return None;
+    }
+    let args: Vec<Ty> = request.args.iter().map(Ty::of_arg).collect();
+    lower_device(cx, def, &args).and_then(|(_, lowering)| lowering.returns.arg())
+}
+
 /// The first dtype in an argument's type that is passed by value and is no number.
 fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {

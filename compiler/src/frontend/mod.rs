@@ -27,6 +27,8 @@ mod value;
 
 pub use expr::no_builtin;
 
+use weft_artifact::ArgType;
+
 use crate::{
     diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,
@@ -53,6 +55,23 @@ pub struct Lowered {
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
     let mut lowerer = lowerer::Lowerer::default();
     function::lower_kernel(&mut lowerer, request);
+    finished(lowerer)
+}
+
+/// Gives the type of what a request's function returns as a device function, of arguments of the request's types; `None`
+/// where that is nothing that can be passed on.
+///
+/// # Errors
+///
+/// As [`lower`].
+pub fn result_type(request: &Request) -> Result<Option<ArgType>, Failure> {
+    let mut lowerer = lowerer::Lowerer::default();
+    let found = function::lower_result(&mut lowerer, request);
+    finished(lowerer).map(|_| found)
+}
+
+/// What a lowerer holds at the end.
+fn finished(lowerer: lowerer::Lowerer) -> Result<Lowered, Failure> {
     let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, .. } = lowerer;
     for explanation in [undefined, faults] {
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {

@@ -16,6 +16,7 @@ from __future__ import annotations
 from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
+from weft._vectorize import guvectorize, vectorize
 from weft._weft import Signature, Type, __version__, as_dtype, from_dtype
 from weft._weft import typeof_value as typeof
 from weft.errors import (
@@ -52,9 +53,11 @@ __all__ = [
     "config",
     "errors",
     "from_dtype",
+    "guvectorize",
     "none",
     "typeof",
     "types",
+    "vectorize",
     "void",
     *_numbers,
 ]

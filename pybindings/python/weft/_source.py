@@ -75,13 +75,17 @@ def keep(function: Callable[..., object]) -> Text | None:
     function
         A Python function.
     """
-    name = function.__code__.co_filename
-    text = (None if name.startswith("<") else _read(name)) or _registered(name, function.__globals__)
+    text = _loaded(function)
     if text is None:
         import sys
 
         text = _executed(function, sys._getframe(1))
     return text
+
+
+def _loaded(function: Callable[..., object]) -> Text | None:
+    name = function.__code__.co_filename
+    return (None if name.startswith("<") else _read(name)) or _registered(name, function.__globals__)
 
 
 def _read(name: str) -> Text | None:
@@ -214,6 +218,54 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
             "cuda.jit(source=text)"
         )
     raise SourceError(msg) from None
+
+
+def named(function: Any) -> tuple[Any, str | None]:
+    """Give a function and its text, if there is something to say of it: that of a lambda is a definition's.
+
+    Parameters
+    ----------
+    function
+        A Python function, which stays what it is unless it is a lambda.
+    """
+    if getattr(function, "__name__", "") != "<lambda>" or not hasattr(function, "__code__"):
+        return function, None
+    import ast
+    import types
+
+    code = function.__code__
+    kept = _loaded(function)
+    try:
+        tree = _quietly("".join(kept.lines() if kept else []), code, ast.PyCF_ONLY_AST)
+    except (SyntaxError, ValueError):
+        tree = ast.Module([], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _is_lambda(code, node):
+            text = f"def lambda_({ast.unparse(node.args)}):\n    return {ast.unparse(node.body)}\n"
+            own = code.replace(co_name="lambda_", co_qualname=code.co_qualname.replace("<lambda>", "lambda_"))
+            made = types.FunctionType(own, function.__globals__, "lambda_", function.__defaults__, function.__closure__)
+            made.__module__ = function.__module__
+            made.__doc__ = function.__doc__
+            return made, text
+    from weft.errors import SourceError
+
+    msg = f"{code.co_filename}:{code.co_firstlineno}: the text of this lambda is not to be found: use def"
+    raise SourceError(msg)
+
+
+def _is_lambda(code: CodeType, node: ast.Lambda) -> bool:
+    """Whether Python makes a lambda's code of an expression."""
+    import ast
+
+    for imports in (code.co_names, ()):
+        statement: Any = ast.copy_location(ast.Expr(node), node)
+        try:
+            module = _quietly(_enclosed(statement, code, imports), code)
+        except (SyntaxError, ValueError):
+            continue
+        if any(_same(code, found) for found in _functions(module, code)):
+            return True
+    return False
 
 
 def enclosing_class(code: CodeType) -> str | None:

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 use weft_artifact::ArgType;
-use weft_compiler::request::{Keep, Target};
+use weft_compiler::{
+    pipeline,
+    request::{Keep, Request, Target},
+};
 use weft_runtime::LoadedKernel;
 
 use super::Dispatcher;
@@ -45,6 +48,19 @@ impl Dispatcher {
             _ => Some(String::from_utf8_lossy(&output.artifact.code).into_owned()),
         };
         text.ok_or_else(|| errors::internal(py, &format!("the compiler gave no {what} text")))
+    }
+
+    /// The type of what the function returns to kernels that call it with arguments of these types.
+    pub(crate) fn result(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Option<ArgType>> {
+        let py = slf.py();
+        let request = Request {
+            function: Capturer::new(py).dispatcher(slf)?,
+            args: args.to_vec(),
+            target: options::of_capability(0, 0),
+            options: slf.get().jit.code.clone(),
+            keep: Keep::default(),
+        };
+        py.detach(|| pipeline::result_type(&request)).map_err(|failure| errors::compile_error(py, &failure))
     }
 
     /// Texts by argument types, or the one of a signature.

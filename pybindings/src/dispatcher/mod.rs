@@ -32,7 +32,7 @@ use self::{
 use crate::{
     capture::{Jitted, Parsed, keyword_only, parameter_names, variadic},
     engine::options::JitOptions,
-    types::{Signature, tuple_of_types},
+    types::{Signature, Type, tuple_of_types},
 };
 
 /// What is shown when a kernel is called without a launch configuration.
@@ -329,6 +329,12 @@ impl Dispatcher {
     fn signatures<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let overloads = self.state().overloads.clone();
         overloads.iter().map(|overload| tuple_of_types(py, &overload.args)).collect()
+    }
+
+    /// The type of what the function returns to kernels that call it with arguments of these types; None where that is
+    /// nothing that can be passed on.
+    fn result_type(slf: &Bound<'_, Self>, signature: &Bound<'_, PyAny>) -> PyResult<Option<Type>> {
+        Ok(Self::result(slf, &slf.get().types(signature)?)?.map(Type::of))
     }
 
     /// A text of one specialization: `what` is "asm", "llvm" or "ir"; the target is the device's compute capability

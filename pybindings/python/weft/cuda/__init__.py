@@ -8,6 +8,7 @@ from __future__ import annotations
 from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
+from weft._vectorize import guvectorize, vectorize
 from weft._vectors import *  # noqa: F403
 from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
@@ -91,6 +92,7 @@ from weft.cuda._memory import (
     pinned_array_like,
     to_device,
 )
+from weft.cuda._reduce import Reduce, reduce
 from weft.cuda._streams import (
     Event,
     Stream,
@@ -126,6 +128,7 @@ __all__ = [
     "KernelRuntimeError",
     "LaunchError",
     "Out",
+    "Reduce",
     "Signature",
     "Stream",
     "Type",
@@ -154,6 +157,7 @@ __all__ = [
     "grid",
     "gridDim",
     "gridsize",
+    "guvectorize",
     "is_available",
     "is_bfloat16_supported",
     "is_cuda_array",
@@ -169,6 +173,7 @@ __all__ = [
     "pinned_array",
     "pinned_array_like",
     "random",
+    "reduce",
     "require_context",
     "select_device",
     "shared",
@@ -186,6 +191,7 @@ __all__ = [
     "to_device",
     "typeof",
     "types",
+    "vectorize",
     "void",
     "warpsize",
     *_numbers,

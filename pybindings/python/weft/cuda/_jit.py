@@ -135,6 +135,7 @@ def _make(
 ) -> Dispatcher:
     # Another dispatcher, weft's or Numba's, gives its function; weft's, its text too.
     kept = getattr(function, "kept_text", None)
+    source = source or getattr(function, "given_source", None)
     function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):
         msg = f"cuda.jit() makes kernels of Python functions, not of {type(function).__name__}"
@@ -151,6 +152,13 @@ def _make(
             dispatcher.compile(signature)
         dispatcher.disable_compile()
     return dispatcher
+
+
+def device_function(function: Callable[..., Any]) -> Dispatcher:
+    """Make a device function of a function, also of a lambda, which no decorator gets."""
+    function, source = _source.named(function)
+    made: Dispatcher = jit(function, device=True, source=source)
+    return made
 
 
 def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:

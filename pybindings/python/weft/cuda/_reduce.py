@@ -1,0 +1,233 @@
+"""Reductions: an array to one value, by any function of two that may be applied in any order.
+
+A first launch leaves as many values as it has blocks, a second one makes one of them. On a GPU neighboring threads read
+neighboring elements, several each before the first is needed; on the CPU a thread goes over a piece of the array, and
+keeps as many values as the machine computes at once.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from weft import _weft, cuda
+from weft._weft import Signature
+from weft.cuda._devices import get_current_device
+from weft.cuda._jit import device_function, jit
+from weft.cuda._memory import device_array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import numpy as np
+
+    from weft._weft import Dispatcher
+
+# Threads in a block of a GPU, and blocks for each of its multiprocessors: as many threads as one has room for.
+_THREADS = 512
+_TILE = 8 * _THREADS
+_BLOCKS = 4
+
+# On the CPU: values that a thread keeps; pieces for each core; elements that are not worth another piece.
+_LANES = 256
+_PIECES = 4
+_LEAST = 1 << 14
+
+
+def _tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the kernel for GPUs: a block goes from tile to tile, and a thread reads eight elements of each.
+
+    A block has `_THREADS` threads and a tile of its own at least; or it is the only one, with no more threads than
+    elements.
+    """
+
+    @jit(device=True, inline=True)
+    def eight(tile, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        # All of the loads are under way before the first is needed.
+        a = core(tile[t], tile[t + _THREADS])
+        b = core(tile[t + 2 * _THREADS], tile[t + 3 * _THREADS])
+        c = core(tile[t + 4 * _THREADS], tile[t + 5 * _THREADS])
+        d = core(tile[t + 6 * _THREADS], tile[t + 7 * _THREADS])
+        return core(core(a, b), core(c, d))
+
+    def reduce_tiles(count, array, partials, start, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        shared = cuda.shared.array(_THREADS, dtype)
+        t, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, cuda.gridDim.x
+        full = count // _TILE
+        first = 0
+        if block < full:
+            value = eight(array[block * _TILE :], t)
+            for number in range(block + blocks, full, blocks):
+                value = core(value, eight(array[number * _TILE :], t))
+        else:
+            value = array[t]
+            first = 1
+        if block == full % blocks:
+            rest = array[full * _TILE :]
+            for k in range(first, 8):
+                if t + k * _THREADS < rest.size:
+                    value = core(value, rest[t + k * _THREADS])
+        shared[t] = value
+        cuda.syncthreads()
+        active = cuda.blockDim.x
+        while active > 1:
+            half = (active + 1) // 2
+            if t + half < active:
+                shared[t] = core(shared[t], shared[t + half])
+            cuda.syncthreads()
+            active = half
+        if t == 0:
+            value = shared[0]
+            partials[cuda.blockIdx.x] = core(value, start) if ends else value
+
+    made: Dispatcher = jit(reduce_tiles)
+    return made
+
+
+def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the kernel for the CPU: one thread a block, each with a piece of the array.
+
+    `lanes` is `_LANES`, but not known to be: loops with a known count are unrolled before they could be vectorized.
+    """
+
+    def reduce_pieces(count, array, partials, start, ends, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+        # Indices into parts count from 0: they are known not to be negative, which else is asked of each.
+        piece = array[count * block // blocks : count * (block + 1) // blocks]
+        value = piece[0]
+        done = 1
+        if piece.size > 2 * lanes:
+            kept = cuda.local.array(_LANES, dtype)
+            for lane in range(lanes):
+                kept[lane] = piece[lane]
+            rounds = piece.size // lanes
+            for number in range(1, rounds):
+                row = piece[number * lanes :]
+                for lane in range(lanes):
+                    kept[lane] = core(kept[lane], row[lane])
+            value = kept[0]
+            for lane in range(1, lanes):
+                value = core(value, kept[lane])
+            done = rounds * lanes
+        for i in range(done, piece.size):
+            value = core(value, piece[i])
+        partials[block] = core(value, start) if ends else value
+
+    made: Dispatcher = jit(reduce_pieces)
+    return made
+
+
+class Reduce:
+    """A reduction of arrays of one dimension by a function of two values; `cuda.reduce` is the same, as a decorator.
+
+    Parameters
+    ----------
+    functor
+        A function of two elements, which must be associative and commutative: the order in which it is applied is not
+        said, and differs between devices.
+
+    Examples
+    --------
+    >>> total = cuda.Reduce(lambda a, b: a + b)
+    >>> total(np.arange(5.0))  # doctest: +SKIP
+    np.float64(10.0)
+    """
+
+    def __init__(self, functor: Callable[[Any, Any], Any]) -> None:
+        self._functor = device_function(functor)
+        self._kernels: dict[tuple[Any, bool], Dispatcher] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Reduce, (self._functor,)
+
+    def _kernel(self, dtype: np.dtype[Any], pieces: bool) -> Dispatcher:
+        kernel = self._kernels.get((dtype, pieces))
+        if kernel is None:
+            ty = _weft.from_dtype(dtype)
+            core = jit([Signature(ty, (ty, ty))], device=True, inline=True)(self._functor)
+            kernel = _pieces(core, ty) if pieces else _tiles(core, ty)
+            self._kernels[dtype, pieces] = kernel
+        return kernel
+
+    def __call__(self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: Any = 0) -> Any:
+        """Reduce an array.
+
+        Parameters
+        ----------
+        arr
+            A NumPy or device array of one dimension.
+        size
+            How many of its elements count, from the first on; all unless given.
+        res
+            A device array, whose first element becomes the result: nothing is copied to the host then.
+        init
+            A value that counts as one more element.
+        stream
+            The stream to compute in.
+
+        Returns
+        -------
+        number or None
+            The result, of the array's dtype; None if ``res`` was given.
+        """
+        import numpy as np
+
+        from weft.cuda import _operands
+
+        array = _operands.read(arr)
+        if _operands.is_number(array) or array.ndim != 1:
+            msg = "only support 1D array"
+            raise TypeError(msg)
+        if size is not None:
+            array = array[:size]
+        start = array.dtype.type(init)
+        if not array.size:
+            if res is None:
+                return start
+            res[:1].copy_to_device(np.array([start], res.dtype), stream=stream)
+            return None
+        return self.run(array, start, True, res, stream)
+
+    def run(self, array: Any, start: Any, ends: bool, res: Any, stream: Any) -> Any:
+        """Reduce an array with an element or more, and `start` with it if `ends`."""
+        from weft.cuda import _operands
+
+        array = _operands.on_device(array, None, stream)
+        count = array.size
+        pieces = _in_pieces()
+        kernel = self._kernel(array.dtype, pieces)
+        if pieces:
+            threads, blocks = 1, min(_PIECES * _cores(), -(-count // _LEAST))
+        else:
+            threads = min(count, _THREADS)
+            blocks = min(_BLOCKS * _cores(), max(count // _TILE, 1))
+        rest = (_LANES,) if pieces else ()
+        own = res is None
+        out = device_array(1, array.dtype, stream=stream) if own else _operands.read(res)
+        if blocks == 1:
+            kernel[1, threads, stream](count, array, out, start, ends, *rest)
+        else:
+            partials = device_array(blocks, array.dtype, stream=stream)
+            kernel[blocks, threads, stream](count, array, partials, start, False, *rest)
+            last = 1 if pieces else min(blocks, _THREADS)
+            kernel[1, last, stream](blocks, partials, out, start, ends, *rest)
+        return out.getitem(0, stream=stream) if own else None
+
+
+def _in_pieces() -> bool:
+    """Whether one thread has a piece of the array for itself, as on the CPU."""
+    return _weft.device_kind() == "cpu"
+
+
+@functools.cache
+def _cores_of(device: int) -> int:
+    del device
+    return int(get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def _cores() -> int:
+    return _cores_of(_weft.current_device_id())
+
+
+reduce = Reduce

@@ -1,0 +1,119 @@
+"""The kernels of ufuncs and generalized ufuncs: ordinary kernels, made for the function that they call.
+
+Operands are tuples, so that one text serves any number of them and of results. A thread's number says which element it
+computes; an operand that is no array is the same for all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft import cuda
+from weft.cuda._jit import jit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from weft._weft import Dispatcher
+
+
+@jit(device=True, inline=True)  # type: ignore[untyped-decorator]
+def element(operand: Any, index: Any) -> Any:
+    """Give the element at the indices of the operand's own axes; without axes it is a number, or an array of one."""
+    if isinstance(operand, np.ndarray):
+        return operand[index] if len(index) else operand[0]
+    return operand
+
+
+@jit(device=True, inline=True)  # type: ignore[untyped-decorator]
+def put(outs: Any, index: Any, values: Any) -> None:
+    """Store a result, or each of several."""
+    if len(outs) == 1:
+        outs[0][index] = values
+    else:
+        for out, value in zip(outs, values):  # noqa: B905
+            out[index] = value
+
+
+@jit(device=True, inline=True)  # type: ignore[untyped-decorator]
+def place(number: Any, steps: Any, extents: Any) -> Any:
+    """Give the indices of all axes but the last: steps are products of the extents behind each axis."""
+    if len(steps) == 1:
+        return (number,)
+    rest = tuple(number // step % extent for step, extent in zip(steps[1:], extents))  # noqa: B905
+    return (number // steps[0], *rest)
+
+
+@jit(device=True, inline=True)  # type: ignore[untyped-decorator]
+def same(x: Any) -> Any:
+    """Give what it is given."""
+    return x
+
+
+def line(core: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
+    """Make the kernel over one axis; `axes` says for each argument whether it has it."""
+
+    def elements(count, inputs, outs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        i = cuda.grid(1)
+        if i < count:
+            index = (i,)
+            pairs = zip(inputs, axes)  # noqa: B905
+            put(outs, i, core(*tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs)))
+
+    made: Dispatcher = jit(elements)
+    return made
+
+
+def grid(core: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
+    """Make the kernel over several axes: x along the last, y and z along all others; `axes` are those of each argument.
+
+    An argument that is broadcast is an array of the axes that it has, so that it stays contiguous if it was.
+    `rows`, `steps` and `extents` are unsigned: 32 bits where that is enough, since GPUs divide 64 bits slowly.
+    """
+
+    def elements(rows, columns, steps, extents, inputs, outs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        j = cuda.grid(1)
+        block = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y
+        row = block * cuda.blockDim.y + cuda.threadIdx.y
+        if row < rows and j < columns:
+            index = (*tuple(np.int64(i) for i in place(type(rows)(row), steps, extents)), j)
+            pairs = zip(inputs, axes)  # noqa: B905
+            values = core(*tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs))
+            put(outs, index, values)
+
+    made: Dispatcher = jit(elements)
+    return made
+
+
+@jit(device=True, inline=True)  # type: ignore[untyped-decorator]
+def part(operand: Any, index: Any) -> Any:
+    """Give what an array has at the first indices, or the number itself."""
+    if isinstance(operand, np.ndarray):
+        return operand[index]
+    return operand
+
+
+def each(core: Dispatcher) -> Dispatcher:
+    """Make the kernel that calls a function with parts of arrays, one thread a call."""
+
+    def calls(count, steps, extents, operands):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        i = cuda.grid(1)
+        if i < count:
+            index = place(type(count)(i), steps, extents)
+            core(*tuple(part(operand, index) for operand in operands))
+
+    made: Dispatcher = jit(calls)
+    return made
+
+
+def along(core: Dispatcher) -> Any:
+    """Make the function of a generalized ufunc that reduces an array."""
+
+    def reduce_row(row, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        value = row[0]
+        for i in range(1, row.size):
+            value = core(value, row[i])
+        out[0] = value
+
+    return reduce_row
