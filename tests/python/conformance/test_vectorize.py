@@ -307,6 +307,58 @@ def test_reduce_one_axis_or_all():
     assert add.reduce(np.zeros(0, np.int64)) == 0
 
 
+def test_accumulate():
+    x = RNG.integers(-100, 100, (4, 5, 6))
+    for axis in (0, 1, 2, -2):
+        np.testing.assert_array_equal(add.accumulate(x, axis), x.cumsum(axis))
+        device = add.accumulate(cuda.to_device(x), axis)
+        np.testing.assert_array_equal(device.copy_to_host(), x.cumsum(axis))
+    out = np.zeros((4, 5, 6), np.int64)
+    assert add.accumulate(x, 1, out=out) is out
+    np.testing.assert_array_equal(out, x.cumsum(1))
+    assert add.accumulate(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_at_counts_what_is_named_again():
+    indices = RNG.integers(0, 20, 1000)
+    values = RNG.integers(-5, 5, 1000)
+    expected = np.zeros(20, np.int64)
+    np.add.at(expected, indices, values)
+    got = np.zeros(20, np.int64)
+    add.at(got, indices, values)
+    np.testing.assert_array_equal(got, expected)
+    device = cuda.to_device(np.zeros(20, np.int64))
+    add.at(device, cuda.to_device(indices), cuda.to_device(values))
+    np.testing.assert_array_equal(device.copy_to_host(), expected)
+    # In the order in which they are named.
+    last = vectorize(["float64(float64, float64)"])(lambda a, b: a * 0.5 + b)
+    x, y = np.ones((3, 4)), np.ones((3, 4))
+    index = ([0, 2, 0, -1, 0], [1, 3, 1, -1, 1])
+    last.at(x, index, np.arange(5.0))
+    for k, (i, j) in enumerate(zip(*index, strict=True)):
+        y[i, j] = y[i, j] * 0.5 + k
+    np.testing.assert_array_equal(x, y)
+    for array in (np.arange(12.0).reshape(3, 4), np.asfortranarray(np.arange(12.0).reshape(3, 4))):
+        expected = array.copy()
+        np.add.at(expected, np.s_[1:, ::2], 10)
+        moved = cuda.to_device(array)
+        add.at(moved, np.s_[1:, ::2], 10)
+        np.testing.assert_array_equal(moved.copy_to_host(), expected)
+        add.at(array, np.s_[1:, ::2], 10)
+        np.testing.assert_array_equal(array, expected)
+    double = vectorize(["int64(int64)"])(lambda a: a * 2)
+    x = np.ones(5, np.int64)
+    double.at(x, [0, 1, 1, 4, 1])
+    np.testing.assert_array_equal(x, [2, 8, 1, 1, 2])
+    add.at(x, [], 1)
+    with pytest.raises(TypeError, match="takes 2 arguments and gives 1: `at` got 1 argument"):
+        add.at(x, [0])
+    with pytest.raises(IndexError):
+        add.at(x, [7], 1)
+    with pytest.raises(TypeError, match="int64 does not hold the result, which is float64"):
+        add.at(x, [0], 1.5)
+
+
 def test_reductions_that_are_none():
     with pytest.raises(TypeError, match="empty array"):
         sub.reduce(np.zeros(0))

@@ -15,8 +15,10 @@ from weft import _weft
 from weft._weft import Dispatcher, Type, parse_signature
 from weft.cuda import _operands
 from weft.cuda._device_array import DeviceNDArray
+from weft.cuda._elements import converted
 from weft.cuda._jit import device_function
-from weft.cuda._ufunc import Results, converted, name_of, outputs
+from weft.cuda._results import Results, outputs
+from weft.cuda._ufunc import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

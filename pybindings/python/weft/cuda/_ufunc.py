@@ -16,79 +16,17 @@ from weft import _weft
 from weft._weft import Dispatcher, Signature, Type, parse_signature
 from weft.cuda import _operands
 from weft.cuda._device_array import DeviceNDArray
+from weft.cuda._elements import BLOCK, Elements, converted, flat, same
 from weft.cuda._jit import device_function, jit
-from weft.cuda._memory import device_array
+from weft.cuda._results import Results, arguments, outputs, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Self
+    from typing import Any
 
     from weft.cuda._gufunc import GUfunc
     from weft.cuda._reduce import Reduce
-
-# Threads in a block.
-_BLOCK = 256
-
-
-class Elements:
-    """The kernels that call a device function for each element."""
-
-    def __init__(self, core: Dispatcher) -> None:
-        self.core = core
-        self._kernels: dict[tuple[bool, tuple[tuple[int, ...], ...]], Dispatcher] = {}
-
-    def _kernel(self, one: bool, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
-        """Give the kernel over one axis or several, for arguments with these axes."""
-        kernel = self._kernels.get((one, axes))
-        if kernel is None:
-            from weft.cuda import _ufunc_kernels
-
-            make = _ufunc_kernels.line if one else _ufunc_kernels.grid
-            kernel = self._kernels[one, axes] = make(self.core, axes)
-        return kernel
-
-    def run(self, inputs: Sequence[Any], outs: Sequence[DeviceNDArray], stream: Any, block: int) -> None:
-        """Compute all elements of the results of arrays on the device that broadcast to their shape."""
-        shape, count = outs[0].shape, outs[0].size
-        if not count:
-            return
-        arrays = [operand for operand in (*inputs, *outs) if isinstance(operand, DeviceNDArray)]
-        if all(array.shape == shape and array.is_c_contiguous() for array in arrays):
-            axes = tuple((0,) if isinstance(operand, DeviceNDArray) else () for operand in inputs)
-            if len(shape) != 1:
-                inputs, outs = [_flat(operand, count) for operand in inputs], [_flat(out, count) for out in outs]
-            self._kernel(True, axes)[-(-count // block), block, stream](count, tuple(inputs), tuple(outs))
-            return
-        extents, steps = _operands.merged(shape, [_operands.steps_of(array, shape) for array in arrays])
-        if not extents:
-            extents, steps = [1], [[array.itemsize] for array in arrays]
-        if len(extents) > _operands.MOST_AXES:
-            msg = f"arguments whose strides leave {len(extents)} axes: kernels have {_operands.MOST_AXES} at most"
-            raise ValueError(msg)
-        given = iter([_operands.reduced(array, extents, own) for array, own in zip(arrays, steps, strict=True)])
-        found = [next(given) if isinstance(operand, DeviceNDArray) else (operand, ()) for operand in inputs]
-        outs = [_operands.view(out, extents, own) for out, own in zip(outs, steps[-len(outs) :], strict=True)]
-        kernel = self._kernel(len(extents) == 1, tuple(axes for _, axes in found))
-        views = tuple(operand for operand, _ in found)
-        if len(extents) == 1:
-            kernel[-(-count // block), block, stream](count, views, tuple(outs))
-            return
-        columns = extents[-1]
-        rows, row_steps, row_extents = _operands.outer_steps(extents[:-1])
-        across = min(block, 1 << (columns - 1).bit_length())
-        down = min(max(block // across, 1), 64)
-        high = -(-int(rows) // down)
-        deep = -(-high // 65535)
-        blocks = -(-columns // across), -(-high // deep), deep
-        kernel[blocks, (across, down), stream](rows, columns, row_steps, row_extents, views, tuple(outs))
-
-
-def _flat(operand: Any, count: int) -> Any:
-    """Give a contiguous array with one axis, or a number as it is."""
-    if not isinstance(operand, DeviceNDArray):
-        return operand
-    return _operands.view(operand, [count], [operand.itemsize])
 
 
 class Loop(Elements):
@@ -126,21 +64,6 @@ def _dtype(ty: Type, name: str) -> np.dtype[Any]:
         raise TypeError(msg) from None
 
 
-@functools.cache
-def _same() -> Elements:
-    from weft.cuda import _ufunc_kernels
-
-    return Elements(_ufunc_kernels.same)
-
-
-def converted(array: DeviceNDArray, dtype: np.dtype[Any], stream: Any, order: Any = None) -> DeviceNDArray:
-    """Give a copy of a device array with elements of a dtype."""
-    order = order or _operands.order_of([array], array.shape)
-    fresh = device_array(array.shape, dtype, order=order, stream=stream)
-    _same().run([array], [fresh], stream, _BLOCK)
-    return fresh
-
-
 class Ufunc:
     """A function over the elements of arrays, on the device; what `weft.vectorize` makes.
 
@@ -164,7 +87,7 @@ class Ufunc:
     __name__: str
 
     def __init__(
-        self, function: Callable[..., Any], signatures: Sequence[Any], identity: Any = None, block: int = _BLOCK
+        self, function: Callable[..., Any], signatures: Sequence[Any], identity: Any = None, block: int = BLOCK
     ) -> None:
         self._function = device_function(function)
         self._identity = identity
@@ -173,13 +96,14 @@ class Ufunc:
         self._dynamic = not signatures
         self._block = block
         self._reductions: dict[Loop, Reduce] = {}
-        self._along: dict[Loop, GUfunc] = {}
+        self._along: dict[tuple[Loop, bool], GUfunc] = {}
+        self._steps: dict[Loop, Dispatcher] = {}
         self._nin = self.py_func.__code__.co_argcount
         functools.update_wrapper(self, self.py_func)
         for given in signatures:
             signature = parse_signature(given)
             if len(signature.args) != self._nin:
-                msg = f"ufunc {self.__name__} takes {_count(self._nin)}, but {signature} has {len(signature.args)}"
+                msg = f"ufunc {self.__name__} takes {arguments(self._nin)}, but {signature} has {len(signature.args)}"
                 raise TypeError(msg)
             returns = signature.return_type
             self._add(signature.args, None if returns == Type("none") else returns)
@@ -302,7 +226,7 @@ class Ufunc:
             warnings.warn(f"unrecognized keywords: {', '.join(unknown)}", stacklevel=2)
         operands = [_operands.read(arg) for arg in args[: self.nin]]
         if len(operands) < self.nin:
-            msg = f"ufunc {self.__name__} takes {_count(self.nin)}, not {len(args)}"
+            msg = f"ufunc {self.__name__} takes {arguments(self.nin)}, not {len(args)}"
             raise TypeError(msg)
         loop = self.loop_for(operands)
         outs = outputs(self.__name__, args, self.nin, len(loop.outputs), out)
@@ -335,7 +259,7 @@ class Ufunc:
     def outer(self, a: Any, b: Any, **keywords: Any) -> Any:
         """Compute for all pairs of elements: a result of the shape of one behind that of the other."""
         if self.nin != 2:
-            msg = f"ufunc {self.__name__} takes {_count(self.nin)}: `outer` is of two"
+            msg = f"ufunc {self.__name__} takes {arguments(self.nin)}: `outer` is of two"
             raise ValueError(msg)
         first, second = _operands.read(a), _operands.read(b)
         if not _operands.is_number(first) and not _operands.is_number(second):
@@ -376,28 +300,13 @@ class Ufunc:
         number or array
             Of one axis, and of all, a number. Else a device array if the array is one, and NumPy's if not.
         """
-        given = _operands.read(array)
-        if self.nin != 2 or self.nout != 1:
-            msg = f"ufunc {self.__name__} is not of two arguments and one result: there is no `reduce`"
-            raise ValueError(msg)
-        if _operands.is_number(given) or not given.ndim:
-            msg = f"ufunc {self.__name__}: `reduce` is of arrays, not of a number"
-            raise TypeError(msg)
-        loop = self.loop_for([given, given])
+        given, loop = self._of_two(array, "reduce", stream)
         dtype = loop.outputs[0]
-        if loop.inputs != (dtype, dtype):
-            msg = f"ufunc {self.__name__}: {loop.signature} cannot be reduced: what it gives is not what it takes"
-            raise TypeError(msg)
-        if given.dtype != dtype:
-            device = isinstance(given, DeviceNDArray)
-            given = converted(given, dtype, stream) if device else given.astype(dtype)
-        if axis is not None and not -given.ndim <= axis < given.ndim:
-            msg = f"axis {axis} is out of bounds for array of dimension {given.ndim}"
-            raise np.exceptions.AxisError(msg)
+        if axis is not None:
+            axis = _axis(axis, given.ndim)
         if axis is None or given.ndim == 1:
             shape = (1,) * given.ndim if keepdims else ()
             return self._total(loop, given, out, shape, initial, stream)
-        axis %= given.ndim
         shape = tuple(extent for at, extent in enumerate(given.shape) if at != axis)
         start = self._start(dtype, initial)
         if not given.shape[axis] and start is None:
@@ -412,6 +321,25 @@ class Ufunc:
         else:
             result = self(np.full(shape, start, dtype), start, out=out, stream=stream)
         return result.reshape([*shape[:axis], 1, *shape[axis:]]) if keepdims else result
+
+    def _of_two(self, array: Any, what: str, stream: Any) -> tuple[Any, Loop]:
+        """Give an array as the dtype that a function of two of it takes and gives, and the loop."""
+        given = _operands.read(array)
+        if self.nin != 2 or self.nout != 1:
+            msg = f"ufunc {self.__name__} is not of two arguments and one result: there is no `{what}`"
+            raise ValueError(msg)
+        if _operands.is_number(given) or not given.ndim:
+            msg = f"ufunc {self.__name__}: `{what}` is of arrays, not of a number"
+            raise TypeError(msg)
+        loop = self.loop_for([given, given])
+        dtype = loop.outputs[0]
+        if loop.inputs != (dtype, dtype):
+            msg = f"ufunc {self.__name__}: {loop.signature} cannot be reduced: what it gives is not what it takes"
+            raise TypeError(msg)
+        if given.dtype != dtype:
+            device = isinstance(given, DeviceNDArray)
+            given = converted(given, dtype, stream) if device else given.astype(dtype)
+        return given, loop
 
     def _start(self, dtype: np.dtype[Any], initial: Any) -> Any:
         """Give what a reduction starts from: what is given, or what makes no difference; None if neither is known."""
@@ -442,105 +370,114 @@ class Ufunc:
         array[...] = result
         return array
 
-    def _rows(self, loop: Loop) -> GUfunc:
-        """Give what reduces the last axis, one thread a row."""
-        found = self._along.get(loop)
+    def _rows(self, loop: Loop, running: bool = False) -> GUfunc:
+        """Give what reduces the last axis, or gives each step of that, one thread a row."""
+        found = self._along.get((loop, running))
         if found is None:
             from weft.cuda import _ufunc_kernels
             from weft.cuda._gufunc import GUfunc
 
             ty = loop.signature.return_type
-            found = self._along[loop] = GUfunc(_ufunc_kernels.along(loop.core), [(ty[:], ty[:])], "(n)->()")
+            make = _ufunc_kernels.running if running else _ufunc_kernels.along
+            found = GUfunc(make(loop.core), [(ty[:], ty[:])], "(n)->(n)" if running else "(n)->()")
+            self._along[loop, running] = found
         return found
 
+    def accumulate(self, array: Any, axis: int = 0, *, out: Any = None, stream: Any = 0) -> Any:
+        """Give what each element and all before it along an axis make, one thread a row.
 
-class Results:
-    """The arrays that results go to, on the device, and what a call gives of them.
+        Parameters
+        ----------
+        array
+            A NumPy or device array.
+        axis
+            The axis.
+        out
+            An array for the result, of the same shape.
+        stream
+            The stream to compute in.
+        """
+        given, loop = self._of_two(array, "accumulate", stream)
+        axis = _axis(axis, given.ndim)
+        if not given.shape[axis]:
+            return self._empty(given, out)
+        axes = [at for at in range(given.ndim) if at != axis]
+        back = [axes.index(at) if at != axis else given.ndim - 1 for at in range(given.ndim)]
+        (own,) = outputs(self.__name__, (), 0, 1, out)
+        result = self._rows(loop, running=True)(
+            given.transpose([*axes, axis]), out=None if own is None else own.transpose([*axes, axis]), stream=stream
+        )
+        return result.transpose(back) if own is None else own
 
-    On the CPU those in host memory are used where they are; on a GPU they are copied back at the end.
-    """
+    @staticmethod
+    def _empty(given: Any, out: Any) -> Any:
+        return given if out is None else out
 
-    def __init__(
-        self,
-        outs: Sequence[Any],
-        dtypes: Sequence[np.dtype[Any]],
-        shapes: Sequence[tuple[int, ...]],
-        order: Any,
-        stays: bool,
-        stream: Any,
-    ) -> None:
-        self._stream = stream
-        self._scalar = not stays and all(out is None for out in outs)
-        self._found: list[Any] = []
-        self.arrays: list[DeviceNDArray] = []
-        here = _weft.device_kind() == "cpu"
-        for out, dtype, extents in zip(outs, dtypes, shapes, strict=True):
-            found = out
-            if found is None and stays:
-                found = device_array(extents, dtype, order=order, stream=stream)
-            elif found is None:
-                found = np.empty(extents, dtype, order)
-            self._found.append(found)
-            if isinstance(found, DeviceNDArray):
-                self.arrays.append(found)
-            elif here and found.flags.aligned and found.dtype.isnative:
-                self.arrays.append(_operands.in_place(found))
-            else:
-                native = found.dtype.newbyteorder("=")
-                like: Any = "F" if found.flags.fnc else "C"
-                self.arrays.append(device_array(found.shape, native, order=like, stream=stream))
+    def at(self, array: Any, indices: Any, *values: Any, stream: Any = 0) -> None:
+        """Change elements of an array in place: one that is named several times, as many times, in that order.
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            return
-        for found, array in zip(self._found, self.arrays, strict=True):
-            if isinstance(found, DeviceNDArray) or array.owner is found:
-                continue
-            if found.dtype == array.dtype:
-                array.copy_to_host(found, self._stream)
-            else:
-                found[...] = array.copy_to_host(stream=self._stream)
-
-    def given(self) -> Any:
-        """Give the result, or a tuple of several."""
-        found = [array[()] if self._scalar and not array.ndim else array for array in self._found]
-        return found[0] if len(found) == 1 else tuple(found)
-
-
-def outputs(name: str, args: Sequence[Any], nin: int, nout: int, out: Any) -> list[Any]:
-    """Give the arrays for results among a call's arguments, or None for those that there are not."""
-    if len(args) > nin:
-        if out is not None:
-            msg = "cannot specify argument 'out' as both positional and keyword"
-            raise ValueError(msg)
-        if len(args) > nin + nout:
-            msg = f"ufunc {name} takes {_count(nin)} and arrays for {nout} results, not {len(args)}"
+        Parameters
+        ----------
+        array
+            A NumPy or device array.
+        indices
+            Which elements: whatever NumPy takes as an index. Brought to the host.
+        values
+            The second argument of a ufunc of two, which broadcasts to the elements.
+        stream
+            The stream to compute in.
+        """
+        if self.nin - 1 != len(values) or self.nin > 2 or self.nout != 1:
+            takes, got = arguments(self.nin), arguments(1 + len(values))
+            msg = f"ufunc {self.__name__} takes {takes} and gives {self.nout}: `at` got {got}"
             raise TypeError(msg)
-        out = args[nin:]
-    given = list(out) if isinstance(out, tuple) else [out]
-    if len(given) > nout:
-        msg = f"ufunc {name} gives {nout} results, but there are {len(given)} arrays for them"
-        raise ValueError(msg)
-    given += [None] * (nout - len(given))
-    return [array if array is None else _writable(name, array) for array in given]
+        given = writable(self.__name__, array)
+        # Elements by their numbers, those of one together, in the order in which they are named.
+        numbers = np.arange(given.size).reshape(given.shape)[_host(indices)]
+        order = np.argsort(numbers, axis=None, kind="stable")
+        places, bounds = np.unique(np.ravel(numbers)[order], return_index=True)
+        second = [_operands.read(value) for value in values]
+        loop = self.loop_for([given, *second])
+        if not np.can_cast(loop.outputs[0], given.dtype, "same_kind"):
+            msg = f"ufunc {self.__name__}: {given.dtype} does not hold the result, which is {loop.outputs[0]}"
+            raise TypeError(msg)
+        if not places.size:
+            return
+        if loop not in self._steps:
+            from weft.cuda import _ufunc_kernels
+
+            self._steps[loop] = _ufunc_kernels.steps(loop.core, self.nin == 1)
+        spread = [
+            value if _operands.is_number(value) else np.ravel(np.broadcast_to(_host(value), np.shape(numbers)))
+            for value in second
+        ]
+        lists = [_operands.on_device(each, None, stream) for each in (places, np.append(bounds, order.size), order)]
+        dtypes = loop.inputs[1:]
+        moved = [_operands.on_device(value, dtype, stream) for value, dtype in zip(spread, dtypes, strict=True)]
+        # The kernel sees one axis: where there is none in memory, that of a copy.
+        array = _operands.on_device(given, None, stream)
+        work = array if array.is_c_contiguous() else converted(array, array.dtype, stream, "C")
+        kernel = self._steps[loop][-(-places.size // self._block), self._block, stream]
+        kernel(places.size, flat(work, work.size), *lists, *(moved or [0]))
+        if work is not array:
+            same().run([work], [array], stream, self._block)
+        if isinstance(given, np.ndarray) and array.owner is not given:
+            given[...] = array.copy_to_host(stream=stream)
 
 
-def _writable(name: str, array: Any) -> Any:
-    found = _operands.read(array) if hasattr(array, "__cuda_array_interface__") else array
-    if not isinstance(found, (DeviceNDArray, np.ndarray)):
-        msg = f"ufunc {name}: results go to arrays, not to {type(array).__name__}"
-        raise TypeError(msg)
-    if found.readonly if isinstance(found, DeviceNDArray) else not found.flags.writeable:
-        msg = f"ufunc {name}: the array for a result is read-only"
-        raise ValueError(msg)
-    return found
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        msg = f"axis {axis} is out of bounds for array of dimension {ndim}"
+        raise np.exceptions.AxisError(msg)
+    return axis % ndim
 
 
-def _count(number: int) -> str:
-    return f"{number} argument{'' if number == 1 else 's'}"
+def _host(value: Any) -> Any:
+    """Give arrays of an index, or a value, on the host."""
+    if isinstance(value, tuple):
+        return tuple(map(_host, value))
+    found = _operands.read(value) if hasattr(value, "__cuda_array_interface__") else value
+    return found.copy_to_host() if isinstance(found, DeviceNDArray) else found
 
 
 def name_of(made: Any, function: Callable[..., Any]) -> str | None:

@@ -107,6 +107,37 @@ def each(core: Dispatcher) -> Dispatcher:
     return made
 
 
+def running(core: Dispatcher) -> Any:
+    """Make the function of a generalized ufunc that gives what each element and all before it make."""
+
+    def reduce_so_far(row, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        value = row[0]
+        out[0] = value
+        for i in range(1, row.size):
+            value = core(value, row[i])
+            out[i] = value
+
+    return reduce_so_far
+
+
+def steps(core: Dispatcher, unary: bool) -> Dispatcher:
+    """Make the kernel that changes elements by one value after the other, one thread an element.
+
+    `order` holds the numbers of the values in the order of their elements, `bounds` where those of an element begin.
+    """
+
+    def change(count, array, places, bounds, order, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        i = cuda.grid(1)
+        if i < count:
+            value = array[places[i]]
+            for k in range(bounds[i], bounds[i + 1]):
+                value = core(value) if unary else core(value, element(values, (order[k],)))
+            array[places[i]] = value
+
+    made: Dispatcher = jit(change)
+    return made
+
+
 def along(core: Dispatcher) -> Any:
     """Make the function of a generalized ufunc that reduces an array."""
 

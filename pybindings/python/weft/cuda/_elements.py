@@ -1,0 +1,96 @@
+"""The kernels over the elements of arrays, and the arguments that they are launched with."""
+
+from __future__ import annotations
+
+import functools
+
+from weft.cuda import _operands
+from weft.cuda._device_array import DeviceNDArray
+from weft.cuda._memory import device_array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy as np
+
+    from weft._weft import Dispatcher
+
+# Threads in a block.
+BLOCK = 256
+
+
+class Elements:
+    """The kernels that call a device function for each element."""
+
+    def __init__(self, core: Dispatcher) -> None:
+        self.core = core
+        self._kernels: dict[tuple[bool, tuple[tuple[int, ...], ...]], Dispatcher] = {}
+
+    def _kernel(self, one: bool, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
+        """Give the kernel over one axis or several, for arguments with these axes."""
+        kernel = self._kernels.get((one, axes))
+        if kernel is None:
+            from weft.cuda import _ufunc_kernels
+
+            make = _ufunc_kernels.line if one else _ufunc_kernels.grid
+            kernel = self._kernels[one, axes] = make(self.core, axes)
+        return kernel
+
+    def run(self, inputs: Sequence[Any], outs: Sequence[DeviceNDArray], stream: Any, block: int) -> None:
+        """Compute all elements of the results of arrays on the device that broadcast to their shape."""
+        shape, count = outs[0].shape, outs[0].size
+        if not count:
+            return
+        arrays = [operand for operand in (*inputs, *outs) if isinstance(operand, DeviceNDArray)]
+        if all(array.shape == shape and array.is_c_contiguous() for array in arrays):
+            axes = tuple((0,) if isinstance(operand, DeviceNDArray) else () for operand in inputs)
+            if len(shape) != 1:
+                inputs, outs = [flat(operand, count) for operand in inputs], [flat(out, count) for out in outs]
+            self._kernel(True, axes)[-(-count // block), block, stream](count, tuple(inputs), tuple(outs))
+            return
+        extents, steps = _operands.merged(shape, [_operands.steps_of(array, shape) for array in arrays])
+        if not extents:
+            extents, steps = [1], [[array.itemsize] for array in arrays]
+        if len(extents) > _operands.MOST_AXES:
+            msg = f"arguments whose strides leave {len(extents)} axes: kernels have {_operands.MOST_AXES} at most"
+            raise ValueError(msg)
+        given = iter([_operands.reduced(array, extents, own) for array, own in zip(arrays, steps, strict=True)])
+        found = [next(given) if isinstance(operand, DeviceNDArray) else (operand, ()) for operand in inputs]
+        outs = [_operands.view(out, extents, own) for out, own in zip(outs, steps[-len(outs) :], strict=True)]
+        kernel = self._kernel(len(extents) == 1, tuple(axes for _, axes in found))
+        views = tuple(operand for operand, _ in found)
+        if len(extents) == 1:
+            kernel[-(-count // block), block, stream](count, views, tuple(outs))
+            return
+        columns = extents[-1]
+        rows, row_steps, row_extents = _operands.outer_steps(extents[:-1])
+        across = min(block, 1 << (columns - 1).bit_length())
+        down = min(max(block // across, 1), 64)
+        high = -(-int(rows) // down)
+        deep = -(-high // 65535)
+        blocks = -(-columns // across), -(-high // deep), deep
+        kernel[blocks, (across, down), stream](rows, columns, row_steps, row_extents, views, tuple(outs))
+
+
+def flat(operand: Any, count: int) -> Any:
+    """Give a contiguous array with one axis, or a number as it is."""
+    if not isinstance(operand, DeviceNDArray):
+        return operand
+    return _operands.view(operand, [count], [operand.itemsize])
+
+
+@functools.cache
+def same() -> Elements:
+    from weft.cuda import _ufunc_kernels
+
+    return Elements(_ufunc_kernels.same)
+
+
+def converted(array: DeviceNDArray, dtype: np.dtype[Any], stream: Any, order: Any = None) -> DeviceNDArray:
+    """Give a copy of a device array with elements of a dtype."""
+    order = order or _operands.order_of([array], array.shape)
+    fresh = device_array(array.shape, dtype, order=order, stream=stream)
+    same().run([array], [fresh], stream, BLOCK)
+    return fresh
