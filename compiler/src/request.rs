@@ -31,8 +31,19 @@ pub struct FunctionDef {
     pub signatures: Vec<Signature>,
     /// `inline="always"` or `forceinline=True`.
     pub inline: bool,
+    /// The PTX that stands for the function on GPUs, from `cuda.intrinsic`; it has one signature then.
+    pub ptx: Option<PtxBody>,
     /// What [`Captured::Recursive`] calls it: no other function that the request leads to has this number.
     pub number: u32,
+}
+
+/// What a function is on GPUs instead of its statements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxBody {
+    /// The text: `%0` and on are the results and then the arguments.
+    pub text: String,
+    /// It only computes.
+    pub pure: bool,
 }
 
 impl FunctionDef {
@@ -350,6 +361,7 @@ mod tests {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: false,
+            ptx: None,
             number,
         })
     }

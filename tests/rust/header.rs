@@ -1,7 +1,8 @@
 //! The first line of a test's Python file: `# weft: sig = "void(float32[:])", targets = ["sm_75"], show = ["ir"]`.
 //!
 //! Every key may be missing. `sig`: the signature to compile for, else the decorator's. `targets`: which targets a test
-//! looks at, `sm_80` if none is named. `show`: the stages that are a snapshot.
+//! looks at, `sm_80` if none is named. `show`: the stages that are a snapshot. `without`: what it does not compile for:
+//! `host`.
 
 /// What the line says.
 #[derive(Debug, Default, PartialEq)]
@@ -9,6 +10,7 @@ pub(crate) struct Header {
     pub(crate) sig: Option<String>,
     pub(crate) targets: Vec<String>,
     pub(crate) show: Vec<String>,
+    pub(crate) without: Vec<String>,
 }
 
 impl Header {
@@ -25,6 +27,7 @@ impl Header {
                 "sig" => header.sig = values.into_iter().next(),
                 "targets" => header.targets = values,
                 "show" => header.show = values,
+                "without" => header.without = values,
                 other => return Err(format!("there is no key `{other}`")),
             }
             rest = after.trim_start().trim_start_matches(',').trim_start();

@@ -13,7 +13,7 @@ use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DTy
 use weft_compiler::{
     VERSION,
     request::{
-        Captured, CapturedArray, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target,
+        Captured, CapturedArray, CpuThreads, FunctionDef, HostCpu, Keep, Options, PtxBody, Request, Signature, Target,
         Unsupported,
     },
     source::{SourceFile, Span},
@@ -288,7 +288,7 @@ impl Feed {
     }
 
     fn function(&mut self, function: &FunctionDef) {
-        let FunctionDef { ast, source, globals, defaults, signatures, inline, number } = function;
+        let FunctionDef { ast, source, globals, defaults, signatures, inline, ptx, number } = function;
         self.place(source, ast.span);
         self.text(&ast.name);
         self.number(ast.params.len() as u64);
@@ -308,6 +308,10 @@ impl Feed {
             self.types(returns.as_slice());
         }
         self.flag(*inline);
+        self.optional(ptx.as_ref(), |feed, PtxBody { text, pure }| {
+            feed.text(text);
+            feed.flag(*pure);
+        });
         self.number(u64::from(*number));
     }
 

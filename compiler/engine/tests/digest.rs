@@ -32,6 +32,7 @@ fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        ptx: None,
         number: 0,
     }
 }

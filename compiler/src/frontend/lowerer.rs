@@ -40,6 +40,8 @@ pub(super) struct Lowerer {
     pub(super) calls: Calls,
     /// Device functions that are being lowered, each called by the one before.
     pub(super) lowering: Vec<Lowering>,
+    /// The code is for a GPU.
+    pub(super) ptx: bool,
     /// A function calls itself, directly or through others.
     pub(super) has_circles: bool,
     /// The kernel.

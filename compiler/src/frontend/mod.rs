@@ -32,7 +32,7 @@ use weft_artifact::ArgType;
 use crate::{
     diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,
-    request::Request,
+    request::{Request, Target},
     source::SourceMap,
 };
 
@@ -53,7 +53,8 @@ pub struct Lowered {
 ///
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
-    let mut lowerer = lowerer::Lowerer::default();
+    let ptx = matches!(request.target, Target::Sm(..));
+    let mut lowerer = lowerer::Lowerer { ptx, ..lowerer::Lowerer::default() };
     function::lower_kernel(&mut lowerer, request);
     finished(lowerer)
 }

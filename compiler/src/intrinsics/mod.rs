@@ -182,6 +182,7 @@ pub enum Custom {
     HasAttr,
     Imag,
     Index,
+    InlinePtx,
     Int,
     IsInstance,
     IsScalar,

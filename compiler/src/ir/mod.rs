@@ -33,7 +33,7 @@ pub use build::{Builder, Leaf};
 pub use circles::Circles;
 pub use effects::{Effects, Touches};
 pub use expr::{Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
-pub use module::{ConstantArray, Function, FunctionKind, Local, LocalArray, LocalKind, Module, SharedArray};
+pub use module::{ConstantArray, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module, SharedArray};
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
@@ -53,5 +53,7 @@ pub type FuncId = Handle<Function>;
 pub type SharedId = Handle<SharedArray>;
 /// A handle to a constant array of a module.
 pub type ConstantId = Handle<ConstantArray>;
+/// A handle to a piece of PTX of a module.
+pub type PtxId = Handle<InlinePtx>;
 /// A handle to a thread-local array of a function.
 pub type LocalArrayId = Handle<LocalArray>;

@@ -25,6 +25,8 @@ pub struct Module {
     pub shared: Arena<SharedArray>,
     /// Arrays that are part of the code.
     pub constants: Arena<ConstantArray>,
+    /// PTX that kernels hold as text.
+    pub inline_ptx: Arena<InlinePtx>,
     /// `true` if something takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
@@ -132,6 +134,21 @@ pub struct ConstantArray {
     /// `Constant` where all of them together fit into CUDA's constant memory, else `Global`.
     pub space: Space,
     /// Where it is read.
+    pub span: Span,
+}
+
+/// PTX as the program has it, and the types of what it takes and gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InlinePtx {
+    /// The text, in which `$0`, `$1` stand for the results and then the operands, and `$$` for a dollar.
+    pub text: String,
+    /// The registers of the results and operands, in LLVM's words: `=r`, `l`, `0` for what lies where a result will.
+    pub constraints: Vec<String>,
+    /// What it takes; pointers become addresses of the generic space.
+    pub operands: Vec<Type>,
+    /// What it gives.
+    pub results: Vec<Type>,
+    /// The call.
     pub span: Span,
 }
 

@@ -6,7 +6,7 @@
 
 use weft_artifact::Scalar;
 
-use super::{ConstantId, Shuffle, Type, Vote, WarpReduction, warp_op::OF_WARP};
+use super::{ConstantId, PtxId, Shuffle, Type, Vote, WarpReduction, warp_op::OF_WARP};
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +49,14 @@ pub enum Op {
     /// argument of one conversion: an `I64`, a `U64`, an `F64`, or a pointer to bytes that end with a zero. Nothing that
     /// another thread prints comes between.
     Print(ConstantId),
+    /// PTX of the program's, with the operands and results that the module says. It can do whatever PTX can, or, if it is
+    /// pure, nothing but compute its results from its operands.
+    Ptx {
+        /// Which.
+        text: PtxId,
+        /// It only computes.
+        pure: bool,
+    },
 }
 
 /// Atomic read-modify-write functions.
@@ -130,7 +138,7 @@ pub struct OpRow {
     pub results: &'static [Operand],
     /// What [`Operand::Pointer`] and [`Operand::Element`] may be of.
     pub elements: Elements,
-    /// What it does with the memory behind its pointers. It touches no other.
+    /// What it does with the memory behind its pointers.
     pub memory: Memory,
     /// It orders the thread's accesses to other memory, as other threads see them.
     pub orders: bool,
@@ -153,7 +161,7 @@ pub enum Operand {
     Element,
     /// This type.
     Is(Type),
-    /// The last one: any number of words of eight bytes, and pointers to bytes.
+    /// The last one: any number of values, of types that the operation's own data says.
     Rest,
 }
 
@@ -187,6 +195,8 @@ pub enum Memory {
     Reads,
     /// Reads and writes it.
     Updates,
+    /// Reads and writes it and all other memory.
+    All,
 }
 
 /// Which threads come to an operation together: none goes on before all have come. Smallest first.
@@ -332,6 +342,17 @@ impl Op {
                 ptx: &["vprintf"],
                 ..ORDERS
             },
+            Self::Ptx { text: _, pure } => OpRow {
+                name: if pure { "ptx.pure" } else { "ptx" },
+                operands: &[Operand::Rest],
+                results: &[Operand::Rest],
+                memory: if pure { Memory::None } else { Memory::All },
+                orders: !pure,
+                outside: !pure,
+                may_fault: !pure,
+                together: if pure { Together::None } else { Together::Block },
+                ..ORDERS
+            },
         }
     }
 }
@@ -367,7 +388,7 @@ impl Memory {
     pub const fn reads(self) -> bool {
         match self {
             Self::None => false,
-            Self::Reads | Self::Updates => true,
+            Self::Reads | Self::Updates | Self::All => true,
         }
     }
 
@@ -375,7 +396,7 @@ impl Memory {
     pub const fn writes(self) -> bool {
         match self {
             Self::None | Self::Reads => false,
-            Self::Updates => true,
+            Self::Updates | Self::All => true,
         }
     }
 }
@@ -461,7 +482,8 @@ impl std::fmt::Display for Op {
             | Self::WarpReduce(_)
             | Self::ActiveMask
             | Self::Fence(_)
-            | Self::Print(_) => Ok(()),
+            | Self::Print(_)
+            | Self::Ptx { .. } => Ok(()),
         }
     }
 }

@@ -248,6 +248,11 @@ impl<'a> Printer<'a> {
                         String::from_utf8_lossy(format.bytes.strip_suffix(b"\0").unwrap_or(&format.bytes))
                     )?;
                 }
+                if let Op::Ptx { text, .. } = op
+                    && let Some(ptx) = self.module.and_then(|module| module.inline_ptx.get(*text))
+                {
+                    write!(f, " {:?} ({})", ptx.text, ptx.constraints.join(","))?;
+                }
                 if args.is_empty() { Ok(()) } else { write!(f, " {}", self.exprs(args)) }
             }
             StmtKind::Call { results, func, args } => {

@@ -13,8 +13,8 @@ use std::{collections::BTreeSet, iter::repeat};
 use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
-    Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, Space, Stmt, StmtKind, Type,
-    falls_through, print::ShownSlot,
+    Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space, Stmt, StmtKind,
+    Type, falls_through, print::ShownSlot,
 };
 use crate::source::Span;
 
@@ -269,6 +269,9 @@ impl Checker<'_> {
     /// An operation against its row.
     fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId]) {
         let types: Vec<_> = args.iter().map(|arg| self.operand(*arg)).collect();
+        if let Op::Ptx { text, .. } = op {
+            return self.inline_ptx(text, results, &types);
+        }
         let row = op.row();
         let (n_operands, n_results) = (self.n_operands(op, row.operands, args.len()), row.results.len());
         self.check(args.len() == n_operands, || format!("{op}: {} operands, it takes {n_operands}", args.len()));
@@ -317,6 +320,28 @@ impl Checker<'_> {
             self.check(!results.iter().take(index).any(|other| other == local), || {
                 format!("{op}: a local takes two results")
             });
+        }
+    }
+
+    /// PTX of the program's against its declaration.
+    fn inline_ptx(&mut self, text: PtxId, results: &[LocalId], types: &[Option<Type>]) {
+        let Some(ptx) = self.module.inline_ptx.get(text) else {
+            self.error(format!("ptx: {text:?} is not declared"));
+            return;
+        };
+        let same = types.len() == ptx.operands.len()
+            && types.iter().zip(&ptx.operands).all(|(ty, declared)| ty.is_none_or(|ty| ty == *declared));
+        self.check(same, || format!("ptx: operands {types:?}, it takes {:?}", ptx.operands));
+        self.check(results.is_empty() || results.len() == ptx.results.len(), || {
+            format!("ptx: {} locals take its {} results", results.len(), ptx.results.len())
+        });
+        self.check(ptx.constraints.len() == ptx.results.len() + ptx.operands.len(), || {
+            format!("ptx: {} constraints", ptx.constraints.len())
+        });
+        for (index, (local, ty)) in results.iter().zip(&ptx.results).enumerate() {
+            self.assignable(*local, *ty, "ptx");
+            let twice = results.iter().take(index).any(|other| other == local);
+            self.check(!twice, || "ptx: a local takes two results".to_owned());
         }
     }
 

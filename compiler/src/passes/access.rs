@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use weft_artifact::{Access, SlotSource};
 
 use crate::ir::{
-    Circles, ExprId, ExprKind, FuncId, Function, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt,
+    Circles, ExprId, ExprKind, FuncId, Function, Memory, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt,
 };
 
 /// Positions in a function's list of parameters.
@@ -153,6 +153,10 @@ fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> 
         StmtKind::Op { op, args, .. } => {
             let memory = op.row().memory;
             let from = pointed_to(function, origins, args);
+            if memory == Memory::All {
+                summary.reads.extend(0..function.params.len());
+                summary.writes.extend(0..function.params.len());
+            }
             if memory.reads() {
                 summary.reads.extend(&from);
             }

@@ -17,7 +17,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef, MAX_CALL_DEPTH, Signature},
+    request::{Captured, FunctionDef, MAX_CALL_DEPTH, PtxBody, Signature},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -57,8 +57,15 @@ pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
     /// The function's text as a tree, made when it is first asked for.
     fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>>;
 
-    /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
-    fn device_signatures(&self) -> (Vec<Signature>, bool);
+    /// What a caller in another kernel must know.
+    fn declared(&self) -> Declared;
+}
+
+/// What a device function's decorator says to its callers.
+pub(crate) struct Declared {
+    pub(crate) signatures: Vec<Signature>,
+    pub(crate) inline: bool,
+    pub(crate) ptx: Option<PtxBody>,
 }
 
 /// Captures functions, and through them the functions that they call: the objects of class `D`.
@@ -114,9 +121,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         let parsed = dispatcher.parsed(self.py)?;
         let globals = self.names(&py_func, &parsed.chains)?;
         let defaults = self.defaults(&py_func)?;
-        let (signatures, inline) = dispatcher.device_signatures();
+        let Declared { signatures, inline, ptx } = dispatcher.declared();
         let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
-        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, number })
+        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, ptx, number })
     }
 
     /// The values of the names that a function reads.

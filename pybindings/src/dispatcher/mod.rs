@@ -30,7 +30,7 @@ use self::{
     resolve::State,
 };
 use crate::{
-    capture::{Jitted, Parsed, keyword_only, parameter_names, variadic},
+    capture::{Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
     engine::options::JitOptions,
     types::{Signature, Type, tuple_of_types},
 };
@@ -89,9 +89,9 @@ impl Jitted for Dispatcher {
         Ok(Arc::clone(self.state().parsed.get_or_insert(parsed)))
     }
 
-    /// What a caller in another kernel must know: declared signatures of a device function, and `inline`.
-    fn device_signatures(&self) -> (Vec<request::Signature>, bool) {
-        (if self.jit.device { self.declared.clone() } else { Vec::new() }, self.jit.inline)
+    fn declared(&self) -> Declared {
+        let signatures = if self.jit.device { self.declared.clone() } else { Vec::new() };
+        Declared { signatures, inline: self.jit.inline, ptx: self.jit.ptx.clone() }
     }
 }
 

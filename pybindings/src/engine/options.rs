@@ -3,7 +3,7 @@
 use pyo3::{exceptions::PyValueError, prelude::*};
 use weft_compiler::{
     host_cpu,
-    request::{CpuThreads, Options, Target},
+    request::{CpuThreads, Options, PtxBody, Target},
     target::{self, SMS, Sm},
 };
 
@@ -14,6 +14,8 @@ pub(crate) struct JitOptions {
     pub(crate) code: Options,
     pub(crate) inline: bool,
     pub(crate) device: bool,
+    /// What stands for a device function on GPUs.
+    pub(crate) ptx: Option<PtxBody>,
 }
 
 impl JitOptions {
@@ -32,6 +34,10 @@ impl JitOptions {
             code,
             inline: options.get_item("inline")?.extract()?,
             device: options.get_item("device")?.extract()?,
+            ptx: options
+                .get_item("ptx")?
+                .extract::<Option<(String, bool)>>()?
+                .map(|(text, pure)| PtxBody { text, pure }),
         })
     }
 }

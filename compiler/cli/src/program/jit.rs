@@ -3,7 +3,7 @@
 use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, closest},
-    request::{Captured, Options, Signature},
+    request::{Captured, Options, PtxBody, Signature},
     signature::{self, Named},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
@@ -41,6 +41,8 @@ pub(crate) struct Jit {
     pub(crate) device: bool,
     /// `inline="always"` or `forceinline=True`.
     pub(crate) inline: bool,
+    /// The PTX of `cuda.intrinsic`.
+    pub(crate) ptx: Option<PtxBody>,
     /// The options that change code, but for libdevice.
     pub(crate) code: Options,
 }
@@ -67,7 +69,7 @@ impl Program {
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
         let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         if let Value::Const(Captured::Known(path)) = self.eval(module, func) {
-            matches!(path.as_str(), "weft.cuda.jit" | "weft.jit" | "weft.njit").then_some(path)
+            matches!(path.as_str(), "weft.cuda.jit" | "weft.cuda.intrinsic" | "weft.jit" | "weft.njit").then_some(path)
         } else {
             None
         }
@@ -81,6 +83,9 @@ impl Program {
         else {
             return (None, faults);
         };
+        if path == "weft.cuda.intrinsic" {
+            return (Some(self.read_intrinsic(module, decorator, &mut faults)), faults);
+        }
         let mut jit = Jit { device: path == "weft.njit", ..Jit::default() };
         if let ExprKind::Call { args, keywords, .. } = &decorator.kind {
             if let Some(first) = args.first() {
@@ -109,6 +114,35 @@ impl Program {
             }
         }
         (Some(jit), faults)
+    }
+
+    /// `cuda.intrinsic(signature, ptx, pure=False)`.
+    fn read_intrinsic(&self, module: usize, decorator: &Expr, faults: &mut Vec<Diagnostic>) -> Jit {
+        let mut jit = Jit { device: true, ..Jit::default() };
+        let ExprKind::Call { args, keywords, .. } = &decorator.kind else {
+            let message = "`cuda.intrinsic` takes a signature and PTX";
+            faults.push(Diagnostic::error(Code::ArgumentCount, decorator.span, message));
+            return jit;
+        };
+        let given = |index: usize, wanted: &str| {
+            let named = |(name, value)| (name == Some(wanted)).then_some(value);
+            args.get(index).or_else(|| keywords.iter().map(|(name, value)| (name.as_deref(), value)).find_map(named))
+        };
+        match given(0, "signature").map(|text| signature::signatures_of(text, &|chain| self.named(module, chain))) {
+            Some(Ok(signatures)) => jit.signatures = signatures,
+            Some(Err(fault)) => faults.push(fault),
+            None => {}
+        }
+        let ptx = given(1, "ptx");
+        if let Some(Value::Const(Captured::Str(text))) = ptx.map(|ptx| self.eval(module, ptx)) {
+            let pure = given(2, "pure").and_then(|pure| eval::truth(&self.eval(module, pure))).unwrap_or(false);
+            jit.ptx = Some(PtxBody { text, pure });
+        }
+        if jit.ptx.is_none() || jit.signatures.len() > 1 {
+            let message = "`cuda.intrinsic` takes one signature, and PTX as a text that is known";
+            faults.push(Diagnostic::error(Code::NotConstant, ptx.unwrap_or(decorator).span, message));
+        }
+        jit
     }
 
     /// The types of a function's annotations, if each parameter has one that is a type.

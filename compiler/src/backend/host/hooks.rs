@@ -334,6 +334,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 fibers::wait(emitter, self.frame.get().context, *mask, of_warp)?;
                 Ok(Vec::new())
             }
+            Op::Ptx { .. } => internal("PTX in a kernel for a CPU"),
             Op::Print(format) => {
                 fibers::print(emitter, self.frame.get().context, format, operands)?;
                 Ok(Vec::new())

@@ -190,7 +190,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             operands.push(OperandValue { ty: self.function.exprs[arg].ty, value: self.emit_expr(arg)? });
         }
         let values = self.hooks.op(self, op, &operands)?;
-        if values.len() != op.row().results.len() {
+        let given = if let Op::Ptx { text, .. } = op {
+            self.cx.ir.inline_ptx.get(text).map_or(0, |ptx| ptx.results.len())
+        } else {
+            op.row().results.len()
+        };
+        if values.len() != given {
             return internal(format!("{op} gives {} values", values.len()));
         }
         results.iter().zip(values).try_for_each(|(&local, value)| self.set_local(local, value))

@@ -12,7 +12,7 @@ use inkwell::{
 use super::{
     SPACES, approximate, atomics,
     gather::{gather, mask_of},
-    print, warps,
+    inline, print, warps,
 };
 use crate::{
     backend::{
@@ -187,6 +187,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
             Op::LaneBits(_) => internal(format!("a {op}, which is the host's own")),
             Op::Fence(scope) => atomics::membar(emitter, scope),
+            Op::Ptx { text, pure } => inline::emit(emitter, text, pure, operands),
             Op::Print(format) => print::emit(emitter, format, &values),
         }
     }

@@ -8,6 +8,7 @@ mod approximate;
 mod atomics;
 mod gather;
 mod hooks;
+mod inline;
 mod kernel;
 mod loads;
 mod print;

@@ -11,6 +11,7 @@ mod numbers;
 mod operators;
 mod overload;
 mod own;
+mod ptx;
 mod reduce;
 mod sequences;
 mod views;
@@ -105,6 +106,7 @@ impl FnLowerer<'_> {
             Custom::Len => self.len(row, args, span),
             Custom::Max => self.extremum(row, true, args, span),
             Custom::Min => self.extremum(row, false, args, span),
+            Custom::InlinePtx => self.inline_ptx(args, span),
             Custom::Print => self.print_call(args, span),
             Custom::Format => self.format_method(row, args, span),
             Custom::Pow => {

@@ -207,6 +207,11 @@ impl FnLowerer<'_> {
     ) -> Value {
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
+        if let Some(body) = &def.ptx
+            && self.cx.ptx
+        {
+            return self.ptx_function(def, body, values, span);
+        }
         let close = |value| match &value {
             // An inner function that calls itself finds the values in its own parameters.
             Value::Object(ObjectKind::Closure(closure), _) if closure.is_of(def) => value,

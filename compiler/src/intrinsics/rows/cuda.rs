@@ -238,6 +238,13 @@ pub(super) const CUDA: &[Intrinsic] = &[
         doc: "A tuple whose items may have different types: a `for` loop over it is compiled for each item.",
     },
     Intrinsic {
+        path: "weft.cuda.inline_ptx",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::InlinePtx),
+        ptx: Ptx::Computed,
+        doc: "PTX as text, on GPUs: `inline_ptx(text, constraint, operand, …)`. `%0` is the first operand; the constraints are those of CUDA C++'s `asm`: `=r` with the type of a result, `r` with a value that is read, `+r` with one that is changed, `n` with a number for the text. Gives the results. `pure=True` says that it only computes.",
+    },
+    Intrinsic {
         path: "weft.cuda.const.array_like",
         signatures: &[],
         lowering: Lowering::Custom(Custom::ConstArrayLike),

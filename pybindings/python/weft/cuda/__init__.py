@@ -35,7 +35,7 @@ from weft.cuda._devices import (
     select_device,
     synchronize,
 )
-from weft.cuda._jit import jit
+from weft.cuda._jit import intrinsic, jit
 from weft.cuda._kernel_names import (
     activemask,
     all_sync,
@@ -50,6 +50,7 @@ from weft.cuda._kernel_names import (
     grid,
     gridDim,
     gridsize,
+    inline_ptx,
     laneid,
     lanemask_eq,
     lanemask_ge,
@@ -159,6 +160,8 @@ __all__ = [
     "gridsize",
     "guvectorize",
     "is_available",
+    "inline_ptx",
+    "intrinsic",
     "is_bfloat16_supported",
     "is_cuda_array",
     "is_float16_supported",

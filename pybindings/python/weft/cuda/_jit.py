@@ -118,6 +118,7 @@ def jit(
         "opt": not debug if opt is None else bool(opt),
         "launch_bounds": _launch_bounds(launch_bounds),
         "max_registers": _max_registers(max_registers),
+        "ptx": None,
     }
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
@@ -159,6 +160,56 @@ def device_function(function: Callable[..., Any]) -> Dispatcher:
     function, source = _source.named(function)
     made: Dispatcher = jit(function, device=True, source=source)
     return made
+
+
+def intrinsic(signature: Any, ptx: str, *, pure: bool = False) -> Callable[[Callable[..., Any]], Dispatcher]:
+    """Make a device function that is PTX on a GPU and Python on a CPU.
+
+    Parameters
+    ----------
+    signature
+        One signature with a return type, such as ``"int32(int32, int32)"``; arguments of calls are converted to it. Its
+        types are numbers other than complex ones, arrays as arguments, whose address PTX gets, and a tuple of numbers
+        as the return type.
+    ptx
+        The instructions. ``%0``, ``%1`` and on are the registers of the results and then of the arguments: 16 bits for
+        smaller types, too. A register of PTX's own is written with two signs: ``%%tid.x``.
+    pure
+        The PTX does nothing but compute its results from its arguments, so that it may be moved, repeated or dropped.
+
+    Returns
+    -------
+    decorator
+        Takes the Python function, which runs where a kernel is compiled for a CPU.
+
+    Examples
+    --------
+    >>> @cuda.intrinsic("int32(int32, int32)", "add.sat.s32 %0, %1, %2;", pure=True)
+    ... def saturating_add(a, b):
+    ...     return np.int32(min(max(np.int64(a) + b, -(2**31)), 2**31 - 1))
+    """
+    declared = parse_signature(signature)
+    if not isinstance(ptx, str):
+        msg = f"cuda.intrinsic() takes PTX as a str, not {type(ptx).__name__}"
+        raise TypeError(msg)
+
+    def decorator(function: Callable[..., Any]) -> Dispatcher:
+        if not isinstance(function, types.FunctionType):
+            msg = f"cuda.intrinsic() decorates a Python function, not {type(function).__name__}"
+            raise TypeError(msg)
+        options = {
+            "device": True,
+            "inline": False,
+            "fastmath": False,
+            "lineinfo": False,
+            "opt": True,
+            "launch_bounds": None,
+            "max_registers": None,
+            "ptx": (ptx, bool(pure)),
+        }
+        return _make(function, options=options, signatures=[declared], source=None)
+
+    return decorator
 
 
 def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:

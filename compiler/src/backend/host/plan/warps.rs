@@ -53,6 +53,7 @@ fn is_of_warp(op: Op) -> bool {
         | Op::WarpBarrier
         | Op::LaneBits(_)
         | Op::Print(_)
+        | Op::Ptx { .. }
         | Op::Fence(_) => false,
     }
 }

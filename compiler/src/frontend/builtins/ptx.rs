@@ -1,0 +1,362 @@
+//! `inline_ptx(text, constraint, operand, …)`: PTX as a kernel has it.
+//!
+//! Constraints are those of CUDA C++'s `asm` ("Inline PTX Assembly in CUDA"): a letter for the register, `=` before that
+//! of a result, whose operand is a type, `+` before that of a value that the text changes. `%0` is the first operand.
+
+use weft_artifact::{DType, Scalar};
+
+use super::super::{
+    expr::Args,
+    lowerer::{FnLowerer, wrap_int},
+    object::Static,
+    ty::Ty,
+    value::{ArrayValue, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{ExprId, InlinePtx, Op, PtxId, Space, Type},
+    request::{FunctionDef, PtxBody},
+    source::Span,
+};
+
+/// A register of PTX, by the letter of its constraint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Register {
+    letter: char,
+    /// What it is in words.
+    words: &'static str,
+    /// The types whose values it holds as they are.
+    holds: &'static [Scalar],
+}
+
+/// The registers that have constraints.
+const REGISTERS: &[Register] = &[
+    Register { letter: 'h', words: "a 16-bit register", holds: &[Scalar::I16, Scalar::U16, Scalar::F16, Scalar::BF16] },
+    Register { letter: 'r', words: "a 32-bit register", holds: &[Scalar::I32, Scalar::U32] },
+    Register { letter: 'l', words: "a 64-bit register", holds: &[Scalar::I64, Scalar::U64] },
+    Register { letter: 'f', words: "a register for a float32", holds: &[Scalar::F32] },
+    Register { letter: 'd', words: "a register for a float64", holds: &[Scalar::F64] },
+];
+
+impl Register {
+    /// The one for a type's values, as they are or widened.
+    fn of(scalar: Scalar) -> Option<Self> {
+        let narrow = matches!(scalar, Scalar::Bool | Scalar::I8 | Scalar::U8);
+        let scalar = if narrow { Scalar::I16 } else { scalar };
+        REGISTERS.iter().find(|register| register.holds.contains(&scalar)).copied()
+    }
+}
+
+/// An operand's constraint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Constraint {
+    /// `=r`
+    Result(Register),
+    /// `+r`
+    Changed(Register),
+    /// `r`
+    Read(Register),
+    /// `n`: a number that stands in the text.
+    Number,
+}
+
+/// What `%k` of a text becomes.
+#[derive(Clone, Debug)]
+enum Shown {
+    Result(usize),
+    Operand(usize),
+    Text(String),
+}
+
+/// What a call holds, taken apart.
+#[derive(Default)]
+struct Parts {
+    shown: Vec<Shown>,
+    results: Vec<Scalar>,
+    /// What is read, with its constraint: a letter, or the result that lies in the same register.
+    operands: Vec<(ExprId, Type, String)>,
+    constraints: Vec<String>,
+}
+
+impl Parts {
+    fn result(&mut self, scalar: Scalar, register: Register) {
+        self.shown.push(Shown::Result(self.results.len()));
+        self.results.push(scalar);
+        self.constraints.push(format!("={}", register.letter));
+    }
+}
+
+impl FnLowerer<'_> {
+    pub(super) fn inline_ptx(&mut self, args: Args, span: Span) -> Value {
+        let mut pure = false;
+        for (name, value, at) in args.keywords {
+            match (name.as_str(), value) {
+                ("pure", Value::Bool(value)) => pure = value,
+                ("pure", _) => {
+                    return self.error(Code::NotConstant, at, "`pure` must be known when the kernel is compiled");
+                }
+                _ => return self.error(Code::ArgumentCount, at, format!("`inline_ptx` has no parameter `{name}`")),
+            }
+        }
+        if !self.cx.ptx {
+            let diagnostic = Diagnostic::error(Code::NotCallable, span, "`inline_ptx` needs a GPU: a CPU has no PTX");
+            return self.report(diagnostic.help(
+                "write what it does in Python, too: `@cuda.intrinsic(signature, ptx)` takes the PTX on a GPU and the \
+                 function that it decorates on a CPU",
+            ));
+        }
+        let mut positional = args.positional.into_iter();
+        let Some((Value::Static(Static::Str(text)), text_span)) = positional.next() else {
+            let message =
+                "the first argument of `inline_ptx` is the PTX, a text that is known when the kernel is compiled";
+            return self.error(Code::NotConstant, span, message);
+        };
+        let mut parts = Parts::default();
+        while let Some((constraint, at)) = positional.next() {
+            let Some((operand, operand_span)) = positional.next() else {
+                let message = "`inline_ptx` takes a constraint and an operand each, and the last constraint has none";
+                return self.error(Code::ArgumentCount, at, message);
+            };
+            let Some(constraint) = self.constraint(&constraint, at) else { return Value::Poison };
+            if self.ptx_operand(constraint, operand, &mut parts, operand_span).is_none() {
+                return Value::Poison;
+            }
+        }
+        let Some(text) = self.ptx_text(&text, &parts, text_span) else { return Value::Poison };
+        let mut values = self.ptx(text, parts, pure, span);
+        if values.len() > 1 { Value::tuple(values) } else { values.pop().unwrap_or(Value::NONE) }
+    }
+
+    /// A call of a function that is PTX on GPUs. Its arguments have the types of its signature.
+    pub(in crate::frontend) fn ptx_function(
+        &mut self,
+        def: &FunctionDef,
+        body: &PtxBody,
+        values: Vec<Value>,
+        span: Span,
+    ) -> Value {
+        let returns = def.signatures.first().and_then(|signature| signature.returns.as_ref()).map(Ty::of_arg);
+        let (gives, is_tuple) = match returns {
+            None => (Vec::new(), true),
+            Some(Ty::Object(kind, items)) if kind.is_tuple() => (items, true),
+            Some(other) => (vec![other], false),
+        };
+        let mut parts = Parts::default();
+        let mut narrow = Vec::new();
+        for ty in &gives {
+            let Some((scalar, register)) = ty.scalar().and_then(|scalar| Some((scalar, Register::of(scalar)?))) else {
+                let message = format!("`{}` is PTX, which gives no {ty}", def.ast.name);
+                return self.error(Code::BadSignature, span, message);
+            };
+            let held = register.holds.contains(&scalar);
+            parts.result(if held { scalar } else { Scalar::I16 }, register);
+            narrow.push((!held).then_some(scalar));
+        }
+        for value in values {
+            let scalar = if matches!(value, Value::Array(_)) { Some(Scalar::U64) } else { value.ty().scalar() };
+            let register = scalar.and_then(Register::of);
+            let Some(register) = register else {
+                let message = format!("`{}` is PTX, which has no register for {}", def.ast.name, value.ty());
+                return self.error(Code::BadSignature, span, message);
+            };
+            if self.ptx_operand(Constraint::Read(register), value, &mut parts, span).is_none() {
+                return Value::Poison;
+            }
+        }
+        let Some(text) = self.ptx_text(&body.text, &parts, span) else { return Value::Poison };
+        let mut given = self.ptx(text, parts, body.pure, span);
+        for (value, scalar) in given.iter_mut().zip(narrow) {
+            if let Some(scalar) = scalar
+                && let Some(expr) = self.number(value, scalar, span)
+            {
+                *value = Value::Scalar(expr, scalar);
+            }
+        }
+        if is_tuple && !gives.is_empty() { Value::tuple(given) } else { given.pop().unwrap_or(Value::NONE) }
+    }
+
+    /// PTX with its operands as a statement, and the values that it gives.
+    fn ptx(&mut self, text: String, parts: Parts, pure: bool, span: Span) -> Vec<Value> {
+        let Parts { results, operands, mut constraints, .. } = parts;
+        constraints.extend(operands.iter().map(|(.., constraint)| constraint.clone()));
+        let types = results.iter().map(|scalar| Type::Scalar(*scalar)).collect();
+        let (args, operands) = operands.into_iter().map(|(expr, ty, _)| (expr, ty)).unzip();
+        let text = if self.is_dry() {
+            PtxId::new(u32::MAX)
+        } else {
+            self.cx.module.inline_ptx.push(InlinePtx { text, constraints, operands, results: types, span })
+        };
+        let locals: Vec<_> = results.iter().map(|scalar| self.b.new_temp(Type::Scalar(*scalar))).collect();
+        self.b.op(Op::Ptx { text, pure }, locals.clone(), args, span);
+        let values =
+            locals.into_iter().zip(&results).map(|(local, scalar)| Value::Scalar(self.b.read(local, span), *scalar));
+        values.collect()
+    }
+
+    fn constraint(&mut self, value: &Value, span: Span) -> Option<Constraint> {
+        let Value::Static(Static::Str(text)) = value else {
+            let message = "a constraint is a text that is known when the kernel is compiled, such as `\"=r\"`";
+            self.error(Code::NotConstant, span, message);
+            return None;
+        };
+        let letters: Vec<char> = text.chars().collect();
+        let register = |letter: char| REGISTERS.iter().find(|register| register.letter == letter).copied();
+        let found = match letters.as_slice() {
+            ['n'] => Some(Constraint::Number),
+            ['=', letter] => register(*letter).map(Constraint::Result),
+            ['+', letter] => register(*letter).map(Constraint::Changed),
+            [letter] => register(*letter).map(Constraint::Read),
+            _ => None,
+        };
+        if found.is_none() {
+            let all: Vec<String> =
+                REGISTERS.iter().map(|register| format!("`{}` {}", register.letter, register.words)).collect();
+            let diagnostic = Diagnostic::error(Code::BadOperand, span, format!("`{text}` is no constraint of PTX"));
+            self.report(
+                diagnostic
+                    .note(format!("{}, `n` a number in the text", all.join(", ")))
+                    .note("`=` comes before the letter of a result, `+` before that of what is read and changed"),
+            );
+        }
+        found
+    }
+
+    /// Adds an operand; reports what it cannot be.
+    fn ptx_operand(&mut self, constraint: Constraint, value: Value, parts: &mut Parts, span: Span) -> Option<()> {
+        match constraint {
+            Constraint::Number => {
+                let text = match value {
+                    Value::Int(value) => value.to_string(),
+                    Value::Bool(value) => u8::from(value).to_string(),
+                    other @ (Value::Scalar(..)
+                    | Value::Complex(..)
+                    | Value::Array(_)
+                    | Value::Object(..)
+                    | Value::Static(_)
+                    | Value::Poison) => {
+                        let message = format!(
+                            "`n` takes an integer that is known when the kernel is compiled, not {}",
+                            other.ty()
+                        );
+                        self.error(Code::NotConstant, span, message);
+                        return None;
+                    }
+                };
+                parts.shown.push(Shown::Text(text));
+            }
+            Constraint::Result(register) => {
+                let ty =
+                    if let Value::Static(Static::DType(DType::Number(number))) = &value { number.real() } else { None };
+                let Some(scalar) = ty.filter(|scalar| register.holds.contains(scalar)) else {
+                    let held: Vec<&str> = register.holds.iter().map(|scalar| scalar.name()).collect();
+                    let message = format!(
+                        "the operand of `={}` is the type of the result, {}, not {}",
+                        register.letter,
+                        held.join(" or "),
+                        value.ty(),
+                    );
+                    self.error(Code::BadOperand, span, message);
+                    return None;
+                };
+                parts.result(scalar, register);
+            }
+            Constraint::Changed(register) => {
+                let (expr, ty) = self.in_register(value, register, span)?;
+                let Type::Scalar(scalar) = ty else {
+                    self.error(Code::BadOperand, span, "an array's address cannot be changed");
+                    return None;
+                };
+                let result = parts.results.len();
+                parts.result(scalar, register);
+                parts.operands.push((expr, ty, result.to_string()));
+            }
+            Constraint::Read(register) => {
+                let (expr, ty) = self.in_register(value, register, span)?;
+                parts.shown.push(Shown::Operand(parts.operands.len()));
+                parts.operands.push((expr, ty, register.letter.to_string()));
+            }
+        }
+        Some(())
+    }
+
+    /// A value in a register: as it is, or an integer widened; reports others.
+    fn in_register(&mut self, value: Value, register: Register, span: Span) -> Option<(ExprId, Type)> {
+        let pointer = register.holds.contains(&Scalar::U64);
+        if let (Value::Array(array), true) = (&value, pointer) {
+            return Some(self.address(array, span));
+        }
+        let widest = *register.holds.first()?;
+        let to = match &value {
+            Value::Int(known) => {
+                register.holds.iter().copied().find(|scalar| scalar.is_int() && wrap_int(*known, *scalar) == *known)
+            }
+            Value::Bool(_) => widest.is_int().then_some(widest),
+            Value::Scalar(_, scalar) if register.holds.contains(scalar) => Some(*scalar),
+            Value::Scalar(_, scalar)
+                if widest.is_int()
+                    && (scalar.is_int() || *scalar == Scalar::Bool)
+                    && scalar.size_bytes() < widest.size_bytes() =>
+            {
+                register.holds.iter().copied().find(|held| held.is_unsigned_int() == scalar.is_unsigned_int())
+            }
+            Value::Scalar(_, scalar) if widest == Scalar::F64 && scalar.is_float() => Some(widest),
+            Value::Poison => return None,
+            Value::Scalar(..) | Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) => None,
+        };
+        let converted = to.and_then(|to| Some((self.number(&value, to, span)?, Type::Scalar(to))));
+        if converted.is_none() {
+            let held: Vec<&str> = register.holds.iter().map(|scalar| scalar.name()).collect();
+            let message = format!("`{}` is {}, which does not hold {}", register.letter, register.words, value.ty());
+            let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
+            self.report(diagnostic.help(format!("convert it: it holds {}", held.join(", "))));
+        }
+        converted
+    }
+
+    /// Where an array begins, in any memory.
+    fn address(&mut self, array: &ArrayValue, span: Span) -> (ExprId, Type) {
+        let data = self.use_atom(array.data, span);
+        let ty = match self.b.ty(data) {
+            Type::Ptr(element, _) => Type::Ptr(element, Space::Generic),
+            scalar @ Type::Scalar(_) => scalar,
+        };
+        (self.b.convert(data, ty, span), ty)
+    }
+
+    /// The text with LLVM's names of operands.
+    fn ptx_text(&mut self, text: &str, parts: &Parts, span: Span) -> Option<String> {
+        let mut out = String::new();
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match (letter, letters.peek()) {
+                ('$', _) => out.push_str("$$"),
+                ('%', Some('%')) => {
+                    letters.next();
+                    out.push('%');
+                }
+                ('%', Some(digit)) if digit.is_ascii_digit() => {
+                    let mut number = String::new();
+                    while let Some(digit) = letters.next_if(char::is_ascii_digit) {
+                        number.push(digit);
+                    }
+                    let shown = number.parse::<usize>().ok().and_then(|index| parts.shown.get(index));
+                    let place = |index: usize| format!("${index}");
+                    match shown {
+                        Some(Shown::Result(index)) => out.push_str(&place(*index)),
+                        Some(Shown::Operand(index)) => out.push_str(&place(parts.results.len() + index)),
+                        Some(Shown::Text(text)) => out.push_str(text),
+                        None => {
+                            let count = parts.shown.len();
+                            let message = format!("`%{number}` names no operand: there are {count}, from `%0` on");
+                            let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
+                            self.report(diagnostic.help("a register of PTX's own is written with two: `%%tid.x`"));
+                            return None;
+                        }
+                    }
+                }
+                _ => out.push(letter),
+            }
+        }
+        Some(out)
+    }
+}
