@@ -6,6 +6,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
+import weft
 from weft import cuda
 from weft.cuda import _reduce
 
@@ -109,6 +110,28 @@ def test_what_is_not_of_one_dimension_is_refused():
 def test_a_reduction_can_be_pickled():
     copy = pickle.loads(pickle.dumps(total))
     assert copy(np.arange(10)) == 45
+
+
+def test_functions_that_kernels_know():
+    x = np.array([3, 1, 4, 1, 5], np.int64)
+    assert cuda.reduce(operator.mul)(x, init=1) == 60
+    assert cuda.reduce(max)(x) == 5
+    assert cuda.reduce(np.minimum)(x, init=9) == 1
+    assert pickle.loads(pickle.dumps(cuda.reduce(operator.xor)))(x) == 3 ^ 1 ^ 4 ^ 1 ^ 5
+    with pytest.raises(TypeError, match="not of int"):
+        cuda.reduce(3)
+
+
+def test_a_fault_of_the_function_is_shown_in_its_text():
+    @cuda.reduce
+    def wrong(a, b):
+        return a + b.real.missing
+
+    with pytest.raises(weft.CompileError) as caught:
+        wrong(np.arange(5))
+    assert "missing" in str(caught.value)
+    assert "weft/cuda" not in str(caught.value)
+    assert [diagnostic["file"] for diagnostic in caught.value.diagnostics] == [__file__]
 
 
 def test_functions_of_several_statements():

@@ -125,7 +125,7 @@ class Reduce:
     ----------
     functor
         A function of two elements, which must be associative and commutative: the order in which it is applied is not
-        said, and differs between devices.
+        said, and differs between devices. Also one that kernels know, such as ``max`` or ``operator.mul``.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Reduce:
     """
 
     def __init__(self, functor: Callable[[Any, Any], Any]) -> None:
-        self._functor = device_function(functor)
+        self._functor = device_function(_defined(functor))
         self._kernels: dict[tuple[Any, bool], Dispatcher] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,6 +146,7 @@ class Reduce:
         if kernel is None:
             ty = _weft.from_dtype(dtype)
             core = jit([Signature(ty, (ty, ty))], device=True, inline=True)(self._functor)
+            core.result_type((ty, ty))  # What is wrong with the function is said of it alone.
             kernel = _pieces(core, ty) if pieces else _tiles(core, ty)
             self._kernels[dtype, pieces] = kernel
         return kernel
@@ -213,6 +214,17 @@ class Reduce:
             last = 1 if pieces else min(blocks, _THREADS)
             kernel[1, last, stream](blocks, partials, out, start, ends, *rest)
         return out.getitem(0, stream=stream) if own else None
+
+
+def _defined(functor: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Give a function that calls one which is no Python function, such as `operator.add`."""
+    if hasattr(functor, "__code__") or hasattr(functor, "py_func") or not callable(functor):
+        return functor
+
+    def applied(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        return functor(a, b)
+
+    return applied
 
 
 def _in_pieces() -> bool:

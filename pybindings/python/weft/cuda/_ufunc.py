@@ -243,7 +243,7 @@ class Ufunc:
                     f"ufunc {self.__name__}: result {number} is {dtype}, which an array of {array.dtype} does not hold"
                 )
                 raise TypeError(msg)
-        order = _operands.order_of(operands, shape)
+        order = _operands.order_of(operands, shape) if len(given) < len(outs) else "C"
         stays = any(isinstance(array, DeviceNDArray) for array in (*operands, *given))
         with Results(outs, loop.outputs, [shape] * len(outs), order, stays, stream) as results:
             inputs = [
