@@ -24,7 +24,7 @@ pub(crate) struct Launcher {
     stream: Option<Arc<dyn Stream>>,
     /// The stream as given.
     stream_object: Option<Py<PyAny>>,
-    /// It was launched, and the size of its grid looked at. Configuring alone opens no device.
+    /// It was launched, and the size of its grid looked at, or needs not be. Configuring alone opens no device.
     launched: AtomicBool,
 }
 
@@ -33,13 +33,14 @@ impl Launcher {
         dispatcher: Py<Dispatcher>,
         config: LaunchConfig,
         stream: Option<&Bound<'_, PyAny>>,
+        advise: bool,
     ) -> PyResult<Self> {
         Ok(Self {
             dispatcher,
             config,
             stream: stream_of(stream)?,
             stream_object: stream.map(|stream| stream.clone().unbind()),
-            launched: AtomicBool::new(false),
+            launched: AtomicBool::new(!advise),
         })
     }
 

@@ -173,17 +173,19 @@ impl Dispatcher {
         // Asking for an item that is not there would make an exception, which takes longer than all the rest.
         let optional = |index| if index < items.len() { items.get_item(index).map(Some) } else { Ok(None) };
         let (stream, shared) = (optional(2)?, optional(3)?);
-        Self::configure(slf, &items.get_item(0)?, &items.get_item(1)?, stream.as_ref(), shared.as_ref())
+        Self::configure(slf, &items.get_item(0)?, &items.get_item(1)?, stream.as_ref(), shared.as_ref(), true)
     }
 
-    /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem]` gives.
-    #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None))]
+    /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem]` gives. Without
+    /// `advise` nothing is said of a grid that does not fill a GPU: whoever launches did not choose it.
+    #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None, advise=true))]
     fn configure<'py>(
         slf: &Bound<'py, Self>,
         griddim: &Bound<'py, PyAny>,
         blockdim: &Bound<'py, PyAny>,
         stream: Option<&Bound<'py, PyAny>>,
         sharedmem: Option<&Bound<'py, PyAny>>,
+        advise: bool,
     ) -> PyResult<Bound<'py, Launcher>> {
         let py = slf.py();
         if griddim.is_none() || blockdim.is_none() {
@@ -197,7 +199,7 @@ impl Dispatcher {
         {
             return Ok(last.into_bound(py));
         }
-        let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream)?)?;
+        let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise)?)?;
         let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let old = last.replace(launcher.clone().unbind());
         // The old one may be the last reference: its end can run Python, which must find the lock free.

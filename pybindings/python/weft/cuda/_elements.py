@@ -48,7 +48,7 @@ class Elements:
             axes = tuple((0,) if isinstance(operand, DeviceNDArray) else () for operand in inputs)
             if len(shape) != 1:
                 inputs, outs = [flat(operand, count) for operand in inputs], [flat(out, count) for out in outs]
-            self._kernel(True, axes)[-(-count // block), block, stream](count, tuple(inputs), tuple(outs))
+            configured(self._kernel(True, axes), -(-count // block), block, stream)(count, tuple(inputs), tuple(outs))
             return
         extents, steps = _operands.merged(shape, [_operands.steps_of(array, shape) for array in arrays])
         if not extents:
@@ -62,7 +62,7 @@ class Elements:
         kernel = self._kernel(len(extents) == 1, tuple(axes for _, axes in found))
         views = tuple(operand for operand, _ in found)
         if len(extents) == 1:
-            kernel[-(-count // block), block, stream](count, views, tuple(outs))
+            configured(kernel, -(-count // block), block, stream)(count, views, tuple(outs))
             return
         columns = extents[-1]
         rows, row_steps, row_extents = _operands.outer_steps(extents[:-1])
@@ -71,7 +71,13 @@ class Elements:
         high = -(-int(rows) // down)
         deep = -(-high // 65535)
         blocks = -(-columns // across), -(-high // deep), deep
-        kernel[blocks, (across, down), stream](rows, columns, row_steps, row_extents, views, tuple(outs))
+        launch = configured(kernel, blocks, (across, down), stream)
+        launch(rows, columns, row_steps, row_extents, views, tuple(outs))
+
+
+def configured(kernel: Dispatcher, blocks: Any, threads: Any, stream: Any) -> Any:
+    """Configure a kernel of weft's own: nothing is said of a grid that the caller did not choose."""
+    return kernel.configure(blocks, threads, stream, advise=False)
 
 
 def flat(operand: Any, count: int) -> Any:

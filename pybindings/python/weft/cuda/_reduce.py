@@ -207,12 +207,12 @@ class Reduce:
         own = res is None
         out = device_array(1, array.dtype, stream=stream) if own else _operands.read(res)
         if blocks == 1:
-            kernel[1, threads, stream](count, array, out, start, ends, *rest)
+            kernel.configure(1, threads, stream, advise=False)(count, array, out, start, ends, *rest)
         else:
             partials = device_array(blocks, array.dtype, stream=stream)
-            kernel[blocks, threads, stream](count, array, partials, start, False, *rest)
+            kernel.configure(blocks, threads, stream, advise=False)(count, array, partials, start, False, *rest)
             last = 1 if pieces else min(blocks, _THREADS)
-            kernel[1, last, stream](blocks, partials, out, start, ends, *rest)
+            kernel.configure(1, last, stream, advise=False)(blocks, partials, out, start, ends, *rest)
         return out.getitem(0, stream=stream) if own else None
 
 

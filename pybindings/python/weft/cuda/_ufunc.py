@@ -16,7 +16,7 @@ from weft import _weft
 from weft._weft import Dispatcher, Signature, Type, parse_signature
 from weft.cuda import _operands
 from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._elements import BLOCK, Elements, converted, flat, same
+from weft.cuda._elements import BLOCK, Elements, configured, converted, flat, same
 from weft.cuda._jit import device_function, jit
 from weft.cuda._results import Results, arguments, outputs, writable
 
@@ -457,7 +457,7 @@ class Ufunc:
         # The kernel sees one axis: where there is none in memory, that of a copy.
         array = _operands.on_device(given, None, stream)
         work = array if array.is_c_contiguous() else converted(array, array.dtype, stream, "C")
-        kernel = self._steps[loop][-(-places.size // self._block), self._block, stream]
+        kernel = configured(self._steps[loop], -(-places.size // self._block), self._block, stream)
         kernel(places.size, flat(work, work.size), *lists, *(moved or [0]))
         if work is not array:
             same().run([work], [array], stream, self._block)
