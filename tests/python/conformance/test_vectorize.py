@@ -94,6 +94,44 @@ def test_any_strides():
     np.testing.assert_array_equal(sub(device[::2].T, device[1::2].T).copy_to_host(), (x[::2] - x[1::2]).T)
 
 
+def any_view(rng, shape):
+    """An array of a shape with axes in any order in memory, steps, negative ones too, and room between elements."""
+    order = rng.permutation(len(shape))
+    extents = [2 * extent + int(rng.integers(0, 3)) for extent in shape]
+    whole = rng.integers(-50, 50, [extents[axis] for axis in order]).transpose(np.argsort(order))
+    steps = rng.choice([1, 2, -1], len(shape))
+    part = whole[tuple(slice(None, None, int(step)) for step in steps)][tuple(slice(extent) for extent in shape)]
+    return np.asarray(part).astype(rng.choice(["int64", "float64"]), order="K", copy=False)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_shapes_strides_and_places(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        shape = [int(extent) for extent in rng.choice([1, 1, 2, 3, 4, 7], rng.integers(0, 6))]
+        own = [
+            [1 if rng.random() < 0.3 else extent for extent in shape[rng.integers(0, len(shape) + 1) :]] for _ in "xy"
+        ]
+        x, y = (any_view(rng, extents) for extents in own)
+        expected = np.asarray(x + y)
+        args = [cuda.to_device(arg) if rng.random() < 0.5 else arg for arg in (x, y)]
+        got = np.asarray(add(*args))
+        assert got.shape == expected.shape
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+        out = any_view(rng, expected.shape).astype(expected.dtype)
+        # What is read lies where the result goes, in another order.
+        turned = out[tuple(slice(None, None, int(step)) for step in rng.choice([1, -1], out.ndim))]
+        expected = turned + x
+        if expected.dtype == out.dtype and expected.shape == out.shape:
+            add(turned, x, out=out)
+            np.testing.assert_array_equal(out, expected)
+        if out.ndim:
+            axis = int(rng.integers(0, out.ndim))
+            np.testing.assert_allclose(add.reduce(out, axis), out.sum(axis), rtol=1e-12)
+            np.testing.assert_allclose(add.accumulate(out, axis), out.cumsum(axis), rtol=1e-12)
+
+
 def test_results_have_the_order_of_the_arguments():
     x = np.asfortranarray(RNG.standard_normal((5, 7)))
     assert sub(x, x).flags.f_contiguous
