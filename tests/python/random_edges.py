@@ -28,7 +28,8 @@ ARRAYS = ("updates", "axes", "sums", "iterators")  # of `random_arrays.py`
 FUNCTIONS = ("recursion", "optional", "named", "nonlocals")  # of `random_functions.py`
 TEXTS = ("texts", "stamps")  # of `random_texts.py`
 LATER = (*ARRAYS, *FUNCTIONS, *TEXTS)
-FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER)
+OPERATIONS = ("atomics", "draws", "warps")  # of `random_operations.py`
+FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER, *OPERATIONS)
 
 
 class EdgeWriter(CarriedWriter):
@@ -46,11 +47,14 @@ class EdgeWriter(CarriedWriter):
         later = random.Random(seed ^ 0x2545F4914F6CDD1D)
         some = later.random() < 0.5
         self.chosen += [name for name in LATER if later.random() < 0.3 and some and name in features]
+        latest = random.Random(seed ^ 0x3C6EF372FE94F82B)
+        some = latest.random() < 0.4
+        self.chosen += [name for name in OPERATIONS if latest.random() < 0.3 and some and name in features]
         self.chosen += [name for name in FEATURES if f"+{name}" in features and name not in self.chosen]
         if "stamps" in self.chosen and "times" not in self.chosen:
             self.chosen.append("times")
         self.extras = 0.35 if set(self.chosen) & {*STATEMENTS, *OBJECTS, *VIEWS} else 0.15 if self.chosen else 0.0
-        if set(self.chosen) & {*OBJECTS, *VIEWS, *LATER}:
+        if set(self.chosen) & {*OBJECTS, *VIEWS, *LATER, *OPERATIONS}:
             self.extras = 0.5
         self.reach = 0  # the argument `hi`
 

@@ -21,7 +21,7 @@ from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
 from random_memory import Shared
 from random_objects import instantiate
-from random_texts import TextWriter
+from random_operations import OperationWriter
 from typed_objects import type_of_value
 from typed_values import INT64, NONE, Array, Type, name_of
 
@@ -58,7 +58,7 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(TextWriter):
+class Generator(OperationWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
@@ -69,7 +69,7 @@ class Generator(TextWriter):
             self.grid = self.pick(*GRIDS)
         self.threads = int(np.prod(self.block_dim))
         self.size = int(np.prod(self.grid)) * self.threads
-        self.barriers = self.maybe(0.5)
+        self.barriers = self.maybe(0.5) or "warps" in self.chosen
         self.shared: list[Shared] = []
         self.tallies: list[tuple[str, int]] = []
         self.backwards: bool | None = None

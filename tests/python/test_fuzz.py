@@ -11,7 +11,7 @@ import random_minimize
 import random_programs
 from oracle import brains, numeric
 from random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
-from random_edges import FEATURES, LATER, NUMBERS, OBJECTS, VIEWS
+from random_edges import FEATURES, LATER, NUMBERS, OBJECTS, OPERATIONS, VIEWS
 from random_programs import Program, generate
 from typed_values import Array
 
@@ -154,7 +154,7 @@ def test_a_small_constant_power_is_exact(monkeypatch):
 
 def test_no_loop_is_known_to_have_no_turn():
     assert "while n1 < 1 and" in generate(700096, NUMBERS).source  # the type of what is assigned in it would go, too
-    earlier = tuple(name for name in FEATURES if name not in LATER)
+    earlier = tuple(name for name in FEATURES if name not in LATER + OPERATIONS)
     assert "if n7 > 1:\n            " in generate(50974, earlier).source  # it would have one turn
 
 
@@ -227,11 +227,12 @@ MARKS = {
     "records": "REC", "vectors": "vw", "objects": "Point(", "enums": "Color.", "nones": "None", "views": "reshape",
     "reductions": "()", "turns": " for k", "nested": "def g", "patterns": "case", "times": "EPOCH",
     "brains": "bfloat16(", "updates": "] ", "axes": "out=", "sums": "hs[i", "iterators": "next(", "recursion": "rc",
-    "optional": "mv", "named": ", *, ka", "nonlocals": "nonlocal nl", "texts": "to_[i", "stamps": "st[i]",
+    "optional": "mv", "named": ", *, ka", "nonlocals": "nonlocal nl",
+    "texts": "to_[i", "stamps": "st[i]", "atomics": "cuda.atomic.", "draws": "cuda.random.", "warps": "_sync(",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("feature", OBJECTS + VIEWS + LATER)
+@pytest.mark.parametrize("feature", OBJECTS + VIEWS + LATER + OPERATIONS)
 def test_programs_have_the_features_that_they_must_have(feature):
     programs = [generate(seed, (f"+{feature}",)) for seed in range(3)]
     with_it = {"stamps": ["stamps", "times"]}.get(feature, [feature])
@@ -241,8 +242,8 @@ def test_programs_have_the_features_that_they_must_have(feature):
 
 
 def test_a_seed_without_the_later_features_stays_the_same_program():
-    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS + LATER)
-    same = [seed for seed in range(60) if not set(generate(seed).features) & {*OBJECTS, *VIEWS, *LATER}]
+    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS + LATER + OPERATIONS)
+    same = [seed for seed in range(90) if not set(generate(seed).features) & {*OBJECTS, *VIEWS, *LATER, *OPERATIONS}]
     assert len(same) > 8
     for seed in same:
         assert generate(seed).source == generate(seed, without).source

@@ -27,12 +27,12 @@ from oracle.rewrite import OPERATORS, is_least
 from typed_arrays import ArrayTyper, own
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
 from typed_objects import ObjectTyper
+from typed_operations import OperationTyper
 from typed_optional import OptionalTyper, facts_of
 from typed_sequences import SequenceTyper, returned
 from typed_statements import StatementTyper
 from typed_texts import TextTyper
 from typed_values import (
-    ATOMIC,
     BOOL,
     BRAIN,
     COMPLEX64,
@@ -66,7 +66,7 @@ from typed_values import (
 METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
-class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper, TextTyper):
+class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper, TextTyper, OperationTyper):
     """Types one function; `functions` are the device functions that it may call."""
 
     def __init__(self, functions: Functions, env: Env) -> None:
@@ -380,8 +380,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
                 return found
             dtype = np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_"))
             return Array(dtype, len(shape) if isinstance(shape, tuple) else 1), node
-        if target == "cuda.atomic.add":
-            return self.atomic(node)
+        if found := self.operation(target, node):
+            return found
         if found := self.object_call(target, node):
             return found
         if target.startswith("cuda."):
@@ -399,6 +399,8 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
             return self.call(target, node)
         if target == "tuple" and isinstance(node.args[0], ast.GeneratorExp):
             return self.comprehension(node.args[0])
+        if not node.args:
+            raise TypeError(f"{target} of nothing")
         types, args = zip(*(self.expr(arg) for arg in node.args), strict=True)
         new = ast.Call(node.func, list(args), [])
         if target == "len":
@@ -421,16 +423,6 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
         if any(ty.kind == "c" for ty in types) and target not in ("np.complex64", "np.complex128", "abs"):
             raise TypeError(f"{target} of {types}")
         return builtin(target, types), new
-
-    def atomic(self, node: ast.Call) -> tuple[Type, ast.expr]:
-        array, place = self.expr(node.args[0])
-        if not isinstance(array, Array) or array.dtype not in ATOMIC:
-            raise TypeError(f"atomics on {array}")
-        taken, index = self.index(node.args[1])
-        if taken != array.ndim:
-            raise TypeError("an atomic on a part of an array")
-        _, value = self.real(node.args[2])
-        return array.dtype, ast.Call(node.func, [place, index, value], [])
 
     def call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr]:
         source = self.functions.sources[target]
@@ -457,6 +449,7 @@ class Functions:
         self.temporaries = itertools.count()
         self.open: dict[tuple, tuple[str, Type]] = {}  # those that are being typed, with what they seem to return
         self.recursive: set[tuple] = set()  # those of them that were called meanwhile
+        self.further_atomics = True  # beside `add` on 32 and 64 bits
         self.further_sums = True  # of complex numbers and float16
 
     def specialize(self, name: str, types: tuple[Type, ...]) -> tuple[str, Type]:

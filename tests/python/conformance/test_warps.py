@@ -503,3 +503,16 @@ def test_both_ways_of_running_threads(strategy):
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+@cuda.jit
+def masks_of_a_type(x, out):
+    i = cuda.grid(1)
+    out[i, 0] = cuda.shfl_xor_sync(np.int32(-1), x[i], np.int8(1))
+    out[i, 1] = cuda.shfl_down_sync(np.uint32(FULL), x[i], np.uint64(2), np.int16(4))
+    out[i, 2] = cuda.shfl_sync(np.int64(-1), x[i], np.uint8(3))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float64", "complex64"])
+def test_masks_and_lanes_are_known_numbers_of_any_type_of_integers(dtype):
+    run(masks_of_a_type, 1, 32, numbers(dtype, 32), np.zeros((32, 3), dtype))

@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from oracle import arrays, numeric, warps
+from oracle import arrays, draws, numeric, warps
 from oracle.brains import Brains, product, rounded
 
 WARP = 32
@@ -199,6 +199,7 @@ class CudaModule:
     atomic = types.SimpleNamespace(**{name: _atomic(name) for name in _STEPS}, compare_and_swap=_compare_and_swap)
     warpsize = np.int32(WARP)
     bfloat16, bfloat16_product = staticmethod(rounded), staticmethod(product)
+    random = draws.RANDOM
     brains = staticmethod(lambda array: array.view(Brains))
     own_update, own_reduced = staticmethod(arrays.update), staticmethod(arrays.reduced)
     own_there, own_next = staticmethod(arrays.there), staticmethod(arrays.following)

@@ -13,7 +13,7 @@ use crate::{
         value::{Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::{MathFn, Op, Shuffle, StmtKind as Ir, Type},
+    ir::{LocalId, MathFn, Op, Shuffle, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -29,7 +29,7 @@ struct Way {
 #[derive(Clone, Copy)]
 enum Atom32 {
     Int(i128),
-    Local(Atom),
+    Local(LocalId),
 }
 
 impl FnLowerer<'_> {
@@ -78,13 +78,16 @@ impl FnLowerer<'_> {
             return Some(Atom32::Int(i128::from(*known as i32)));
         }
         let expr = self.number(value, Scalar::I32, span)?;
-        Some(Atom32::Local(self.atom(expr, span)))
+        Some(match self.atom(expr, span) {
+            Atom::Int(known) => Atom32::Int(i128::from(known)),
+            Atom::Local(local) => Atom32::Local(local),
+        })
     }
 
     fn use_word(&mut self, word: Atom32, span: Span) -> crate::ir::ExprId {
         match word {
             Atom32::Int(value) => self.b.int(Scalar::I32, value, span),
-            Atom32::Local(atom) => self.use_atom(atom, span),
+            Atom32::Local(local) => self.b.read(local, span),
         }
     }
 
