@@ -297,9 +297,9 @@ class SequenceTyper:
             captures = sorted(self.with_those_of_functions({part.id for part in read if part.id in self.env} - local))
             if local & set(captures):
                 raise TypeError("a name that stands for two variables")
-            if any(isinstance(ty := self.env[each], Sequence) and ty.kind == "iter" for each in captures):
+            if any(isinstance(ty := self.env.get(each), Sequence) and ty.kind == "iter" for each in captures):
                 raise TypeError("an iterator that leaves its function")
-            if any(isinstance(ty := self.env[each], Closure) and ty.assigned for each in captures):
+            if any(isinstance(ty := self.env.get(each), Closure) and ty.assigned for each in captures):
                 raise TypeError("a function that assigns to what is around it, in another")
             names = [*own, *([rest] if rest else []), *captures]
             args = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])

@@ -110,10 +110,12 @@ fn run(
         return Err(raised);
     }
     launched.map_err(|error| errors::runtime(py, &error))?;
+    // Where the first copy says what a kernel has raised, the others are made all the same.
+    let mut finished = Ok(());
     for item in staged {
-        item.finish(py, stream, &mut arguments.hosts, &**executor)?;
+        finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &**executor));
     }
-    Ok(())
+    finished
 }
 
 /// Runs the handlers of signals that came during a launch: `true` if one has raised an exception, which is kept.
@@ -201,16 +203,17 @@ impl Staged {
         };
         let target = self.copy.as_mut().map_or(&mut host.array, |(copy, _)| copy);
         let bytes = target.bytes_mut()?;
-        if !bytes.is_empty() {
+        let copied = if bytes.is_empty() {
+            Ok(())
+        } else {
             py.detach(|| executor.copy_to_host(bytes, self.buffer.address(), stream))
-                .map_err(|error| errors::runtime(py, &error))?;
-        }
+        };
         if let Some((_, copy)) = &self.copy {
             let numpy = py.import("numpy")?;
             let original = numpy.call_method1("asarray", (&host.object,))?;
             numpy.call_method1("copyto", (original, copy))?;
         }
-        Ok(())
+        copied.map_err(|error| errors::runtime(py, &error))
     }
 }
 
