@@ -102,6 +102,13 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn const_bytes(&self) -> u32;
     /// Threads a block can have with this kernel.
     fn max_threads_per_block(&self) -> u32;
+    /// Blocks of so many threads, and so many bytes of dynamic shared memory, that run at a time: what a cooperative launch
+    /// of the kernel can have.
+    ///
+    /// # Errors
+    ///
+    /// The device's.
+    fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error>;
     /// Queues a launch. `cells` has the cells of the kernel's slots, one slot after the other, as
     /// [`weft_artifact::SlotType`] says: one of 8 bytes for most, the value in its low bytes.
     ///

@@ -259,6 +259,27 @@ fn functions_that_call_themselves_get_a_larger_stack() {
 }
 
 #[test]
+fn a_cooperative_launch_that_does_not_fit_says_what_fits() {
+    let trace = trace_file("a_cooperative_launch");
+    with_driver("a_cooperative_launch_that_does_not_fit_says_what_fits", &[("FAKE_TRACE", &trace)], || {
+        let device = device();
+        let module = device.load(&ptx("// sum2")).expect("it compiles");
+        let kernel = module.kernel(&Kernel { cooperative: true, ..named("sum2", 2) }).expect("it is there");
+        let launch = |blocks| LaunchConfig { grid: [blocks, 1, 1], block: [32, 1, 1], shared_bytes: 0 };
+        let mut sum = 0_u64;
+        let slots = &mut [&raw mut sum as u64, 7];
+        let calls = traced(|| kernel.launch(&launch(8), None, slots).expect("launches"));
+        assert!(calls.contains(&"cuLaunchCooperativeKernel".to_owned()), "{calls:?}");
+        assert_eq!(sum, 7);
+        let most = kernel.most_blocks_at_once(32, 0).expect("it says so");
+        assert_eq!(most, 2 * u64::from(device.attributes().multiprocessor_count));
+        let error = expect_error(kernel.launch(&launch(9), None, slots));
+        assert_eq!(error.kind, ErrorKind::Launch);
+        assert!(error.message.contains(&format!("has room for {most} of this size")), "{}", error.message);
+    });
+}
+
+#[test]
 fn another_librarys_context_comes_back() {
     let trace = trace_file("another_librarys_context_comes_back");
     with_driver("another_librarys_context_comes_back", &[("FAKE_TRACE", &trace)], || {

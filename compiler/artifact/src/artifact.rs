@@ -50,6 +50,8 @@ pub struct Kernel {
     pub max_threads: Option<u32>,
     /// The kernel has an array in dynamic shared memory.
     pub dynamic_shared: bool,
+    /// Its threads may wait for all others of the grid: all blocks run at a time, or the launch fails.
+    pub cooperative: bool,
     /// A function that it leads to calls itself: how much of a stack it takes is not known.
     pub calls_itself: bool,
     /// What the host executor lays out for each worker; `None` for PTX.
@@ -111,7 +113,7 @@ pub struct HostContext {
     /// Turns of loops that the thread still takes before it calls `pause`, which sets it again.
     pub turns: u64,
     /// Returns when the threads that wait together are here: those of the block; those of the warp that are in the mask, if
-    /// the last argument is [`Self::OF_WARP`]; those that happen to be at the same place in the code, if it is
+    /// the last argument is [`Self::OF_WARP`]; all of the grid, if it is [`Self::OF_GRID`]; those that happen to be at the same place in the code, if it is
     /// [`Self::AT_SITE`]: the other argument is the place's number then.
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
     /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
@@ -135,6 +137,8 @@ impl HostContext {
     pub const OF_WARP: u32 = 1;
     /// The same where a thread asks who is here.
     pub const AT_SITE: u32 = 2;
+    /// The same of a barrier of the grid.
+    pub const OF_GRID: u32 = 3;
 
     /// The context of a range of blocks whose threads are loops: they never call back, and nobody looks how deep they go.
     pub const fn of_blocks(

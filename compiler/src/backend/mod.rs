@@ -124,6 +124,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         shared_bytes: shared_bytes(module),
         max_threads: request.options.launch_bounds.map(|(threads, _)| threads),
         dynamic_shared: module.dynamic_shared,
+        cooperative: module.cooperative,
         calls_itself: !Circles::of(module).is_empty(),
         host,
     }

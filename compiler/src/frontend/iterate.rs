@@ -71,7 +71,8 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice
-                    | ObjectKind::Formatted(_)
+                    | ObjectKind::Group(_)
+                | ObjectKind::Formatted(_)
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat

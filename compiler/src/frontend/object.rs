@@ -53,8 +53,45 @@ pub(super) enum ObjectKind {
     Reversed,
     /// `iter`: what is gone over. How far, says a local of the call of `iter` that made it.
     Iterator(Site),
+    /// A group of threads: what of it is known at run time only, such as the lanes.
+    Group(Group),
     /// `literal_unroll`: a tuple's items, each of which a loop's body is compiled for.
     Unrolled,
+}
+
+/// Threads that do something together: CUDA's cooperative groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// All of the grid.
+    Grid,
+    /// Those of the block.
+    Block,
+    /// A part of a warp with so many lanes.
+    Tile(u32),
+    /// The lanes of a mask: its item.
+    Coalesced,
+}
+
+impl Group {
+    /// The name of its class in CUDA.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Grid => "GridGroup",
+            Self::Block => "ThreadBlock",
+            Self::Tile(_) => "ThreadBlockTile",
+            Self::Coalesced => "CoalescedGroup",
+        }
+    }
+
+    /// How the functions of the prelude that are its methods begin.
+    pub(super) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Grid => "grid",
+            Self::Block => "block",
+            Self::Tile(_) => "tile",
+            Self::Coalesced => "coalesced",
+        }
+    }
 }
 
 impl ObjectKind {
@@ -70,6 +107,7 @@ impl ObjectKind {
             | Self::Time(_)
             | Self::Vector(_)
             | Self::Slice
+            | Self::Group(_)
             | Self::Formatted(_)
             | Self::Closure(_)
             | Self::Range(_)

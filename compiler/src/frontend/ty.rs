@@ -159,6 +159,7 @@ impl Ty {
                     | ObjectKind::Record
                     | ObjectKind::Chars
                     | ObjectKind::Slice
+                    | ObjectKind::Group(_)
                     | ObjectKind::Formatted(_)
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdIndex
@@ -363,6 +364,7 @@ impl fmt::Display for Ty {
                     }
                     ObjectKind::Closure(closure) => return write!(f, "function {}", closure.name()),
                     ObjectKind::Slice => return f.write_str("slice"),
+                    ObjectKind::Group(group) => return f.write_str(group.name()),
                     ObjectKind::Formatted(_) => return f.write_str("formatted text"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,

@@ -20,11 +20,6 @@ const NAMES: &[NumbaNames] = &[
     NumbaNames { module: "builtins", names: &["breakpoint"], way_out: Some("leave it out") },
     NumbaNames { module: "weft.cuda", names: &["brev", "clz", "ffs"], way_out: None },
     NumbaNames { module: "weft.cuda", names: &["cbrt"], way_out: Some("write `math.cbrt(x)`") },
-    NumbaNames {
-        module: "weft.cuda",
-        names: &["cg"],
-        way_out: Some("end the kernel where its whole grid must wait, and launch another for what comes after"),
-    },
     NumbaNames { module: "weft.cuda", names: &["fma"], way_out: Some("write `math.fma(x, y, z)`") },
     NumbaNames {
         module: "weft.cuda",

@@ -29,7 +29,7 @@ pub struct Effects {
 
 impl Effects {
     /// All that statements can do: those of a function that is not known.
-    const ALL: Self = Self { together: Together::Block, noticed: true, local_arrays: true, touches: Touches::Writes };
+    const ALL: Self = Self { together: Together::Grid, noticed: true, local_arrays: true, touches: Touches::Writes };
 
     /// Of every function of a module, by index.
     pub fn of_module(module: &Module) -> Vec<Self> {

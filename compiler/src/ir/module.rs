@@ -29,6 +29,8 @@ pub struct Module {
     pub inline_ptx: Arena<InlinePtx>,
     /// `true` if something takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
+    /// `true` if something asks for the grid as a group: all of it runs at a time.
+    pub cooperative: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.

@@ -23,6 +23,8 @@ pub enum Op {
     },
     /// `bar.sync 0`: all threads of the block that have not returned. Memory is ordered between them.
     Barrier,
+    /// All threads of the grid, which must be there at a time: the launch is cooperative. Memory is ordered between them.
+    GridBarrier,
     /// `barrier.red`: [`Op::Barrier`], which gives each of the threads something about the values of all of them.
     BarrierReduce(Reduction),
     /// `bar.warp.sync`: the threads of the warp in the mask. Memory is ordered between them.
@@ -211,6 +213,8 @@ pub enum Together {
     Warp,
     /// Those of a block.
     Block,
+    /// Those of the grid.
+    Grid,
 }
 
 impl Op {
@@ -273,6 +277,7 @@ impl Op {
                 ptx: &["atom", "red."],
             },
             Self::Barrier => OpRow { name: "barrier", together: Together::Block, ptx: &["bar.sync"], ..ORDERS },
+            Self::GridBarrier => OpRow { name: "grid_barrier", together: Together::Grid, ptx: &["%envreg2"], ..ORDERS },
             Self::BarrierReduce(reduction) => OpRow {
                 name: match reduction {
                     Reduction::Count => "barrier.count",
@@ -473,6 +478,7 @@ impl std::fmt::Display for Op {
             Self::LaneBits(bit) => write!(f, ".{bit}"),
             Self::Atomic { .. }
             | Self::Barrier
+            | Self::GridBarrier
             | Self::BarrierReduce(_)
             | Self::WarpBarrier
             | Self::Shuffle(_)

@@ -175,6 +175,28 @@ impl CompiledKernel {
         self.overload.loaded.max_threads_per_block()
     }
 
+    /// Its launches are cooperative: all blocks of the grid run at a time.
+    #[getter]
+    fn cooperative(&self) -> bool {
+        self.overload.kernel.cooperative
+    }
+
+    /// How many blocks of a size a cooperative launch can have.
+    #[pyo3(signature = (blockdim, dynsmemsize=0))]
+    fn max_cooperative_grid_blocks(
+        &self,
+        py: Python<'_>,
+        blockdim: &Bound<'_, PyAny>,
+        dynsmemsize: u32,
+    ) -> PyResult<u64> {
+        let threads = match blockdim.extract::<Vec<u32>>() {
+            Ok(extents) => extents.iter().fold(1_u32, |product, extent| product.saturating_mul(*extent)),
+            Err(_) => blockdim.extract::<u32>()?,
+        };
+        let most = self.overload.loaded.most_blocks_at_once(threads, dynsmemsize);
+        most.map_err(|error| errors::runtime(py, &error))
+    }
+
     /// For each parameter: its name, whether the kernel reads the arrays in it, and whether it writes them.
     #[getter]
     fn access(&self) -> Vec<(&str, bool, bool)> {

@@ -13,7 +13,10 @@ use std::{
     mem,
     ops::Range,
     ptr,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -49,6 +52,17 @@ const MOST_SLOW: usize = 16 << 10;
 /// A launch fails in which all threads have waited for so long, and no memory is left for more of them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Memory that a block takes while it is alive.
+fn block_bytes(n_threads: u64, stack_bytes: u64, scratch_bytes: u64) -> u64 {
+    let each = USED_BYTES + stack_bytes.saturating_sub(64 << 10);
+    each.saturating_mul(n_threads).saturating_add(scratch_bytes)
+}
+
+/// How many blocks may be alive at a time, as far as there is memory now.
+pub(super) fn blocks_in_memory(n_threads: u32, stack_bytes: u64, scratch_bytes: u64) -> u64 {
+    machine::memory_info().0 / 2 / block_bytes(n_threads as u64, stack_bytes, scratch_bytes).max(1)
+}
+
 /// Why a thread stops.
 enum Stop {
     /// To let others go on; in a loop that waits for them, or in one that may end by itself.
@@ -59,6 +73,8 @@ enum Stop {
     Warp(u32),
     /// At a place where it asks which threads of its warp are there.
     Site(u32),
+    /// At a barrier of the grid.
+    Grid,
     /// At the end of its stack.
     Deep,
 }
@@ -74,6 +90,7 @@ extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
     let stop = match for_whom {
         HostContext::OF_BLOCK => Stop::Block,
         HostContext::AT_SITE => Stop::Site(which),
+        HostContext::OF_GRID => Stop::Grid,
         _ => Stop::Warp(which),
     };
     suspend(context, stop);
@@ -103,6 +120,7 @@ enum State {
     AtBlock,
     AtWarp(u32),
     AtSite(u32),
+    AtGrid,
     Done,
 }
 
@@ -159,6 +177,8 @@ struct Block {
     first: *mut Thread,
     states: Vec<State>,
     n_ready: usize,
+    /// The turn of the grid's barrier at which all its threads wait that have not ended.
+    at_grid: Option<u64>,
     room: Room,
 }
 
@@ -180,9 +200,57 @@ pub(super) struct Together {
     full: AtomicBool,
     /// A thread has come to the end of its stack.
     deep: AtomicBool,
+    grid: Mutex<Grid>,
+    /// [`Grid::turn`], for whoever only looks.
+    grid_turn: AtomicU64,
+}
+
+/// The barrier of all blocks of a launch.
+#[derive(Default)]
+struct Grid {
+    blocks: u64,
+    /// Blocks that have come to it.
+    come: u64,
+    /// Blocks that have ended, for which nobody waits.
+    ended: u64,
+    /// How often all have been there.
+    turn: u64,
 }
 
 impl Together {
+    /// For a launch of so many blocks.
+    pub(super) fn of(blocks: u64) -> Self {
+        Self { grid: Mutex::new(Grid { blocks, ..Grid::default() }), ..Self::default() }
+    }
+
+    fn grid_turn(&self) -> u64 {
+        self.grid_turn.load(Ordering::Acquire)
+    }
+
+    /// A block has come to the grid's barrier; gives the turn that it waits for to end.
+    fn come_to_grid(&self) -> u64 {
+        let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = grid.turn;
+        grid.come += 1;
+        self.let_go(&mut grid);
+        turn
+    }
+
+    fn block_ended(&self) {
+        let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
+        grid.ended += 1;
+        self.let_go(&mut grid);
+    }
+
+    /// Ends the turn if all blocks that have not ended are there.
+    fn let_go(&self, grid: &mut Grid) {
+        if grid.come > 0 && grid.come + grid.ended == grid.blocks {
+            grid.come = 0;
+            grid.turn += 1;
+            self.grid_turn.store(grid.turn, Ordering::Release);
+        }
+    }
+
     /// Whether the launch was given up because a thread came to the end of its stack.
     pub(super) fn is_deep(&self) -> bool {
         self.deep.load(Ordering::Relaxed)
@@ -255,6 +323,7 @@ impl Fibers<'_> {
             }
             for index in (0..live.len()).rev() {
                 if live[index].is_done() {
+                    self.together.block_ended();
                     rooms.free.push(live.remove(index).end());
                 }
             }
@@ -286,8 +355,7 @@ impl Fibers<'_> {
         if (n_live + n_blocks) * self.n_threads() <= MOST_KEPT {
             return true;
         }
-        let each = USED_BYTES + (self.stack_bytes as u64).saturating_sub(64 << 10);
-        let wanted = each.saturating_mul(self.n_threads() as u64).saturating_add(self.scratch_bytes as u64);
+        let wanted = block_bytes(self.n_threads() as u64, self.stack_bytes as u64, self.scratch_bytes as u64);
         wanted.saturating_mul(n_blocks as u64) <= machine::memory_info().0 / 2
     }
 
@@ -331,6 +399,7 @@ impl Fibers<'_> {
             first: start,
             states: vec![State::Ready; n_threads],
             n_ready: n_threads,
+            at_grid: None,
             room,
         })
     }
@@ -399,6 +468,11 @@ impl Block {
     fn turn(&mut self, watch: *const HostWatch, together: &Together) -> Option<Turn> {
         let mut turn = Turn::default();
         let mut asked = false;
+        if self.at_grid.is_some_and(|turn| together.grid_turn() != turn) {
+            self.at_grid = None;
+            go_on(&mut self.states, State::AtGrid);
+            self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
+        }
         if self.n_ready == 0 {
             return Some(turn);
         }
@@ -408,6 +482,7 @@ impl Block {
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
                 CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
                 CoroutineResult::Yield(Stop::Site(site)) => *state = State::AtSite(site),
+                CoroutineResult::Yield(Stop::Grid) => *state = State::AtGrid,
                 CoroutineResult::Yield(Stop::Deep) => {
                     together.give_up(watch);
                     return None;
@@ -416,7 +491,7 @@ impl Block {
             }
             match state {
                 State::Ready => {}
-                State::AtBlock | State::AtWarp(_) | State::Done => turn.moved = true,
+                State::AtBlock | State::AtWarp(_) | State::AtGrid | State::Done => turn.moved = true,
                 State::AtSite(_) => {
                     turn.busy = true;
                     asked = true;
@@ -432,6 +507,10 @@ impl Block {
         }
         if turn.moved {
             release(&mut self.states);
+            let at_grid = self.states.contains(&State::AtGrid);
+            if at_grid && self.states.iter().all(|state| matches!(state, State::AtGrid | State::Done)) {
+                self.at_grid = Some(together.come_to_grid());
+            }
             self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
         }
         Some(turn)

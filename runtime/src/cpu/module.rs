@@ -7,7 +7,7 @@ use weft_artifact::{Artifact, CodeFormat, HostConfig, HostContext, HostWatch, Ke
 
 use super::{
     depth::lowest,
-    fibers::{Fibers, Together},
+    fibers::{Fibers, Together, blocks_in_memory},
     pool::{Cost, Pool, Work},
     print,
     scratch::with_scratch,
@@ -125,6 +125,14 @@ impl LoadedKernel for CpuKernel {
         self.limits.max_threads_per_block
     }
 
+    /// As many as there is the memory for: of the threads' stacks what they use.
+    fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
+        let stack_bytes = self.stack_bytes.map_or(0, |bytes| bytes as u64);
+        let scratch_bytes = (self.fixed_scratch as u64).saturating_add(shared_bytes as u64);
+        let most: u64 = self.shared.attributes.max_grid_dim.iter().map(|&extent| extent as u64).max().unwrap_or(1);
+        Ok(blocks_in_memory(block_threads, stack_bytes, scratch_bytes).clamp(1, most))
+    }
+
     /// Runs the whole launch before it returns.
     fn launch_polled(
         &self,
@@ -136,17 +144,17 @@ impl LoadedKernel for CpuKernel {
         launch::check(config, cells.len(), &self.shared.attributes, &self.limits)?;
         check_stream(stream)?;
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+        // Three extents that were checked against the device's limits: at most 2^63.
+        let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let launch = Launch {
             entry: self.entry,
             slots: cells,
             config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
             stack_bytes: self.stack_bytes,
-            together: Together::default(),
+            together: Together::of(n_blocks),
             calls_itself: self.calls_itself,
         };
-        // Three extents that were checked against the device's limits: at most 2^63.
-        let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;
         let ran = match self.stack_bytes {

@@ -126,6 +126,8 @@ driver_table! {
     cuFuncGetAttribute = "cuFuncGetAttribute" (value: *mut c_int, attribute: c_uint, function: sys::CUfunction);
     cuFuncSetAttribute = "cuFuncSetAttribute" (function: sys::CUfunction, attribute: c_uint, value: c_int);
     cuLaunchKernel = "cuLaunchKernel" (function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
+    cuLaunchCooperativeKernel = "cuLaunchCooperativeKernel" (function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream, params: *mut *mut c_void);
+    cuOccupancyMaxActiveBlocksPerMultiprocessor = "cuOccupancyMaxActiveBlocksPerMultiprocessor" (blocks: *mut c_int, function: sys::CUfunction, block_threads: c_int, shared_bytes: usize);
     cuGetErrorName = "cuGetErrorName" (code: c_uint, text: *mut *const c_char);
     cuGetErrorString = "cuGetErrorString" (code: c_uint, text: *mut *const c_char);
 }
@@ -258,7 +260,7 @@ impl Driver {
         let kind = match code {
             2 => ErrorKind::Memory,
             100 | 101 => ErrorKind::NoDevice,
-            701 => ErrorKind::Launch,
+            701 | 720 => ErrorKind::Launch,
             _ => ErrorKind::Driver,
         };
         Error { kind, message, driver_code: Some(code) }

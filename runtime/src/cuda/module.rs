@@ -33,6 +33,8 @@ const LOG_LINES: usize = 12;
 const SLOTS_ON_STACK: usize = 64;
 /// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
 const OUT_OF_RESOURCES: u32 = 701;
+/// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`.
+const TOO_MANY_AT_ONCE: u32 = 720;
 
 /// A loaded module.
 #[derive(Debug)]
@@ -164,6 +166,7 @@ impl Module for CudaModule {
             const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
             dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
             number: context.register_kernel(&kernel.name),
+            cooperative: kernel.cooperative,
             function: Handle(function),
             module: Arc::clone(&self.0),
         }))
@@ -182,6 +185,8 @@ struct CudaKernel {
     dynamic_limit: AtomicU32,
     /// Its number in the context, for the text of a fault.
     number: u32,
+    /// All blocks of a launch run at a time.
+    cooperative: bool,
     function: Handle<sys::CUfunc_st>,
     module: Arc<ModuleInner>,
 }
@@ -205,6 +210,26 @@ impl LoadedKernel for CudaKernel {
 
     fn max_threads_per_block(&self) -> u32 {
         self.limits.max_threads_per_block
+    }
+
+    fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
+        let context = &*self.module.context;
+        let _entered = context.enter()?;
+        if shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
+            self.raise_dynamic_limit()?;
+        }
+        let mut blocks = 0;
+        let threads = c_int::try_from(block_threads).unwrap_or(c_int::MAX);
+        // SAFETY: it writes one int; the function is live.
+        unsafe {
+            context.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.function.0,
+                threads,
+                shared_bytes as usize,
+            )
+        }?;
+        Ok(u64::try_from(blocks).unwrap_or(0) * context.attributes.multiprocessor_count as u64)
     }
 
     /// Allocates nothing and takes no lock, up to 64 slots: the price is that of `cuLaunchKernel`.
@@ -242,6 +267,24 @@ impl CudaKernel {
     fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
         let context = &*self.module.context;
+        if self.cooperative {
+            // SAFETY: as below.
+            let launched = unsafe {
+                context.driver.cuLaunchCooperativeKernel(
+                    self.function.0,
+                    grid_x,
+                    grid_y,
+                    grid_z,
+                    block_x,
+                    block_y,
+                    block_z,
+                    shared_bytes,
+                    stream,
+                    params,
+                )
+            };
+            return self.launched(config, launched);
+        }
         // SAFETY: the function is live, and there is one address for each of its parameters, whose values the driver
         // copies before it returns. The caller holds the memory that the values point to.
         let launched = unsafe {
@@ -259,6 +302,12 @@ impl CudaKernel {
                 ptr::null_mut(),
             )
         };
+        self.launched(config, launched)
+    }
+
+    #[inline]
+    fn launched(&self, config: &LaunchConfig, launched: Result<(), Error>) -> Result<(), Error> {
+        let context = &*self.module.context;
         match launched {
             Ok(()) => {
                 context.note_launch(self.number);
@@ -297,8 +346,16 @@ impl CudaKernel {
              memory: {}",
             error.message
         );
+        let threads = block.iter().map(|&extent| extent as u64).product::<u64>();
+        if error.driver_code == Some(TOO_MANY_AT_ONCE)
+            && let Ok(most) = self.most_blocks_at_once(u32::try_from(threads).unwrap_or(u32::MAX), *shared_bytes)
+        {
+            error.message = format!(
+                "{}. All blocks of a cooperative launch run at a time: {} has room for {most} of this size",
+                error.message, context.attributes.name
+            );
+        }
         if error.driver_code == Some(OUT_OF_RESOURCES) {
-            let threads = block.iter().map(|&extent| extent as u64).product::<u64>();
             error.message = format!(
                 "{}. The block needs {registers} registers for each of {threads} threads; {} has {} a block. Use smaller \
                  blocks",

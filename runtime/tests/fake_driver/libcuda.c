@@ -6,7 +6,7 @@
  *   FAKE_DEVICES=2       how many devices there are
  *   FAKE_POOLS=0         no stream-ordered memory
  *   FAKE_HMM=1           the device reads host memory
- *   FAKE_LAUNCH=code     cuLaunchKernel fails
+ *   FAKE_LAUNCH=code     cuLaunchKernel and cuLaunchCooperativeKernel fail
  *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
  *
@@ -513,5 +513,24 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
     for (int i = 1; i < atoi(function->name + 3); i++)
         sum += *(uint64_t *)params[i];
     **(uint64_t **)params[0] = sum;
+    return OK;
+}
+
+result cuLaunchCooperativeKernel(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                 unsigned by, unsigned bz, unsigned shared, void *stream, void **params)
+{
+    ENTER();
+    if (gx * gy * gz > 8)
+        return 720;
+    return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+}
+
+result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function *function, int threads, size_t shared)
+{
+    ENTER();
+    (void)shared;
+    if (!function || threads <= 0)
+        return INVALID;
+    *blocks = 2;
     return OK;
 }

@@ -59,6 +59,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         shared_bytes,
         max_threads: None,
         dynamic_shared: false,
+        cooperative: false,
         calls_itself: false,
         host: Some(HostEntry { stack_bytes: None, dynamic_offset }),
     }

@@ -319,6 +319,15 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 Ok(vec![lane_bits(emitter, *cells, bit)?.into()])
             }
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
+            Op::GridBarrier => {
+                if !self.stacks {
+                    return internal(format!("a {op} inside a thread loop"));
+                }
+                let int = emitter.cx.types.context.i32_type();
+                let of_grid = int.const_int(u64::from(HostContext::OF_GRID), false);
+                fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), of_grid)?;
+                Ok(Vec::new())
+            }
             Op::Barrier => {
                 let int = emitter.cx.types.context.i32_type();
                 let of_block = int.const_int(u64::from(HostContext::OF_BLOCK), false);

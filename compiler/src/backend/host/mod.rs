@@ -39,7 +39,7 @@ use super::{
     symbol,
 };
 use crate::{
-    ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, Type},
+    ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, Together, Type},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
@@ -115,7 +115,11 @@ enum Strategy {
 impl Strategy {
     fn of(module: &Module, options: &Options) -> Result<Self> {
         let circles = Circles::of(module);
+        // Threads of one block wait while those of others run.
+        let kernel = kernel_of(module)?.0;
+        let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == Together::Grid;
         let fibers = match options.cpu_threads {
+            CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
                 plan::waiting::waits(module, &circles)
                     || plan::meeting::arms_meet(module)

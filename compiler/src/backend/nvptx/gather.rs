@@ -40,7 +40,7 @@ pub(super) fn mask_of<'ctx>(
         (Together::Warp | Together::Block, _) if matches!(op, Op::ActiveMask | Op::Ptx { .. }) => Ok(None),
         (Together::Warp, Some(BasicValueEnum::IntValue(mask))) => Ok(Some(*mask)),
         (Together::Warp, _) => internal(format!("{op} without a mask")),
-        (Together::Block, _) => Ok(Some(emitter.cx.types.context.i32_type().const_all_ones())),
+        (Together::Block | Together::Grid, _) => Ok(Some(emitter.cx.types.context.i32_type().const_all_ones())),
     }
 }
 

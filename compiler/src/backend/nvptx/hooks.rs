@@ -12,7 +12,7 @@ use inkwell::{
 use super::{
     SPACES, approximate, atomics,
     gather::{gather, mask_of},
-    inline, print, warps,
+    grid, inline, print, warps,
 };
 use crate::{
     backend::{
@@ -179,6 +179,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                 Ok(vec![value])
             }
             Op::WarpBarrier => effect(emitter, "llvm.nvvm.bar.warp.sync", &values),
+            Op::GridBarrier => grid::barrier(emitter),
             Op::Shuffle(shuffle) => Ok(vec![warps::shuffle(emitter, shuffle, &values)?]),
             Op::Vote(vote) => Ok(vec![warps::vote(emitter, vote, &values)?]),
             Op::MatchAny => Ok(vec![warps::match_any(emitter, operands, &values)?]),

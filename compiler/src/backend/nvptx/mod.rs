@@ -7,6 +7,7 @@ mod absolute;
 mod approximate;
 mod atomics;
 mod gather;
+mod grid;
 mod hooks;
 mod inline;
 mod kernel;

@@ -5,6 +5,7 @@ mod atomics;
 mod cast;
 mod classes;
 mod elements;
+mod groups;
 mod iterators;
 mod limits;
 mod numbers;
@@ -24,7 +25,7 @@ use super::{
     expr::Args,
     function::count,
     lowerer::FnLowerer,
-    object::{ObjectKind, Static},
+    object::{Group, ObjectKind, Static},
     ty::shown_path,
     value::Value,
 };
@@ -124,6 +125,11 @@ impl FnLowerer<'_> {
             Custom::ShflXorSync => self.shuffle(row, Shuffle::Xor, args, span),
             Custom::MatchAnySync => self.match_lanes(row, Op::MatchAny, args, span),
             Custom::MatchAllSync => self.match_lanes(row, Op::MatchAll, args, span),
+            Custom::ThisGrid => self.this_group(row, Group::Grid, args, span),
+            Custom::ThisThreadBlock => self.this_group(row, Group::Block, args, span),
+            Custom::CoalescedThreads => self.this_group(row, Group::Coalesced, args, span),
+            Custom::TiledPartition => self.tiled_partition(row, args, span),
+            Custom::GroupMethod => self.group_method(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),

@@ -182,6 +182,8 @@ impl FnLowerer<'_> {
             &["index", "count"]
         } else if matches!(value, Value::Static(Static::Str(_))) {
             &["format"]
+        } else if let Value::Object(ObjectKind::Group(group), _) = value {
+            return intrinsics::lookup(&format!("weft.cuda.cg.{}.{name}", group.name()));
         } else if value.ty().number().is_some() {
             &["conjugate", "conj", "item", "bit_count", "view"]
         } else {

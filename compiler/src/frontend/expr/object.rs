@@ -12,6 +12,7 @@ use crate::{
         ty::ArrayTy,
         value::{ArrayValue, Atom, Value},
     },
+    intrinsics,
     request::Captured,
     source::Span,
     syntax::ast::BinOp,
@@ -55,6 +56,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
+                | ObjectKind::Group(_)
                 | ObjectKind::Formatted(_)
                 | ObjectKind::Closure(_)
                 | ObjectKind::NdIndex
@@ -75,6 +77,10 @@ impl FnLowerer<'_> {
     pub(super) fn object_attributes(kind: &ObjectKind, items: &[Value]) -> Vec<&'static str> {
         match (kind, items) {
             (ObjectKind::Struct(class), _) => class.get().fields.iter().map(String::as_str).collect(),
+            (ObjectKind::Group(group), _) => {
+                let class = format!("weft.cuda.cg.{}", group.name());
+                intrinsics::members(&class).collect()
+            }
             (ObjectKind::Enum(_), _) => vec!["value"],
             (ObjectKind::Record, [Value::Array(place)]) => {
                 let DType::Compound(id) = place.ty.dtype else { return Vec::new() };

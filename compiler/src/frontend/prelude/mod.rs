@@ -35,7 +35,7 @@ impl File {
 }
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 13] = [
+static FILES: [File; 14] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -49,6 +49,7 @@ static FILES: [File; 13] = [
     File::new("random.py", include_str!("random.py")),
     File::new("print.py", include_str!("print.py")),
     File::new("warps.py", include_str!("warps.py")),
+    File::new("groups.py", include_str!("groups.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).

@@ -4,6 +4,7 @@ mod atomic;
 mod builtins;
 mod cmath;
 mod cuda;
+mod groups;
 mod half;
 mod math;
 mod numpy;
@@ -21,6 +22,7 @@ const TABLES: &[&[Intrinsic]] = &[
     cuda::CUDA,
     atomic::ATOMIC,
     warp::WARP,
+    groups::GROUPS,
     half::FP16,
     half::BF16,
     random::RANDOM,

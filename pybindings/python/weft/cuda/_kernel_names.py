@@ -113,7 +113,7 @@ def member(scope: dict[str, Any], name: str) -> Any:
     """Make a name of a module when it is first asked for; `__all__` has those that the compiler knows."""
     module = scope["__name__"]
     if name == "__all__":
-        value: Any = [path.rpartition(".")[2] for path in _DOCS if path.startswith(f"{module}.")]
+        value: Any = [path.rpartition(".")[2] for path in _DOCS if path.rpartition(".")[0] == module]
     elif (path := f"{module}.{name}") in _DOCS:
         value = MemberName(path)
     else:

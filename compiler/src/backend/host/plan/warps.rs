@@ -49,6 +49,7 @@ fn is_of_warp(op: Op) -> bool {
         Op::Shuffle(_) | Op::Vote(_) | Op::MatchAny | Op::MatchAll | Op::WarpReduce(_) | Op::ActiveMask => true,
         Op::Atomic { .. }
         | Op::Barrier
+        | Op::GridBarrier
         | Op::BarrierReduce(_)
         | Op::WarpBarrier
         | Op::LaneBits(_)

@@ -1,0 +1,77 @@
+//! The barrier of a grid whose blocks all run at a time.
+//!
+//! A cooperative launch gives the grid eight bytes of its own: `%envreg1` and `%envreg2` are the halves of their address,
+//! and the second word is for a barrier, 0 at first. Each block adds 1 to it, but for the first, which adds what makes all
+//! of them together 2^31: the highest bit changes when the last has come, and the others are 0 again.
+
+use inkwell::{
+    AtomicOrdering, IntPredicate,
+    values::{BasicValue, BasicValueEnum, IntValue},
+};
+
+use super::{SPACES, atomics::membar, hooks::effect};
+use crate::{
+    backend::llvm::{FunctionEmitter, Result, int, internal},
+    ir::Scope,
+};
+
+/// The bit that says whose turn it is.
+const TURN: u64 = 1 << 31;
+
+/// A special register.
+fn register<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str) -> Result<IntValue<'ctx>> {
+    let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
+    int(emitter.call(read, &[])?)
+}
+
+/// Whether all parts of a register are 0.
+fn is_first<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str) -> Result<IntValue<'ctx>> {
+    let [x, y, z] = ["x", "y", "z"].map(|axis| register(emitter, &format!("{name}.{axis}")));
+    let builder = &emitter.builder;
+    let any = builder.build_or(builder.build_or(x?, y?, "")?, z?, "")?;
+    let zero = any.get_type().const_zero();
+    Ok(builder.build_int_compare(IntPredicate::EQ, any, zero, "first")?)
+}
+
+/// All threads of the grid wait for each other.
+pub(super) fn barrier<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicValueEnum<'ctx>>> {
+    let (builder, context) = (&emitter.builder, emitter.cx.types.context);
+    let (word, long) = (context.i32_type(), context.i64_type());
+    let wait = || effect(emitter, "llvm.nvvm.barrier.cta.sync.all", &[word.const_zero().into()]);
+    wait()?;
+    let [arrive, turn, end] = ["arrive", "turn", "arrived"].map(|name| emitter.block(name));
+    let first = is_first(emitter, "tid")?;
+    builder.build_conditional_branch(first, arrive, end)?;
+
+    builder.position_at_end(arrive);
+    let high = builder.build_int_z_extend(register(emitter, "envreg1")?, long, "")?;
+    let high = builder.build_left_shift(high, long.const_int(32, false), "")?;
+    let low = builder.build_int_z_extend(register(emitter, "envreg2")?, long, "")?;
+    let address = builder.build_or(high, low, "")?;
+    let address = builder.build_int_nuw_add(address, long.const_int(4, false), "")?;
+    let global = context.ptr_type(inkwell::AddressSpace::from(SPACES.global));
+    let place = builder.build_int_to_ptr(address, global, "barrier")?;
+    let [x, y, z] = ["x", "y", "z"].map(|axis| register(emitter, &format!("nctaid.{axis}")));
+    let blocks = builder.build_int_mul(builder.build_int_mul(x?, y?, "")?, z?, "blocks")?;
+    let others = builder.build_int_sub(blocks, word.const_int(1, false), "")?;
+    let rest = builder.build_int_sub(word.const_int(TURN, false), others, "")?;
+    let step = builder.build_select(is_first(emitter, "ctaid")?, rest, word.const_int(1, false), "")?;
+    membar(emitter, Scope::Device)?;
+    let before = builder.build_atomicrmw(inkwell::AtomicRMWBinOp::Add, place, int(step)?, AtomicOrdering::Monotonic)?;
+    builder.build_unconditional_branch(turn)?;
+
+    builder.position_at_end(turn);
+    let now = builder.build_load(word, place, "now")?;
+    let Some(load) = now.as_instruction_value() else { return internal("a load is no instruction") };
+    load.set_volatile(true).or_else(|error| internal(format!("a volatile load: {error}")))?;
+    let changed = builder.build_xor(before, int(now)?, "")?;
+    let changed = builder.build_and(changed, word.const_int(TURN, false), "")?;
+    let waits = builder.build_int_compare(IntPredicate::EQ, changed, word.const_zero(), "")?;
+    let seen = emitter.block("seen");
+    builder.build_conditional_branch(waits, turn, seen)?;
+    builder.position_at_end(seen);
+    membar(emitter, Scope::Device)?;
+    builder.build_unconditional_branch(end)?;
+    builder.position_at_end(end);
+    wait()
+}

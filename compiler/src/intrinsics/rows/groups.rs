@@ -1,0 +1,106 @@
+//! Rows of cooperative groups: functions that give one, and the methods of each.
+
+use super::super::{Custom, Intrinsic, Lowering, Ptx};
+
+const fn group(path: &'static str, custom: Custom, doc: &'static str) -> Intrinsic {
+    Intrinsic { path, signatures: &[], lowering: Lowering::Custom(custom), ptx: Ptx::Computed, doc }
+}
+
+const fn method(path: &'static str, doc: &'static str) -> Intrinsic {
+    group(path, Custom::GroupMethod, doc)
+}
+
+pub(super) const GROUPS: &[Intrinsic] = &[
+    group(
+        "weft.cuda.cg.this_grid",
+        Custom::ThisGrid,
+        "All threads of the grid. A kernel that calls it is launched cooperatively: all of its blocks run at a time.",
+    ),
+    group("weft.cuda.cg.this_thread_block", Custom::ThisThreadBlock, "The threads of the block."),
+    group(
+        "weft.cuda.cg.tiled_partition",
+        Custom::TiledPartition,
+        "`tiled_partition(group, size)`: the threads of a block, or of a tile, in parts of 1, 2, 4, 8, 16 or 32 lanes.",
+    ),
+    group(
+        "weft.cuda.cg.coalesced_threads",
+        Custom::CoalescedThreads,
+        "The lanes of the warp that are here with the thread, as `activemask` says.",
+    ),
+    method(
+        "weft.cuda.cg.GridGroup.sync",
+        "All threads of the grid that have not returned wait for each other; gives 0. Memory is ordered between them.",
+    ),
+    method("weft.cuda.cg.GridGroup.thread_rank", "The thread's number in the grid, an `int64`."),
+    method("weft.cuda.cg.GridGroup.num_threads", "Threads of the grid, an `int64`."),
+    method("weft.cuda.cg.GridGroup.size", "The same."),
+    method("weft.cuda.cg.GridGroup.block_rank", "The block's number in the grid, an `int64`."),
+    method("weft.cuda.cg.GridGroup.num_blocks", "Blocks of the grid, an `int64`."),
+    method("weft.cuda.cg.GridGroup.block_index", "`blockIdx`, an `int32x3`."),
+    method("weft.cuda.cg.GridGroup.dim_blocks", "`gridDim`, an `int32x3`."),
+    method("weft.cuda.cg.GridGroup.is_valid", "`True`."),
+    method("weft.cuda.cg.ThreadBlock.sync", "As `syncthreads`."),
+    method("weft.cuda.cg.ThreadBlock.thread_rank", "The thread's number in its block, an `int32`."),
+    method("weft.cuda.cg.ThreadBlock.num_threads", "Threads of the block, an `int32`."),
+    method("weft.cuda.cg.ThreadBlock.size", "The same."),
+    method("weft.cuda.cg.ThreadBlock.thread_index", "`threadIdx`, an `int32x3`."),
+    method("weft.cuda.cg.ThreadBlock.group_index", "`blockIdx`, an `int32x3`."),
+    method("weft.cuda.cg.ThreadBlock.dim_threads", "`blockDim`, an `int32x3`."),
+    method("weft.cuda.cg.ThreadBlock.group_dim", "The same."),
+    method(
+        "weft.cuda.cg.ThreadBlockTile.sync",
+        "The threads of the tile wait for each other; memory is ordered between them.",
+    ),
+    method("weft.cuda.cg.ThreadBlockTile.thread_rank", "The thread's number in its tile, an `int32`."),
+    method("weft.cuda.cg.ThreadBlockTile.num_threads", "Threads of the tile, an `int32`."),
+    method("weft.cuda.cg.ThreadBlockTile.size", "The same."),
+    method("weft.cuda.cg.ThreadBlockTile.meta_group_rank", "The tile's number in its block, an `int32`."),
+    method("weft.cuda.cg.ThreadBlockTile.meta_group_size", "Tiles of the block, an `int32`."),
+    method("weft.cuda.cg.ThreadBlockTile.shfl", "`shfl(value, rank)`: the value of a thread, as `shfl_sync`."),
+    method("weft.cuda.cg.ThreadBlockTile.shfl_up", "`shfl_up(value, delta)`: as `shfl_up_sync`."),
+    method("weft.cuda.cg.ThreadBlockTile.shfl_down", "`shfl_down(value, delta)`: as `shfl_down_sync`."),
+    method("weft.cuda.cg.ThreadBlockTile.shfl_xor", "`shfl_xor(value, lane_mask)`: as `shfl_xor_sync`."),
+    method("weft.cuda.cg.ThreadBlockTile.any", "`any(predicate)`: whether it is true for one of its threads."),
+    method("weft.cuda.cg.ThreadBlockTile.all", "`all(predicate)`: whether it is true for all of its threads."),
+    method(
+        "weft.cuda.cg.ThreadBlockTile.ballot",
+        "`ballot(predicate)`: a `uint32` with a bit for each of its threads for which it is true; bit 0 is the first thread's.",
+    ),
+    method(
+        "weft.cuda.cg.ThreadBlockTile.match_any",
+        "`match_any(value)`: the same of its threads with the thread's own value.",
+    ),
+    method(
+        "weft.cuda.cg.ThreadBlockTile.match_all",
+        "`match_all(value)`: the same of all threads, if they have one value, else 0; and whether they have.",
+    ),
+    method("weft.cuda.cg.CoalescedGroup.sync", "Its threads wait for each other; memory is ordered between them."),
+    method("weft.cuda.cg.CoalescedGroup.thread_rank", "The thread's number among them, an `int32`."),
+    method("weft.cuda.cg.CoalescedGroup.num_threads", "How many there are, an `int32`."),
+    method("weft.cuda.cg.CoalescedGroup.size", "The same."),
+    method("weft.cuda.cg.CoalescedGroup.meta_group_rank", "0."),
+    method("weft.cuda.cg.CoalescedGroup.meta_group_size", "1."),
+    method("weft.cuda.cg.CoalescedGroup.shfl", "`shfl(value, rank)`: the value of the thread with a number."),
+    method(
+        "weft.cuda.cg.CoalescedGroup.shfl_up",
+        "`shfl_up(value, delta)`: the value of the thread whose number is so much smaller; the first keep their own.",
+    ),
+    method(
+        "weft.cuda.cg.CoalescedGroup.shfl_down",
+        "`shfl_down(value, delta)`: the value of the thread whose number is so much larger; the last keep their own.",
+    ),
+    method("weft.cuda.cg.CoalescedGroup.any", "`any(predicate)`: whether it is true for one of its threads."),
+    method("weft.cuda.cg.CoalescedGroup.all", "`all(predicate)`: whether it is true for all of its threads."),
+    method(
+        "weft.cuda.cg.CoalescedGroup.ballot",
+        "`ballot(predicate)`: a `uint32` with a bit for each of its threads for which it is true; bit 0 is the first thread's.",
+    ),
+    method(
+        "weft.cuda.cg.CoalescedGroup.match_any",
+        "`match_any(value)`: the same of its threads with the thread's own value.",
+    ),
+    method(
+        "weft.cuda.cg.CoalescedGroup.match_all",
+        "`match_all(value)`: the same of all threads, if they have one value, else 0; and whether they have.",
+    ),
+];

@@ -1,0 +1,16 @@
+"""Cooperative groups, for kernels: `this_grid().sync()`, `this_thread_block()`, `tiled_partition(block, 8)`.
+
+The names are CUDA's; docs/reference/intrinsics.md lists them, and the methods of each group.
+"""
+
+from __future__ import annotations
+
+from weft.cuda._kernel_names import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return member(globals(), name)
