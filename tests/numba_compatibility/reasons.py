@@ -35,7 +35,6 @@ def _rows():
         return re.compile(name), re.compile(report, re.DOTALL), Reason(kind, text)
 
     missing = [
-        ("`cuda.libdevice`", r"numba\.cuda\.libdevice\.|\blibdevice\.\w+\("),
         (
             "`cuda.compile`, `cuda.compile_ptx` and their relatives",
             r"counterpart of numba\.cuda\.(compiler\.)?compile|weft\.cuda' has no attribute 'compile",
@@ -45,13 +44,11 @@ def _rows():
             r"CUSource|link|declare_device",
         ),
         ("mapped, managed and pinned memory", r"no attribute '(mapped|managed|pinned)"),
-        ("loads and stores with cache hints (`cuda.ldca` …)", r"no attribute '(ld|st)[a-z]{2}'"),
         ("`cuda.cg`: groups of threads, `grid.sync()`", r"cuda\.cg\b|`cuda` has no `cg`|this_grid"),
         (
             "warps: shuffles, votes, matches, lane masks",
             r"cuda\.(shfl|ballot|any|all|match|eq|vote)\w*_sync|lanemask|activemask",
         ),
-        ("functions of bits and `cuda.cbrt`", r"cuda\.(brev|clz|ffs|popc|cbrt)\("),
         (
             "`cuda.const.array_like` and captured arrays",
             r"const\.array_like|is an array, which|pass the array as an argument",

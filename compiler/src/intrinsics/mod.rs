@@ -252,6 +252,7 @@ const MODULES: &[&str] = &[
     "weft.cuda.cg",
     "weft.cuda.const",
     "weft.cuda.gridDim",
+    "weft.cuda.libdevice",
     "weft.cuda.local",
     "weft.cuda.random",
     "weft.cuda.shared",

@@ -17,28 +17,6 @@ const LOOP: &str = "write it as a loop, over an array that is passed or that `cu
 const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
 
 const NAMES: &[NumbaNames] = &[
-    NumbaNames { module: "builtins", names: &["breakpoint"], way_out: Some("leave it out") },
-    NumbaNames { module: "weft.cuda", names: &["brev", "clz", "ffs"], way_out: None },
-    NumbaNames { module: "weft.cuda", names: &["cbrt"], way_out: Some("write `math.cbrt(x)`") },
-    NumbaNames { module: "weft.cuda", names: &["fma"], way_out: Some("write `math.fma(x, y, z)`") },
-    NumbaNames {
-        module: "weft.cuda",
-        names: &["ldca", "ldcg", "ldcs", "ldcv", "ldlu"],
-        way_out: Some("read the element without a hint to the caches: `array[i]`"),
-    },
-    NumbaNames {
-        module: "weft.cuda",
-        names: &["libdevice"],
-        way_out: Some("the functions of `math` call CUDA's library of the device too"),
-    },
-    NumbaNames { module: "weft.cuda", names: &["nanosleep"], way_out: Some("leave it out: it is a hint") },
-    NumbaNames { module: "weft.cuda", names: &["popc"], way_out: Some("write `numpy.bitwise_count(x)`") },
-    NumbaNames { module: "weft.cuda", names: &["selp"], way_out: Some("write `a if predicate else b`") },
-    NumbaNames {
-        module: "weft.cuda",
-        names: &["stcg", "stcs", "stwb", "stwt"],
-        way_out: Some("store the element without a hint to the caches: `array[i] = value`"),
-    },
     NumbaNames {
         module: "numpy",
         names: &[

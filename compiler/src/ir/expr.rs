@@ -193,7 +193,8 @@ macro_rules! math_fns {
         /// Pure functions on one float type; `F16` and `BF16` are computed as `F32` and rounded, but for `Fma`, which rounds
         /// once, and without `Nextafter`. Results are floats of the same type, except `Isnan`, `Isinf` and `Isfinite`
         /// (`Bool`), `FrexpExponent` (`I32`) and `Bits`: a float's bits as an unsigned integer of its size, of which
-        /// `OfBits` makes the float. `Ldexp` takes an `I32` second argument.
+        /// `OfBits` makes the float. `Ldexp` takes an `I32` second argument. What [`MathFn::rounded`] knows is of `F32`
+        /// and `F64`, what [`MathFn::is_of_integers`] says takes integers, and what [`MathFn::is_fast`] says `F32`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {
             $(#[doc = concat!("`", $name, "`")] $variant),*
@@ -225,6 +226,102 @@ math_fns! {
     Log "log" 1, Log10 "log10" 1, Log1p "log1p" 1, Log2 "log2" 1, Nextafter "nextafter" 2, OfBits "of_bits" 1, Pow "pow" 2,
     Remainder "remainder" 2, RoundEven "roundeven" 1, Sin "sin" 1, Sinh "sinh" 1, Sqrt "sqrt" 1, Tan "tan" 1, Tanh "tanh" 1,
     Trunc "trunc" 1,
+    // Integers.
+    BytePerm "byte_perm" 3, FunnelLeft "funnel_left" 3, FunnelRight "funnel_right" 3, LeadingZeros "leading_zeros" 1,
+    MulHigh "mul_high" 2, Popcount "popcount" 1, ReverseBits "reverse_bits" 1, TrailingZeros "trailing_zeros" 1,
+    // Rounding as told: to nearest even and never fused, toward zero, down, up.
+    AddRn "add.rn" 2, AddRz "add.rz" 2, AddRd "add.rd" 2, AddRu "add.ru" 2,
+    MulRn "mul.rn" 2, MulRz "mul.rz" 2, MulRd "mul.rd" 2, MulRu "mul.ru" 2,
+    DivRn "div.rn" 2, DivRz "div.rz" 2, DivRd "div.rd" 2, DivRu "div.ru" 2,
+    SqrtRn "sqrt.rn" 1, SqrtRz "sqrt.rz" 1, SqrtRd "sqrt.rd" 1, SqrtRu "sqrt.ru" 1,
+    FmaRn "fma.rn" 3, FmaRz "fma.rz" 3, FmaRd "fma.rd" 3, FmaRu "fma.ru" 3,
+    ConvertRz "convert.rz" 1, ConvertRd "convert.rd" 1, ConvertRu "convert.ru" 1,
+    // The hardware's approximations of `F32`.
+    FastCos "fast.cos" 1, FastDiv "fast.div" 2, FastExp2 "fast.exp2" 1, FastLog2 "fast.log2" 1, FastSin "fast.sin" 1,
+}
+
+/// What rounds as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the operation of its name")]
+pub enum RoundedOp {
+    Add,
+    Mul,
+    Div,
+    Sqrt,
+    Fma,
+    /// A `F64` to a `F32`, or an integer of 32 or 64 bits to either.
+    Convert,
+}
+
+/// Where to a result is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// To nearest, ties to even.
+    Nearest,
+    /// Toward zero.
+    Zero,
+    /// Toward minus infinity.
+    Down,
+    /// Toward infinity.
+    Up,
+}
+
+impl MathFn {
+    /// What is rounded how, where the function says so.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others round to nearest")]
+    pub const fn rounded(self) -> Option<(RoundedOp, Rounding)> {
+        Some(match self {
+            Self::AddRn => (RoundedOp::Add, Rounding::Nearest),
+            Self::AddRz => (RoundedOp::Add, Rounding::Zero),
+            Self::AddRd => (RoundedOp::Add, Rounding::Down),
+            Self::AddRu => (RoundedOp::Add, Rounding::Up),
+            Self::MulRn => (RoundedOp::Mul, Rounding::Nearest),
+            Self::MulRz => (RoundedOp::Mul, Rounding::Zero),
+            Self::MulRd => (RoundedOp::Mul, Rounding::Down),
+            Self::MulRu => (RoundedOp::Mul, Rounding::Up),
+            Self::DivRn => (RoundedOp::Div, Rounding::Nearest),
+            Self::DivRz => (RoundedOp::Div, Rounding::Zero),
+            Self::DivRd => (RoundedOp::Div, Rounding::Down),
+            Self::DivRu => (RoundedOp::Div, Rounding::Up),
+            Self::SqrtRn => (RoundedOp::Sqrt, Rounding::Nearest),
+            Self::SqrtRz => (RoundedOp::Sqrt, Rounding::Zero),
+            Self::SqrtRd => (RoundedOp::Sqrt, Rounding::Down),
+            Self::SqrtRu => (RoundedOp::Sqrt, Rounding::Up),
+            Self::FmaRn => (RoundedOp::Fma, Rounding::Nearest),
+            Self::FmaRz => (RoundedOp::Fma, Rounding::Zero),
+            Self::FmaRd => (RoundedOp::Fma, Rounding::Down),
+            Self::FmaRu => (RoundedOp::Fma, Rounding::Up),
+            Self::ConvertRz => (RoundedOp::Convert, Rounding::Zero),
+            Self::ConvertRd => (RoundedOp::Convert, Rounding::Down),
+            Self::ConvertRu => (RoundedOp::Convert, Rounding::Up),
+            _ => return None,
+        })
+    }
+
+    /// Of integers: all arguments and the result have one type, 32 bits and unsigned for `BytePerm`.
+    pub const fn is_of_integers(self) -> bool {
+        matches!(
+            self,
+            Self::BytePerm
+                | Self::FunnelLeft
+                | Self::FunnelRight
+                | Self::LeadingZeros
+                | Self::MulHigh
+                | Self::Popcount
+                | Self::ReverseBits
+                | Self::TrailingZeros
+        )
+    }
+
+    /// Of floats of any type, as `math` has them.
+    pub const fn is_usual(self) -> bool {
+        self.rounded().is_none() && !self.is_of_integers() && !self.is_fast()
+    }
+
+    /// An approximation of the hardware's; on others the function itself.
+    pub const fn is_fast(self) -> bool {
+        matches!(self, Self::FastCos | Self::FastDiv | Self::FastExp2 | Self::FastLog2 | Self::FastSin)
+    }
 }
 
 impl SpecialRegister {

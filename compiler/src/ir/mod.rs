@@ -19,6 +19,7 @@ mod build;
 mod circles;
 mod effects;
 mod expr;
+mod hint_op;
 mod module;
 mod op;
 mod print;
@@ -32,7 +33,10 @@ pub use arena::{Arena, Handle};
 pub use build::{Builder, Leaf};
 pub use circles::Circles;
 pub use effects::{Effects, Touches};
-pub use expr::{Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, SpecialRegister, UnaryOp};
+pub use expr::{
+    Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, RoundedOp, Rounding, SpecialRegister, UnaryOp,
+};
+pub use hint_op::{Clock, LoadHint, StoreHint};
 pub use module::{ConstantArray, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module, SharedArray};
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};

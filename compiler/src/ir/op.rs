@@ -6,7 +6,7 @@
 
 use weft_artifact::Scalar;
 
-use super::{ConstantId, PtxId, Shuffle, Type, Vote, WarpReduction, warp_op::OF_WARP};
+use super::{Clock, ConstantId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction, warp_op::OF_WARP};
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +59,16 @@ pub enum Op {
         /// It only computes.
         pure: bool,
     },
+    /// A clock's time now.
+    Clock(Clock),
+    /// Waits for about so many nanoseconds, or not at all.
+    Nanosleep,
+    /// `brkpt`: a debugger's stop.
+    Breakpoint,
+    /// A load with a word to the caches.
+    Load(LoadHint),
+    /// A store with a word to the caches.
+    Store(StoreHint),
 }
 
 /// Atomic read-modify-write functions.
@@ -195,6 +205,8 @@ pub enum Memory {
     None,
     /// Reads it.
     Reads,
+    /// Writes it.
+    Writes,
     /// Reads and writes it.
     Updates,
     /// Reads and writes it and all other memory.
@@ -335,6 +347,16 @@ impl Op {
                 orders: false,
                 ..ORDERS
             },
+            Self::Clock(clock) => clock.row(),
+            Self::Nanosleep => OpRow {
+                name: "nanosleep",
+                operands: &[Operand::Is(Type::Scalar(Scalar::U32))],
+                ptx: &["nanosleep"],
+                ..ORDERS
+            },
+            Self::Breakpoint => OpRow { name: "breakpoint", ptx: &["brkpt"], ..ORDERS },
+            Self::Load(hint) => hint.row(),
+            Self::Store(hint) => hint.row(),
             Self::Fence(Scope::Block) => OpRow { name: "fence block", ptx: &["membar.cta"], ..ORDERS },
             Self::Fence(Scope::Device) => OpRow { name: "fence device", ptx: &["membar.gl"], ..ORDERS },
             Self::Fence(Scope::System) => OpRow { name: "fence system", ptx: &["membar.sys"], ..ORDERS },
@@ -392,7 +414,7 @@ impl Memory {
     /// It may read.
     pub const fn reads(self) -> bool {
         match self {
-            Self::None => false,
+            Self::None | Self::Writes => false,
             Self::Reads | Self::Updates | Self::All => true,
         }
     }
@@ -401,7 +423,7 @@ impl Memory {
     pub const fn writes(self) -> bool {
         match self {
             Self::None | Self::Reads => false,
-            Self::Updates | Self::All => true,
+            Self::Writes | Self::Updates | Self::All => true,
         }
     }
 }
@@ -487,8 +509,13 @@ impl std::fmt::Display for Op {
             | Self::MatchAll
             | Self::WarpReduce(_)
             | Self::ActiveMask
-            | Self::Fence(_)
             | Self::Print(_)
+            | Self::Fence(_)
+            | Self::Clock(_)
+            | Self::Nanosleep
+            | Self::Breakpoint
+            | Self::Load(_)
+            | Self::Store(_)
             | Self::Ptx { .. } => Ok(()),
         }
     }

@@ -61,6 +61,11 @@ def of_two(name, pairs, *, numpy=None, **rest):
     return Function(name, f"math.{name}(x, y)", None, types, half_call=half_call, pairs=pairs, **rest)
 
 
+def of_library(name, low, high, **rest):
+    """A function of `cuda.libdevice` on float64; on float32 it is that one, rounded."""
+    return Function(name, f"libdevice.{name}(x)", (low, high), ("float64",), **rest)
+
+
 FUNCTIONS = [
     of_one("sin", -40, 40, numpy="sin"),
     of_one("cos", -40, 40, numpy="cos"),
@@ -101,6 +106,20 @@ FUNCTIONS = [
     Function("hrsqrt", "{half}.hrsqrt(x)", (0, 100), HALVES, reference="rsqrt"),
     Function("hrcp", "{half}.hrcp(x)", (-100, 100), HALVES, reference="reciprocal"),
     Function("hexp10", "{half}.hexp10(x)", (-40, 40), HALVES, reference="exp10"),
+    of_library("exp10", -310, 310),
+    of_library("rsqrt", 0, 100),
+    of_library("rcbrt", -100, 100),
+    of_library("sinpi", -10, 10),
+    of_library("cospi", -10, 10),
+    of_library("erfcx", -27, 30),
+    of_library("normcdf", -38, 9),
+    of_library("erfinv", -1, 1),
+    of_library("erfcinv", 0, 2),
+    of_library("normcdfinv", 0, 1),
+    of_library("j0", -100, 100, least=1.0),
+    of_library("j1", -100, 100, least=1.0),
+    of_library("y0", 0, 100, least=1.0),
+    of_library("y1", 0, 100, least=1.0),
 ]  # fmt: skip
 
 

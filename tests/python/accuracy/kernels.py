@@ -15,7 +15,7 @@ import math
 import numpy as np
 import weft
 from weft import cuda
-from weft.cuda import bf16, fp16
+from weft.cuda import bf16, fp16, libdevice
 """
 
 COMPUTE = """

@@ -29,6 +29,68 @@ def _radians(x):
     return x * gmpy2.const_pi() / 180
 
 
+def _sinpi(x):
+    with gmpy2.context(gmpy2.get_context(), precision=3 * BITS):
+        return gmpy2.sin(gmpy2.fmod(x, 2) * gmpy2.const_pi()) if gmpy2.fmod(x, 1) else x * 0
+
+
+def _cospi(x):
+    turn = abs(gmpy2.fmod(x, 2))
+    with gmpy2.context(gmpy2.get_context(), precision=3 * BITS):
+        return gmpy2.cos(turn * gmpy2.const_pi()) if gmpy2.fmod(turn, 1) != 0.5 else turn * 0
+
+
+def _erfcx(x):
+    # Beyond this four terms are exact enough, and below it has an exponent that no type has.
+    if x > 1e4:
+        inverse = 1 / (2 * x * x)
+        return (1 - inverse * (1 - 3 * inverse * (1 - 5 * inverse))) / (x * gmpy2.sqrt(gmpy2.const_pi()))
+    if x < -200:
+        return gmpy2.inf()
+    with gmpy2.context(gmpy2.get_context(), precision=3 * BITS):
+        return gmpy2.exp(x * x) * gmpy2.erfc(x)
+
+
+def _normcdf(x):
+    with gmpy2.context(gmpy2.get_context(), precision=3 * BITS):
+        return gmpy2.erfc(-x / gmpy2.sqrt(gmpy2.mpfr(2))) / 2
+
+
+def _erfcinv(y):
+    """By Newton's method for the logarithm, in digits enough that one is doubled to lose none."""
+    if not 0 < y < 2:
+        return gmpy2.inf() if y == 0 else -gmpy2.inf() if y == 2 else gmpy2.nan()
+    if y > 1:
+        return -_erfcinv(2 - y)
+    with gmpy2.context(gmpy2.get_context(), precision=2 * BITS):
+        goal = gmpy2.log(y)
+        x = gmpy2.sqrt(-goal) if y < 0.1 else (1 - y) * gmpy2.sqrt(gmpy2.const_pi()) / 2
+        scale = 2 / gmpy2.sqrt(gmpy2.const_pi())
+        for _ in range(60):
+            tail = gmpy2.erfc(x)
+            step = (gmpy2.log(tail) - goal) * tail / (scale * gmpy2.exp(-x * x))
+            x += step
+            if abs(step) <= abs(x) * gmpy2.exp2(-BITS):
+                break
+        return x
+
+
+def _erfinv(y):
+    if not abs(y) < 1:
+        return y * gmpy2.inf() if abs(y) == 1 else gmpy2.nan()
+    if abs(y) < 1e-20:
+        return y * gmpy2.sqrt(gmpy2.const_pi()) / 2
+    with gmpy2.context(gmpy2.get_context(), precision=2 * BITS):
+        return _erfcinv(1 - y)
+
+
+def _normcdfinv(p):
+    if not 0 < p < 1:
+        return -gmpy2.inf() if p == 0 else gmpy2.inf() if p == 1 else gmpy2.nan()
+    with gmpy2.context(gmpy2.get_context(), precision=2 * BITS):
+        return -gmpy2.sqrt(gmpy2.mpfr(2)) * _erfcinv(2 * p)
+
+
 REFERENCES = {
     **{
         name: getattr(gmpy2, name)
@@ -44,6 +106,18 @@ REFERENCES = {
     "quotient": lambda x, y: x / y,
     "reciprocal": lambda x: 1 / x,
     "rsqrt": lambda x: 1 / gmpy2.sqrt(x),
+    "rcbrt": lambda x: 1 / gmpy2.cbrt(x),
+    "sinpi": _sinpi,
+    "cospi": _cospi,
+    "erfcx": _erfcx,
+    "normcdf": _normcdf,
+    "erfinv": _erfinv,
+    "erfcinv": _erfcinv,
+    "normcdfinv": _normcdfinv,
+    "j0": gmpy2.j0,
+    "j1": gmpy2.j1,
+    "y0": gmpy2.y0,
+    "y1": gmpy2.y1,
 }  # fmt: skip
 
 

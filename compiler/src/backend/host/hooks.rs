@@ -13,7 +13,7 @@ use inkwell::{
 use weft_artifact::{HostContext, Scalar};
 
 use super::{
-    fibers,
+    clock, fibers,
     offsets::Offsets,
     plan::{Fixed, Look, waiting::loop_waits},
     stop::Watch,
@@ -24,7 +24,10 @@ use crate::{
         atomic::{instruction, parts},
         float, int, internal,
     },
-    ir::{AtomicOp, FuncId, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt, Type},
+    ir::{
+        AtomicOp, FuncId, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt, StoreHint,
+        Type,
+    },
 };
 
 /// What a thread knows of itself: an `i32` each, but for the memory.
@@ -157,6 +160,16 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
 /// between them in calls only, so that nobody comes between two instructions.
 fn points_to_shared(operands: &[OperandValue<'_>]) -> bool {
     matches!(operands.first(), Some(OperandValue { ty: Type::Ptr(_, Space::Shared), .. }))
+}
+
+/// Where an operation's element lies, and its type.
+fn place<'ctx>(operands: &[OperandValue<'ctx>]) -> Result<(PointerValue<'ctx>, Scalar)> {
+    match operands.first() {
+        Some(OperandValue { ty: Type::Ptr(element, _), value: BasicValueEnum::PointerValue(pointer) }) => {
+            Ok((*pointer, *element))
+        }
+        Some(_) | None => internal("an operation on an element without a pointer"),
+    }
 }
 
 /// A step that threads of other blocks see. The name of LLVM's system scope is empty: all are threads of one process.
@@ -346,6 +359,25 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             Op::Ptx { .. } => internal("PTX in a kernel for a CPU"),
             Op::Print(format) => {
                 fibers::print(emitter, self.frame.get().context, format, operands)?;
+                Ok(Vec::new())
+            }
+            Op::Clock(clock) => Ok(vec![clock::now(emitter, clock)?.into()]),
+            // Hints for which the host has nothing.
+            Op::Nanosleep | Op::Breakpoint => Ok(Vec::new()),
+            Op::Load(hint) => {
+                let (pointer, element) = place(operands)?;
+                let memory = emitter.cx.types.memory(Type::Scalar(element))?;
+                let value = emitter.builder.build_load(memory, pointer, "")?;
+                if let (LoadHint::Volatile, Some(load)) = (hint, value.as_instruction_value()) {
+                    let set = load.set_atomic_ordering(AtomicOrdering::Monotonic);
+                    set.or_else(|error| internal(format!("no atomic load of {element}: {error}")))?;
+                }
+                Ok(vec![value])
+            }
+            Op::Store(StoreHint::Back | StoreHint::Global | StoreHint::Streaming | StoreHint::Through) => {
+                let (pointer, _) = place(operands)?;
+                let Some(OperandValue { value, .. }) = operands.get(1) else { return internal("a store of nothing") };
+                emitter.builder.build_store(pointer, *value)?;
                 Ok(Vec::new())
             }
             Op::Fence(Scope::Block | Scope::Device | Scope::System) => {

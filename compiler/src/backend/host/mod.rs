@@ -3,6 +3,7 @@
 //! [`plan`] cuts the kernel at its barriers and says where values live; [`offsets`] places them in scratch memory;
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
 
+mod clock;
 mod entry;
 mod fibers;
 mod hooks;

@@ -30,7 +30,7 @@ pub(crate) struct ModuleContext<'a, 'ctx> {
     pub options: &'a Options,
     /// Where math functions come from.
     pub library: Library,
-    /// Conversions to integers are PTX's instructions.
+    /// The code becomes PTX: conversions to integers and rounding are its instructions.
     pub ptx: bool,
     /// Line tables, if they are asked for.
     pub debug: Option<DebugInfo<'ctx>>,

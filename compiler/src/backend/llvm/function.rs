@@ -306,14 +306,20 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             }
             ExprKind::Convert(a) => self.emit_convert(*a, expr.ty)?,
             ExprKind::Math(function, args) => {
-                let half = args.first().and_then(|&arg| self.function.exprs[arg].ty.scalar());
+                let first = args.first().and_then(|&arg| self.function.exprs[arg].ty.scalar());
                 let args = args.iter().map(|&arg| self.emit_expr(arg)).collect::<Result<Vec<_>>>()?;
                 if matches!(function, MathFn::Bits | MathFn::OfBits)
                     && let [value] = args.as_slice()
                 {
                     return Ok(self.builder.build_bit_cast(*value, types.value(expr.ty)?, "")?);
                 }
-                match half.filter(|scalar| scalar.is_half()) {
+                if let (Some((op, rounding)), Some(from)) = (function.rounded(), first) {
+                    return self.rounded(op, rounding, from, expr.ty, &args);
+                }
+                if let (true, Some(scalar)) = (function.is_of_integers(), first) {
+                    return self.integer_math(*function, scalar, &args);
+                }
+                match first.filter(|scalar| scalar.is_half()) {
                     Some(scalar) => self.half_math(*function, scalar, &args)?,
                     None => self.emit_math(*function, &args)?,
                 }

@@ -45,6 +45,10 @@ enum Way {
     Inline,
     /// A library function of this name.
     Library(&'static str),
+    /// An intrinsic of NVPTX on `float`; elsewhere this function.
+    Fast(MathFn, &'static str),
+    /// By the types of its arguments, which the caller knows.
+    Typed,
 }
 
 fn way(function: MathFn) -> Way {
@@ -63,6 +67,42 @@ fn way(function: MathFn) -> Way {
         | MathFn::Isfinite
         | MathFn::Isinf
         | MathFn::Isnan => Way::Inline,
+        MathFn::FastCos => Way::Fast(MathFn::Cos, "cos.approx"),
+        MathFn::FastDiv => Way::Fast(MathFn::DivRn, "div.approx"),
+        MathFn::FastExp2 => Way::Fast(MathFn::Exp2, "ex2.approx"),
+        MathFn::FastLog2 => Way::Fast(MathFn::Log2, "lg2.approx"),
+        MathFn::FastSin => Way::Fast(MathFn::Sin, "sin.approx"),
+        MathFn::BytePerm
+        | MathFn::FunnelLeft
+        | MathFn::FunnelRight
+        | MathFn::LeadingZeros
+        | MathFn::MulHigh
+        | MathFn::Popcount
+        | MathFn::ReverseBits
+        | MathFn::TrailingZeros
+        | MathFn::AddRn
+        | MathFn::AddRz
+        | MathFn::AddRd
+        | MathFn::AddRu
+        | MathFn::MulRn
+        | MathFn::MulRz
+        | MathFn::MulRd
+        | MathFn::MulRu
+        | MathFn::DivRn
+        | MathFn::DivRz
+        | MathFn::DivRd
+        | MathFn::DivRu
+        | MathFn::SqrtRn
+        | MathFn::SqrtRz
+        | MathFn::SqrtRd
+        | MathFn::SqrtRu
+        | MathFn::FmaRn
+        | MathFn::FmaRz
+        | MathFn::FmaRd
+        | MathFn::FmaRu
+        | MathFn::ConvertRz
+        | MathFn::ConvertRd
+        | MathFn::ConvertRu => Way::Typed,
         MathFn::Gamma => Way::Library("tgamma"),
         MathFn::Acos
         | MathFn::Acosh
@@ -119,6 +159,20 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             }
             Way::Inline => self.inline_math(function, float(first)?),
             Way::Library(name) => self.library_math(function, name, args),
+            Way::Fast(MathFn::DivRn, _) if !self.cx.ptx => match *args {
+                [a, b] => Ok(self.builder.build_float_div(float(a)?, float(b)?, "")?.into()),
+                _ => internal("a quotient of two numbers"),
+            },
+            Way::Fast(exact, _) if !self.cx.ptx => self.emit_math(exact, args),
+            Way::Fast(_, name) => {
+                let flush = if self.cx.options.fastmath { ".ftz" } else { "" };
+                // One is overloaded on its type.
+                if function == MathFn::FastExp2 {
+                    return self.call_intrinsic(&format!("llvm.nvvm.{name}{flush}"), args);
+                }
+                self.call(self.cx.intrinsic(&format!("llvm.nvvm.{name}{flush}.f"), &[])?, args)
+            }
+            Way::Typed => internal(format!("{} without the types of its arguments", function.name())),
         }
     }
 

@@ -17,6 +17,7 @@ mod libclc;
 mod loops;
 mod math;
 mod power;
+mod rounded;
 mod saturate;
 pub(crate) mod shim;
 pub(crate) mod size;

@@ -12,14 +12,14 @@ use inkwell::{
 use super::{
     SPACES, approximate, atomics,
     gather::{gather, mask_of},
-    grid, inline, print, warps,
+    grid, hints, inline, print, warps,
 };
 use crate::{
     backend::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
         symbol,
     },
-    ir::{Circles, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
+    ir::{Circles, Clock, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -190,6 +190,19 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::Fence(scope) => atomics::membar(emitter, scope),
             Op::Ptx { text, pure } => inline::emit(emitter, text, pure, operands),
             Op::Print(format) => print::emit(emitter, format, &values),
+            Op::Clock(clock) => {
+                let name = match clock {
+                    Clock::Cycles32 => "clock",
+                    Clock::Cycles64 => "clock64",
+                    Clock::Nanoseconds => "globaltimer",
+                };
+                let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
+                Ok(vec![emitter.call(read, &[])?])
+            }
+            Op::Nanosleep => effect(emitter, "llvm.nvvm.nanosleep", &values),
+            Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),
+            Op::Load(hint) => Ok(vec![hints::load(emitter, hint, operands)?]),
+            Op::Store(hint) => hints::store(emitter, hint, operands).map(|()| Vec::new()),
         }
     }
 

@@ -8,6 +8,7 @@ mod approximate;
 mod atomics;
 mod gather;
 mod grid;
+mod hints;
 mod hooks;
 mod inline;
 mod kernel;

@@ -1,4 +1,4 @@
-//! Steps on elements of arrays: `cuda.atomic`.
+//! Operations on elements of arrays: the steps of `cuda.atomic`, loads and stores with a word to the caches.
 
 use weft_artifact::{Number, Scalar};
 
@@ -12,7 +12,7 @@ use super::super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    intrinsics::{Arg, Intrinsic, Signature},
+    intrinsics::{Arg, Intrinsic, Returns, Signature},
     ir::{AtomicOp, ExprId, LocalId, Op, Order, Scope, StmtKind as Ir, Type},
     source::Span,
 };
@@ -75,6 +75,25 @@ impl FnLowerer<'_> {
             }
             None => Value::Poison,
         }
+    }
+
+    /// Another operation on an element.
+    pub(super) fn on_element(&mut self, row: &'static Intrinsic, op: Op, args: Args, span: Span) -> Value {
+        let writes = op.row().memory.writes();
+        let Some((element, sig)) = self.element_argument(row, writes, args, span) else { return Value::Poison };
+        let mut operands = vec![element.pointer];
+        for (value, arg) in element.values.iter().zip(sig.args.iter().skip(2)) {
+            let Arg::Scalar(scalar) = arg else { return Value::Poison };
+            let Some(value) = self.number(value, *scalar, span) else { return Value::Poison };
+            operands.push(value);
+        }
+        let Returns::Scalar(scalar) = sig.returns else {
+            self.stmt(Ir::Op { op, results: Vec::new(), args: operands }, span);
+            return Value::NONE;
+        };
+        let local = self.b.new_temp(Type::Scalar(scalar));
+        self.stmt(Ir::Op { op, results: vec![local], args: operands }, span);
+        Value::Scalar(self.b.read(local, span), scalar)
     }
 
     /// The choice that a keyword names, which must be known: taken out of the arguments.

@@ -9,14 +9,18 @@ use super::super::{
 };
 use crate::{
     diagnostic::Code,
-    ir::{BinaryOp, ExprId},
+    ir::{BinaryOp, ExprId, MathFn, Type},
     source::Span,
 };
 
 impl FnLowerer<'_> {
     /// `item(a, k)`, which is `a` where it is a number; `put(a, k, value)`; `row(a, k)`; `broadcast(a, b)`, a view of
-    /// `a` with the shape of `b`, or the number that it is.
+    /// `a` with the shape of `b`, or the number that it is; and what only the back ends have: `math.add.rz`.
     pub(in crate::frontend) fn primitive(&mut self, name: &str, args: Args, span: Span) -> Value {
+        if let Some(function) = MathFn::ALL.iter().find(|function| name.strip_prefix("math.") == Some(function.name()))
+        {
+            return self.back_end_math(*function, args, span);
+        }
         let mut values = args.positional.into_iter().map(|(value, _)| value);
         match (name, values.next(), values.next(), values.next()) {
             ("item", Some(Value::Array(array)), Some(number), None) => {
@@ -36,6 +40,18 @@ impl FnLowerer<'_> {
             }
             _ => self.error(Code::BadOperand, span, format!("`{name}` of the prelude does not take these")),
         }
+    }
+
+    /// A function of the back ends on numbers of one type, which it gives.
+    fn back_end_math(&mut self, function: MathFn, args: Args, span: Span) -> Value {
+        let types: Option<Vec<Scalar>> = args.positional.iter().map(|(value, _)| value.ty().scalar()).collect();
+        let Some(scalar) = types.as_ref().and_then(|types| types.first().copied()) else {
+            return self.error(Code::BadOperand, span, format!("`{}` of no number", function.name()));
+        };
+        let values: Option<Vec<ExprId>> =
+            args.positional.iter().map(|(value, _)| self.number(value, scalar, span)).collect();
+        let Some(values) = values else { return Value::Poison };
+        Value::Scalar(self.b.math(function, values, Type::Scalar(scalar), span), scalar)
     }
 
     /// The array, or a view of one dimension, and the indices of the element with a number in C order.

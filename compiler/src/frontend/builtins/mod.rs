@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     diagnostic::Code,
-    intrinsics::{Custom, Intrinsic, Lowering, Returns},
+    intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns},
     ir::{LocalId, MathFn, Op, Shuffle, StmtKind as Ir, Type},
     source::Span,
     syntax::ast::BinOp,
@@ -179,6 +179,9 @@ impl FnLowerer<'_> {
         if let Op::Atomic { op, .. } = op {
             return self.atomic(row, op, args, span);
         }
+        if let Some([Arg::Array(_), ..]) = row.signatures.first().map(|sig| sig.args) {
+            return self.on_element(row, op, args, span);
+        }
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }
@@ -221,7 +224,10 @@ impl FnLowerer<'_> {
         {
             *exponent = self.b.convert(*exponent, Type::Scalar(scalar), span);
         }
-        Value::Scalar(self.b.math(function, exprs, Type::Scalar(scalar), span), scalar)
+        let tests = matches!(function, MathFn::Isnan | MathFn::Isinf | MathFn::Isfinite);
+        let ty = if tests { Type::BOOL } else { Type::Scalar(scalar) };
+        let value = self.b.math(function, exprs, ty, span);
+        Value::Scalar(self.b.convert(value, Type::Scalar(scalar), span), scalar)
     }
 
     fn len(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {

@@ -93,15 +93,10 @@ def np_conjugate(x):
 
 
 def np_bitwise_count(x):
-    """`np.bitwise_count`: bits in pairs, in fours, in bytes, and all bytes summed by a product."""
+    """`np.bitwise_count`: of the absolute value."""
     if isinstance(x, np.unsignedinteger):
-        v = np.uint64(x)
-    else:
-        v = np.uint64(abs(np.int64(x)))
-    v = v - ((v >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    v = (v & np.uint64(0x3333333333333333)) + ((v >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    v = (v + (v >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (v * np.uint64(0x0101010101010101)) >> np.uint64(56)
+        return popcount(x)
+    return popcount(abs(np.int64(x)))
 
 
 def np_invert(x):

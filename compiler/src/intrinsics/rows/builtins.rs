@@ -10,6 +10,7 @@ use super::{
     super::{Arg, Custom, Intrinsic, Lowering, Ptx, Returns, Signature},
     tables::{arrays, pairs, row},
 };
+use crate::ir::Op;
 
 const PRINT: &[Signature] = &[
     Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Nothing },
@@ -24,6 +25,13 @@ const ARRAY_TEST: &[Signature] = arrays![[BOOL] -> BOOL, [I64] -> BOOL, [F32] ->
 const SUM: &[Signature] = arrays![[I32] -> I64, [I64] -> I64, [U64] -> I64, [F32] -> F64, [F64] -> F64, [C128] -> C128];
 
 pub(super) const BUILTINS: &[Intrinsic] = &[
+    Intrinsic {
+        path: "builtins.breakpoint",
+        signatures: &[Signature { args: &[], returns: Returns::Nothing }],
+        lowering: Lowering::Op(Op::Breakpoint),
+        ptx: Ptx::Operation,
+        doc: "Stops a debugger of the GPU; nothing on the CPU. PTX ISA, `brkpt`.",
+    },
     row(
         "builtins.all",
         ARRAY_TEST,

@@ -6,6 +6,8 @@ mod cmath;
 mod cuda;
 mod groups;
 mod half;
+mod intrinsics;
+mod libdevice;
 mod math;
 mod numpy;
 mod operator;
@@ -23,6 +25,8 @@ const TABLES: &[&[Intrinsic]] = &[
     atomic::ATOMIC,
     warp::WARP,
     groups::GROUPS,
+    intrinsics::INTRINSICS,
+    libdevice::LIBDEVICE,
     half::FP16,
     half::BF16,
     random::RANDOM,

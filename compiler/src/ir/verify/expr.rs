@@ -3,7 +3,9 @@
 use weft_artifact::Scalar;
 
 use super::Checker;
-use crate::ir::{BinaryOp, CompareOp, Const, Expr, ExprId, ExprKind, MathFn, Space, SpecialRegister, Type, UnaryOp};
+use crate::ir::{
+    BinaryOp, CompareOp, Const, Expr, ExprId, ExprKind, MathFn, RoundedOp, Space, SpecialRegister, Type, UnaryOp,
+};
 
 impl Checker<'_> {
     /// Checks an expression and everything below it; `false` if something is wrong with it, so that what uses it is
@@ -179,6 +181,30 @@ fn math_fits(function: MathFn, args: &[Type], result: Type) -> bool {
         MathFn::Bits => return rest.is_empty() && bits_of(*first, result),
         MathFn::OfBits => return rest.is_empty() && bits_of(result, *first),
         _ => {}
+    }
+    let same = args.len() == function.arity() && rest.iter().all(|ty| ty == first);
+    match function.rounded() {
+        Some((RoundedOp::Convert, _)) => {
+            let (from, to) = (first.scalar(), result.scalar());
+            let words = [Scalar::I32, Scalar::U32, Scalar::I64, Scalar::U64];
+            return rest.is_empty()
+                && match to {
+                    Some(Scalar::F32) => from.is_some_and(|from| from == Scalar::F64 || words.contains(&from)),
+                    Some(Scalar::F64) => from.is_some_and(|from| words.contains(&from)),
+                    _ => false,
+                };
+        }
+        Some((RoundedOp::Add | RoundedOp::Mul | RoundedOp::Div | RoundedOp::Sqrt | RoundedOp::Fma, _)) => {
+            return same && [Some(Scalar::F32), Some(Scalar::F64)].contains(&first.scalar()) && result == *first;
+        }
+        None => {}
+    }
+    if function.is_of_integers() {
+        let width = function != MathFn::BytePerm || first.scalar() == Some(Scalar::U32);
+        return same && is_int(*first) && width && result == *first;
+    }
+    if function.is_fast() && first.scalar() != Some(Scalar::F32) {
+        return false;
     }
     let expected = match function {
         MathFn::Isnan | MathFn::Isinf | MathFn::Isfinite => Type::BOOL,

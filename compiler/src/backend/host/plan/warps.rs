@@ -55,6 +55,11 @@ fn is_of_warp(op: Op) -> bool {
         | Op::LaneBits(_)
         | Op::Print(_)
         | Op::Ptx { .. }
+        | Op::Clock(_)
+        | Op::Nanosleep
+        | Op::Breakpoint
+        | Op::Load(_)
+        | Op::Store(_)
         | Op::Fence(_) => false,
     }
 }

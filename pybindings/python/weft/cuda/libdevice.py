@@ -1,0 +1,16 @@
+"""CUDA's library of the device, for kernels: `libdevice.erfinv`, `libdevice.fadd_rz`, `libdevice.sincospi`.
+
+The names are those of the compiler's table, which docs/reference/intrinsics.md lists; each is made when it is used.
+"""
+
+from __future__ import annotations
+
+from weft.cuda._kernel_names import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return member(globals(), name)
