@@ -1,4 +1,4 @@
-"""Methods of cooperative groups: those of tiles take the size before their arguments, coalesced ones the mask of lanes."""
+"""Methods of cooperative groups: of tiles with the size before their arguments, of coalesced ones with the lanes."""
 
 
 def block_sync():
@@ -213,11 +213,13 @@ def coalesced_size(lanes):
 
 def coalesced_meta_group_rank(lanes):
     """It is the only one."""
+    del lanes
     return np.int32(0)
 
 
 def coalesced_meta_group_size(lanes):
     """It is the only one."""
+    del lanes
     return np.int32(1)
 
 
