@@ -46,12 +46,12 @@ static FILES: [File; 16] = [
     File::new("times.py", include_str!("times.py")),
     File::new("matrix.py", include_str!("matrix.py")),
     File::new("texts.py", include_str!("texts.py")),
-    File::new("libdevice.py", include_str!("libdevice.py")),
-    File::new("special.py", include_str!("special.py")),
     File::new("random.py", include_str!("random.py")),
     File::new("print.py", include_str!("print.py")),
     File::new("warps.py", include_str!("warps.py")),
     File::new("groups.py", include_str!("groups.py")),
+    File::new("libdevice.py", include_str!("libdevice.py")),
+    File::new("special.py", include_str!("special.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).
