@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from weft._weft import Dispatcher, Signature, Type
 
 TYPE_CHECKING = False
@@ -53,6 +51,8 @@ def vectorize(
         if option != "nopython":
             msg = f"Unrecognized options. cuda vectorize target does not support option: '{option}'"
             raise KeyError(msg)
+        import warnings
+
         warnings.warn("nopython kwarg for cuda target is redundant", RuntimeWarning, stacklevel=2)
     _check_identity(identity)
     if _is_function(ftylist_or_function):

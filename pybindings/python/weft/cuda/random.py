@@ -10,7 +10,6 @@ Numba's functions can also be called outside of kernels, on arrays of NumPy's wi
 from __future__ import annotations
 
 import math
-import operator
 
 from weft import _weft
 from weft.cuda._kernel_names import MemberName, member
@@ -74,7 +73,10 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: int, subsequence_star
         msg = f"states must be an array of one dimension, not of {len(states.shape)}"
         raise ValueError(msg)
     count = states.shape[0]
-    words = _weft.xoroshiro128p_states(count, operator.index(seed) & _WORD, operator.index(subsequence_start) & _WORD)
+    import operator
+
+    start = operator.index(subsequence_start) & _WORD
+    words = _weft.xoroshiro128p_states(count, operator.index(seed) & _WORD, start)
     states.copy_to_device(np.frombuffer(words, _dtype(), count), stream=stream)
 
 
