@@ -116,6 +116,8 @@ pub enum Captured {
     /// [number](FunctionDef::number): definitions are a tree, and here it would be a circle. [`FunctionDef::find`] of
     /// the request's kernel has it.
     Recursive(u32),
+    /// An exception class, by what stands for it: whoever made the request knows it by that.
+    Exception(String),
     /// Anything else: what it is, and in words that follow "a" or "an" in the error, such as Python's name of its type.
     Unsupported(Unsupported, String),
     /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
@@ -200,6 +202,7 @@ impl Captured {
             | Self::Bytes(_)
             | Self::Enum(..)
             | Self::Class(..)
+            | Self::Exception(_)
             | Self::Array(_)
             | Self::DeviceArray(..)
             | Self::DType(_)
@@ -238,6 +241,7 @@ impl Captured {
             | Self::DeviceArray(..)
             | Self::DType(_)
             | Self::Known(_)
+            | Self::Exception(_)
             | Self::Recursive(_)
             | Self::Unsupported(..)
             | Self::Unknown(..) => {}
@@ -288,11 +292,18 @@ pub enum CpuThreads {
 
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.
     pub fastmath: bool,
     /// Line tables for profilers.
     pub lineinfo: bool,
+    /// `raise` and `assert` are reported; else they end their thread.
+    pub exceptions: bool,
+    /// The same at the launch, and Python's rules: divisions by zero and bad indices of tuples raise exceptions.
+    pub debug: bool,
+    /// Indices of arrays that are out of bounds are reported.
+    pub boundscheck: bool,
     /// Run the optimiser; off is for looking at unoptimised code.
     pub opt: bool,
     /// At most this many threads a block (`.maxntid`), at least this many blocks an SM (`.minnctapersm`).
@@ -310,6 +321,9 @@ impl Default for Options {
         Self {
             fastmath: false,
             lineinfo: false,
+            exceptions: false,
+            debug: false,
+            boundscheck: false,
             opt: true,
             launch_bounds: None,
             max_registers: None,

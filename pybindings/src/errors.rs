@@ -9,6 +9,7 @@
 //! | `ErrorKind::Launch` | `LaunchError` |
 //! | `ErrorKind::Memory` | `DeviceMemoryError` |
 //! | `ErrorKind::Value` | `ValueError` |
+//! | `ErrorKind::Raised` | what a kernel has raised |
 //! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
 //! | `ErrorKind::Internal` | `InternalError` |
 
@@ -18,7 +19,9 @@ use pyo3::{
     call::PyCallArgs,
     exceptions::{PyKeyboardInterrupt, PyValueError},
     prelude::*,
+    types::{PyBool, PyFloat, PyString, PyTuple},
 };
+use weft_artifact::{FaultArg, Place, Raised};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure, render_json, render_text},
     source::SourceMap,
@@ -56,8 +59,40 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Memory => exception(py, "DeviceMemoryError", (message, error.driver_code)),
         ErrorKind::Value => PyValueError::new_err(message.to_owned()),
         ErrorKind::Interrupted => PyKeyboardInterrupt::new_err(message.to_owned()),
+        ErrorKind::Raised => match error.raised.as_deref().map(|known| raised(py, known)) {
+            Some(Ok(error) | Err(error)) => error,
+            None => exception(py, "InternalError", (message,)),
+        },
         ErrorKind::Internal => exception(py, "InternalError", (message,)),
     }
+}
+
+/// The exception that a kernel has raised.
+fn raised(py: Python<'_>, raised: &Raised) -> PyResult<PyErr> {
+    let place = |place: &Place| (place.file.clone(), place.line, place.function.clone());
+    let args = match raised.message() {
+        Some(message) => PyTuple::new(py, [message])?,
+        None => arguments(py, &raised.fault.args)?,
+    };
+    let calls: Vec<_> = raised.calls.iter().map(place).collect();
+    let (thread, block) = (PyTuple::new(py, raised.thread)?, PyTuple::new(py, raised.block)?);
+    let at = place(&raised.fault.place);
+    let all = (&raised.fault.class, args, at, thread, block, (calls, raised.further), raised.at_launch);
+    Ok(PyErr::from_value(py.import("weft._faults")?.call_method1("exception", all)?))
+}
+
+fn arguments<'py>(py: Python<'py>, args: &[FaultArg]) -> PyResult<Bound<'py, PyTuple>> {
+    let one = |arg: &FaultArg| -> PyResult<Bound<'py, PyAny>> {
+        Ok(match arg {
+            FaultArg::None => py.None().into_bound(py),
+            FaultArg::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+            FaultArg::Int(value) => value.into_pyobject(py)?.into_any(),
+            FaultArg::Float(bits) => PyFloat::new(py, f64::from_bits(*bits)).into_any(),
+            FaultArg::Str(text) => PyString::new(py, text).into_any(),
+            FaultArg::Tuple(items) => arguments(py, items)?.into_any(),
+        })
+    };
+    PyTuple::new(py, args.iter().map(one).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// A `LaunchError`.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use weft_artifact::Raised;
+
 /// Which exception a caller should make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -17,6 +19,8 @@ pub enum ErrorKind {
     Value,
     /// The caller gave up.
     Interrupted,
+    /// A kernel has raised an exception.
+    Raised,
     /// A fault of weft's own.
     Internal,
 }
@@ -30,12 +34,20 @@ pub struct Error {
     pub message: String,
     /// The driver's error number, if a driver call failed.
     pub driver_code: Option<u32>,
+    /// The exception, if a kernel has raised one.
+    pub raised: Option<Box<Raised>>,
 }
 
 impl Error {
     /// An error that is not from a driver call.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), driver_code: None }
+        Self { kind, message: message.into(), driver_code: None, raised: None }
+    }
+
+    /// The exception that a kernel has raised.
+    pub(crate) fn raised(raised: Raised) -> Self {
+        let message = format!("a kernel has raised {}", raised.fault.class);
+        Self { raised: Some(Box::new(raised)), ..Self::new(ErrorKind::Raised, message) }
     }
 }
 

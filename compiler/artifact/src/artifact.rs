@@ -9,7 +9,9 @@
 //!
 //! A [`HostWatch`] tells code that runs for long whether its launch goes on.
 
-use crate::{number::Scalar, types::ArgType};
+use std::sync::Arc;
+
+use crate::{fault::Faults, number::Scalar, types::ArgType};
 
 /// The form of [`Artifact::code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +56,8 @@ pub struct Kernel {
     pub cooperative: bool,
     /// A function that it leads to calls itself: how much of a stack it takes is not known.
     pub calls_itself: bool,
+    /// The faults that it reports, if it reports some.
+    pub faults: Option<Arc<Faults>>,
     /// What the host executor lays out for each worker; `None` for PTX.
     pub host: Option<HostEntry>,
 }
@@ -128,6 +132,13 @@ pub struct HostContext {
     pub print: extern "C" fn(*const u8, u64, *const u64),
     /// The lanes of the warp that were at the same place: set when `wait` returns there.
     pub lanes: u32,
+    /// Reports a fault if it is the launch's first: called with the words of [`FaultRecord`](crate::FaultRecord) from the
+    /// fault's number to the extent. Gives 1, or 2 if it is the one that is reported.
+    pub fault: extern "C" fn(*const HostContext, *const u64) -> u32,
+    /// Adds a call to the fault that is reported.
+    pub called: extern "C" fn(*const HostContext, u32),
+    /// The runtime's record of the launch's fault, for its own call backs.
+    pub record: *const (),
 }
 
 impl HostContext {
@@ -156,6 +167,10 @@ impl HostContext {
         extern "C" fn no_deep(_: *mut HostContext) {
             unreachable!("a stack without a limit comes to its end")
         }
+        extern "C" fn no_fault(_: *const HostContext, _: *const u64) -> u32 {
+            1
+        }
+        extern "C" fn no_call(_: *const HostContext, _: u32) {}
         extern "C" fn no_print(_: *const u8, _: u64, _: *const u64) {
             unreachable!("a kernel prints without an executor")
         }
@@ -173,6 +188,9 @@ impl HostContext {
             deep: no_deep,
             print: no_print,
             lanes: 0,
+            fault: no_fault,
+            called: no_call,
+            record: std::ptr::null(),
         }
     }
 }
@@ -233,7 +251,7 @@ pub enum SlotSource {
     Runtime(RuntimeSlot),
 }
 
-/// What an executor adds to the arguments. There is nothing yet: a fault buffer and a grid's state are to be variants.
+/// What an executor adds to the arguments. There is nothing yet: a grid's state is to be a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuntimeSlot {}
 

@@ -19,8 +19,8 @@ use crate::program::{KernelDef, Program};
 pub(crate) fn check(program: &Program, kernel: &KernelDef<'_>) -> Vec<Diagnostic> {
     let ast = &kernel.function.ast;
     let roots = free_chains(ast).into_iter().map(|chain| chain.split('.').next().unwrap_or_default().to_owned());
-    let is_unknown =
-        |name: &String| !program.defines(kernel, name) && !intrinsics::is_known(&format!("builtins.{name}"));
+    let is_python = |name: &str| intrinsics::is_known(&format!("builtins.{name}")) || intrinsics::is_exception(name);
+    let is_unknown = |name: &String| !program.defines(kernel, name) && !is_python(name);
     let (absent, undefined) = roots.filter(is_unknown).partition(|name| intrinsics::is_builtin(name));
     let mut walk = Walk { undefined, absent, faults: Vec::new(), text: program.text(kernel) };
     walk.stmts(&ast.body, false);

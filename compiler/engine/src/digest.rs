@@ -261,8 +261,19 @@ impl Feed {
     }
 
     fn options(&mut self, options: &Options) {
-        let Options { fastmath, lineinfo, opt, launch_bounds, cpu_threads, max_registers, libdevice } = options;
-        for flag in [fastmath, lineinfo, opt] {
+        let Options {
+            fastmath,
+            lineinfo,
+            exceptions,
+            debug,
+            boundscheck,
+            opt,
+            launch_bounds,
+            cpu_threads,
+            max_registers,
+            libdevice,
+        } = options;
+        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt] {
             self.flag(*flag);
         }
         self.optional(*launch_bounds, |feed, (threads, blocks)| {
@@ -427,6 +438,10 @@ impl Feed {
                 for value in values {
                     self.optional(value.as_ref(), Self::captured);
                 }
+            }
+            Captured::Exception(class) => {
+                self.tag(23);
+                self.text(class);
             }
             Captured::Array(CapturedArray { dtype, shape, layout, bytes }) => {
                 self.tag(19);

@@ -125,7 +125,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_version(&sample(), "test").to_string(),
-        "1df53ec0fa040feaf2e33f7fda99387119e332e1759e9f819cd8a265ccd8292b"
+        "305dbfa452f844797343391c919339f5546f9b6decd7fd1aed89d426f054b261"
     );
 }
 
@@ -235,6 +235,8 @@ fn every_change_gives_another_digest() {
         capturing(Captured::DType(DType::I64)),
         capturing(Captured::DType(vector(Scalar::F32, 4))),
         capturing(Captured::Bytes(b"3".to_vec())),
+        capturing(Captured::Exception("builtins.ValueError".into())),
+        capturing(Captured::Exception("program.Bad#2".into())),
         capturing(Captured::Struct(pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(other_pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(swapped, vec![Captured::Int(3), Captured::Int(3)])),
@@ -324,6 +326,9 @@ fn every_change_gives_another_digest() {
         host("", "", "+avx2"),
         options(Options { fastmath: true, ..base() }),
         options(Options { lineinfo: true, ..base() }),
+        options(Options { exceptions: true, ..base() }),
+        options(Options { debug: true, ..base() }),
+        options(Options { boundscheck: true, ..base() }),
         options(Options { opt: false, ..base() }),
         options(Options { launch_bounds: None, ..base() }),
         options(Options { launch_bounds: Some((128, None)), ..base() }),

@@ -9,13 +9,13 @@ mod nvptx;
 #[cfg(test)]
 mod testing;
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
-use weft_artifact::{Artifact, HostEntry, Kernel, Slot, SlotType};
+use weft_artifact::{Artifact, Fault, Faults, HostEntry, Kernel, Place, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Circles, Function, LocalArray, Module, Type},
+    ir::{self, Circles, Function, LocalArray, Module, Type},
     request::{Request, Target},
     source::Span,
     target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
@@ -126,8 +126,33 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         dynamic_shared: module.dynamic_shared,
         cooperative: module.cooperative,
         calls_itself: !Circles::of(module).is_empty(),
+        faults: faults(module, request).map(Arc::new),
         host,
     }
+}
+
+/// The faults that a module reports.
+fn faults(module: &Module, request: &Request) -> Option<Faults> {
+    if module.faults.is_empty() {
+        return None;
+    }
+    let place = |function: &str, span: Span| {
+        let file = module.sources.files().get(span.file as usize);
+        let line = file.map_or(0, |file| file.line_column(span.start).0);
+        let file = file.map(|file| file.name.clone()).unwrap_or_default();
+        Place { file, line, function: function.to_owned() }
+    };
+    let fault = |fault: &ir::Fault| Fault {
+        class: fault.class.clone(),
+        args: fault.args.clone(),
+        axis: fault.axis,
+        place: place(&fault.function, fault.span),
+    };
+    Some(Faults {
+        faults: module.faults.iter().map(|(_, known)| fault(known)).collect(),
+        calls: module.call_places.iter().map(|(_, call)| place(&call.function, call.span)).collect(),
+        at_launch: request.options.debug,
+    })
 }
 
 /// How a kernel takes a parameter of a type.
@@ -139,7 +164,7 @@ fn slot_type(ty: Type) -> SlotType {
 }
 
 /// The module's kernel.
-fn kernel_of(module: &Module) -> llvm::Result<(crate::ir::FuncId, &Function)> {
+fn kernel_of(module: &Module) -> llvm::Result<(ir::FuncId, &Function)> {
     let id = module.kernel.map_or_else(|| llvm::internal("the module has no kernel"), Ok)?;
     Ok((id, &module.functions[id]))
 }

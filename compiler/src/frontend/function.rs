@@ -379,7 +379,8 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
         }
     }
     lowerer.b.function.results = returns.parts().into_iter().map(|(_, ty)| ty).collect::<Vec<Type>>();
-    lowerer.b.function.results.extend(may_end_thread.then_some(Type::BOOL));
+    let end_type = lowerer.end_type();
+    lowerer.b.function.results.extend(may_end_thread.then_some(end_type));
     let function = lowerer.finish(file);
     Some((function, cx.lowering.pop()?))
 }
@@ -422,7 +423,8 @@ impl FnLowerer<'_> {
             }
         }
         if may_end_thread {
-            parts.push(self.b.bool(false, span));
+            let goes_on = self.no_end(span);
+            parts.push(goes_on);
         }
         self.b.stmt(StmtKind::Return(parts), span);
         self.env = None;

@@ -13,6 +13,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 use super::{
     env::Env,
     expr::Closure,
+    fault::Reports,
     object::{ObjectKind, Site, Static},
     promote,
     ty::{ArrayTy, Ty},
@@ -56,6 +57,8 @@ pub(super) struct Lowerer {
     pub(super) names: usize,
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
     pub(super) undefined: Vec<Diagnostic>,
+    /// Which exceptions the request wants to hear of.
+    pub(super) reports: Reports,
     /// What must not happen, to be reported if no error explains it.
     pub(super) faults: Vec<Diagnostic>,
 }

@@ -10,6 +10,7 @@
 mod builtins;
 mod env;
 mod expr;
+mod fault;
 mod function;
 mod iterate;
 mod lowerer;
@@ -54,7 +55,8 @@ pub struct Lowered {
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
-    let mut lowerer = lowerer::Lowerer { ptx, ..lowerer::Lowerer::default() };
+    let reports = fault::Reports::of(&request.options);
+    let mut lowerer = lowerer::Lowerer { ptx, reports, ..lowerer::Lowerer::default() };
     function::lower_kernel(&mut lowerer, request);
     finished(lowerer)
 }

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 
 use weft_artifact::{ClassId, ClassKind, DType, Scalar, Time, Vector};
 
-use super::{expr::Closure, print::Slot, ty::shown_path, value::Known};
+use super::{expr::Closure, fault::Exception, print::Slot, ty::shown_path, value::Known};
 use crate::request::{Captured, FunctionDef};
 
 /// What an object is.
@@ -155,6 +155,8 @@ pub(super) enum Static {
     Module(String, Arc<Captured>),
     /// A jitted function.
     Function(Arc<FunctionDef>),
+    /// An exception class, or an exception.
+    Exception(Exception),
 }
 
 impl PartialEq for Static {
@@ -168,6 +170,7 @@ impl PartialEq for Static {
             (Self::Known(a), Self::Known(b)) => a == b,
             (Self::Module(a, x), Self::Module(b, y)) => a == b && (Arc::ptr_eq(x, y) || x == y),
             (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
+            (Self::Exception(a), Self::Exception(b)) => a == b,
             (
                 Self::None
                 | Self::Str(_)
@@ -176,7 +179,8 @@ impl PartialEq for Static {
                 | Self::Class(..)
                 | Self::Known(_)
                 | Self::Module(..)
-                | Self::Function(_),
+                | Self::Function(_)
+                | Self::Exception(_),
                 _,
             ) => false,
         }
@@ -194,6 +198,7 @@ impl fmt::Display for Static {
             Self::Known(known) => f.write_str(shown_path(known.path())),
             Self::Module(name, _) => write!(f, "module {name}"),
             Self::Function(def) => write!(f, "function {}", def.ast.name),
+            Self::Exception(exception) => write!(f, "exception {}", shown_path(&exception.class)),
         }
     }
 }

@@ -8,6 +8,7 @@ use weft_artifact::Scalar;
 
 use super::{
     expr::binds,
+    fault::Exception,
     lowerer::{FnLowerer, Truth},
     object::{ObjectKind, Static},
     ty::Ty,
@@ -89,7 +90,8 @@ impl FnLowerer<'_> {
         let inner = self.settle(inner, span);
         if let Some(given) = self.number(&given, Scalar::Bool, span) {
             let missing = self.b.unary(UnaryOp::Not, given, span);
-            self.end_thread_if(missing, span);
+            let what = "a value that is None is used";
+            self.end_thread_if(missing, Exception::builtin("TypeError", what), span);
         }
         inner
     }

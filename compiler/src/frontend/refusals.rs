@@ -5,6 +5,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     // Statements.
     ("a `class` definition", "define the class outside of the function"),
     ("a pattern of keys or classes in a `match`", "match values and tuples, and test for the rest with `if`"),
+    ("a `raise … from`", "raise the exception alone: a kernel catches none that could be its cause"),
     ("a `try` statement", "nothing is raised in a kernel: test for the case with `if` before it comes to that"),
     ("a `type` statement", "define the type outside of the function"),
     ("a `with` statement", "write its body alone: a kernel has nothing to open or to close"),

@@ -37,7 +37,10 @@ pub use expr::{
     Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, RoundedOp, Rounding, SpecialRegister, UnaryOp,
 };
 pub use hint_op::{Clock, LoadHint, StoreHint};
-pub use module::{ConstantArray, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module, SharedArray};
+pub use module::{
+    CallPlace, ConstantArray, Fault, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module,
+    SharedArray,
+};
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
@@ -59,5 +62,9 @@ pub type SharedId = Handle<SharedArray>;
 pub type ConstantId = Handle<ConstantArray>;
 /// A handle to a piece of PTX of a module.
 pub type PtxId = Handle<InlinePtx>;
+/// A handle to a fault of a module.
+pub type FaultId = Handle<Fault>;
+/// A handle to a call of a module that a fault may come through.
+pub type CallPlaceId = Handle<CallPlace>;
 /// A handle to a thread-local array of a function.
 pub type LocalArrayId = Handle<LocalArray>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{Param, Scalar, SlotSource};
+use weft_artifact::{FaultArg, Param, Scalar, SlotSource};
 
 use super::{
     Arena, ExprId, FuncId, LocalId,
@@ -27,6 +27,10 @@ pub struct Module {
     pub constants: Arena<ConstantArray>,
     /// PTX that kernels hold as text.
     pub inline_ptx: Arena<InlinePtx>,
+    /// Places that report a fault.
+    pub faults: Arena<Fault>,
+    /// Calls that a fault may come through.
+    pub call_places: Arena<CallPlace>,
     /// `true` if something takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
     /// `true` if something asks for the grid as a group: all of it runs at a time.
@@ -35,6 +39,30 @@ pub struct Module {
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.
     pub sources: SourceMap,
+}
+
+/// A place that raises an exception.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The exception's class, as [`weft_artifact::Fault`] has it.
+    pub class: String,
+    /// What the exception is made of.
+    pub args: Vec<FaultArg>,
+    /// The axis of an index that is out of bounds.
+    pub axis: Option<u8>,
+    /// The Python function.
+    pub function: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// A call that a fault may come through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallPlace {
+    /// The Python function that calls.
+    pub function: String,
+    /// Where.
+    pub span: Span,
 }
 
 /// A kernel or a device function.

@@ -6,7 +6,10 @@
 
 use weft_artifact::Scalar;
 
-use super::{Clock, ConstantId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction, warp_op::OF_WARP};
+use super::{
+    CallPlaceId, Clock, ConstantId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction,
+    warp_op::OF_WARP,
+};
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +72,11 @@ pub enum Op {
     Load(LoadHint),
     /// A store with a word to the caches.
     Store(StoreHint),
+    /// Reports a fault, if it is the launch's first. Takes an index and an extent, which are zero where the fault is none of
+    /// an index; gives an `I32`: 1, or 2 if this fault is the one that is reported.
+    Fault(FaultId),
+    /// Adds a call to the fault that is reported, if what a callee gave is 2.
+    FaultCall(CallPlaceId),
 }
 
 /// Atomic read-modify-write functions.
@@ -380,6 +388,23 @@ impl Op {
                 together: if pure { Together::None } else { Together::Block },
                 ..ORDERS
             },
+            Self::Fault(_) => OpRow {
+                name: "fault",
+                operands: &[Operand::Is(Type::I64), Operand::Is(Type::I64)],
+                results: &[Operand::Is(Type::I32)],
+                orders: false,
+                outside: true,
+                ptx: &["atom"],
+                ..ORDERS
+            },
+            Self::FaultCall(_) => OpRow {
+                name: "fault_call",
+                operands: &[Operand::Is(Type::I32)],
+                orders: false,
+                outside: true,
+                ptx: &["st.volatile"],
+                ..ORDERS
+            },
         }
     }
 }
@@ -516,7 +541,9 @@ impl std::fmt::Display for Op {
             | Self::Breakpoint
             | Self::Load(_)
             | Self::Store(_)
-            | Self::Ptx { .. } => Ok(()),
+            | Self::Ptx { .. }
+            | Self::Fault(_)
+            | Self::FaultCall(_) => Ok(()),
         }
     }
 }

@@ -253,6 +253,11 @@ impl<'a> Printer<'a> {
                 {
                     write!(f, " {:?} ({})", ptx.text, ptx.constraints.join(","))?;
                 }
+                if let Op::Fault(fault) = op
+                    && let Some(fault) = self.module.and_then(|module| module.faults.get(*fault))
+                {
+                    write!(f, " {}", fault.class)?;
+                }
                 if args.is_empty() { Ok(()) } else { write!(f, " {}", self.exprs(args)) }
             }
             StmtKind::Call { results, func, args } => {

@@ -347,6 +347,14 @@ impl Checker<'_> {
 
     /// How many operands an operation takes, of which there are `given`.
     fn n_operands(&mut self, op: Op, operands: &[Operand], given: usize) -> usize {
+        let known = if let Op::Fault(fault) = op {
+            self.module.faults.get(fault).is_some()
+        } else if let Op::FaultCall(call) = op {
+            self.module.call_places.get(call).is_some()
+        } else {
+            true
+        };
+        self.check(known, || format!("{op}: there is no such fault or call"));
         let Op::Print(format) = op else {
             return if operands.last() == Some(&Operand::Rest) { given } else { operands.len() };
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyo3::{
+    exceptions::PyBaseException,
     intern,
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
@@ -65,6 +66,13 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         }
         if let Some(taken) = self.foreign_function(value)? {
             return self.device_function(&taken);
+        }
+        if let Ok(class) = value.cast::<PyType>()
+            && class.is_subclass_of::<PyBaseException>()?
+        {
+            let name: String = self.py.import("weft._faults")?.call_method1("identify", (class,))?.extract()?;
+            let is_python = class.getattr(intern!(self.py, "__module__"))?.eq("builtins")?;
+            return Ok(if is_python { Captured::Known(name) } else { Captured::Exception(name) });
         }
         if let Ok(class) = value.cast::<PyType>()
             && let Some(class) = self.class(class, chains, depth)?

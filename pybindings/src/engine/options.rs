@@ -24,6 +24,9 @@ impl JitOptions {
         let code = Options {
             fastmath: options.get_item("fastmath")?.extract()?,
             lineinfo: options.get_item("lineinfo")?.extract()?,
+            exceptions: options.get_item("exceptions")?.extract()?,
+            debug: options.get_item("debug")?.extract()?,
+            boundscheck: options.get_item("boundscheck")?.extract()?,
             opt: options.get_item("opt")?.extract()?,
             launch_bounds: options.get_item("launch_bounds")?.extract()?,
             max_registers: options.get_item("max_registers")?.extract()?,

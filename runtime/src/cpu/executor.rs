@@ -6,6 +6,7 @@ use weft_artifact::Artifact;
 
 use super::{
     copy,
+    fault::Pending,
     kept::Kept,
     machine,
     memory::CpuBuffer,
@@ -33,7 +34,7 @@ impl CpuExecutor {
         let attributes = machine::attributes(settings);
         let pool = Pool::new(machine::thread_count(settings));
         let kept = Arc::new(Kept::new(attributes.total_memory));
-        Self { shared: Arc::new(Shared { attributes, pool }), loader, kept }
+        Self { shared: Arc::new(Shared { attributes, pending: Pending::default(), pool }), loader, kept }
     }
 }
 
@@ -74,7 +75,8 @@ impl Executor for CpuExecutor {
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        copy::copy_to_host(&self.shared.pool, to, from)
+        copy::copy_to_host(&self.shared.pool, to, from)?;
+        self.shared.pending.tell()
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
@@ -96,7 +98,8 @@ impl Executor for CpuExecutor {
     }
 
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        check_stream(stream)
+        check_stream(stream)?;
+        self.shared.pending.tell()
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
@@ -111,7 +114,7 @@ impl Executor for CpuExecutor {
     }
 
     fn synchronize(&self) -> Result<(), Error> {
-        Ok(())
+        self.shared.pending.tell()
     }
 
     fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
@@ -126,7 +129,7 @@ impl Executor for CpuExecutor {
 
     fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error> {
         CpuEvent::of(event)?;
-        Ok(())
+        self.shared.pending.tell()
     }
 
     fn query_event(&self, event: &dyn Event) -> Result<bool, Error> {

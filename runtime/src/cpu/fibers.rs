@@ -25,6 +25,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostConfig, HostContext, HostWatch};
 
 use super::{
+    fault::{self, Record},
     interrupt::leaves,
     machine,
     memory::Allocation,
@@ -274,6 +275,7 @@ impl Together {
 /// A launch whose threads have stacks.
 pub(super) struct Fibers<'a> {
     pub(super) entry: Entry,
+    pub(super) record: Option<&'a Record>,
     pub(super) slots: &'a [u64],
     pub(super) config: &'a [u32; 8],
     /// Of a block.
@@ -377,6 +379,9 @@ impl Fibers<'_> {
             deep,
             print: print::print,
             lanes: 0,
+            fault: fault::fault,
+            called: fault::called,
+            record: Record::pointer(self.record),
         };
         let mut threads: Vec<Thread> =
             stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null() }).collect();

@@ -3,6 +3,7 @@
 mod copy;
 mod depth;
 mod executor;
+mod fault;
 mod fibers;
 mod interrupt;
 mod kept;

@@ -3,10 +3,11 @@
 
 use std::{ops::Range, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, HostConfig, HostContext, HostWatch, Kernel};
+use weft_artifact::{Artifact, CodeFormat, Faults, HostConfig, HostContext, HostWatch, Kernel};
 
 use super::{
     depth::lowest,
+    fault::{self, Pending, Record},
     fibers::{Fibers, Together, blocks_in_memory},
     pool::{Cost, Pool, Work},
     print,
@@ -29,6 +30,8 @@ const MOST_ALONE: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) attributes: DeviceAttributes,
+    /// A fault that is told at the next wait.
+    pub(super) pending: Pending,
     pub(super) pool: Pool,
 }
 
@@ -80,6 +83,7 @@ impl Module for CpuModule {
                 cells: kernel.n_cells(),
             },
             calls_itself: kernel.calls_itself,
+            faults: kernel.faults.clone(),
             cost: Cost::default(),
             shared: Arc::clone(&self.shared),
             _code: Arc::clone(&self.code),
@@ -98,6 +102,8 @@ struct CpuKernel {
     limits: KernelLimits,
     /// It leads to a function that calls itself.
     calls_itself: bool,
+    /// The faults that it reports.
+    faults: Option<Arc<Faults>>,
     cost: Cost,
     shared: Arc<Shared>,
     /// Keeps the code loaded.
@@ -146,8 +152,10 @@ impl LoadedKernel for CpuKernel {
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
+        let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
         let launch = Launch {
             entry: self.entry,
+            record: record.as_deref(),
             slots: cells,
             config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
@@ -184,6 +192,16 @@ impl LoadedKernel for CpuKernel {
                 ),
             ));
         }
+        if let (Ok(()), Some(faults), Some(record)) = (&ran, &self.faults, &record)
+            && let Some(raised) = record.raised(faults)
+        {
+            let at_launch = raised.at_launch;
+            let error = Error::raised(raised);
+            if at_launch {
+                return Err(error);
+            }
+            self.shared.pending.keep(error);
+        }
         ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
                 error.message = format!("the launch of `{}` was interrupted", self.limits.name);
@@ -209,6 +227,8 @@ impl Work for Alone<'_> {
 /// One launch, shared by the threads that run it.
 struct Launch<'a> {
     entry: Entry,
+    /// Where the first fault is kept, if the kernel reports faults.
+    record: Option<&'a Record>,
     slots: &'a [u64],
     config: [u32; 8],
     scratch_bytes: usize,
@@ -234,9 +254,17 @@ extern "C" fn deep(context: *mut HostContext) {
 
 impl Launch<'_> {
     fn fibers(&self) -> Option<Fibers<'_>> {
-        let Self { entry, slots, config, scratch_bytes, stack_bytes, together, calls_itself: _ } = self;
+        let Self { entry, record, slots, config, scratch_bytes, stack_bytes, together, calls_itself: _ } = self;
         let stack_bytes = (*stack_bytes)?;
-        Some(Fibers { entry: *entry, slots, config, scratch_bytes: *scratch_bytes, stack_bytes, together })
+        Some(Fibers {
+            entry: *entry,
+            record: *record,
+            slots,
+            config,
+            scratch_bytes: *scratch_bytes,
+            stack_bytes,
+            together,
+        })
     }
 }
 
@@ -256,7 +284,9 @@ impl Work for Launch<'_> {
             while let Some(Range { start, end }) = next() {
                 let (slots, config) = (self.slots.as_ptr(), &raw const config);
                 let context = HostContext::of_blocks(slots, config, (start, end), scratch);
-                let context = HostContext { lowest, deep, print: print::print, ..context };
+                let record = Record::pointer(self.record);
+                let (fault, called) = (fault::fault, fault::called);
+                let context = HostContext { lowest, deep, print: print::print, fault, called, record, ..context };
                 let mut running = Running { context, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch

@@ -6,8 +6,8 @@ use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
     ptr,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
 };
 
@@ -17,6 +17,7 @@ use cudarc::driver::sys::{
 
 use super::{
     driver::{self, Driver, Handle},
+    fault::Page,
     free::LastStream,
 };
 use crate::{
@@ -46,6 +47,9 @@ pub(super) struct Context {
     /// Names of kernels in the order in which they were loaded, and the one launched last, for the text of a fault.
     kernels: Mutex<Vec<String>>,
     last_kernel: AtomicU32,
+    /// The records of modules that report faults, and how many there are.
+    pub(super) pages: Mutex<Vec<Weak<Page>>>,
+    pub(super) n_pages: AtomicUsize,
 }
 
 /// Keeps the context current. Dropping it brings back another library's context.
@@ -101,6 +105,8 @@ impl Context {
             last: Mutex::new(None),
             kernels: Mutex::new(Vec::new()),
             last_kernel: AtomicU32::new(NO_KERNEL),
+            pages: Mutex::new(Vec::new()),
+            n_pages: AtomicUsize::new(0),
         }))
     }
 

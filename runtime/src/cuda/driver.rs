@@ -100,6 +100,9 @@ driver_table! {
     cuMemFreeAsync = "cuMemFreeAsync" (address: sys::CUdeviceptr, stream: sys::CUstream);
     cuMemAlloc = "cuMemAlloc_v2" (address: *mut sys::CUdeviceptr, bytes: usize);
     cuMemFree = "cuMemFree_v2" (address: sys::CUdeviceptr);
+    cuMemHostAlloc = "cuMemHostAlloc" (memory: *mut *mut c_void, bytes: usize, flags: c_uint);
+    cuMemFreeHost = "cuMemFreeHost" (memory: *mut c_void);
+    cuMemHostGetDevicePointer = "cuMemHostGetDevicePointer_v2" (address: *mut sys::CUdeviceptr, memory: *mut c_void, flags: c_uint);
     cuMemcpyHtoD = "cuMemcpyHtoD_v2" (to: sys::CUdeviceptr, from: *const c_void, bytes: usize);
     cuMemcpyHtoDAsync = "cuMemcpyHtoDAsync_v2" (to: sys::CUdeviceptr, from: *const c_void, bytes: usize, stream: sys::CUstream);
     cuMemcpyDtoH = "cuMemcpyDtoH_v2" (to: *mut c_void, from: sys::CUdeviceptr, bytes: usize);
@@ -122,6 +125,7 @@ driver_table! {
     cuEventElapsedTime = "cuEventElapsedTime" (ms: *mut f32, start: sys::CUevent, end: sys::CUevent);
     cuModuleLoadDataEx = "cuModuleLoadDataEx" (module: *mut sys::CUmodule, image: *const c_void, n_options: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     cuModuleUnload = "cuModuleUnload" (module: sys::CUmodule);
+    cuModuleGetGlobal = "cuModuleGetGlobal_v2" (address: *mut sys::CUdeviceptr, bytes: *mut usize, module: sys::CUmodule, name: *const c_char);
     cuModuleGetFunction = "cuModuleGetFunction" (function: *mut sys::CUfunction, module: sys::CUmodule, name: *const c_char);
     cuFuncGetAttribute = "cuFuncGetAttribute" (value: *mut c_int, attribute: c_uint, function: sys::CUfunction);
     cuFuncSetAttribute = "cuFuncSetAttribute" (function: sys::CUfunction, attribute: c_uint, value: c_int);
@@ -263,7 +267,7 @@ impl Driver {
             701 | 720 => ErrorKind::Launch,
             _ => ErrorKind::Driver,
         };
-        Error { kind, message, driver_code: Some(code) }
+        Error { kind, message, driver_code: Some(code), raised: None }
     }
 }
 

@@ -92,7 +92,8 @@ impl Executor for CudaExecutor {
         let stream = raw_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
         // SAFETY: the stream is live.
-        self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })
+        self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })?;
+        self.context.look_at_faults()
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
@@ -109,7 +110,8 @@ impl Executor for CudaExecutor {
     fn synchronize(&self) -> Result<(), Error> {
         let _entered = self.context.enter()?;
         // SAFETY: it takes no pointer.
-        self.context.blame(unsafe { self.context.driver.cuCtxSynchronize() })
+        self.context.blame(unsafe { self.context.driver.cuCtxSynchronize() })?;
+        self.context.look_at_faults()
     }
 
     fn new_event(&self) -> Result<Arc<dyn Event>, Error> {

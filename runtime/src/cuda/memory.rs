@@ -232,7 +232,8 @@ pub(super) fn copy_rows_to_device(
     let copied = unsafe { context.driver.cuMemcpy2DAsync(&raw const copy, raw) };
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(raw) };
-    context.blame(copied.and(waited))
+    context.blame(copied.and(waited))?;
+    context.look_at_faults()
 }
 
 /// Whether host memory is known to the driver (pinned): then the device reads it directly, after the call.
@@ -259,7 +260,8 @@ pub(super) fn copy_to_host(
     let target = to.as_mut_ptr().cast::<c_void>();
     if stream.is_null() {
         // SAFETY: `to` is writable; the caller holds the memory at `from`.
-        return context.blame(unsafe { context.driver.cuMemcpyDtoH(target, from, to.len()) });
+        context.blame(unsafe { context.driver.cuMemcpyDtoH(target, from, to.len()) })?;
+        return context.look_at_faults();
     }
     // SAFETY: as above; the wait that follows ends before `to` is given back.
     let copied = unsafe { context.driver.cuMemcpyDtoHAsync(target, from, to.len(), stream) };

@@ -4,6 +4,7 @@
 mod context;
 mod driver;
 mod executor;
+mod fault;
 mod free;
 mod memory;
 mod module;

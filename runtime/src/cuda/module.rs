@@ -17,6 +17,7 @@ use weft_artifact::{Artifact, CodeFormat, Kernel};
 use super::{
     context::Context,
     driver::{self, Handle},
+    fault::Page,
     stream::raw_stream,
 };
 use crate::{
@@ -41,6 +42,8 @@ const TOO_MANY_AT_ONCE: u32 = 720;
 struct ModuleInner {
     context: Arc<Context>,
     handle: Handle<sys::CUmod_st>,
+    /// Where it reports faults. Freed behind the module, which writes to it.
+    page: Option<Arc<Page>>,
 }
 
 impl Drop for ModuleInner {
@@ -96,7 +99,12 @@ impl CudaModule {
         };
         drop(entered);
         context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &errors, &info, error))?;
-        Ok(Self(Arc::new(ModuleInner { context: Arc::clone(context), handle: Handle(handle) })))
+        let mut module = ModuleInner { context: Arc::clone(context), handle: Handle(handle), page: None };
+        if let Some(faults) = artifact.kernels.iter().find_map(|kernel| kernel.faults.clone()) {
+            let _entered = context.enter()?;
+            module.page = Some(Page::new(context, handle, faults)?);
+        }
+        Ok(Self(Arc::new(module)))
     }
 }
 
@@ -167,6 +175,7 @@ impl Module for CudaModule {
             dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
             number: context.register_kernel(&kernel.name),
             cooperative: kernel.cooperative,
+            waits: kernel.faults.as_ref().is_some_and(|faults| faults.at_launch),
             function: Handle(function),
             module: Arc::clone(&self.0),
         }))
@@ -187,6 +196,8 @@ struct CudaKernel {
     number: u32,
     /// All blocks of a launch run at a time.
     cooperative: bool,
+    /// Whoever launches it waits for its end, and is told of its faults.
+    waits: bool,
     function: Handle<sys::CUfunc_st>,
     module: Arc<ModuleInner>,
 }
@@ -283,7 +294,7 @@ impl CudaKernel {
                     params,
                 )
             };
-            return self.launched(config, launched);
+            return self.launched(config, stream, launched);
         }
         // SAFETY: the function is live, and there is one address for each of its parameters, whose values the driver
         // copies before it returns. The caller holds the memory that the values point to.
@@ -302,19 +313,28 @@ impl CudaKernel {
                 ptr::null_mut(),
             )
         };
-        self.launched(config, launched)
+        self.launched(config, stream, launched)
     }
 
     #[inline]
-    fn launched(&self, config: &LaunchConfig, launched: Result<(), Error>) -> Result<(), Error> {
+    fn launched(&self, config: &LaunchConfig, stream: sys::CUstream, launched: Result<(), Error>) -> Result<(), Error> {
         let context = &*self.module.context;
         match launched {
             Ok(()) => {
                 context.note_launch(self.number);
-                Ok(())
+                if self.waits { self.wait(stream) } else { Ok(()) }
             }
             Err(error) => context.blame(Err(self.explain(config, error))),
         }
+    }
+
+    /// Waits for the launch, and tells of its faults.
+    #[cold]
+    fn wait(&self, stream: sys::CUstream) -> Result<(), Error> {
+        let context = &*self.module.context;
+        // SAFETY: the stream is live.
+        context.blame(unsafe { context.driver.cuStreamSynchronize(stream) })?;
+        context.look_at_faults()
     }
 
     /// Asks the driver for more than the 48 KiB of dynamic shared memory that a launch may use without asking: for all

@@ -250,7 +250,8 @@ impl CudaEvent {
     pub(super) fn synchronize(&self) -> Result<(), Error> {
         let _entered = self.context.enter()?;
         // SAFETY: the handle is live.
-        self.context.blame(unsafe { self.context.driver.cuEventSynchronize(self.handle.0) })
+        self.context.blame(unsafe { self.context.driver.cuEventSynchronize(self.handle.0) })?;
+        self.context.look_at_faults()
     }
 
     pub(super) fn query(&self) -> Result<bool, Error> {

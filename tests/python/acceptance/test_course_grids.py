@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from weft import cuda
 from weft import types as numba_types
-from weft.errors import LaunchError, NumbaWarning
+from weft.errors import LaunchError
 
 
 def size(device, full, small):
@@ -236,8 +236,7 @@ def test_a_histogram_with_debug_information():
     for debug in (False, True):
         kernel = histogram
         if debug:
-            with pytest.warns(NumbaWarning, match="debug=True"):
-                kernel = cuda.jit(debug=True, opt=False)(histogram.py_func)
+            kernel = cuda.jit(debug=True, opt=False)(histogram.py_func)
         counts[debug] = np.zeros(10, np.int32)
         kernel[64, 64](x, low, high, counts[debug])
     bins = np.trunc((x - low).astype(np.float64) / (np.float64(high - low) / 10)).astype(int)

@@ -57,8 +57,6 @@ def test_unknown_options_are_named() -> None:
         cuda.jit(nopython=True)
     with pytest.raises(TypeError, match="'argtypes': pass a signature"):
         cuda.jit(argtypes=[])
-    with pytest.raises(NotImplementedError, match="bounds checking"):
-        cuda.jit(boundscheck=True)
     with pytest.raises(NotImplementedError, match="linking"):
         cuda.jit(link=["a.cu"])
     with pytest.raises(ValueError, match="inline"):
@@ -79,8 +77,9 @@ def test_unknown_options_are_named() -> None:
             cuda.jit(max_registers=wrong)
     with pytest.raises(ValueError, match="carveout"):
         cuda.jit(shared_memory_carveout="MaxShard")
-    with pytest.warns(weft.errors.InvalidConfigWarning, match="not checked yet"):
-        cuda.jit(debug=True, opt=False)
+    for options in ({}, {"opt": True}):
+        with pytest.warns(weft.errors.InvalidConfigWarning, match="not supported by CUDA's debuggers"):
+            cuda.jit(debug=True, **options)
 
 
 def test_what_cannot_be_jitted() -> None:

@@ -32,6 +32,7 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         | Captured::Struct(..)
         | Captured::Enum(..)
         | Captured::Class(..)
+        | Captured::Exception(_)
         | Captured::Array(_)
         | Captured::DeviceArray(..)
         | Captured::Recursive(_)

@@ -253,6 +253,7 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         | Captured::Module(..)
         | Captured::Function(_)
         | Captured::Recursive(_)
+        | Captured::Exception(_)
         | Captured::Class(..) => true,
         // Their classes may say otherwise.
         Captured::Struct(..) | Captured::Enum(..) => return None,

@@ -12,7 +12,7 @@ use weft_compiler::{
 use super::{Function, Program, Value, eval};
 
 /// The options of `cuda.jit`, as Python takes them.
-const OPTIONS: [&str; 17] = [
+const OPTIONS: [&str; 18] = [
     "device",
     "inline",
     "forceinline",
@@ -28,6 +28,7 @@ const OPTIONS: [&str; 17] = [
     "shared_memory_carveout",
     "extensions",
     "boundscheck",
+    "exceptions",
     "source",
     "func_or_sig",
 ];
@@ -184,6 +185,9 @@ fn set_option(jit: &mut Jit, name: &str, value: &Value) {
         "forceinline" => jit.inline |= flag,
         "fastmath" => jit.code.fastmath = flag,
         "lineinfo" => jit.code.lineinfo = flag,
+        "exceptions" => jit.code.exceptions = flag,
+        "debug" => jit.code.debug = flag,
+        "boundscheck" => jit.code.boundscheck = flag,
         "opt" => jit.code.opt = flag,
         "max_registers" => jit.code.max_registers = launch_bounds(value).map(|(registers, _)| registers),
         "launch_bounds" => jit.code.launch_bounds = launch_bounds(value),

@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use inkwell::{
     IntPredicate,
     builder::Builder,
-    values::{FunctionValue, IntValue, PointerValue},
+    values::{BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
 use weft_artifact::HostContext;
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     backend::llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
-    ir::{self, ConstantId, FuncId},
+    ir::{self, CallPlaceId, ConstantId, FaultId, FuncId},
 };
 
 /// The fields of a context.
@@ -161,6 +161,55 @@ pub(super) fn lanes_here<'ctx>(
     wait(emitter, context, int.const_int(u64::from(site), false), at_site)?;
     let place = field(&types, &emitter.builder, context, offset_of!(HostContext, lanes))?;
     Ok(emitter.builder.build_load(int, place, "lanes")?.into_int_value())
+}
+
+/// Calls the context's `fault`; gives what it gives.
+pub(super) fn fault<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    frame: &Frame<'ctx>,
+    id: FaultId,
+    operands: &[OperandValue<'ctx>],
+) -> Result<BasicValueEnum<'ctx>> {
+    let types = emitter.cx.types;
+    let (pointer, long) = (types.pointer(ir::Space::Generic), types.context.i64_type());
+    let mut words = vec![long.const_int(id.index() as u64, false).into()];
+    for value in frame.thread.into_iter().chain(frame.block) {
+        words.push(emitter.builder.build_int_z_extend(value, long, "")?.into());
+    }
+    words.extend(operands.iter().map(|operand| operand.value));
+    let words = emitter.words(&words)?;
+    let place = field(&types, &emitter.builder, frame.context, offset_of!(HostContext, fault))?;
+    let callee = emitter.builder.build_load(pointer, place, "fault")?.into_pointer_value();
+    let ty = types.context.i32_type().fn_type(&[pointer.into(), pointer.into()], false);
+    let call = emitter.builder.build_indirect_call(ty, callee, &[frame.context.into(), words.into()], "code")?;
+    call.try_as_basic_value().basic().map_or_else(|| internal("a fault gives nothing"), Ok)
+}
+
+/// Calls the context's `called` if the fault is the one that is reported.
+pub(super) fn called<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    call: CallPlaceId,
+    operands: &[OperandValue<'ctx>],
+) -> Result<()> {
+    let types = emitter.cx.types;
+    let builder = &emitter.builder;
+    let (pointer, int) = (types.pointer(ir::Space::Generic), types.context.i32_type());
+    let Some(OperandValue { value: BasicValueEnum::IntValue(code), .. }) = operands.first() else {
+        return internal("a call without its end");
+    };
+    let mine = builder.build_int_compare(IntPredicate::EQ, *code, int.const_int(2, false), "")?;
+    let (add, after) = (emitter.block("add_call"), emitter.block("called"));
+    builder.build_conditional_branch(mine, add, after)?;
+    builder.position_at_end(add);
+    let place = field(&types, builder, context, offset_of!(HostContext, called))?;
+    let callee = builder.build_load(pointer, place, "called")?.into_pointer_value();
+    let ty = types.context.void_type().fn_type(&[pointer.into(), int.into()], false);
+    let number = int.const_int(call.index() as u64, false);
+    builder.build_indirect_call(ty, callee, &[context.into(), number.into()], "")?;
+    builder.build_unconditional_branch(after)?;
+    builder.position_at_end(after);
+    Ok(())
 }
 
 /// Leaves a function that calls itself where the stack has come to its end; at the function's start.

@@ -357,6 +357,11 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 Ok(Vec::new())
             }
             Op::Ptx { .. } => internal("PTX in a kernel for a CPU"),
+            Op::Fault(id) => Ok(vec![fibers::fault(emitter, &self.frame.get(), id, operands)?]),
+            Op::FaultCall(place) => {
+                fibers::called(emitter, self.frame.get().context, place, operands)?;
+                Ok(Vec::new())
+            }
             Op::Print(format) => {
                 fibers::print(emitter, self.frame.get().context, format, operands)?;
                 Ok(Vec::new())

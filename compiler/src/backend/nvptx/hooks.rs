@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics,
+    SPACES, approximate, atomics, fault,
     gather::{gather, mask_of},
     grid, hints, inline, print, warps,
 };
@@ -203,6 +203,11 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),
             Op::Load(hint) => Ok(vec![hints::load(emitter, hint, operands)?]),
             Op::Store(hint) => hints::store(emitter, hint, operands).map(|()| Vec::new()),
+            Op::Fault(id) => Ok(vec![fault::raise(self, emitter, id, &values)?]),
+            Op::FaultCall(place) => {
+                fault::call(emitter, place, &values)?;
+                Ok(Vec::new())
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 mod absolute;
 mod approximate;
 mod atomics;
+mod fault;
 mod gather;
 mod grid;
 mod hints;
@@ -107,6 +108,9 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
 fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
     let hooks = hooks::NvptxHooks::new(cx, sm)?;
     let effects = Effects::of_module(cx.ir);
+    if !cx.ir.faults.is_empty() {
+        fault::declare(cx);
+    }
     cx.declare_circles(&[])?;
     for (id, function) in cx.ir.functions.iter() {
         let is_kernel = id == kernel_id;

@@ -181,7 +181,8 @@ impl FnLowerer<'_> {
             return self.choose(some, |this| this.next_item(over, position, span), |_| default, span);
         }
         let none = self.b.compare(CompareOp::Ge, now, length, span);
-        self.end_thread_if(none, span);
+        let exception = super::super::fault::Exception { class: "builtins.StopIteration".to_owned(), args: None };
+        self.end_thread_if(none, exception, span);
         self.next_item(over, position, span)
     }
 

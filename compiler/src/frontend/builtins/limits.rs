@@ -24,6 +24,7 @@ impl FnLowerer<'_> {
                 Static::Str(name) => Number::from_name(name),
                 Static::None
                 | Static::Bytes(_)
+                | Static::Exception(_)
                 | Static::Class(..)
                 | Static::Known(_)
                 | Static::Module(..)

@@ -92,6 +92,23 @@ impl FnLowerer<'_> {
         let (Some(a), Some(b)) = (self.number(&left, work, span), self.number(&right, work, span)) else {
             return Value::Poison;
         };
+        let b = match op {
+            BinOp::Div => self.divisor(b, "division by zero", span),
+            BinOp::FloorDiv if work.is_float() => self.divisor(b, "float floor division by zero", span),
+            BinOp::FloorDiv => self.divisor(b, "integer division or modulo by zero", span),
+            BinOp::Mod if work.is_float() => self.divisor(b, "float modulo", span),
+            BinOp::Mod => self.divisor(b, "integer modulo by zero", span),
+            BinOp::Add
+            | BinOp::Sub
+            | BinOp::Mul
+            | BinOp::Pow
+            | BinOp::MatMul
+            | BinOp::LShift
+            | BinOp::RShift
+            | BinOp::BitAnd
+            | BinOp::BitOr
+            | BinOp::BitXor => b,
+        };
         let ir = match op {
             BinOp::Add => BinaryOp::Add,
             BinOp::Sub => BinaryOp::Sub,

@@ -7,6 +7,7 @@ use weft_artifact::{ArgType, Conversion, DType, Number, Rank, Scalar};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        fault::Exception,
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
@@ -15,7 +16,7 @@ use crate::{
         value::{Known, Value},
     },
     intrinsics::{Custom, Lowering},
-    ir::{FuncId, StmtKind as Ir, Type},
+    ir::{FuncId, StmtKind as Ir},
     request::FunctionDef,
     source::Span,
     syntax::{
@@ -82,6 +83,9 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let args = if self.takes_none(&callee, &args, span) { args } else { self.args_not_none(args) };
+        if let Some(class) = Exception::of(&callee).filter(|class| class.args.is_none()) {
+            return self.exception(class, args);
+        }
         match callee {
             Value::Poison => Value::Poison,
             Value::Static(Static::Function(def)) => self.call_function(&def, args, span),
@@ -166,7 +170,12 @@ impl FnLowerer<'_> {
             Static::Function(_) | Static::Class(..) => return true,
             Static::DType(dtype) => return *dtype == DType::from(Number::BOOL),
             Static::Known(Known::Row(row)) => *row,
-            Static::None | Static::Str(_) | Static::Bytes(_) | Static::Known(Known::Path(_)) | Static::Module(..) => {
+            Static::None
+            | Static::Str(_)
+            | Static::Bytes(_)
+            | Static::Known(Known::Path(_))
+            | Static::Module(..)
+            | Static::Exception(_) => {
                 return false;
             }
         };
@@ -247,12 +256,11 @@ impl FnLowerer<'_> {
             }
         }
         let mut results: Vec<_> = returns.parts().into_iter().map(|(_, ty)| self.b.new_temp(ty)).collect();
-        let ended = may_end_thread.then(|| self.b.new_temp(Type::BOOL));
+        let ended = may_end_thread.then(|| self.b.new_temp(self.end_type()));
         results.extend(ended);
         self.stmt(Ir::Call { results: results.clone(), func, args: parts }, span);
         if let Some(ended) = ended {
-            let ended = self.b.read(ended, span);
-            self.end_thread_if(ended, span);
+            self.end_behind_call(ended, span);
         }
         self.rebuild(&returns, &mut results.into_iter(), span)
     }

@@ -44,7 +44,7 @@ impl FnLowerer<'_> {
             return self.captured(captured, name, span);
         }
         let builtin = format!("builtins.{}", name.strip_suffix(OWN_BUILTIN).unwrap_or(name));
-        if intrinsics::is_known(&builtin) {
+        if intrinsics::is_known(&builtin) || intrinsics::is_exception(name) {
             return Value::Static(Static::Known(Known::of(builtin)));
         }
         if intrinsics::is_builtin(name) {
@@ -118,6 +118,9 @@ impl FnLowerer<'_> {
             Captured::Enum(class, _, value) => {
                 let value = self.captured(value, name, span);
                 Value::Object(ObjectKind::Enum(*class), vec![value])
+            }
+            Captured::Exception(class) => {
+                Value::Static(Static::Exception(crate::frontend::fault::Exception { class: class.clone(), args: None }))
             }
             Captured::Class(class, values) => Value::Static(Static::Class(*class, values.clone().into())),
             Captured::Unknown(source, place, why) => {

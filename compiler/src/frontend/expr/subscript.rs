@@ -1,6 +1,6 @@
 //! Subscripts: elements, views, tuple items.
 
-use weft_artifact::{Layout, MAX_NDIM};
+use weft_artifact::{Layout, MAX_NDIM, Scalar};
 
 use super::{
     index::{Bound, Index},
@@ -9,6 +9,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        fault::Exception,
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
@@ -98,6 +99,7 @@ impl FnLowerer<'_> {
     /// Where indices lead: an element, or a view.
     pub(super) fn place(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Place> {
         let indices = self.expand_ellipsis(array, indices, span)?;
+        let indices = self.checked(array, indices, span);
         let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
         if elements && array.ty.layout != Layout::Any {
             return Some(Place::Element(self.contiguous_element(array, &indices, span)));
@@ -160,6 +162,37 @@ impl FnLowerer<'_> {
         let data = Atom::Local(self.b.temp(pointer, span));
         let strides = if layout == Layout::Any { strides } else { Vec::new() };
         Some(Place::View(ArrayValue { ty, data, shape, strides }))
+    }
+
+    /// Indices that are in bounds, where that is checked: the thread ends at one that is not.
+    fn checked(&mut self, array: &ArrayValue, mut indices: Vec<Index>, span: Span) -> Vec<Index> {
+        if !self.reports().bounds {
+            return indices;
+        }
+        let mut axis = 0;
+        for index in &mut indices {
+            match index {
+                Index::At { expr, wraps, known } => {
+                    let Some(extent) = array.shape.get(axis).copied() else { break };
+                    let local = self.b.temp(*expr, span);
+                    let (wraps, known) = (*wraps, *known);
+                    let again = |this: &mut Self| Index::At { expr: this.b.read(local, span), wraps, known };
+                    let found = again(self);
+                    let at = self.wrapped(&found, extent, span);
+                    let unsigned = Type::Scalar(Scalar::U64);
+                    let (at, end) = (self.b.convert(at, unsigned, span), self.use_atom(extent, span));
+                    let end = self.b.convert(end, unsigned, span);
+                    let outside = self.b.compare(CompareOp::Ge, at, end, span);
+                    let values = [self.b.read(local, span), self.use_atom(extent, span)];
+                    self.bad_index_if(outside, axis as u8, values, span);
+                    *index = again(self);
+                    axis += 1;
+                }
+                Index::Slice { .. } => axis += 1,
+                Index::Ellipsis | Index::NewAxis | Index::Name(_) => {}
+            }
+        }
+        indices
     }
 
     /// Replaces `...` by full slices and checks the count.
@@ -459,6 +492,13 @@ impl FnLowerer<'_> {
         let extent = self.b.i64(len, span);
         let index = self.b.expr(ExprKind::Wrap { index, extent }, Type::I64, span);
         let index = self.b.temp(index, span);
+        if self.reports().python {
+            let unsigned = Type::Scalar(Scalar::U64);
+            let (at, end) = (self.b.read(index, span), self.b.int(Scalar::U64, i128::from(len), span));
+            let at = self.b.convert(at, unsigned, span);
+            let outside = self.b.compare(CompareOp::Ge, at, end, span);
+            self.end_thread_if(outside, Exception::builtin("IndexError", "tuple index out of range"), span);
+        }
         let mut chosen: Option<Vec<ExprId>> = None;
         for (number, item) in items.into_iter().enumerate() {
             let Some(item) = self.try_convert(item, &first, span) else { return Value::Poison };

@@ -34,6 +34,9 @@ impl File {
     }
 }
 
+/// What the names of the files begin with.
+const FOLDER: &str = "weft/prelude/";
+
 /// The files; a function is below those that it calls, in its file or in a later one.
 static FILES: [File; 16] = [
     File::new("operators.py", include_str!("operators.py")),
@@ -95,7 +98,7 @@ const NAMES: &[(&str, &str)] = &[
 fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>>> {
     let file = FILES.get(number)?;
     Some(file.functions.get_or_init(|| {
-        let source = Arc::new(SourceFile::new(format!("weft/prelude/{}", file.name), file.text));
+        let source = Arc::new(SourceFile::new(format!("{FOLDER}{}", file.name), file.text));
         let mut functions: BTreeMap<String, Arc<FunctionDef>> = BTreeMap::new();
         for item in parse_module(&source, 0) {
             let ModuleItem::Function(ast) = item else { continue };
@@ -130,6 +133,11 @@ fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>
 /// The function with a name, if it is in one of the first files.
 fn in_files(name: &str, count: usize) -> Option<Arc<FunctionDef>> {
     (0..count).find_map(|number| functions(number)?.get(name).cloned())
+}
+
+/// Whether a function is one of the prelude's.
+pub(super) fn is_own(def: &FunctionDef) -> bool {
+    def.source.name.starts_with(FOLDER)
 }
 
 /// A function by its name.

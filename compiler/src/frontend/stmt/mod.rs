@@ -1,9 +1,9 @@
 //! Statements: one file each.
 
-mod assert;
 mod assign;
 mod r#for;
 mod r#if;
+mod raise;
 mod r#return;
 mod unset;
 mod r#while;
@@ -51,9 +51,7 @@ impl FnLowerer<'_> {
             StmtKind::Return(value) => self.return_statement(value.as_ref(), span),
             StmtKind::Pass => {}
             StmtKind::Assert { test, message } => self.assert_statement(test, message.as_ref(), span),
-            StmtKind::Raise(_) => {
-                self.unsupported("a `raise` statement", "return early, or write an error flag into an array", span);
-            }
+            StmtKind::Raise(value) => self.raise_statement(value.as_ref(), span),
             StmtKind::FunctionDef(function) => {
                 if !function.decorators.is_empty() {
                     let help = "take it off: an inner function needs none, or define the function outside";

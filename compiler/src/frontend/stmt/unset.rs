@@ -8,6 +8,7 @@ use crate::{
     diagnostic::Diagnostic,
     frontend::{
         expr::{binds, used_before},
+        fault::Exception,
         lowerer::FnLowerer,
     },
     source::Span,
@@ -33,7 +34,8 @@ impl FnLowerer<'_> {
         let Diagnostic { code, message, help, .. } = used_before(name, span);
         let warning = Diagnostic { help, ..Diagnostic::warning(code, span, message) };
         self.report(warning.note("a thread that comes here ends, as where an assertion fails"));
-        self.end_thread(span);
+        let what = format!("cannot access local variable '{name}' where it is not associated with a value");
+        self.end_thread(Exception::builtin("UnboundLocalError", &what), span);
         self.env = None;
         true
     }

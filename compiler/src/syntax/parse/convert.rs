@@ -248,6 +248,7 @@ impl<'a> Converter<'a> {
             py::Stmt::Assert(node) => {
                 StmtKind::Assert { test: self.expr(&node.test)?, message: self.maybe(node.msg.as_deref())? }
             }
+            py::Stmt::Raise(node) if node.cause.is_some() => StmtKind::Unsupported("a `raise … from`"),
             py::Stmt::Raise(node) => StmtKind::Raise(self.maybe(node.exc.as_deref())?),
             py::Stmt::FunctionDef(node) => StmtKind::FunctionDef(Box::new(self.function(node)?)),
             py::Stmt::AsyncFunctionDef(_) => StmtKind::Unsupported("a nested `async def`"),

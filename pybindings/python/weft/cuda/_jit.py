@@ -25,7 +25,6 @@ _REMOVED = {
 _NOT_YET = {
     "link": "linking other code is not supported yet",
     "extensions": "argument extensions are not supported yet",
-    "boundscheck": "bounds checking is not supported for CUDA",
 }
 
 _CARVEOUTS = {"default": -1, "maxl1": 0, "maxshared": 100}
@@ -52,6 +51,7 @@ def jit(
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
     boundscheck: bool | None = None,
+    exceptions: bool = False,
     source: str | None = None,
     **unknown: Any,
 ) -> Any:
@@ -69,7 +69,8 @@ def jit(
     forceinline
         The same.
     debug
-        Line tables and unoptimized code. There are no checks at run time yet.
+        Line tables and unoptimized code, and Python's rules: `raise`, `assert`, divisions by zero and bad indices of
+        tuples raise exceptions. A launch waits for its end, and raises the first of them.
     opt
         Optimize; on unless ``debug``.
     lineinfo
@@ -86,6 +87,11 @@ def jit(
         Has no effect: all code of a kernel is optimized together.
     shared_memory_carveout
         Checked, and otherwise without effect.
+    boundscheck
+        An index of an array that is out of bounds raises an `IndexError`, as `exceptions` says.
+    exceptions
+        `raise` and `assert` raise exceptions: the first is raised again on the host where that next waits for the
+        device. Without it their thread ends.
     source
         The function's text, for functions that have no file, such as those made by ``exec``.
 
@@ -100,7 +106,7 @@ def jit(
             raise TypeError(msg)
         msg = f"cuda.jit() got an unexpected option {name!r}"
         raise TypeError(msg)
-    for name, value in (("link", link), ("extensions", extensions), ("boundscheck", boundscheck)):
+    for name, value in (("link", link), ("extensions", extensions)):
         if value:
             raise NotImplementedError(_NOT_YET[name])
     if not isinstance(inline, bool) and inline not in ("never", "always"):
@@ -108,13 +114,16 @@ def jit(
         raise ValueError(msg)
     debug = bool(config.DEBUG) if debug is None else debug
     if debug:
-        _warn_about_debug(opt=bool(opt), lineinfo=lineinfo)
+        _warn_about_debug(opt=opt, lineinfo=lineinfo)
     _check_carveout(shared_memory_carveout)
     options = {
         "device": bool(device),
         "inline": inline is True or inline == "always" or bool(forceinline),
         "fastmath": bool(fastmath),
         "lineinfo": bool(lineinfo or debug),
+        "exceptions": bool(exceptions),
+        "debug": bool(debug),
+        "boundscheck": bool(boundscheck),
         "opt": not debug if opt is None else bool(opt),
         "launch_bounds": _launch_bounds(launch_bounds),
         "max_registers": _max_registers(max_registers),
@@ -219,13 +228,15 @@ def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
     return _make(dispatcher, options=dispatcher.targetoptions, signatures=[signature], source=dispatcher.given_source)
 
 
-def _warn_about_debug(*, opt: bool, lineinfo: bool) -> None:
+def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:
     if opt:
-        text = "debug=True with opt=True is not supported: set debug=False or opt=False"
+        text = "debug=True with opt=True is not supported by CUDA's debuggers: set debug=False or opt=False"
     elif lineinfo:
         text = "debug and lineinfo are mutually exclusive: debug=True has line tables too"
+    elif opt is None:
+        text = "optimized code is not supported by CUDA's debuggers: debug=True means opt=False; say so"
     else:
-        text = "debug=True gives line tables and unoptimized code; exceptions and bounds are not checked yet"
+        return
     warnings.warn(text, InvalidConfigWarning, stacklevel=3)
 
 

@@ -60,6 +60,8 @@ fn is_of_warp(op: Op) -> bool {
         | Op::Breakpoint
         | Op::Load(_)
         | Op::Store(_)
+        | Op::Fault(_)
+        | Op::FaultCall(_)
         | Op::Fence(_) => false,
     }
 }

@@ -1,0 +1,238 @@
+//! What ends a thread with an exception: `raise`, `assert`, and what Python raises one for.
+//!
+//! As in numba-cuda without `debug=True`, a thread that raises ends at once, unless the request wants it reported. In a
+//! kernel that is a return. A device function that can end its thread has one more result that says so, and whoever
+//! calls it then ends the thread in turn: a `Bool`, or, where faults are reported, an `I32` that says too whether this
+//! thread's is the one that is reported ([`Op::Fault`]), to which each caller adds its call.
+
+use weft_artifact::{FaultArg, Scalar};
+
+use super::{
+    expr::Args,
+    lowerer::FnLowerer,
+    object::Static,
+    prelude::is_own,
+    ty::Ty,
+    value::{Known, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    intrinsics,
+    ir::{CallPlace, CompareOp, Const, ExprId, Fault, FaultId, Leaf, LocalId, Op, StmtKind as Ir, Type},
+    request::Options,
+    source::Span,
+};
+
+/// What is reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reports {
+    /// What raises an exception.
+    pub(super) raises: bool,
+    /// Divisions by zero, and indices of tuples: Python's rules in place of NumPy's.
+    pub(super) python: bool,
+    /// Indices of arrays.
+    pub(super) bounds: bool,
+}
+
+impl Reports {
+    pub(super) fn of(options: &Options) -> Self {
+        let Options { exceptions, debug, boundscheck, .. } = options;
+        Self { raises: *exceptions || *debug, python: *debug, bounds: *boundscheck }
+    }
+
+    /// Whether there is something that is reported.
+    pub(super) fn any(self) -> bool {
+        self.raises || self.python || self.bounds
+    }
+}
+
+/// An exception class, or an exception.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exception {
+    /// See [`weft_artifact::Fault`].
+    pub(super) class: String,
+    /// What it is made of; `None` for the class itself.
+    pub(super) args: Option<Vec<FaultArg>>,
+}
+
+impl Exception {
+    /// One of Python's own, with a message.
+    pub(super) fn builtin(name: &str, message: &str) -> Self {
+        Self { class: format!("builtins.{name}"), args: Some(vec![FaultArg::Str(message.to_owned())]) }
+    }
+
+    /// The exception class, or the exception, that a value is.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Static(Static::Exception(exception)) => Some(exception.clone()),
+            Value::Static(Static::Known(Known::Path(path))) => {
+                let name = path.strip_prefix("builtins.")?;
+                intrinsics::is_exception(name).then(|| Self { class: path.clone(), args: None })
+            }
+            Value::Static(_)
+            | Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Poison => None,
+        }
+    }
+}
+
+impl FnLowerer<'_> {
+    /// What is reported of the code that is being lowered: nothing of the prelude's.
+    pub(super) fn reports(&self) -> Reports {
+        if is_own(&self.def) { Reports::default() } else { self.cx.reports }
+    }
+
+    /// The type of the result that says whether the thread has ended.
+    pub(super) fn end_type(&self) -> Type {
+        if self.cx.reports.any() { Type::I32 } else { Type::BOOL }
+    }
+
+    /// What that result is where the thread goes on.
+    pub(super) fn no_end(&mut self, span: Span) -> ExprId {
+        let ty = self.end_type();
+        self.b.zero(ty, span)
+    }
+
+    /// The thread ends with an exception.
+    pub(super) fn end_thread(&mut self, exception: Exception, span: Span) {
+        let code = if self.reports().raises {
+            let zeros = [self.b.i64(0, span), self.b.i64(0, span)];
+            self.fault(exception, None, zeros, span)
+        } else {
+            self.silent_end(span)
+        };
+        self.leave(code, span);
+    }
+
+    /// `if cond:` the thread ends with an exception.
+    pub(super) fn end_thread_if(&mut self, cond: ExprId, exception: Exception, span: Span) {
+        self.b.open();
+        self.end_thread(exception, span);
+        let then = self.b.close();
+        self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
+    }
+
+    /// Behind a call of a function that may end the thread.
+    pub(super) fn end_behind_call(&mut self, ended: LocalId, span: Span) {
+        let code = self.b.read(ended, span);
+        let cond = self.b.convert(code, Type::BOOL, span);
+        self.b.open();
+        let code = if self.cx.reports.any() {
+            if !self.is_dry() && !is_own(&self.def) {
+                let place = CallPlace { function: self.def.ast.name.clone(), span: self.at(span) };
+                let id = self.cx.module.call_places.push(place);
+                let code = self.b.read(ended, span);
+                self.b.op(Op::FaultCall(id), Vec::new(), vec![code], span);
+            }
+            self.b.read(ended, span)
+        } else {
+            self.b.bool(true, span)
+        };
+        self.leave(code, span);
+        let then = self.b.close();
+        self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
+    }
+
+    /// What says that the thread ends, and that nobody hears of it.
+    fn silent_end(&mut self, span: Span) -> ExprId {
+        if self.cx.reports.any() { self.b.int(Scalar::I32, 1, span) } else { self.b.bool(true, span) }
+    }
+
+    /// Leaves the function; a device function's result says how the thread has ended.
+    fn leave(&mut self, code: ExprId, span: Span) {
+        self.ends_thread = true;
+        let mut values = Vec::new();
+        if let Some(returns) = &self.returns {
+            // What the caller does not read.
+            let parts = returns.expected.as_ref().map(Ty::parts).unwrap_or_default();
+            values.extend(parts.into_iter().map(|(_, ty)| self.b.zero(ty, span)));
+            values.push(code);
+        }
+        self.stmt(Ir::Return(values), span);
+    }
+
+    /// Reports a fault; what the function's result says of it.
+    fn fault(&mut self, exception: Exception, axis: Option<u8>, values: [ExprId; 2], span: Span) -> ExprId {
+        let Exception { class, args } = exception;
+        let (args, function) = (args.unwrap_or_default(), self.def.ast.name.clone());
+        let fault = Fault { class, args, axis, function, span: self.at(span) };
+        let id = if self.is_dry() { FaultId::new(u32::MAX) } else { self.cx.module.faults.push(fault) };
+        let code = self.b.new_temp(Type::I32);
+        self.b.op(Op::Fault(id), vec![code], values.into(), span);
+        self.b.read(code, span)
+    }
+
+    /// `if cond:` an index is out of bounds.
+    pub(super) fn bad_index_if(&mut self, cond: ExprId, axis: u8, values: [ExprId; 2], span: Span) {
+        self.b.open();
+        let exception = Exception { class: "builtins.IndexError".to_owned(), args: None };
+        let code = self.fault(exception, Some(axis), values, span);
+        self.leave(code, span);
+        let then = self.b.close();
+        self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
+    }
+
+    /// A divisor; where Python's rules hold, the thread ends if it is zero.
+    pub(super) fn divisor(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
+        let known = match self.b.leaf(value) {
+            Leaf::Const(Const::Int(value)) => value != 0,
+            Leaf::Const(Const::Float(value)) => value != 0.0,
+            Leaf::Const(Const::Bool(_) | Const::Null | Const::Address(_))
+            | Leaf::Local(_)
+            | Leaf::Convert(_)
+            | Leaf::Other => false,
+        };
+        if !self.reports().python || known {
+            return value;
+        }
+        let ty = self.b.ty(value);
+        let local = self.b.temp(value, span);
+        let (divisor, zero) = (self.b.read(local, span), self.b.zero(ty, span));
+        let is_zero = self.b.compare(CompareOp::Eq, divisor, zero, span);
+        self.end_thread_if(is_zero, Exception::builtin("ZeroDivisionError", message), span);
+        self.b.read(local, span)
+    }
+
+    /// `Exception(args)`.
+    pub(super) fn exception(&mut self, class: Exception, args: Args) -> Value {
+        let mut given = Vec::new();
+        let named = args.keywords.first().map(|(_, value, at)| (value.clone(), *at));
+        for (value, at) in args.positional.into_iter().chain(named) {
+            let Some(arg) = self.fault_arg(&value).filter(|_| args.keywords.is_empty()) else {
+                let message = "what an exception is made of must be known when the kernel is compiled";
+                let diagnostic = Diagnostic::error(Code::NotConstant, at, message);
+                return self.report(
+                    diagnostic.help("give it a text or numbers; print the values, or write them into an array"),
+                );
+            };
+            given.push(arg);
+        }
+        Value::Static(Static::Exception(Exception { class: class.class, args: Some(given) }))
+    }
+
+    fn fault_arg(&self, value: &Value) -> Option<FaultArg> {
+        Some(match value {
+            Value::Int(value) => FaultArg::Int(*value),
+            Value::Bool(value) => FaultArg::Bool(*value),
+            Value::Static(Static::None) => FaultArg::None,
+            Value::Static(Static::Str(text)) => FaultArg::Str(text.clone()),
+            Value::Scalar(expr, _) => match self.b.leaf(*expr) {
+                Leaf::Const(Const::Int(value)) => FaultArg::Int(value),
+                Leaf::Const(Const::Bool(value)) => FaultArg::Bool(value),
+                Leaf::Const(Const::Float(value)) => FaultArg::Float(value.to_bits()),
+                Leaf::Const(Const::Null | Const::Address(_)) | Leaf::Local(_) | Leaf::Convert(_) | Leaf::Other => {
+                    return None;
+                }
+            },
+            Value::Object(..) => {
+                FaultArg::Tuple(value.as_tuple()?.iter().map(|item| self.fault_arg(item)).collect::<Option<_>>()?)
+            }
+            Value::Complex(..) | Value::Array(_) | Value::Static(_) | Value::Poison => return None,
+        })
+    }
+}

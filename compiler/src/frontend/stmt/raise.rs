@@ -1,0 +1,79 @@
+//! `raise` and `assert test[, message]`
+
+use weft_artifact::FaultArg;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::Args,
+        fault::Exception,
+        lowerer::{FnLowerer, Truth},
+        optional::facts,
+        value::Value,
+    },
+    ir::UnaryOp,
+    source::Span,
+    syntax::ast::Expr,
+};
+
+impl FnLowerer<'_> {
+    pub(super) fn assert_statement(&mut self, test: &Expr, message: Option<&Expr>, span: Span) {
+        let value = self.expr_or_none(test);
+        match self.truth(value, test.span) {
+            Truth::Known(true) | Truth::Poison => {}
+            Truth::Known(false) => {
+                let exception = self.assertion(message);
+                self.end_thread(exception, span);
+                self.env = None;
+            }
+            Truth::Expr(cond) => {
+                let fails = self.b.unary(UnaryOp::Not, cond, span);
+                let exception = self.assertion(message);
+                self.end_thread_if(fails, exception, span);
+                self.narrow(&facts(test, true));
+            }
+        }
+    }
+
+    /// What an assertion raises. Nobody reads the message where it is not reported.
+    fn assertion(&mut self, message: Option<&Expr>) -> Exception {
+        let class = Exception { class: "builtins.AssertionError".to_owned(), args: None };
+        let Some(message) = message.filter(|_| self.reports().raises) else { return class };
+        let value = self.expr_or_none(message);
+        if matches!(value, Value::Poison) {
+            return class;
+        }
+        let args = Args { positional: vec![(value, message.span)], keywords: Vec::new() };
+        let made = self.exception(class.clone(), args);
+        Exception::of(&made).unwrap_or(class)
+    }
+
+    pub(super) fn raise_statement(&mut self, value: Option<&Expr>, span: Span) {
+        let exception = match value {
+            None => {
+                let diagnostic = Diagnostic::error(Code::UnsupportedStatement, span, "there is nothing to raise again");
+                self.report(diagnostic.help("a kernel catches no exceptions: name the one to raise"));
+                None
+            }
+            // Nobody hears of it: what it is made of is not evaluated.
+            Some(_) if !self.reports().raises => Some(Exception { class: String::new(), args: None }),
+            Some(value) => {
+                let raised = self.expr_or_none(value);
+                let exception = Exception::of(&raised);
+                if exception.is_none() && !raised.ty().is_poison() {
+                    let message = format!("{} is no exception", raised.ty());
+                    let diagnostic = Diagnostic::error(Code::BadOperand, value.span, message);
+                    self.report(diagnostic.help("raise an exception class, or a call of one"));
+                }
+                exception
+            }
+        };
+        if let Some(exception) = exception {
+            self.end_thread(exception, span);
+        } else {
+            // In a dry walk, what has no value may have one in the next.
+            self.end_thread(Exception { class: String::new(), args: Some(vec![FaultArg::None]) }, span);
+        }
+        self.env = None;
+    }
+}

@@ -1,0 +1,119 @@
+//! The record that the first thread with a fault fills, in the host's memory: to see that none has come takes no call.
+//!
+//! A module that reports faults has a record of its own, and two words in device memory: the claim, which that thread
+//! takes, and the record's address. When a fault was told the claim is given back, so that the next one is told, too.
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    ffi::{CStr, c_void},
+    ptr,
+    sync::{Arc, PoisonError, Weak, atomic::Ordering},
+};
+
+use cudarc::driver::sys;
+use weft_artifact::{FaultRecord, Faults, Raised};
+
+use super::{
+    context::Context,
+    driver::{self, Handle},
+};
+use crate::error::Error;
+
+/// The symbols of the words in device memory. The compiler knows them, too.
+const CLAIM: &CStr = c"weft$fault_claim";
+const PAGE: &CStr = c"weft$fault_page";
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
+const FLAGS: u32 = 3;
+const BYTES: usize = FaultRecord::LEN * 8;
+
+/// A record.
+#[derive(Debug)]
+pub(super) struct Page {
+    words: Handle<u64>,
+    claim: sys::CUdeviceptr,
+    faults: Arc<Faults>,
+    context: Arc<Context>,
+}
+
+impl Page {
+    /// Gives a module its record. The context is current.
+    pub(super) fn new(context: &Arc<Context>, module: sys::CUmodule, faults: Arc<Faults>) -> Result<Arc<Self>, Error> {
+        let driver = context.driver;
+        let global = |name: &CStr| {
+            let (mut address, mut bytes) = (0, 0);
+            // SAFETY: it writes an address and a size; the module is live and the name ends with a NUL.
+            unsafe { driver.cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, name.as_ptr()) }?;
+            Ok::<_, Error>(address)
+        };
+        let (claim, page) = (global(CLAIM)?, global(PAGE)?);
+        let mut words = ptr::null_mut();
+        // SAFETY: it writes one pointer.
+        unsafe { driver.cuMemHostAlloc(&raw mut words, BYTES, FLAGS) }?;
+        let this = Arc::new(Self { words: Handle(words.cast()), claim, faults, context: Arc::clone(context) });
+        // SAFETY: the memory was just allocated, with room for so many bytes.
+        unsafe { ptr::write_bytes(words.cast::<u8>(), 0, BYTES) };
+        let mut address: sys::CUdeviceptr = 0;
+        // SAFETY: it writes one address; the memory is the host's, and mapped.
+        unsafe { driver.cuMemHostGetDevicePointer(&raw mut address, words, 0) }?;
+        // SAFETY: the module's word has eight bytes.
+        unsafe { driver.cuMemcpyHtoD(page, (&raw const address).cast::<c_void>(), size_of_val(&address)) }?;
+        let mut pages = context.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.retain(|page| page.strong_count() > 0);
+        pages.push(Arc::downgrade(&this));
+        context.n_pages.store(pages.len(), Ordering::Release);
+        drop(pages);
+        Ok(this)
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        // SAFETY: the record has the word; a thread of the GPU may write it meanwhile.
+        unsafe { self.words.0.wrapping_add(word).read_volatile() }
+    }
+
+    /// Takes the fault that came, if one has.
+    fn take(&self) -> Result<Option<Raised>, Error> {
+        let Some(raised) = self.faults.raised(|word| self.word(word)) else { return Ok(None) };
+        for word in [FaultRecord::DONE, FaultRecord::N_CALLS] {
+            // SAFETY: the record has the word, and nobody writes it before the claim is free.
+            unsafe { self.words.0.wrapping_add(word).write_volatile(0) };
+        }
+        let free = 0_u32;
+        let _entered = self.context.enter()?;
+        // SAFETY: the module's word has four bytes.
+        unsafe {
+            self.context.driver.cuMemcpyHtoD(self.claim, (&raw const free).cast::<c_void>(), size_of_val(&free))
+        }?;
+        Ok(Some(raised))
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if driver::is_forked() {
+            return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: the memory is ours; the module that writes to it is unloaded before.
+            let _: Result<(), Error> = unsafe { self.context.driver.cuMemFreeHost(self.words.0.cast()) };
+        }
+    }
+}
+
+impl Context {
+    /// The error of a fault that a kernel has reported, once; for whoever has waited.
+    pub(super) fn look_at_faults(&self) -> Result<(), Error> {
+        if self.n_pages.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        let pages: Vec<Arc<Page>> = {
+            let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+            pages.iter().filter_map(Weak::upgrade).collect()
+        };
+        for page in pages {
+            if let Some(raised) = page.take()? {
+                return Err(Error::raised(raised));
+            }
+        }
+        Ok(())
+    }
+}

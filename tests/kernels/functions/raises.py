@@ -1,0 +1,18 @@
+# weft: sig = "void(int32[::1], int32)", show = ["ir", "ptx"]
+"""Exceptions that are reported: where each comes from, what callers add to it, and what ends the thread."""
+
+from weft import cuda
+
+
+@cuda.jit
+def checked(x, i):
+    if x[i] < 0:
+        raise ValueError("negative", 3)
+    return x[i]
+
+
+@cuda.jit(exceptions=True, boundscheck=True)
+def raises(x, n):
+    i = cuda.grid(1)
+    assert n > 0, "no work"
+    x[i] = checked(x, i + n)
