@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from random_expressions import INTS, WIDTH
 from random_texts import TextWriter
-from typed_operations import DRAWS, STEPS, TOGETHER
+from typed_operations import BITS, DRAWS, LOADS, STEPS, STORES, TOGETHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,7 @@ class OperationWriter(TextWriter):
             "atomics": lambda: self.atomic_statement(scope),
             "draws": lambda: self.draw_statement(scope),
             "warps": lambda: self.lane_statement(scope),
+            "bits": lambda: self.bits_statement(scope),
         }
 
     def arguments_of_features(self) -> dict[str, object]:
@@ -147,6 +148,33 @@ class OperationWriter(TextWriter):
         if self.maybe(0.2):
             return [f"if {self.draw(scope)} > 1:", f"    {self.target(scope)} = {self.expr(scope, 1)}"]
         return [f"{self.target(scope)} = {self.draw(scope)} {self.pick('+', '-')} {self.expr(scope, 1)}"]
+
+    # Functions of bits and numbers, and words to the caches.
+
+    def bits_statement(self, scope: Scope) -> list[str]:
+        kind = self.random.random()
+        if kind < 0.2 and (scope.rows or scope.planes):
+            row = self.row(scope)
+            if kind < 0.1:
+                return [f"cuda.{self.pick(*STORES)}({row}, {self.index(scope)}, {self.expr(scope, 1)})"]
+            return [
+                f"{self.target(scope)} = cuda.{self.pick(*LOADS)}({row}, {self.index(scope)}) + {self.expr(scope, 0)}"
+            ]
+        if kind < 0.3:
+            cast = f"np.{self.pick('float32', 'float64')}"
+            one, two = self.expr(scope, 1), self.expr(scope, 1)
+            call = f"cuda.fma({cast}({one}), {cast}({self.pick('0.5', '-3', two)}), {cast}({self.expr(scope, 0)}))"
+        elif kind < 0.4:
+            cast = f"np.{self.pick(*INTS, 'float32', 'float64', 'float16', 'bool_')}"
+            one, two = self.expr(scope, 1), self.expr(scope, 1)
+            call = f"cuda.selp(bool({self.condition(scope, 1)}), {cast}({one}), {cast}({two}))"
+        else:
+            name = self.pick("popc", "clz", "ffs", "brev", *BITS)
+            cast = f"np.{self.pick(*BITS[name])}"
+            args = [f"{cast}({self.expr(scope, 1)})" for _ in range(1 if name in ("popc", "clz", "ffs", "brev") else 3)]
+            call = f"cuda.{name}({', '.join(args)})"
+        op = self.pick("+", "-", "^") if kind >= 0.4 else "-"
+        return [f"{self.target(scope)} = {call} {op} {self.expr(scope, 0, ints=kind >= 0.4)}"]
 
     # Warps.
 

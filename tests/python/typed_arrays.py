@@ -11,7 +11,7 @@ import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS
 from typed_sequences import item_type
-from typed_values import BOOL, FLOAT64, INT64, NONE, Array, Sequence, converted, load, number_of, unify
+from typed_values import BOOL, FLOAT64, INT64, NONE, Array, Sequence, converted, load, number_of, read_of, unify
 
 if TYPE_CHECKING:
     from typed_values import Type
@@ -45,7 +45,7 @@ class ArrayTyper:
             return None
         before = dict(self.env)
         try:
-            ty, place = self.expr(ast.parse(ast.unparse(node.target), mode="eval").body)
+            ty, place = self.expr(read_of(node.target))
         except TypeError:
             ty = None
         if not isinstance(ty, Array) or not isinstance(ty.dtype, np.dtype) or ty.dtype.kind not in "iufbc":

@@ -27,6 +27,13 @@ VOTES: dict[str, Type] = {
     "all_sync": BOOL, "any_sync": BOOL, "eq_sync": BOOL, "elect_sync": BOOL, "ballot_sync": INT32,
     "match_any_sync": INT32, "match_all_sync": (INT32, BOOL), "syncwarp": NOTHING,
 }  # fmt: skip
+INTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+BITS = {
+    "popc": INTS, "clz": INTS, "ffs": INTS[4:], "brev": ("uint32", "uint64"), "byte_perm": ("uint32",),
+    "funnelshift_l": ("uint32",), "funnelshift_lc": ("uint32",), "funnelshift_r": ("uint32",),
+    "funnelshift_rc": ("uint32",),
+}  # fmt: skip
+LOADS, STORES = ("ldca", "ldcg", "ldcs", "ldlu", "ldcv"), ("stcg", "stcs", "stwb", "stwt")
 LANES = ("lanemask_lt", "lanemask_le", "lanemask_eq", "lanemask_ge", "lanemask_gt")
 TOGETHER = tuple(f"reduce_{name}_sync" for name in ("add", "min", "max", "and", "or", "xor"))
 
@@ -45,6 +52,11 @@ class OperationTyper:
             return None
         if name in LANES:
             return UINT32, node
+        if name in BITS or name in ("fma", "selp"):
+            args = [self.real(arg) for arg in node.args]
+            return self.word(name, [ty for ty, _ in args]), self.written_call(node, [new for _, new in args])
+        if name in LOADS or name in STORES:
+            return self.cached(name, node)
         if name in SHUFFLES:
             args = [self.expr(arg) for arg in node.args]
             self.mask(args[0][0])
@@ -67,6 +79,31 @@ class OperationTyper:
                 raise TypeError("a reduction of what is not 32 bits wide")
             return ty, self.written_call(node, [mask_node, value])
         return None
+
+    @staticmethod
+    def word(name: str, types: list[np.dtype]) -> np.dtype:
+        """The type of a function of bits or numbers, whose arguments have just the types that it takes."""
+        if name == "selp":
+            if types[0] != BOOL or types[1] != types[2]:
+                raise TypeError("selp of several types")
+            return types[1]
+        able = BITS.get(name, ("float32", "float64"))
+        if len(set(types)) > 1 or types[0].name not in able:
+            raise TypeError(f"{name} of {types}")
+        if name in ("popc", "clz", "brev", "fma"):
+            return types[0]
+        return UINT32
+
+    def cached(self, name: str, node: ast.Call) -> tuple[Type, ast.expr]:
+        """A load or a store with a word to the caches."""
+        array, place = self.expr(node.args[0])
+        if not isinstance(array, Array) or not isinstance(array.dtype, np.dtype) or array.dtype.kind not in "iuf":
+            raise TypeError(f"{name} of {array}")
+        taken, index = self.index(node.args[1])
+        if taken != array.ndim:
+            raise TypeError("a part of an array")
+        values = [self.real(value)[1] for value in node.args[2:]]
+        return array.dtype if name in LOADS else NOTHING, self.written_call(node, [place, index, *values])
 
     @staticmethod
     def mask(ty: Type) -> None:

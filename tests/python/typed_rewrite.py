@@ -101,13 +101,13 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
         """What is a number."""
         ty = number_of(ty)
         if not isinstance(ty, np.dtype) or ty.kind in "mM":
-            raise TypeError(f"{ast.unparse(node)} is no number")
+            raise TypeError(f"{ty} is no number")
         return ty, new
 
     def real(self, node: ast.expr) -> tuple[np.dtype, ast.expr]:
         ty, node = self.number(node)
         if ty.kind == "c":
-            raise TypeError(f"{ast.unparse(node)} is complex")
+            raise TypeError(f"{ty} is complex")
         return ty, node
 
     def expr_Constant(self, node):
@@ -166,7 +166,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
             return ty, ast.UnaryOp(node.op, operand)
         ty = FLOAT32 if ty is BRAIN else ty
         if not isinstance(ty, np.dtype) or ty.kind in "mM":
-            raise TypeError(f"{ast.unparse(operand)} is no number")
+            raise TypeError(f"{ty} is no number")
         new = ast.UnaryOp(node.op, operand)
         if isinstance(node.op, ast.Not):
             return BOOL, new

@@ -21,6 +21,7 @@ from typed_values import (
     join,
     merge,
     number_of,
+    read_of,
     sometimes,
 )
 
@@ -123,7 +124,7 @@ class StatementTyper:
     def stmt_AugAssign(self, node):
         if (found := self.update(node)) is not None:
             return found
-        read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
+        read = read_of(node.target)
         before, both = dict(self.env), ast.BinOp(read, node.op, node.value)
         ty, value = self.expr(both)
         if not isinstance(value, ast.BinOp) or ty is BRAIN:  # the operator became more than one

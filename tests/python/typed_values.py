@@ -374,6 +374,18 @@ def load(name: str) -> ast.expr:
     return ast.Name(name, ast.Load())
 
 
+def read_of(target: ast.expr) -> ast.expr:
+    """The expression that reads what a target stands for."""
+    match target:
+        case ast.Name(id=name):
+            return load(name)
+        case ast.Subscript(value=value, slice=index):
+            return ast.Subscript(value, index, ast.Load())
+        case ast.Attribute(value=value, attr=name):
+            return ast.Attribute(value, name, ast.Load())
+    raise TypeError("an update of what is no place")
+
+
 def dotted(node: ast.expr) -> str:
     """`a.b.c`, or nothing."""
     if isinstance(node, ast.Attribute):

@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from oracle import arrays, draws, numeric, warps
+from oracle import arrays, draws, numeric, warps, words
 from oracle.brains import Brains, product, rounded
 
 WARP = 32
@@ -227,6 +227,8 @@ class CudaModule:
 
 for _name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split():
     setattr(CudaModule, _name, getattr(np, _name))
+for _name, _function in words.WORDS.items():
+    setattr(CudaModule, _name, staticmethod(_function))
 for _name in ("syncwarp", "activemask", *warps.COMBINE):
     setattr(CudaModule, _name, WarpCall(_name))
 CudaModule.boolean = CudaModule.bool_ = np.bool_
