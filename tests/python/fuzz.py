@@ -24,6 +24,7 @@ from pathlib import Path
 
 GOOD = ("passed", "inexact", "meaningless")  # what may come of a program
 ORACLE = 5.0  # seconds of the processor's that the oracle may take: most programs take it a hundredth of one
+STACK = 64 << 10  # bytes that a GPU's thread may have of stack
 LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
 
 
@@ -108,6 +109,7 @@ def work(seeds: object, results: object, chosen: tuple[str, ...], optimize: int)
     from random_programs import generate
 
     numeric._BINARY.update(EXACT)
+    grow_stacks()
     while (seed := seeds.recv()) is not None:
         try:
             program = generate(seed, chosen)
@@ -118,6 +120,17 @@ def work(seeds: object, results: object, chosen: tuple[str, ...], optimize: int)
         results.send((seed, outcome, "" if outcome in GOOD else written(program)))
         rewrite._functions.clear()
         linecache.clearcache()
+
+
+def grow_stacks() -> None:
+    """Give a GPU's threads room for calls that are not optimized; recursion does not check how much there is."""
+    if os.environ.get("WEFT_DEVICE") == "cuda":
+        import ctypes
+
+        from weft import cuda
+
+        cuda.synchronize()  # makes the context
+        ctypes.CDLL("libcuda.so.1").cuCtxSetLimit(0, ctypes.c_size_t(STACK))
 
 
 class Worker:

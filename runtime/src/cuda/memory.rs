@@ -136,13 +136,15 @@ impl CudaBuffer {
         let mut address = 0;
         if bytes > 0 {
             let _entered = context.enter()?;
+            // Whole words: an atomic step on a byte is one on the word that it lies in.
+            let size = bytes.checked_next_multiple_of(4).unwrap_or(bytes) as usize;
             let result = if context.pool.is_some() {
                 let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
                 // SAFETY: it writes one address; the stream is live.
-                unsafe { context.driver.cuMemAllocAsync(&raw mut address, bytes as usize, stream) }
+                unsafe { context.driver.cuMemAllocAsync(&raw mut address, size, stream) }
             } else {
                 // SAFETY: it writes one address.
-                unsafe { context.driver.cuMemAlloc(&raw mut address, bytes as usize) }
+                unsafe { context.driver.cuMemAlloc(&raw mut address, size) }
             };
             context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
         }

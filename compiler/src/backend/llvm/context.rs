@@ -67,7 +67,12 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
     pub(crate) fn declare_circles(&self, hidden: &[BasicTypeEnum<'ctx>]) -> Result<()> {
         let circles = Circles::of(self.ir);
         for (id, _) in self.ir.functions.iter().filter(|(id, _)| circles.contains(*id)) {
-            self.declare_device(id, hidden)?;
+            let function = self.declare_device(id, hidden)?;
+            if self.ptx {
+                // `ptxas` 13.0 ends the process over some functions that call themselves if they are the module's own:
+                // those of others keep to the ABI.
+                function.set_linkage(Linkage::External);
+            }
         }
         Ok(())
     }
