@@ -64,7 +64,7 @@ def features(asked: argparse.Namespace) -> tuple[str, ...]:
 
 def run(program: object, *, optimized: bool = True) -> str:
     """`passed`, `inexact` or `meaningless` if the program proves nothing, or what is wrong."""
-    from random_check import Inexact, Meaningless, compare, expected, is_sound
+    from random_check import Inexact, Meaningless, compare, expected, is_sound, unoptimized
 
     def endless(*_: object) -> None:
         raise Meaningless("a loop does not end, as `n > bound` never holds for a NaN")
@@ -84,7 +84,7 @@ def run(program: object, *, optimized: bool = True) -> str:
         return f"the oracle failed\n{traceback.format_exc()}"
     try:
         source = program.source
-        compare(program, source if optimized else source.replace("@cuda.jit\n", "@cuda.jit(opt=False)\n"), wanted)
+        compare(program, source if optimized else unoptimized(source), wanted)
     except AssertionError as error:
         return f"{'results differ' if is_sound(program) else 'the program is unsound'}: {error}"
     except Exception as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+import re
 import sys
 import types
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import numpy as np
 import oracle
 from harness import assert_exact, copied
 from oracle import brains, numeric, rewrite
+from oracle.emulate import Left
 from random_objects import Made, instantiate, names_of
 from typed_objects import plain
 from typed_rewrite import elaborate
@@ -62,6 +64,9 @@ def exact_power(a, b, dtype):
     return plain_power(a, b, dtype)
 
 
+# What random programs raise, and what a value that is None and an iterator without an item do.
+FAULTS = (AssertionError, ValueError, KeyError, RuntimeError, IndexError, ArithmeticError, TypeError, StopIteration)
+
 brains.REFUSED[:] = [Inexact]
 EXACT = {"*": exact_product, "**": exact_power}  # for `numeric._BINARY`
 
@@ -77,6 +82,15 @@ def module_of(text: str) -> types.ModuleType:
     return module
 
 
+def unoptimized(source: str) -> str:
+    """The source with a kernel that LLVM does not optimize."""
+    return re.sub(
+        r"@cuda\.jit(?:\((?!device)(.*)\))?\n",
+        lambda found: f"@cuda.jit({found[1] or ''}{', ' * bool(found[1])}opt=False)\n",
+        source,
+    )
+
+
 def typed(program: Program) -> str:
     """The program with its types written out."""
     tree = elaborate(program.source, program.types, program.kept, names_of(program.source))
@@ -89,7 +103,11 @@ def run_oracle(program: Program, *, otherwise: bool = False) -> list[object]:
     tree = elaborate(program.source, program.types, program.kept, names)
     kernel = rewrite.kernel_of(tree, {**names, "np": np, "cuda": cuda})
     args = [plain(instantiate(arg, names)) for arg in program.args]
-    return oracle.launch(kernel, program.grid, program.block, *args, otherwise=otherwise)
+    Left.count = 0
+    try:
+        return oracle.launch(kernel, program.grid, program.block, *args, otherwise=otherwise)
+    finally:
+        program.faults = Left.count
 
 
 def expected(program: Program) -> list[object]:
@@ -141,7 +159,14 @@ def compare(program: Program, source: str, wanted: list[object], *, tuples: bool
     if tuples:
         args = [plain(instantiate(arg, names_of(program.source))) for arg in got]
     first = len(args) - len(program.named)
-    module.kernel[program.grid, program.block](*args[:first], **dict(zip(program.named, args[first:], strict=True)))
+    named = dict(zip(program.named, args[first:], strict=True))
+    told = None
+    try:
+        module.kernel[program.grid, program.block](*args[:first], **named)
+    except FAULTS as error:
+        told = error
+    should = program.faults > 0 and "exceptions=True" in program.source
+    assert (told is not None) == should, f"{program.faults} threads ended with a fault, and the host was told {told!r}"
     for name, mine, theirs in zip(program.types, got, wanted, strict=False):
         pairs = zip(arrays_in(name, mine), arrays_in(name, theirs), strict=True)
         for (at, one), (_, two) in pairs:

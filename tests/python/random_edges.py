@@ -28,7 +28,7 @@ ARRAYS = ("updates", "axes", "sums", "iterators")  # of `random_arrays.py`
 FUNCTIONS = ("recursion", "optional", "named", "nonlocals")  # of `random_functions.py`
 TEXTS = ("texts", "stamps")  # of `random_texts.py`
 LATER = (*ARRAYS, *FUNCTIONS, *TEXTS)
-OPERATIONS = ("atomics", "draws", "warps", "bits")  # of `random_operations.py`
+OPERATIONS = ("atomics", "draws", "warps", "bits", "faults")  # of `random_operations.py`
 FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER, *OPERATIONS)
 
 

@@ -42,6 +42,7 @@ class OperationWriter(TextWriter):
             "draws": lambda: self.draw_statement(scope),
             "warps": lambda: self.lane_statement(scope),
             "bits": lambda: self.bits_statement(scope),
+            "faults": lambda: self.fault_statement(scope),
         }
 
     def arguments_of_features(self) -> dict[str, object]:
@@ -175,6 +176,28 @@ class OperationWriter(TextWriter):
             call = f"cuda.{name}({', '.join(args)})"
         op = self.pick("+", "-", "^") if kind >= 0.4 else "-"
         return [f"{self.target(scope)} = {call} {op} {self.expr(scope, 0, ints=kind >= 0.4)}"]
+
+    # What threads raise.
+
+    def options(self) -> str:
+        """What of it the host hears: nothing, or all. No index is out of bounds, whether that is checked or not."""
+        if "faults" not in self.chosen:
+            return ""
+        # A variable without a value is zero if nobody asks.
+        able = ["", "boundscheck=True"] + ["exceptions=True", "exceptions=True, boundscheck=True"] * (
+            not self.functions.kept
+        )
+        return self.pick(*able)
+
+    def fault_statement(self, scope: Scope) -> list[str]:
+        """A thread that raises something ends."""
+        if not self.leaves:
+            return self.assignment(scope)
+        what = self.pick(
+            'ValueError("a fault")', "KeyError(3)", "RuntimeError", 'IndexError("no", 2)', "ArithmeticError()"
+        )
+        rare = f"{self.pick(*scope.inputs)} == {self.random.randint(-3, 9)}" if scope.inputs else "False"
+        return [f"if {self.pick(rare, rare, self.condition(scope, 1))}:", f"    raise {what}"]
 
     # Warps.
 

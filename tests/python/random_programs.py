@@ -50,6 +50,7 @@ class Program:
     kept: set[str]  # variables that have no value at some places
     features: list[str]
     named: tuple[str, ...] = ()  # the parameters that a launch names: the last of the arguments
+    faults: int = 0  # threads that ended with a fault when the oracle last ran it
 
 
 BLOCKS = ((8,), (16,), (5,), (40,), (1,), (33,), (4, 2), (3, 2), (2, 3), (2, 2, 2), (3, 1, 2), (2, 3, 4))
@@ -332,7 +333,12 @@ class Generator(OperationWriter):
         if not self.barriers and self.maybe(0.5 if "guards" in self.chosen else 0.05):
             rest = [f"    {line}" for line in body[self.front :]]
             body = [*body[: self.front], f"if {self.front_condition(scope)}:", *rest]
-        lines += ["@cuda.jit", f"def kernel({', '.join(parameters)}):", *(f"    {line}" for line in body)]
+        options = self.options()
+        lines += [
+            f"@cuda.jit({options})" if options else "@cuda.jit",
+            f"def kernel({', '.join(parameters)}):",
+            *(f"    {line}" for line in body),
+        ]
         head = IMPORTS + HEAD + "\n".join([*self.definitions, "", ""]) if self.definitions else HEAD
         text = head + "\n" + "\n".join(lines) + "\n"
         values = list(args.values())

@@ -229,7 +229,7 @@ MARKS = {
     "brains": "bfloat16(", "updates": "] ", "axes": "out=", "sums": "hs[i", "iterators": "next(", "recursion": "rc",
     "optional": "mv", "named": ", *, ka", "nonlocals": "nonlocal nl",
     "texts": "to_[i", "stamps": "st[i]", "atomics": "cuda.atomic.", "draws": "cuda.random.", "warps": "_sync(",
-    "bits": "cuda.",
+    "bits": "cuda.", "faults": "raise ",
 }  # fmt: skip
 
 

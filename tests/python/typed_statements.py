@@ -230,6 +230,11 @@ class StatementTyper:
         self.narrow(facts_of(node.test, True))
         return ast.Assert(test, node.msg)
 
+    def stmt_Raise(self, node):
+        """The thread ends; what is raised is known."""
+        self.env = None
+        return ast.Assert(ast.Constant(False))
+
     def stmt_Break(self, node):
         return self.jump(node, 0)
 

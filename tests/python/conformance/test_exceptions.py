@@ -370,3 +370,17 @@ def test_recursion_shows_its_calls():
         lines = [line for line in note_of(caught.value).splitlines() if line.lstrip().startswith("File")]
         assert len(lines) == shown + 1
         assert ("29 more" in note_of(caught.value)) == (n == 60)
+
+
+def test_all_arrays_of_the_host_come_back_where_a_thread_has_raised():
+    @cuda.jit(exceptions=True)
+    def k(one, two, three):
+        i = cuda.grid(1)
+        assert i != 2
+        one[i] = two[i] = three[i] = i + 1
+
+    one, two, three = np.zeros(4), np.zeros(8)[::2], np.zeros(4, np.int8)
+    with pytest.raises(AssertionError):
+        k[1, 4](one, two, three)
+    for array in (one, two, three):
+        assert array.tolist() == [1, 2, 0, 4]

@@ -8,13 +8,12 @@ import os
 
 import pytest
 from oracle import numeric
-from random_check import EXACT, Inexact, Meaningless, compare, expected, typed
+from random_check import EXACT, Inexact, Meaningless, compare, expected, typed, unoptimized
 from random_programs import generate
 
 FIRST = int(os.environ.get("WEFT_FUZZ_FIRST", "0"))
 COUNT = int(os.environ.get("WEFT_FUZZ_COUNT", "200"))
 OWN = ("cuda.own_", "cuda.bfloat16", "cuda.brains")  # functions that the oracle alone has
-OFF = "@cuda.jit(opt=False)\n"
 
 
 def check(seed):
@@ -22,7 +21,7 @@ def check(seed):
     print(f"seed {seed}, launched with {program.grid}, {program.block}\n{program.source}")
     wanted = expected(program)
     optimized = seed % 4 == 0  # LLVM takes most of the time
-    compare(program, program.source if optimized else program.source.replace("@cuda.jit\n", OFF), wanted)
+    compare(program, program.source if optimized else unoptimized(program.source), wanted)
     text = typed(program) if seed % 5 == 0 else ""
     if text and not any(own in text for own in OWN):
         print(f"# typed:\n{text}")

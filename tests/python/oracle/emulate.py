@@ -59,6 +59,12 @@ CURRENT = Current()
 class Left(Exception):
     """The running thread has ended."""
 
+    count = 0  # of those that have, since it was last set to 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Left.count += 1
+
 
 class Sited:
     """A function that must know which call in the source calls it."""
