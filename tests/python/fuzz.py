@@ -24,7 +24,7 @@ from pathlib import Path
 
 GOOD = ("passed", "inexact", "meaningless")  # what may come of a program
 ORACLE = 5.0  # seconds of the processor's that the oracle may take: most programs take it a hundredth of one
-STACK = 64 << 10  # bytes that a GPU's thread may have of stack
+STACK = 16 << 10  # bytes that a GPU's thread may have of stack
 LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
 
 

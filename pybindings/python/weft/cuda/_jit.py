@@ -29,6 +29,21 @@ _NOT_YET = {
 
 _CARVEOUTS = {"default": -1, "maxl1": 0, "maxshared": 100}
 
+# What a dispatcher is made with, where nobody says otherwise.
+_DEFAULTS: dict[str, Any] = {
+    "device": False,
+    "inline": False,
+    "fastmath": False,
+    "lineinfo": False,
+    "exceptions": False,
+    "debug": False,
+    "boundscheck": False,
+    "opt": True,
+    "launch_bounds": None,
+    "max_registers": None,
+    "ptx": None,
+}
+
 # What stands for one signature; a list stands for several.
 _SIGNATURES = (str, Signature, Type, tuple)
 
@@ -117,6 +132,7 @@ def jit(
         _warn_about_debug(opt=opt, lineinfo=lineinfo)
     _check_carveout(shared_memory_carveout)
     options = {
+        **_DEFAULTS,
         "device": bool(device),
         "inline": inline is True or inline == "always" or bool(forceinline),
         "fastmath": bool(fastmath),
@@ -127,7 +143,6 @@ def jit(
         "opt": not debug if opt is None else bool(opt),
         "launch_bounds": _launch_bounds(launch_bounds),
         "max_registers": _max_registers(max_registers),
-        "ptx": None,
     }
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
@@ -206,16 +221,7 @@ def intrinsic(signature: Any, ptx: str, *, pure: bool = False) -> Callable[[Call
         if not isinstance(function, types.FunctionType):
             msg = f"cuda.intrinsic() decorates a Python function, not {type(function).__name__}"
             raise TypeError(msg)
-        options = {
-            "device": True,
-            "inline": False,
-            "fastmath": False,
-            "lineinfo": False,
-            "opt": True,
-            "launch_bounds": None,
-            "max_registers": None,
-            "ptx": (ptx, bool(pure)),
-        }
+        options = {**_DEFAULTS, "device": True, "ptx": (ptx, bool(pure))}
         return _make(function, options=options, signatures=[declared], source=None)
 
     return decorator
