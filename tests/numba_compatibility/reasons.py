@@ -40,6 +40,11 @@ def _rows():
             r"counterpart of numba\.cuda\.(compiler\.)?compile|weft\.cuda' has no attribute 'compile",
         ),
         (
+            "`types.Tuple` and `types.UniTuple` as classes, and `cuda.compile_ptx`",
+            r"test_libdevice.*isinstance\(\) arg 2 must be a type|isinstance\(\) arg 2 must be a type.*test_libdevice",
+        ),
+        ("`fastmath=True` together with `debug=True`", r"Divide in fastmath should not throw"),
+        (
             "linking of code from elsewhere: `link=`, `cuda.CUSource`, `cuda.declare_device`",
             r"CUSource|link|declare_device",
         ),
@@ -127,6 +132,11 @@ def _rows():
             "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
             r"it is declared for",
             r"explicit_signatures",
+        ),
+        (
+            "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
+            r"call it outside of the kernel",
+            r"not_supported_call_from_jit",
         ),
         ("debug=True warns with other words", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
     ]

@@ -143,7 +143,7 @@ class StatementTyper:
         return ast.AugAssign(target, node.op, value.right)
 
     def stmt_Expr(self, node):
-        return ast.Expr(self.expr(node.value)[1])
+        return ast.Expr(self.expr_or_none(node.value)[1])
 
     def stmt_Pass(self, node):
         return node
