@@ -358,7 +358,7 @@ def test_philox_uniform_numbers_are_those_of_curand() -> None:
     for k in range(4):
         np.testing.assert_array_equal(single[:, 1 + k], floats[k : k + n])
         assert floats.dtype == np.float32
-    np.testing.assert_array_equal(double, (words * 2.0**-32 + 2.0**-33)[:n])
+    np.testing.assert_array_equal(double, (words * 2.0**-32 + 2.0**-32)[:n])
     wide = (words[:-1] ^ (words[1:] << np.uint64(21))).astype(np.float64) * 2.0**-53 + 2.0**-54
     np.testing.assert_array_equal(pair, np.stack([wide[:n], wide[2 : n + 2]], 1))
 

@@ -161,8 +161,8 @@ def philox_uniform_float32x4(seed, sequence, offset):
 
 
 def philox_uniform_float64(seed, sequence, offset):
-    """A float64 above 0, below 1, of one word."""
-    return np.float64(philox_uint32(seed, sequence, offset)) * 2.3283064365386963e-10 + 1.1641532182693481e-10
+    """A float64 above 0, up to 1, of one word: a product that is exact, so that one rounding is left."""
+    return np.float64(philox_uint32(seed, sequence, offset)) * 2.3283064365386963e-10 + 2.3283064365386963e-10
 
 
 def philox_uniform_float64x2(seed, sequence, offset):

@@ -126,7 +126,7 @@ pub(super) const RANDOM: &[Intrinsic] = &[
     counters!(
         "philox_uniform_float64",
         Returns::Scalar(F64),
-        "A number above 0, below 1, of the word at the offset, 32 bits: that of `curand_uniform_double`."
+        "A number above 0, up to 1, of the word at the offset, 32 bits: that of `curand_uniform_double`."
     ),
     counters!(
         "philox_uniform_float64x2",
