@@ -233,7 +233,10 @@ impl Reader<'_> {
                 | ArgType::None
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
-                | ArgType::Class(_)) => Err(bad(value.span, format!("{other} cannot be the element type of an array"))),
+                | ArgType::Class(_)
+                | ArgType::Pointer(_)) => {
+                    Err(bad(value.span, format!("{other} cannot be the element type of an array")))
+                }
             },
             ExprKind::Call { func, args, keywords } => self.constructed(expr, func, args, keywords),
             ExprKind::Constant(_)
@@ -285,12 +288,13 @@ impl Reader<'_> {
     }
 
     fn is_constructor(self, func: &Expr) -> bool {
-        self.path(func)
-            .is_some_and(|path| matches!(last(&path), "array" | "Array" | "Tuple" | "UniTuple" | "from_dtype"))
+        self.path(func).is_some_and(|path| {
+            matches!(last(&path), "array" | "Array" | "Tuple" | "UniTuple" | "from_dtype" | "CPointer")
+        })
     }
 
     /// `array(float32, 1d, C)`, `Array(float32, 1, 'C', readonly=True)`, `Tuple((a, b))`, `UniTuple(a, n)`,
-    /// `from_dtype(np.dtype(…))`.
+    /// `from_dtype(np.dtype(…))`, `CPointer(float32)`.
     fn constructed(
         self,
         expr: &Expr,
@@ -323,7 +327,8 @@ impl Reader<'_> {
                     | ArgType::None
                     | ArgType::Struct(..)
                     | ArgType::Enum(..)
-                    | ArgType::Class(_)) => {
+                    | ArgType::Class(_)
+                    | ArgType::Pointer(_)) => {
                         Err(bad(dtype.span, format!("{other} cannot be the element type of an array")))
                     }
                 }
@@ -344,8 +349,22 @@ impl Reader<'_> {
                     .ok_or_else(|| bad(n.span, format!("a count of items, {MAX_LEAVES} with those in them at most")))?;
                 Ok(ArgType::Tuple(vec![item; n as usize]))
             }
-            (name @ ("array" | "Array" | "UniTuple"), _) => {
-                let form = if name == "UniTuple" { "UniTuple(int64, 2)" } else { "array(float32, 1d, C)" };
+            ("CPointer", [of]) => match self.ty(of)? {
+                ArgType::Value(dtype) | ArgType::Record(dtype) => Ok(ArgType::Pointer(dtype)),
+                other @ (ArgType::Array(_)
+                | ArgType::Tuple(_)
+                | ArgType::None
+                | ArgType::Struct(..)
+                | ArgType::Enum(..)
+                | ArgType::Class(_)
+                | ArgType::Pointer(_)) => Err(bad(of.span, format!("a pointer cannot point to {other}"))),
+            },
+            (name @ ("array" | "Array" | "UniTuple" | "CPointer"), _) => {
+                let form = match name {
+                    "UniTuple" => "UniTuple(int64, 2)",
+                    "CPointer" => "CPointer(float32)",
+                    _ => "array(float32, 1d, C)",
+                };
                 Err(bad(expr.span, format!("`{name}` is written `{form}`")))
             }
             _ => Err(bad(expr.span, "this is not a type")),
@@ -489,6 +508,9 @@ mod tests {
                 "void(array(float32, 1d, C), Tuple(int32, float32))",
             ),
             ("void(none, None, Tuple(none, int32))", "void(none, none, Tuple(none, int32))"),
+            ("f4(types.CPointer(f4), CPointer(c8))", "float32(CPointer(float32), CPointer(complex64))"),
+            ("void(CPointer(f4[:]))", "a pointer cannot point to array(float32, 1d, A) at 14..19"),
+            ("void(CPointer())", "`CPointer` is written `CPointer(float32)` at 5..15"),
             ("void(float32x4, cuda.int2[::1])", "void(float32x4, array(int32x2, 1d, C))"),
             ("UniTuple(int64, 2)(intp)", "UniTuple(int64, 2)(int64)"),
             ("void(Array(float32, 1, 'C', readonly=True))", "void(Array(float32, 1d, C))"),
@@ -528,6 +550,7 @@ mod tests {
                 types.extend([array(DType::F32, ndim, layout, false), array(DType::C128, ndim, layout, true)]);
             }
         }
+        types.extend(Number::all().map(|number| ArgType::Pointer(number.into())));
         types.push(ArgType::Tuple(vec![]));
         types.push(ArgType::Tuple(vec![ArgType::Value(DType::I64)]));
         types.push(ArgType::Tuple(vec![ArgType::Value(DType::I64); 3]));

@@ -63,20 +63,23 @@ impl Conversion {
     }
 
     /// How an argument is passed as a declared type: the worst of its numbers' conversions, as `number` has them. It is
-    /// called with the cell of each, counted from `cell` on. Arrays never convert their elements; one of any layout may be
-    /// declared, or a read-only one.
+    /// called with the cell of each, counted from `cell` on, and `None` where a pointer is declared. Arrays never convert
+    /// their elements; one of any layout may be declared, or a read-only one.
     pub fn of_argument(
         given: &ArgType,
         declared: &ArgType,
         cell: usize,
-        number: &mut dyn FnMut(usize, Number, Number) -> Option<Self>,
+        number: &mut dyn FnMut(usize, Number, Option<Number>) -> Option<Self>,
     ) -> Result<Self, Misfit> {
         match (given, declared) {
             (ArgType::Value(from), ArgType::Value(to)) => match (from.number(), to.number()) {
-                (Some(from), Some(to)) => number(cell, from, to).ok_or(Misfit::Type),
+                (Some(from), Some(to)) => number(cell, from, Some(to)).ok_or(Misfit::Type),
                 (Some(_) | None, _) if from == to => Ok(Self::Exact),
                 (Some(_) | None, _) => Err(Misfit::Type),
             },
+            (ArgType::Value(from), ArgType::Pointer(_)) => {
+                from.number().and_then(|from| number(cell, from, None)).ok_or(Misfit::Type)
+            }
             (ArgType::Array(from), ArgType::Array(to)) => {
                 let layout = from.layout == to.layout || to.layout == Layout::Any;
                 if (from.dtype, from.ndim) != (to.dtype, to.ndim) {
@@ -97,6 +100,7 @@ impl Conversion {
             (ArgType::Enum(..), ArgType::Enum(..))
             | (ArgType::Record(_), ArgType::Record(_))
             | (ArgType::Class(_), ArgType::Class(_))
+            | (ArgType::Pointer(_), ArgType::Pointer(_))
                 if given == declared =>
             {
                 Ok(Self::Exact)
@@ -121,7 +125,8 @@ impl Conversion {
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
                 | ArgType::Record(_)
-                | ArgType::Class(_),
+                | ArgType::Class(_)
+                | ArgType::Pointer(_),
                 _,
             ) => Err(Misfit::Type),
         }
@@ -257,7 +262,7 @@ mod tests {
     }
 
     fn pass(given: &ArgType, declared: &ArgType) -> Result<Conversion, Misfit> {
-        Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to))
+        Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to?))
     }
 
     #[test]
@@ -283,7 +288,7 @@ mod tests {
         let nested = ArgType::Tuple(vec![array(Layout::C, false), given.clone()]);
         let found = Conversion::of_argument(&nested, &nested, 3, &mut |cell, from, to| {
             cells.push(cell);
-            Conversion::of(from, to)
+            Conversion::of(from, to?)
         });
         let first = 3 + array(Layout::C, false).cells();
         assert_eq!((found, cells), (Ok(Conversion::Exact), vec![first, first + ArgType::from(Number::F32).cells()]));

@@ -21,6 +21,8 @@ pub enum Leaf {
     Array(ArrayType),
     /// A record in device memory.
     Record(DType),
+    /// The address of elements.
+    Pointer(DType),
 }
 
 /// A field of a leaf.
@@ -78,7 +80,7 @@ impl Leaf {
                 }
                 fields
             }
-            Self::Record(_) => vec![one(SlotField::Data, SlotType::Pointer)],
+            Self::Record(_) | Self::Pointer(_) => vec![one(SlotField::Data, SlotType::Pointer)],
         }
     }
 
@@ -89,8 +91,11 @@ impl Leaf {
 
     /// The first of its cells that hold a field; `None` if it has no such field.
     pub fn cell(self, field: SlotField) -> Option<usize> {
-        // A number's value becomes a real part where a signature declares it complex.
-        let same = |known: SlotField| known == field || matches!((known, field), (SlotField::Value, SlotField::Real));
+        // A number's value becomes a real part where a signature declares it complex, and an address where it declares a
+        // pointer.
+        let same = |known: SlotField| {
+            known == field || matches!((known, field), (SlotField::Value, SlotField::Real | SlotField::Data))
+        };
         let mut at = 0;
         for known in self.fields(Which::Launch) {
             if same(known.field) {
@@ -114,6 +119,7 @@ impl ArgType {
             Self::Enum(_, value) => value.walk(path, visit),
             Self::Array(array) => visit(path, Leaf::Array(*array)),
             Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
+            Self::Pointer(dtype) => visit(path, Leaf::Pointer(*dtype)),
             Self::None | Self::Class(_) => {}
             Self::Tuple(items) | Self::Struct(_, items) => {
                 for (step, item) in items.iter().enumerate() {
@@ -132,6 +138,7 @@ impl ArgType {
             (Self::Enum(_, value), path) => value.leaf(path),
             (Self::Array(array), []) => Some(Leaf::Array(*array)),
             (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
+            (Self::Pointer(dtype), []) => Some(Leaf::Pointer(*dtype)),
             (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
             (
                 Self::Value(_)
@@ -140,7 +147,8 @@ impl ArgType {
                 | Self::None
                 | Self::Struct(..)
                 | Self::Record(_)
-                | Self::Class(_),
+                | Self::Class(_)
+                | Self::Pointer(_),
                 _,
             ) => None,
         }

@@ -82,6 +82,8 @@ pub enum ArgType {
     Record(DType),
     /// A type, such as `np.float32`: nothing is passed.
     Class(DType),
+    /// C's pointer to elements: an address, of which nothing more is known.
+    Pointer(DType),
 }
 
 impl ArgType {
@@ -136,6 +138,7 @@ impl fmt::Display for ArgType {
             }
             Self::Record(dtype) => dtype.fmt(f),
             Self::Class(dtype) => write!(f, "class({dtype})"),
+            Self::Pointer(dtype) => write!(f, "CPointer({dtype})"),
         }
     }
 }

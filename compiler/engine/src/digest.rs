@@ -239,6 +239,10 @@ impl Feed {
                     self.tag(7);
                     self.dtype(*dtype);
                 }
+                ArgType::Pointer(dtype) => {
+                    self.tag(8);
+                    self.dtype(*dtype);
+                }
             }
         }
     }

@@ -307,6 +307,8 @@ fn every_change_gives_another_digest() {
         taking(ArgType::None),
         taking(ArgType::Class(DType::F32)),
         taking(ArgType::Class(DType::F64)),
+        taking(ArgType::Pointer(DType::F32)),
+        taking(ArgType::Pointer(DType::F64)),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), Scalar::F32.into()])),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), ArgType::None])),
         taking(ArgType::Struct(other_pair, vec![Scalar::F32.into(), Scalar::F32.into()])),

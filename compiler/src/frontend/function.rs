@@ -107,7 +107,12 @@ fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {
         ArgType::Value(dtype) => Ty::of_arg(arg).is_poison().then_some(*dtype),
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().find_map(by_value),
-        ArgType::Array(_) | ArgType::None | ArgType::Enum(..) | ArgType::Record(_) | ArgType::Class(_) => None,
+        ArgType::Array(_)
+        | ArgType::None
+        | ArgType::Enum(..)
+        | ArgType::Record(_)
+        | ArgType::Class(_)
+        | ArgType::Pointer(_) => None,
     }
 }
 

@@ -68,6 +68,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Struct(_)
                     | ObjectKind::Enum(_)
                     | ObjectKind::Record
+                    | ObjectKind::Pointer
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice

@@ -24,6 +24,8 @@ pub(super) enum ObjectKind {
     Enum(ClassId),
     /// A record, by reference: an array of no dimensions, in which it lies.
     Record,
+    /// C's pointer: an array of no dimensions, the element that it points to.
+    Pointer,
     /// A vector: its lanes.
     Vector(Vector),
     /// A `datetime64` or `timedelta64`: the count of its units.
@@ -103,6 +105,7 @@ impl ObjectKind {
             Self::Enum(_)
             | Self::Optional
             | Self::Record
+            | Self::Pointer
             | Self::Chars
             | Self::Time(_)
             | Self::Vector(_)

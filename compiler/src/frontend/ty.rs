@@ -134,6 +134,10 @@ impl Ty {
                 let kind = if dtype.chars().is_some() { ObjectKind::Chars } else { ObjectKind::Record };
                 Self::Object(kind, vec![Self::Array(ArrayTy::of_arg(&place))])
             }
+            ArgType::Pointer(dtype) => {
+                let place = ArrayType { dtype: *dtype, ndim: 0, layout: Layout::C, readonly: false };
+                Self::Object(ObjectKind::Pointer, vec![Self::Array(ArrayTy::of_arg(&place))])
+            }
         }
     }
 
@@ -152,11 +156,13 @@ impl Ty {
                 }
                 (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, Box::new(item.arg()?))),
                 (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
+                (ObjectKind::Pointer, [Self::Array(place)]) => Some(ArgType::Pointer(place.dtype)),
                 (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
                 (
                     ObjectKind::Enum(_)
                     | ObjectKind::Optional
                     | ObjectKind::Record
+                    | ObjectKind::Pointer
                     | ObjectKind::Chars
                     | ObjectKind::Slice
                     | ObjectKind::Group(_)
@@ -359,6 +365,12 @@ impl fmt::Display for Ty {
                     ObjectKind::Record | ObjectKind::Chars => {
                         return match items.as_slice() {
                             [Self::Array(place)] => place.dtype.fmt(f),
+                            _ => Ok(()),
+                        };
+                    }
+                    ObjectKind::Pointer => {
+                        return match items.as_slice() {
+                            [Self::Array(place)] => ArgType::Pointer(place.dtype).fmt(f),
                             _ => Ok(()),
                         };
                     }

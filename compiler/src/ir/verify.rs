@@ -186,7 +186,7 @@ impl Checker<'_> {
         };
         let leaf = self.module.params.get(param as usize)?.ty.leaf(path)?;
         let which = match leaf {
-            Leaf::Value(_) | Leaf::Record(_) => Which::Kernel,
+            Leaf::Value(_) | Leaf::Record(_) | Leaf::Pointer(_) => Which::Kernel,
             // A kernel may take a stride that its layout gives as well.
             Leaf::Array(_) => Which::Launch,
         };
@@ -194,7 +194,9 @@ impl Checker<'_> {
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
             (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.access().0, Space::Global)),
-            (SlotType::Pointer, Leaf::Record(dtype)) => Some(Type::Ptr(dtype.access().0, Space::Global)),
+            (SlotType::Pointer, Leaf::Record(dtype) | Leaf::Pointer(dtype)) => {
+                Some(Type::Ptr(dtype.access().0, Space::Global))
+            }
             // The IR has no type for a long value yet.
             (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }

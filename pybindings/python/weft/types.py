@@ -53,6 +53,19 @@ class Array(metaclass=_ArrayKind):
         return Type.make_array(dtype, ndim, layout, readonly)
 
 
+class _PointerKind(_Kind):
+    def _has(cls, ty: Type) -> bool:
+        return ty.is_pointer
+
+
+class CPointer(metaclass=_PointerKind):
+    """Type of C's pointers to elements of a type; a launch takes an address for one, as an int."""
+
+    def __new__(cls, dtype: Type) -> Type:  # type: ignore[misc]  # as `Array`
+        """Make the type."""
+        return Type.make_pointer(dtype)
+
+
 def Tuple(types: Iterable[Type]) -> Type:
     """Type of a tuple with these element types."""
     return Type.make_tuple(list(types))
@@ -124,6 +137,7 @@ def Record(fields: Iterable[tuple[str, dict[str, Any]]], size: int, aligned: boo
 
 __all__ = [
     "Array",
+    "CPointer",
     "CharSeq",
     "EnumMember",
     "IntEnumMember",

@@ -38,6 +38,7 @@ pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Mat
     let mut cell = 0;
     for (param, (from, to)) in given.iter().zip(declared).enumerate() {
         let conversion = Conversion::of_argument(from, to, cell, &mut |cell, from, to| {
+            let Some(to) = to else { return address(from) };
             let conversion = cost(from, to)?;
             if conversion != Conversion::Exact {
                 casts.push(Cast { cell, from, to });
@@ -60,6 +61,11 @@ pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Mat
 fn cost(from: Number, to: Number) -> Option<Conversion> {
     let refused = from.part().is_float() && !to.part().is_float();
     Conversion::of(from, to).filter(|_| !refused)
+}
+
+/// An integer is an address: as it lies in its cell.
+fn address(from: Number) -> Option<Conversion> {
+    from.real().is_some_and(Scalar::is_int).then_some(Conversion::Unsafe)
 }
 
 /// Converts numbers in their cells.
@@ -140,6 +146,17 @@ mod tests {
         assert_eq!(convert(Number::I64, Number::BF16, (0x101 << 40) + 1, 0), (0x5781, 0));
         assert_eq!(convert(Number::F16, Number::C64, 0x3c00, 0), (1.0_f32.to_bits().into(), 0));
         assert_eq!(convert(Number::BF16, Number::F64, 0xc000, 0), ((-2.0_f64).to_bits(), 0));
+    }
+
+    #[test]
+    fn an_integer_is_an_address_and_nothing_else_is() {
+        let pointer = [ArgType::Pointer(Number::F32.into())];
+        let found = match_types(&[scalar(Number::U64)], &pointer).expect("an unsafe conversion");
+        assert_eq!((found.casts, found.rank), (Vec::new(), [Conversion::Unsafe].into_iter().collect()));
+        for other in [Number::BOOL, Number::F64, Number::C64] {
+            assert!(match_types(&[scalar(other)], &pointer).is_err(), "{other}");
+        }
+        assert!(match_types(&[ArgType::None], &pointer).is_err());
     }
 
     #[test]

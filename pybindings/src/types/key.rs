@@ -176,6 +176,7 @@ mod tests {
                 }
                 ArgType::Record(dtype) => out.push(record(*dtype)),
                 ArgType::Class(dtype) => out.push(class(*dtype)),
+                ArgType::Pointer(_) => unreachable!("what a launch is given is no pointer"),
             }
         }
     }

@@ -53,7 +53,8 @@ impl Type {
             | ArgType::None
             | ArgType::Struct(..)
             | ArgType::Enum(..)
-            | ArgType::Class(_) => None,
+            | ArgType::Class(_)
+            | ArgType::Pointer(_) => None,
         }
     }
 
@@ -105,6 +106,21 @@ impl Type {
     fn make_class(dtype: &Self) -> PyResult<Self> {
         let dtype = dtype.dtype_itself().ok_or_else(|| PyTypeError::new_err("not the type of a value"))?;
         Ok(Self::of(ArgType::Class(dtype)))
+    }
+
+    /// The type of pointers to elements of a type.
+    #[staticmethod]
+    fn make_pointer(dtype: &Self) -> PyResult<Self> {
+        let pointed = dtype.dtype_itself();
+        let pointed =
+            pointed.ok_or_else(|| PyTypeError::new_err(format!("a pointer cannot point to {}", dtype.__str__())))?;
+        Ok(Self::of(ArgType::Pointer(pointed)))
+    }
+
+    /// Whether it is the type of pointers.
+    #[getter]
+    fn is_pointer(&self) -> bool {
+        matches!(self.arg, ArgType::Pointer(_))
     }
 
     /// An array type by its parts; `layout` is "C", "F" or "A".
@@ -161,7 +177,7 @@ impl Type {
                 [first, rest @ ..] if rest.iter().all(|item| item == first) => Ok(Self::of(first.clone())),
                 _ => Err(PyAttributeError::new_err(format!("{} has items of several types", self.__str__()))),
             },
-            ArgType::Class(dtype) => Ok(Self::of_dtype(*dtype)),
+            ArgType::Class(dtype) | ArgType::Pointer(dtype) => Ok(Self::of_dtype(*dtype)),
             ArgType::Value(_) | ArgType::None | ArgType::Record(_) => self.array().map(|_| self.clone()),
         }
     }
@@ -337,6 +353,7 @@ impl Type {
                 (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
             ),
             ArgType::Class(_) => (class.getattr("make_class")?, (self.dtype()?,).into_pyobject(py)?),
+            ArgType::Pointer(_) => (class.getattr("make_pointer")?, (self.dtype()?,).into_pyobject(py)?),
             ArgType::Tuple(_) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
             ArgType::Struct(..) => {
                 (class.getattr("make_object")?, (self.instance_class(py)?, self.types()?).into_pyobject(py)?)

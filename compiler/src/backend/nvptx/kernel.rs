@@ -72,7 +72,7 @@ fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize)
     };
     match cx.ir.params.get(*param as usize)?.ty.leaf(path)? {
         Leaf::Array(array) => Some((1 << 63) / array.dtype.size_bytes().max(1)),
-        Leaf::Value(_) | Leaf::Record(_) => None,
+        Leaf::Value(_) | Leaf::Record(_) | Leaf::Pointer(_) => None,
     }
 }
 

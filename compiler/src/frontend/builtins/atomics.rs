@@ -144,9 +144,21 @@ impl FnLowerer<'_> {
             self.error(Code::ArgumentCount, span, message);
             return None;
         };
-        let Value::Array(array) = array else {
-            self.no_overload(row, &types, span);
-            return None;
+        let (array, is_pointer) = match array {
+            Value::Array(array) => (array, false),
+            Value::Object(ObjectKind::Pointer, ref items) if let [Value::Array(place)] = items.as_slice() => {
+                (place.clone(), true)
+            }
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => {
+                self.no_overload(row, &types, span);
+                return None;
+            }
         };
         let elements = array.ty.dtype.number().map(Arg::Array);
         let known = elements.and_then(|of| row.signatures.iter().find(|sig| sig.args.first() == Some(&of)));
@@ -172,7 +184,11 @@ impl FnLowerer<'_> {
         } else {
             (0..array.ty.ndim).map(|_| Index::at(self.b.i64(0, span))).collect()
         };
-        let pointer = self.element(&array, &indices, span)?;
+        let pointer = if is_pointer && indexed {
+            self.pointed_to(&array, &indices, span)?
+        } else {
+            self.element(&array, &indices, span)?
+        };
         Some((Element { pointer, of: array.ty, values: values.collect() }, sig))
     }
 

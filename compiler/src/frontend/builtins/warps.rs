@@ -228,6 +228,7 @@ fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::Time(_)
         | ObjectKind::Optional => true,
         ObjectKind::Record
+        | ObjectKind::Pointer
         | ObjectKind::Group(_)
         | ObjectKind::Formatted(_)
         | ObjectKind::Chars

@@ -394,7 +394,7 @@ impl FnLowerer<'_> {
         let given: Option<Vec<ArgType>> = values.iter().map(|value| value.ty().arg()).collect();
         let fitting = def.signatures.iter().filter(|sig| sig.args.len() == values.len()).filter_map(|sig| {
             let conversions = given.as_deref()?.iter().zip(&sig.args).map(|(given, declared)| {
-                Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to)).ok()
+                Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to?)).ok()
             });
             Some((conversions.collect::<Option<Rank>>()?, sig))
         });
@@ -421,6 +421,7 @@ impl FnLowerer<'_> {
                     to.space = array.ty.space;
                     Ty::Array(to)
                 }
+                (pointer @ Value::Object(ObjectKind::Pointer, _), _) => pointer.ty(),
                 (_, to) => to,
             };
             out.push(self.try_convert(value, &to, span)?);

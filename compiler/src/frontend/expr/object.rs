@@ -53,6 +53,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Unrolled
                 | ObjectKind::Enum(_)
                 | ObjectKind::Record
+                | ObjectKind::Pointer
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
@@ -93,6 +94,7 @@ impl FnLowerer<'_> {
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled
                 | ObjectKind::Record
+                | ObjectKind::Pointer
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice

@@ -41,6 +41,15 @@ impl FnLowerer<'_> {
                 self.store_field(place, &field, &value, span);
                 return;
             }
+            Value::Object(ObjectKind::Pointer, ref items) if let [Value::Array(place)] = items.as_slice() => {
+                if place.ty.readonly {
+                    self.error(Code::ReadonlyArray, span, "the pointer is to elements that are read-only");
+                } else if let Some(pointer) = self.pointed_to(place, indices, span) {
+                    let value = self.element_of_none(value, span);
+                    self.store(pointer, place.ty, &value, span);
+                }
+                return;
+            }
             Value::Poison => return,
             Value::Object(kind, _) if kind.is_tuple() => {
                 self.error(Code::BadAssignment, span, "an item of a tuple cannot be assigned");

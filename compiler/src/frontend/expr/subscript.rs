@@ -52,6 +52,12 @@ impl FnLowerer<'_> {
             {
                 self.record_item(place, &field, span)
             }
+            Value::Object(ObjectKind::Pointer, ref items) if let [Value::Array(place)] = items.as_slice() => {
+                match self.pointed_to(place, indices, span) {
+                    Some(pointer) => self.load(pointer, place.ty, span),
+                    None => Value::Poison,
+                }
+            }
             Value::Static(Static::Class(class, ref values))
                 if let [Index::Name(name)] = indices
                     && let Some(member) = self.class_attribute(class, values, name, span) =>
@@ -94,6 +100,24 @@ impl FnLowerer<'_> {
                 None
             }
         }
+    }
+
+    /// The element so many behind the one at a place: C's `&pointer[index]`. No index counts from an end, and none is
+    /// checked: a pointer has no extent.
+    pub(in crate::frontend) fn pointed_to(
+        &mut self,
+        place: &ArrayValue,
+        indices: &[Index],
+        span: Span,
+    ) -> Option<ExprId> {
+        let [Index::At { expr: index, .. }] = indices else {
+            self.error(Code::BadIndex, span, "a pointer takes one integer as its index");
+            return None;
+        };
+        let base = self.use_atom(place.data, span);
+        let (_, scale) = place.ty.dtype.access();
+        let kind = ExprKind::Offset { base, index: *index, scale: scale as u32 };
+        Some(self.b.expr(kind, place.ty.pointer(), span))
     }
 
     /// Where indices lead: an element, or a view.
