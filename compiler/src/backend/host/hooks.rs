@@ -199,17 +199,7 @@ fn step<'ctx>(
     if at_once {
         return emitter.emit_atomic(op, order, "", operands);
     }
-    let fence = |needed: bool, usual: AtomicOrdering| -> Result<()> {
-        let ordering = if order == Order::Sequential { AtomicOrdering::SequentiallyConsistent } else { usual };
-        if needed {
-            emitter.builder.build_fence(ordering, false, "")?;
-        }
-        Ok(())
-    };
-    fence(order.releases(), AtomicOrdering::Release)?;
-    let old = emitter.emit_atomic_loop(op, order, "", operands)?;
-    fence(order.acquires(), AtomicOrdering::Acquire)?;
-    Ok(old)
+    emitter.fenced(order, "", || emitter.emit_atomic_loop(op, order, "", operands, false))
 }
 
 /// Bit `bit` of each of 32 bytes, in an `i32`.

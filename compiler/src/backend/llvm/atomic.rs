@@ -1,7 +1,7 @@
 //! Atomic read-modify-write. inkwell's builder knows neither floats nor synchronisation scopes, so LLVM is called.
 //!
 //! A step is one instruction of LLVM's where there is one ([`instruction`]), else a loop around a compare-and-swap of
-//! the element's bits. What it computes of the old element is [`FunctionEmitter::stepped`] for the loop and for memory
+//! the element's bits, or of the word that it is a part of. What it computes of the old element is [`FunctionEmitter::stepped`] for the loop and for memory
 //! that no other thread sees.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for what inkwell's builder cannot build")]
@@ -12,7 +12,8 @@ use inkwell::{
     llvm_sys::{
         LLVMAtomicOrdering, LLVMAtomicRMWBinOp,
         core::{
-            LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID, LLVMSetAtomicSyncScopeID,
+            LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMBuildFenceSyncScope, LLVMGetSyncScopeID,
+            LLVMSetAtomicSyncScopeID,
         },
     },
     types::IntType,
@@ -75,6 +76,17 @@ pub(crate) fn parts<'a, 'ctx>(
     }
 }
 
+/// The bytes of the least that a target may swap at once.
+pub(crate) const WORD: u64 = 4;
+
+/// What a loop swaps for a step on an element.
+struct Place<'ctx> {
+    pointer: PointerValue<'ctx>,
+    word: IntType<'ctx>,
+    /// Where the element is a part of the word: by how many bits it is shifted, and the bits of the word around it.
+    part: Option<(IntValue<'ctx>, IntValue<'ctx>)>,
+}
+
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// Emits the step as one of LLVM's instructions with one of its synchronisation scopes; gives the old value.
     pub(crate) fn emit_atomic(
@@ -111,17 +123,20 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     /// The step as a loop, relaxed: until nobody has come between reading the element and writing the new one. What
-    /// would not change the element does not write it, unless the step releases.
+    /// would not change the element does not write it, unless the step releases. Where the target swaps no
+    /// less than a [`WORD`], a smaller element is swapped with the bytes around it, which LLVM would read first by a plain
+    /// load: memory that has such elements has whole words.
     pub(crate) fn emit_atomic_loop(
         &self,
         op: AtomicOp,
         order: Order,
         scope: &str,
         operands: &[OperandValue<'ctx>],
+        words: bool,
     ) -> Result<BasicValueEnum<'ctx>> {
         let (pointer, element, values) = parts(op, operands)?;
-        let word = self.word_type(element);
-        let first = self.builder.build_load(word, pointer, "first")?;
+        let place = self.swap_place(pointer, element, words)?;
+        let first = self.builder.build_load(place.word, place.pointer, "first")?;
         if let Some(load) = first.as_instruction_value() {
             let set = load.set_atomic_ordering(AtomicOrdering::Monotonic);
             set.or_else(|error| internal(format!("no atomic load of {element}: {error}")))?;
@@ -133,34 +148,102 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let [turn, swap, done] = ["step", "swap", "stepped"].map(|name| self.block(name));
         self.builder.build_unconditional_branch(turn)?;
         self.builder.position_at_end(turn);
-        let old = self.builder.build_phi(word, "old")?;
-        let bits = int(old.as_basic_value())?;
-        let new = self.stepped(op, element, self.element_of(bits, element)?, values)?;
-        let new = self.word(new)?;
-        let may_stay = match op {
-            AtomicOp::Max | AtomicOp::Min | AtomicOp::NanMax | AtomicOp::NanMin => !order.releases(),
-            AtomicOp::Cas => true,
-            AtomicOp::Add
+        let old = self.builder.build_phi(place.word, "old")?;
+        let word = int(old.as_basic_value())?;
+        let bits = self.part_of(word, &place, element)?;
+        let was = self.element_of(bits, element)?;
+        let new = self.word(self.stepped(op, element, was, values)?)?;
+        let stays = match op {
+            AtomicOp::Max | AtomicOp::Min | AtomicOp::NanMax | AtomicOp::NanMin if !order.releases() => {
+                Some(self.builder.build_int_compare(IntPredicate::EQ, bits, new, "")?)
+            }
+            AtomicOp::Cas => match values {
+                [compare, _] => {
+                    let (was, compare) = (self.bits(was)?, self.bits(compare.value)?);
+                    Some(self.builder.build_int_compare(IntPredicate::NE, was, compare, "")?)
+                }
+                _ => return internal("a compare-and-swap without what it compares"),
+            },
+            AtomicOp::Max
+            | AtomicOp::Min
+            | AtomicOp::NanMax
+            | AtomicOp::NanMin
+            | AtomicOp::Add
             | AtomicOp::Sub
             | AtomicOp::And
             | AtomicOp::Or
             | AtomicOp::Xor
             | AtomicOp::Inc
             | AtomicOp::Dec
-            | AtomicOp::Exchange => false,
+            | AtomicOp::Exchange => None,
         };
-        if may_stay {
-            let same = self.builder.build_int_compare(IntPredicate::EQ, bits, new, "")?;
-            self.builder.build_conditional_branch(same, done, swap)?;
-        } else {
-            self.builder.build_unconditional_branch(swap)?;
-        }
+        match stays {
+            Some(stays) => self.builder.build_conditional_branch(stays, done, swap)?,
+            None => self.builder.build_unconditional_branch(swap)?,
+        };
         self.builder.position_at_end(swap);
-        let (seen, swapped) = self.compare_and_swap(pointer, (bits, new), Order::Relaxed, scope)?;
+        let new = self.with_part(word, &place, new)?;
+        let (seen, swapped) = self.compare_and_swap(place.pointer, (word, new), Order::Relaxed, scope)?;
         self.builder.build_conditional_branch(swapped, done, turn)?;
         old.add_incoming(&[(&first as &dyn BasicValue<'ctx>, before), (&seen, self.current()?)]);
         self.builder.position_at_end(done);
         self.element_of(bits, element)
+    }
+
+    /// What is swapped for a step on an element.
+    fn swap_place(&self, pointer: PointerValue<'ctx>, element: Scalar, words: bool) -> Result<Place<'ctx>> {
+        let own = self.word_type(element);
+        if !words || element.size_bytes() >= WORD {
+            return Ok(Place { pointer, word: own, part: None });
+        }
+        let (context, builder) = (self.cx.types.context, &self.builder);
+        let (byte, wide) = (context.i8_type(), context.i64_type());
+        let word = context.i32_type();
+        let address = builder.build_ptr_to_int(pointer, wide, "")?;
+        let offset = builder.build_and(address, wide.const_int(WORD - 1, false), "")?;
+        let back = builder.build_int_neg(offset, "")?;
+        // SAFETY: an offset without claims that LLVM may rely on; the word's other bytes belong to the same memory.
+        let pointer = unsafe { builder.build_gep(byte, pointer, &[back], "")? };
+        let offset = builder.build_int_truncate(offset, word, "")?;
+        let shift = builder.build_left_shift(offset, word.const_int(3, false), "")?;
+        let own = builder.build_int_z_extend(own.const_all_ones(), word, "")?;
+        let around = builder.build_not(builder.build_left_shift(own, shift, "")?, "")?;
+        Ok(Place { pointer, word, part: Some((shift, around)) })
+    }
+
+    /// The element's bits in the word that is swapped.
+    fn part_of(&self, word: IntValue<'ctx>, place: &Place<'ctx>, element: Scalar) -> Result<IntValue<'ctx>> {
+        let Some((shift, _)) = place.part else { return Ok(word) };
+        let low = self.builder.build_right_shift(word, shift, false, "")?;
+        Ok(self.builder.build_int_truncate(low, self.word_type(element), "")?)
+    }
+
+    /// The word with other bits for the element.
+    fn with_part(&self, word: IntValue<'ctx>, place: &Place<'ctx>, bits: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let Some((shift, around)) = place.part else { return Ok(bits) };
+        let bits = self.builder.build_int_z_extend(bits, place.word, "")?;
+        let own = self.builder.build_left_shift(bits, shift, "")?;
+        Ok(self.builder.build_or(self.builder.build_and(word, around, "")?, own, "")?)
+    }
+
+    /// What an ordered step has before it and after it where the step itself is relaxed.
+    pub(crate) fn fenced<T>(&self, order: Order, scope: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        let fence = |ordering| -> Result<()> {
+            self.current()?;
+            let (builder, scope) = (self.builder.as_mut_ptr(), self.sync_scope(scope));
+            // SAFETY: the builder has a position, and the order is one that a fence can have.
+            unsafe { LLVMBuildFenceSyncScope(builder, ordering, scope, c"".as_ptr()) };
+            Ok(())
+        };
+        if order.releases() {
+            let strict = order == Order::Sequential;
+            fence(if strict { ordering(order) } else { ordering(Order::Release) })?;
+        }
+        let old = step()?;
+        if order.acquires() {
+            fence(ordering(Order::Acquire))?;
+        }
+        Ok(old)
     }
 
     /// The same step on memory that no other thread touches meanwhile: plain loads and stores.

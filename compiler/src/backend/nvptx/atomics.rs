@@ -1,6 +1,7 @@
 //! Atomic steps on a GPU.
 //!
-//! PTX's `atom` is for global and shared memory (PTX ISA, "atom"): on a thread's own memory it is a load and a store.
+//! PTX's `atom` is for global and shared memory (PTX ISA, "atom"): on a thread's own memory it is a load and a store. It
+//! swaps words of 32 bits and more, so that a smaller element is swapped with the bytes around it.
 
 use inkwell::{AddressSpace, values::BasicValueEnum};
 use weft_artifact::Scalar;
@@ -9,7 +10,7 @@ use super::{SPACES, hooks::effect};
 use crate::{
     backend::llvm::{
         FunctionEmitter, OperandValue, Result,
-        atomic::{instruction, parts},
+        atomic::{WORD, instruction, parts},
         internal,
     },
     ir::{AtomicOp, Order, Scope, Space, Type},
@@ -18,6 +19,7 @@ use crate::{
 /// A step on memory of any space; gives the old value.
 pub(super) fn step<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
+    sm: u32,
     op: AtomicOp,
     order: Order,
     scope: Scope,
@@ -28,7 +30,7 @@ pub(super) fn step<'ctx>(
         return internal(format!("an atomic {op:?} without a pointer"));
     };
     match space {
-        Space::Global | Space::Shared => visible(emitter, op, order, scope, operands),
+        Space::Global | Space::Shared => visible(emitter, sm, op, order, scope, operands),
         Space::Local => emitter.emit_unshared(op, operands),
         Space::Constant => internal(format!("an atomic {op:?} on constant memory")),
         Space::Generic => {
@@ -42,7 +44,7 @@ pub(super) fn step<'ctx>(
                 let old = if block == own {
                     emitter.emit_unshared(op, operands)?
                 } else {
-                    visible(emitter, op, order, scope, operands)?
+                    visible(emitter, sm, op, order, scope, operands)?
                 };
                 olds.push((old, emitter.current()?));
                 emitter.builder.build_unconditional_branch(after)?;
@@ -61,41 +63,35 @@ pub(super) fn step<'ctx>(
 /// A step on memory that other threads see.
 fn visible<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
+    sm: u32,
     op: AtomicOp,
     order: Order,
     scope: Scope,
     operands: &[OperandValue<'ctx>],
 ) -> Result<BasicValueEnum<'ctx>> {
     let (_, element, _) = parts(op, operands)?;
-    if op == AtomicOp::Cas && element != Scalar::Bool {
+    if op == AtomicOp::Cas && element.size_bytes() >= WORD {
         return emitter.emit_atomic(op, order, sync_scope(scope), operands);
     }
-    // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's. `membar` is `fence.sc`.
-    if order.releases() {
-        membar(emitter, scope)?;
-    }
-    let old = match (has_instruction(op, element), scope) {
+    // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's.
+    emitter.fenced(order, sync_scope(scope), || match (has_instruction(sm, op, element), scope) {
         (true, Scope::Block | Scope::Device) => {
-            emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)?
+            emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)
         }
         (true, Scope::System) if let Some(name) = name_of_system(op, element) => {
-            step_of_system(emitter, name, op == AtomicOp::Sub, operands)?
+            step_of_system(emitter, name, op == AtomicOp::Sub, operands)
         }
         (true | false, Scope::Block | Scope::Device | Scope::System) => {
-            emitter.emit_atomic_loop(op, order, sync_scope(scope), operands)?
+            emitter.emit_atomic_loop(op, order, sync_scope(scope), operands, true)
         }
-    };
-    if order.acquires() {
-        membar(emitter, scope)?;
-    }
-    Ok(old)
+    })
 }
 
-/// Whether PTX has the step, or LLVM makes it of one that PTX has: sums of 16-bit floats, and of `bfloat16` a loop before
-/// compute capability 9.0.
-fn has_instruction(op: AtomicOp, element: Scalar) -> bool {
+/// Whether PTX has the step.
+fn has_instruction(sm: u32, op: AtomicOp, element: Scalar) -> bool {
     let size = element.size_bytes();
     match op {
+        AtomicOp::Add if element == Scalar::BF16 => sm >= 90,
         AtomicOp::Add if element.is_float() => true,
         AtomicOp::Inc | AtomicOp::Dec => size == 4,
         AtomicOp::Sub if element.is_float() => false,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     backend::{
-        llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, internal},
+        llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, atomic::WORD, internal},
         symbol,
     },
     ir::{Circles, Clock, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
@@ -44,7 +44,11 @@ impl<'ctx> NvptxHooks<'ctx> {
         let mut shared = Vec::new();
         for (id, array) in cx.ir.shared.iter() {
             let element = cx.types.memory(Type::Scalar(array.elem))?;
-            let Ok(len) = u32::try_from(array.len) else { return internal("a shared array beyond 4 GiB") };
+            // Whole words, since atomic steps swap words.
+            let in_word = WORD.div_ceil(array.elem.size_bytes());
+            let Ok(len) = u32::try_from(array.len.next_multiple_of(in_word)) else {
+                return internal("a shared array beyond 4 GiB");
+            };
             let ty = match element {
                 BasicTypeEnum::FloatType(float) => float.array_type(len),
                 BasicTypeEnum::IntType(int) => int.array_type(len),
@@ -58,13 +62,13 @@ impl<'ctx> NvptxHooks<'ctx> {
             let global = cx.module.add_global(ty, space, &name);
             global.set_linkage(Linkage::Internal);
             global.set_initializer(&ty.get_undef());
-            global.set_alignment(array.align.max(1) as u32);
+            global.set_alignment(array.align.max(WORD) as u32);
             shared.push(global);
         }
         let dynamic = cx.ir.dynamic_shared.then(|| {
             let global = cx.module.add_global(cx.types.context.i8_type().array_type(0), space, DYNAMIC_SHARED);
             global.set_linkage(Linkage::External);
-            global.set_alignment(cx.ir.dynamic_shared_align.max(1) as u32);
+            global.set_alignment(cx.ir.dynamic_shared_align.max(WORD) as u32);
             global
         });
         let gathers = !Circles::of(cx.ir).is_empty();
@@ -155,7 +159,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             gather(emitter, mask)?;
         }
         match op {
-            Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, op, order, scope, operands)?]),
+            Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, self.sm, op, order, scope, operands)?]),
             Op::Barrier => {
                 let zero = emitter.cx.types.context.i32_type().const_zero();
                 effect(emitter, "llvm.nvvm.barrier.cta.sync.aligned.all", &[zero.into()])

@@ -213,18 +213,19 @@ fn atomic(op: AtomicOp, order: Order, scope: Scope, scalar: Scalar) -> String {
 /// What each order and scope becomes.
 #[test]
 fn orders_and_scopes() {
-    for (scope, name, level) in
-        [(Scope::Block, "cta", "cta"), (Scope::Device, "gpu", "gl"), (Scope::System, "sys", "sys")]
-    {
+    for (scope, name) in [(Scope::Block, "cta"), (Scope::Device, "gpu"), (Scope::System, "sys")] {
         let add = if scope == Scope::System { "atom.sys.add.s32" } else { "atom.global.add.u32" };
-        let fence = format!("membar.{level}");
+        let fence = format!("fence.acq_rel.{name}");
+        let strict = format!("fence.sc.{name}");
         for (order, before, after, word) in [
             (Order::Relaxed, "", "", "relaxed"),
             (Order::Acquire, "", fence.as_str(), "acquire"),
             (Order::Release, fence.as_str(), "", "release"),
             (Order::AcquireRelease, fence.as_str(), fence.as_str(), "acq_rel"),
-            (Order::Sequential, fence.as_str(), fence.as_str(), "seq_cst"),
+            (Order::Sequential, strict.as_str(), fence.as_str(), "seq_cst"),
         ] {
+            let narrow = format!("{before} atom.relaxed.{name}.global.cas.b32 {after}");
+            assert_eq!(atomic(AtomicOp::Cas, order, scope, Scalar::U8), narrow.trim());
             assert_eq!(atomic(AtomicOp::Add, order, scope, Scalar::U32), format!("{before} {add} {after}").trim());
             let cas = atomic(AtomicOp::Cas, order, scope, Scalar::U32);
             let expected = match order {
@@ -282,6 +283,43 @@ fn steps_of_all_types() {
         (AtomicOp::Add, Scalar::F16, "atom.relaxed.sys.global.cas.b32"),
     ] {
         assert_eq!(atomic(op, Order::Relaxed, Scope::System, scalar), expected, "{op:?} of {scalar}");
+    }
+}
+
+/// A step on a part of a word reads the word as other threads may write it, whatever the step, the memory and the GPU; what
+/// is read and swapped lies in the shared memory that is declared.
+#[test]
+fn parts_of_words() {
+    for (op, scalar) in [
+        (AtomicOp::Add, Scalar::I8),
+        (AtomicOp::Cas, Scalar::U8),
+        (AtomicOp::Cas, Scalar::I16),
+        (AtomicOp::Exchange, Scalar::U16),
+        (AtomicOp::Max, Scalar::F16),
+        (AtomicOp::Or, Scalar::Bool),
+        (AtomicOp::Add, Scalar::BF16),
+    ] {
+        let mut k = KernelBuilder::new("part");
+        let x = k.array("x", scalar);
+        let tile = k.shared("tile", scalar, 5);
+        let t = k.thread();
+        for shared in [false, true] {
+            let pointer = if shared { k.shared_at(tile, t) } else { k.at(x, t) };
+            let zero = |k: &mut KernelBuilder| k.b.zero(Type::Scalar(scalar), SPAN);
+            let mut args = vec![pointer, zero(&mut k)];
+            if op == AtomicOp::Cas {
+                args.push(zero(&mut k));
+            }
+            k.b.op(Op::atomic(op), vec![], args, SPAN);
+        }
+        let text = ptx_for(&k.finish(), 80, Options::default());
+        assert!(!text.contains("ld.shared") && !text.contains("ld.global"), "{op:?} of {scalar}: {text}");
+        for memory in ["shared", "global"] {
+            assert_eq!(text.matches(&format!("ld.relaxed.gpu.{memory}.b32")).count(), 1, "{op:?} of {scalar}: {text}");
+            assert_eq!(text.matches(&format!("{memory}.cas.b32")).count(), 1, "{op:?} of {scalar}: {text}");
+        }
+        let bytes = if scalar.size_bytes() == 1 { 8 } else { 12 };
+        assert!(text.contains(&format!("[{bytes}]")), "{op:?} of {scalar}: {text}");
     }
 }
 
