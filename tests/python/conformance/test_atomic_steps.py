@@ -3,6 +3,7 @@
 import numpy as np
 import oracle
 import pytest
+import weft
 from harness import assert_exact, launch, module, run
 from weft import cuda
 
@@ -311,3 +312,25 @@ def test_unknown_orders_are_refused(call):
 def test_types_that_a_step_does_not_take(name, dtype):
     with pytest.raises(Exception, match="no overload"):
         launch(step_kernel(name), 1, 1, np.zeros(1, dtype), np.zeros(1, dtype), np.zeros(1, dtype))
+
+
+@cuda.jit
+def on_a_packed_field(records):
+    cuda.atomic.add(records["count"], 0, 1)
+
+
+@cuda.jit
+def on_a_packed_byte(records):
+    cuda.atomic.add(records["flag"], 0, 1)
+
+
+def test_elements_that_may_lie_anywhere_are_refused():
+    fields = [("flag", "u1"), ("count", "i4")]
+    packed, aligned = np.zeros(2, fields), np.zeros(2, np.dtype(fields, align=True))
+    with pytest.raises(weft.CompileError, match=r"E0205.*multiples of 4 bytes"):
+        on_a_packed_field[1, 1](packed)
+    for records in (packed, aligned):
+        on_a_packed_byte[1, 1](records)
+        assert records["flag"].tolist() == [1, 0]
+    on_a_packed_field[1, 1](aligned)
+    assert aligned["count"].tolist() == [1, 0]

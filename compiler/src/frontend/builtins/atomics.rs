@@ -178,6 +178,14 @@ impl FnLowerer<'_> {
             self.error(Code::ReadonlyArray, span, message);
             return None;
         }
+        if array.ty.packed {
+            let (name, align) = (shown_path(row.path), array.ty.dtype.access_align());
+            let message =
+                format!("`{name}` takes elements at multiples of {align} bytes, which a packed record has not");
+            let help = "align the record's dtype, as by `np.dtype(fields, align=True)`";
+            self.report(Diagnostic::error(Code::NoMatchingOverload, span, message).help(help));
+            return None;
+        }
         let indices = if indexed {
             let index = self.truncated(values.next()?, span);
             self.index_values(index, span)?
