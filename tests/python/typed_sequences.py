@@ -402,9 +402,6 @@ class SequenceTyper:
             tests = tests_of(case.pattern, load(name), ty)
             if tests is None:
                 continue
-            if case.guard and self.loops and bound_names(case.pattern) & stored_names(case.body):
-                # weft binds before a guard, where other ways have what the last turn left in the variable.
-                raise TypeError("a name of a pattern with a guard that a turn of a loop leaves as another type")
             tests += [case.guard] if case.guard else []
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests) if tests else ast.Constant(True)
             orelse = [ast.If(test, case.body, orelse)]
@@ -458,17 +455,6 @@ def tests_of(pattern: ast.pattern, subject: ast.expr, ty: Type) -> list[ast.expr
                 tests += found
             return tests
     raise TypeError("a pattern that kernels do not have")
-
-
-def bound_names(pattern: ast.pattern) -> set[str]:
-    """The names that a pattern binds."""
-    return {each.name for each in ast.walk(pattern) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name}
-
-
-def stored_names(statements: list[ast.stmt]) -> set[str]:
-    """The names that statements assign."""
-    parts = [part for statement in statements for part in ast.walk(statement) if isinstance(part, ast.Name)]
-    return {part.id for part in parts if isinstance(part.ctx, ast.Store)}
 
 
 class Renamed(ast.NodeTransformer):

@@ -151,6 +151,8 @@ impl FnLowerer<'_> {
     /// A variable's value now.
     pub(super) fn read_var(&mut self, name: &str, var: &Var, span: Span) -> Value {
         if let Ty::Conflict(conflict) = &var.ty {
+            // What a pattern binds in one of several ways has a name with a place behind it.
+            let name = name.split('@').next().unwrap_or(name);
             let diagnostic = Diagnostic::error(
                 Code::CannotJoin,
                 span,

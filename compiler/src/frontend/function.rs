@@ -152,6 +152,7 @@ impl<'a> FnLowerer<'a> {
             returns: None,
             ends_thread: false,
             closing: Vec::new(),
+            where_true: Vec::new(),
             hint: None,
             def,
         }

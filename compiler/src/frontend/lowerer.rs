@@ -11,7 +11,7 @@ use std::{
 use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
-    env::Env,
+    env::{Env, Var},
     expr::Closure,
     fault::Reports,
     object::{ObjectKind, Site, Static},
@@ -166,6 +166,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) ends_thread: bool,
     /// The inner functions whose variables are being read, each read by the one before.
     pub(super) closing: Vec<Arc<Closure>>,
+    /// What variables are where the `and` that was just lowered is true, if they are something else behind it.
+    pub(super) where_true: Vec<(String, Var)>,
     /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
     pub(super) hint: Option<String>,
 }

@@ -220,3 +220,60 @@ def typed_in_its_case(x, out):
 
 def test_a_name_has_the_type_that_its_case_gives_it():
     like_python(typed_in_its_case, np.array([5, 6, 7, 8]), np.zeros(4))
+
+
+@cuda.jit
+def typed_before_its_guard(x, out):
+    v = 2.5
+    w = (1, 2)
+    for i in range(x.size):
+        match (x[i], i):
+            case (v, 2) if v << 1 > 3:
+                out[i] = v << 3
+                v = v / 2
+            case (w, (0 | 1) as k) if w % 2 == k or v > 100:
+                out[i] = (w << 2) | k
+                w = (w, k)
+            case (_, 3) | (3, _) as both:
+                out[i] = both[0] + 0.25
+            case _:
+                # What the pattern whose guard was false has bound is there.
+                out[i] = v + 0.5
+
+
+@pytest.mark.parametrize("first", [4, 7])
+def test_a_name_has_the_type_that_its_case_gives_it_behind_a_guard(first):
+    like_python(typed_before_its_guard, np.array([first, 6, 0, 8, 3, 9, 1]), np.zeros(7))
+
+
+@cuda.jit
+def typed_in_one_of_several_ways(x, out):
+    v = 0.5
+    for i in range(x.size):
+        match (i, x[i], x[i] * 2):
+            case (0 | 3, v, _) | (1, _, v):
+                out[i] = v << 3
+                v = v + 0.5
+            case (2, v, _) | (4, _, v) if v & 1 == 0:
+                out[i] = v | 1
+            case _:
+                out[i] = v
+
+
+def test_a_name_has_the_type_that_one_of_several_ways_gives_it():
+    like_python(typed_in_one_of_several_ways, np.array([5, 6, 7, 8, 9, 10]), np.zeros(6))
+
+
+@cuda.jit
+def bound_in_a_condition(x, out):
+    v = 0.5
+    for i in range(x.size):
+        if i > 0 and (v := x[i]) > 2 and v & 1:
+            out[i] = v << 1
+        else:
+            out[i] = v
+        v = v + 0.25
+
+
+def test_a_name_that_a_condition_binds_has_its_type_where_the_condition_holds():
+    like_python(bound_in_a_condition, np.array([5, 6, 7, 1, 9, 10]), np.zeros(6))

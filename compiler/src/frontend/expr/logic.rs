@@ -23,7 +23,12 @@ impl FnLowerer<'_> {
     pub(super) fn bool_op(&mut self, and: bool, values: &[Expr], span: Span) -> Value {
         let Some((first, rest)) = values.split_first() else { return Value::Poison };
         let left = self.expr_or_none(first);
-        self.bool_rest(and, left, first, rest, span)
+        self.where_true.clear();
+        let value = self.bool_rest(and, left, first, rest, span);
+        if !and {
+            self.where_true.clear();
+        }
+        value
     }
 
     /// What is left of a chain, whose operand `of` has the value `left`.
@@ -36,10 +41,7 @@ impl FnLowerer<'_> {
             // The common case: conditions.
             let Value::Scalar(cond, _) = left else { return Value::Poison };
             return self.short_circuit(and, cond, span, |this| {
-                this.narrowed(&facts, &code, |this| {
-                    let value = this.expr_or_none(right);
-                    this.bool_rest(and, value, right, more, span)
-                })
+                this.narrowed(&facts, &code, |this| this.operand_and_rest(and, right, more, span))
             });
         }
         // Python gives the operand itself.
@@ -47,25 +49,28 @@ impl FnLowerer<'_> {
         let test = self.reread(&left, at);
         match self.truth(test, at) {
             Truth::Poison => Value::Poison,
-            Truth::Known(known) if known == and => {
-                let value = self.expr_or_none(right);
-                self.bool_rest(and, value, right, more, span)
-            }
+            Truth::Known(known) if known == and => self.operand_and_rest(and, right, more, span),
             Truth::Known(_) => left,
             Truth::Expr(cond) => {
                 let other = |this: &mut Self| {
-                    this.narrowed(&facts, &code, |this| {
-                        let value = this.expr_or_none(right);
-                        this.bool_rest(and, value, right, more, span)
-                    })
+                    this.narrowed(&facts, &code, |this| this.operand_and_rest(and, right, more, span))
                 };
-                if and {
+                let value = if and {
                     self.choose(cond, other, |_| left.clone(), span)
                 } else {
                     self.choose(cond, |_| left.clone(), other, span)
-                }
+                };
+                self.where_true.clear();
+                value
             }
         }
+    }
+
+    /// An operand of a chain and what is left of it.
+    fn operand_and_rest(&mut self, and: bool, operand: &Expr, rest: &[Expr], span: Span) -> Value {
+        let value = self.expr_or_none(operand);
+        self.where_true.clear();
+        self.bool_rest(and, value, operand, rest, span)
     }
 
     /// `left and right()` for the links of a chained comparison.
@@ -95,9 +100,13 @@ impl FnLowerer<'_> {
         self.b.open();
         let value = right(self);
         let mut block = self.b.close();
-        let after = self.env.take();
+        let mut after = self.env.take();
         let joined = env::join(&[&before, &after]);
         // A `:=` in the right operand may give a variable another type, or another known value.
+        if and && let Some(bound) = self.bound_where_true(&after, &joined) {
+            block.extend(self.conversions(after, &bound, span));
+            after = bound;
+        }
         block.extend(self.conversions(after, &joined, span));
         let unchanged = self.conversions(before, &joined, span);
         self.env = joined;
@@ -120,6 +129,35 @@ impl FnLowerer<'_> {
             let right = (block, value);
             self.merge_swapped(cond, right, unchanged, left, span)
         }
+    }
+
+    /// Notes the variables that have another type where an `and` is true than behind it: whoever goes on there only has
+    /// them with the type that its right operand gave them. Gives the environment in which they have it.
+    fn bound_where_true(&mut self, after: &Env, joined: &Env) -> Option<Env> {
+        let (Some(after), Some(joined)) = (after, joined) else { return None };
+        let mut bound = after.clone();
+        let mut found = false;
+        for (name, var) in &mut bound {
+            let ty = var.ty.widened();
+            let usual = joined.get(name).is_none_or(|joined| joined.ty == ty || joined.ty == var.ty);
+            let noted = self.where_true.iter().any(|(known, _)| known == name);
+            match var.ty {
+                Ty::Conflict(_) | Ty::Bottom | Ty::Poison => continue,
+                Ty::Scalar(_)
+                | Ty::Complex(_)
+                | Ty::Int(_)
+                | Ty::Bool(_)
+                | Ty::Array(_)
+                | Ty::Object(..)
+                | Ty::Static(_) => {}
+            }
+            if !usual && !noted && !var.maybe_undefined {
+                var.ty = ty;
+                self.where_true.push((name.clone(), var.clone()));
+                found = true;
+            }
+        }
+        found.then_some(Some(bound))
     }
 
     /// The statements that bring variables to the joined types.

@@ -5,18 +5,22 @@
 
 use crate::{
     frontend::{
-        env,
+        env::{self, Var},
         lowerer::{FnLowerer, Truth},
         optional::facts,
     },
     ir::StmtKind as Ir,
     source::Span,
-    syntax::ast::{Expr, Stmt},
+    syntax::ast::{Expr, ExprKind, Stmt},
 };
 
 impl FnLowerer<'_> {
     pub(super) fn if_statement(&mut self, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let value = self.expr_or_none(test);
+        let mut bound = std::mem::take(&mut self.where_true);
+        if !matches!(test.kind, ExprKind::Bool { and: true, .. }) {
+            bound.clear();
+        }
         match self.truth(value, test.span) {
             Truth::Known(true) => {
                 self.skipped(orelse);
@@ -28,21 +32,33 @@ impl FnLowerer<'_> {
             }
             Truth::Poison => {
                 // Both branches are lowered for their own errors.
-                self.branch(None, test, body, orelse, span);
+                self.branch(None, test, (body, bound), orelse, span);
             }
-            Truth::Expr(cond) => self.branch(Some(cond), test, body, orelse, span),
+            Truth::Expr(cond) => self.branch(Some(cond), test, (body, bound), orelse, span),
         }
     }
 
-    fn branch(&mut self, cond: Option<crate::ir::ExprId>, test: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
+    /// `bound` are the variables that have types of their own where the test is true.
+    fn branch(
+        &mut self,
+        cond: Option<crate::ir::ExprId>,
+        test: &Expr,
+        (body, bound): (&[Stmt], Vec<(String, Var)>),
+        orelse: &[Stmt],
+        span: Span,
+    ) {
         let before = self.env.clone();
+        let mut holds = before.clone();
+        if let Some(holds) = &mut holds {
+            holds.extend(bound);
+        }
         let arm = |this: &mut Self, env, stmts: &[Stmt], holds| {
             this.in_block(env, |this| {
                 this.narrow(&facts(test, holds));
                 this.stmts(stmts);
             })
         };
-        let then_end = arm(self, before.clone(), body, true);
+        let then_end = arm(self, holds, body, true);
         let then = self.b.close();
         let else_end = arm(self, before, orelse, false);
         let otherwise = self.b.close();

@@ -1,8 +1,8 @@
 //! `match` as the `if`s that it means: Python's reference, section 8.6.
 //!
 //! The subject is evaluated once, into a variable of a name that no text has. A pattern is a condition on it; the names
-//! in a pattern are bound once all of it matches: at the start of the case, where they have the types that they are given,
-//! or, for a guard to read them and in one of several ways (`p | q`), by the condition, as `:=` does.
+//! in a pattern are bound once all of it matches: at the start of the case, or, for a guard to read them, by the condition,
+//! as `:=` does. One of several ways (`p | q`) binds variables of names that no text has, which only it assigns.
 
 use rustpython_parser::ast as py;
 
@@ -104,6 +104,14 @@ impl Converter<'_> {
                     let mut own = Pattern::default();
                     if !self.pattern(pattern, subject, &mut own)? {
                         return Ok(false);
+                    }
+                    for (name, _) in &mut own.bound {
+                        let ExprKind::Name(text) = &name.kind else { continue };
+                        let held = Expr { kind: ExprKind::Name(format!("{text}@{}", span.start)), span: name.span };
+                        let name = std::mem::replace(name, held.clone());
+                        if !out.bound.iter().any(|(known, _)| known.kind == name.kind) {
+                            out.bound.push((name, held));
+                        }
                     }
                     ways.push(all(own.conditions(), span));
                 }
