@@ -14,6 +14,7 @@ mod hooks;
 mod inline;
 mod kernel;
 mod loads;
+mod negate;
 mod print;
 #[cfg(test)]
 mod tests;
@@ -98,7 +99,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: request.target.to_string(),
-        code,
+        code: negate::rewrite(code),
         kernels: vec![kernel_record(module, kernel, request, None)],
     };
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
