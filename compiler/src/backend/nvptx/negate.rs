@@ -17,7 +17,9 @@ pub(super) fn rewrite(ptx: Vec<u8>) -> Vec<u8> {
         let operands = line.strip_prefix(NEGATE).and_then(|rest| rest.trim_end().strip_suffix(';'));
         match operands.and_then(|operands| operands.split_once(", ")) {
             Some((to, of)) => {
-                rewritten.push_str(&format!("\tnot.b16 \t{to}, {of};\n\tadd.s16 \t{to}, {to}, 1;\n"));
+                for part in ["\tnot.b16 \t", to, ", ", of, ";\n\tadd.s16 \t", to, ", ", to, ", 1;\n"] {
+                    rewritten.push_str(part);
+                }
             }
             None => rewritten.push_str(line),
         }
