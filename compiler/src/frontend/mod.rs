@@ -56,7 +56,8 @@ pub struct Lowered {
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = fault::Reports::of(&request.options);
-    let mut lowerer = lowerer::Lowerer { ptx, reports, ..lowerer::Lowerer::default() };
+    let most_threads = request.options.launch_bounds.map(|(threads, _)| threads);
+    let mut lowerer = lowerer::Lowerer { ptx, most_threads, reports, ..lowerer::Lowerer::default() };
     function::lower_kernel(&mut lowerer, request);
     finished(lowerer)
 }
