@@ -125,6 +125,23 @@ def test_classes(name, dtype):
     np.testing.assert_array_equal(run_unary(name, x, np.bool_), getattr(np, name)(x))
 
 
+@pytest.mark.parametrize("name", ["fmod", "remainder"])
+def test_remainders_of_the_largest_numbers(name):
+    """A multiple of the divisor that lies just above the dividend is no float."""
+    rng = np.random.default_rng(12)
+    count = 20000
+    most = np.finfo(np.float64).max
+    x = np.where(rng.uniform(size=count) < 0.7, most, np.ldexp(rng.uniform(0.5, 1, count), 1024))
+    x *= rng.choice([-1.0, 1.0], count)
+    with np.errstate(over="ignore"):
+        y = np.ldexp(rng.uniform(0.5, 1, count), rng.integers(-1074, 1025, count))
+        part = rng.choice([1, 1 / 2, 1 / 3, 1 / 4, 2 / 3, 2 / 5], count)
+        near = most * part * (1 + rng.integers(-2, 3, count) * 2.0**-53)
+    y = np.where(rng.uniform(size=count) < 0.2, near, y)
+    y[:3], x[:3] = 524032.0, (most, -most, most / 2)
+    assert_exact(run_binary(name, x, y, np.float64), BINARY_EXACT[name](x, y))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", BINARY_EXACT)
 def test_exact_functions_of_two(name, dtype):

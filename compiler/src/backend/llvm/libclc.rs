@@ -10,6 +10,7 @@
 //! | `exp`, `exp2` in float32 | 0 for subnormal results | the square of the exponential of the half |
 //! | `erfc` in float32 | 0 for subnormal results | a branch to float64 |
 //! | `fmod`, `remainder` in float32 | subnormal divisors count as normal numbers | a branch to float64 |
+//! | `fmod`, `remainder` in float64 | NaN where a multiple of the divisor overflows beside the dividend | half of it |
 
 use inkwell::{
     FloatPredicate,
@@ -74,6 +75,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let subnormal = builder.build_float_compare(FloatPredicate::OLT, magnitude, least, "")?;
                 self.rarely_in_float64(function, name, args, subnormal)?
             }
+            MathFn::Fmod | MathFn::Remainder => match *args {
+                [x, y] => self.remainder_of_half(function, name, float(x)?, float(y)?)?,
+                _ => call(args)?,
+            },
             MathFn::Erfc if single => {
                 let small = builder.build_float_compare(FloatPredicate::OGT, first, constant(first, 9.0), "")?;
                 self.rarely_in_float64(function, name, args, small)?
@@ -107,6 +112,40 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             clamped = float(self.builder.build_select(beyond, limit, clamped, "")?)?;
         }
         Ok(clamped)
+    }
+
+    /// `fmod` or `remainder` in float64: of half the dividend where that is huge, doubled, and less one more divisor.
+    ///
+    /// All of it is exact: the double of a remainder lies within two divisors, and half of a huge number has no digit
+    /// less. The quotient of the half, doubled, is even, so that a tie behind it stays where it is.
+    fn remainder_of_half(
+        &self,
+        function: MathFn,
+        name: &str,
+        x: FloatValue<'ctx>,
+        y: FloatValue<'ctx>,
+    ) -> Result<FloatValue<'ctx>> {
+        let builder = &self.builder;
+        let magnitude = |value: FloatValue<'ctx>| float(self.call_intrinsic("llvm.fabs", &[value.into()])?);
+        let huge =
+            builder.build_float_compare(FloatPredicate::OGT, magnitude(x)?, constant(x, 2_f64.powi(1022)), "")?;
+        let half = builder.build_float_mul(x, constant(x, 0.5), "")?;
+        let dividend = builder.build_select(huge, half, x, "")?;
+        let rest = float(self.call_library(name, &[dividend, y.into()])?)?;
+        let double = builder.build_float_add(rest, rest, "")?;
+        let beyond = if function == MathFn::Fmod {
+            builder.build_float_compare(FloatPredicate::OGE, magnitude(double)?, magnitude(y)?, "")?
+        } else {
+            let twice = builder.build_float_add(double, double, "")?;
+            builder.build_float_compare(FloatPredicate::OGT, magnitude(twice)?, magnitude(y)?, "")?
+        };
+        let step = float(self.call_intrinsic("llvm.copysign", &[y.into(), double.into()])?)?;
+        let less = builder.build_float_sub(double, step, "")?;
+        let less = float(builder.build_select(beyond, less, double, "")?)?;
+        let zero = builder.build_float_compare(FloatPredicate::OEQ, less, constant(x, 0.0), "")?;
+        let signed = self.call_intrinsic("llvm.copysign", &[less.into(), x.into()])?;
+        let less = builder.build_select(zero, signed, less.into(), "")?;
+        float(builder.build_select(huge, less, rest.into(), "")?)
     }
 
     /// A function on float32 that is computed in float64 where `rare` holds.
