@@ -1,7 +1,8 @@
 """Every function that is measured: how a kernel calls it, its exact reference, where its arguments matter.
 
 Not measured are functions that are exact by definition, which the other tests compare bit by bit, and those that are
-other functions one after another: they are as exact as their formulas.
+other functions one after another: they are as exact as their formulas. `libdevice` says which of `cuda.libdevice`'s
+functions stand here, and under which name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class Function:
     types: tuple[str, ...] = SINGLES
     reference: str = ""
     half_call: str = ""
+    # How it is called on float32, if not as on float64.
+    single_call: str = ""
+    # On float32 it is the function of float64, rounded: that one cannot judge it, and only MPFR does.
+    rounded: bool = False
     # Of two: how pairs are drawn (`points.PAIRS`).
     pairs: str = ""
     # Only these arguments are measured, and the function stands in the table once for each part.
@@ -42,8 +47,18 @@ class Function:
         """The name of its reference."""
         return self.reference or self.name
 
+    def points(self, count: int) -> int:
+        """How many points against MPFR: of libdevice's own fewer, whose exact results take up to 100 times as long."""
+        return count // 10 if self.call.startswith("libdevice.") else count
+
+    def least_for(self, dtype: str) -> float:
+        """In whose ulps smaller results count: what float64 has lost float32 never had."""
+        return 0.0 if dtype == "float32" and self.rounded else self.least
+
     def call_for(self, dtype: str) -> str:
         """How it is called on numbers of a type."""
+        if dtype == "float32" and self.single_call:
+            return self.single_call
         return self.half_call if dtype in HALVES and self.half_call else self.call
 
 
@@ -62,8 +77,17 @@ def of_two(name, pairs, *, numpy=None, **rest):
 
 
 def of_library(name, low, high, **rest):
-    """A function of `cuda.libdevice` on float64; on float32 it is that one, rounded."""
-    return Function(name, f"libdevice.{name}(x)", (low, high), ("float64",), **rest)
+    """A function of `cuda.libdevice`: most are computed in float64 on float32, too."""
+    rest = {"rounded": True, "single_call": f"libdevice.{name}f(x)", **rest}
+    return Function(name, f"libdevice.{name}(x)", (low, high), SINGLES, **rest)
+
+
+def of_library_with_integer(name, pairs, arguments, **rest):
+    """The same of a number and an integer, which the arguments say."""
+    return Function(
+        name, f"libdevice.{name}({arguments})", None, SINGLES, single_call=f"libdevice.{name}f({arguments})",
+        rounded=True, pairs=pairs, **rest,
+    )  # fmt: skip
 
 
 FUNCTIONS = [
@@ -108,7 +132,7 @@ FUNCTIONS = [
     Function("hexp10", "{half}.hexp10(x)", (-40, 40), HALVES, reference="exp10"),
     of_library("exp10", -310, 310),
     of_library("rsqrt", 0, 100),
-    of_library("rcbrt", -100, 100),
+    of_library("rcbrt", -100, 100, rounded=False),
     of_library("sinpi", -10, 10),
     of_library("cospi", -10, 10),
     of_library("erfcx", -27, 30),
@@ -120,12 +144,18 @@ FUNCTIONS = [
     of_library("j1", -100, 100, least=1.0),
     of_library("y0", 0, 100, least=1.0),
     of_library("y1", 0, 100, least=1.0),
+    of_library_with_integer("jn", "bessel", "np.int32(x), y", least=1.0),
+    of_library_with_integer("yn", "bessel of the second kind", "np.int32(x), y", least=1.0),
+    of_library_with_integer("powi", "powi", "x, np.int32(y)", reference="pow"),
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Approximation:
-    """A function of float32 with `fastmath=True` on a GPU, measured for some arguments."""
+    """A function of float32 that approximates on a GPU, measured for some arguments.
+
+    It is a function with `fastmath=True`, which changes nothing on a CPU, or one of libdevice's that are called fast.
+    """
 
     call: str
     # Which arguments, as an expression of a kernel, and in words.
@@ -133,6 +163,9 @@ class Approximation:
     where: str
     # The error is the distance itself, and not in ulps.
     absolute: bool = False
+    # What it approximates, if that is another name: it approximates without `fastmath`, and is measured everywhere.
+    exact: str = ""
+    pairs: str = "near"
 
     @property
     def arity(self) -> int:
@@ -141,28 +174,46 @@ class Approximation:
 
 
 NEAR_ONE, FAR_FROM_ONE = "0.5 <= x <= 2.0", "1.1754944e-38 <= x < 0.5 or 2.0 < x <= 3.4028235e38"
+QUOTIENTS = "1.1754944e-38 <= abs(y) <= 8.5e37 and abs(x) >= 1.1754944e-38 and 1.1754944e-38 <= abs(x / y) <= 3.4e38"
+POWERS = "1.1754944e-38 <= x <= 3.4028235e38 and abs(y) <= 10.0 and 1.1754944e-38 <= math.pow(x, y) <= 3.4e38"
 
-APPROXIMATIONS = [
+# Calls, what they approximate, where. `math.NAME(x)` has it with `fastmath`, libdevice under a name of its own.
+_FAST = [
+    *((name, f"fast_{name}f", "abs(x) <= 3.1415927", "from -pi to pi", True) for name in ("sin", "cos")),
+    ("tan", "fast_tanf", "abs(x) <= 1.5", "from -1.5 to 1.5", False),
+    ("exp", "fast_expf", "abs(x) <= 87.0", "from -87 to 87", False),
+    ("exp2", "", "abs(x) <= 126.0", "from -126 to 126", False),
+    ("exp10", "fast_exp10f", "abs(x) <= 37.0", "from -37 to 37", False),
     *(
-        Approximation(f"math.{name}(x)", "abs(x) <= 3.1415927", "from -pi to pi", absolute=True)
-        for name in ("sin", "cos")
-    ),
-    Approximation("math.tan(x)", "abs(x) <= 1.5", "from -1.5 to 1.5"),
-    Approximation("math.exp(x)", "abs(x) <= 87.0", "from -87 to 87"),
-    Approximation("math.exp2(x)", "abs(x) <= 126.0", "from -126 to 126"),
-    *(
-        Approximation(f"math.{name}(x)", condition, where, absolute)
+        (name, f"fast_{name}f", condition, where, absolute)
         for name in ("log", "log2", "log10")
         for condition, where, absolute in [
             (NEAR_ONE, "from 0.5 to 2", True),
             (FAR_FROM_ONE, "normal below 0.5 or above 2", False),
         ]
     ),
+]
+
+APPROXIMATIONS = [
+    *(
+        Approximation(f"math.{name}(x)", condition, where, absolute)
+        for name, _, condition, where, absolute in _FAST
+        if name != "exp10"
+    ),
     Approximation("math.sqrt(x)", "1.1754944e-38 <= x <= 3.4028235e38", "normal"),
+    Approximation("x / y", QUOTIENTS, "y up to 2^126, x, y and x / y normal"),
+    *(
+        Approximation(
+            f"libdevice.{fast}(x)", condition, where, absolute,
+            exact=f"math.{name}(x)" if name != "exp10" else "libdevice.exp10(x)",
+        )
+        for name, fast, condition, where, absolute in _FAST
+        if fast
+    ),
+    Approximation("libdevice.fast_fdividef(x, y)", QUOTIENTS, "y up to 2^126, x, y and x / y normal", exact="x / y"),
     Approximation(
-        "x / y",
-        "1.1754944e-38 <= abs(y) <= 8.5e37 and abs(x) >= 1.1754944e-38 and 1.1754944e-38 <= abs(x / y) <= 3.4e38",
-        "y up to 2^126, x, y and x / y normal",
+        "libdevice.fast_powf(x, y)", POWERS, "x and the power normal, y from -10 to 10", exact="math.pow(x, y)",
+        pairs="pow",
     ),
 ]  # fmt: skip
 

@@ -117,10 +117,10 @@ ULPS, DISTANCE = "apart(np.float64(got), exact)", "abs(np.float64(got) - exact)"
 class Judge:
     """Holds float32 results of a function against its float64 results, chunk by chunk."""
 
-    def __init__(self, device, call, condition="True", error=ULPS, *, fastmath=False):
+    def __init__(self, device, call, exact, condition="True", error=ULPS, *, fastmath=False):
         self.grid = _grid(device)
         self.compute = _kernel(COMPUTE.format(kind="np.float32", call=call, fastmath=fastmath))
-        self.judge = _kernel(JUDGE.format(call=call, inside=condition, error=error))
+        self.judge = _kernel(JUDGE.format(call=exact, inside=condition, error=error))
         threads = self.grid[0] * self.grid[1]
         self.found = [cuda.to_device(np.zeros(threads, kind)) for kind in ("f8", "i8", "i8", "i8")]
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 from halves import all_values
 
-from accuracy import kernels, points
+from accuracy import kernels, page, points
 from accuracy.functions import HALVES
 from accuracy.ulp import apart
 
@@ -16,6 +16,8 @@ from accuracy.ulp import apart
 POINTS = 1_000_000
 PAIRS = {"cpu": 1 << 24, "cuda": 1 << 26}
 EVERY = {"cpu": 64, "cuda": 1}
+# Of approximations, whose errors depend on the last bits of the argument: no even number.
+EVERY_FAST = {"cpu": 17, "cuda": 1}
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
 KINDS = {"float32": np.float32, "float64": np.float64}
 
@@ -42,7 +44,7 @@ def entry(function, dtype, error, at, count, wrong=0, wrong_at=(), how=""):
 
 def worst(function, dtype, got, exact, columns, how):
     """The entry of results that lie beside exact ones."""
-    errors, wrong = apart(got, exact, dtype, function.least)
+    errors, wrong = apart(got, exact, dtype, function.least_for(dtype))
     place, bad = int(np.argmax(errors)), int(np.argmax(wrong))
     at = [column[place] for column in columns]
     bad_at = [column[bad] for column in columns]
@@ -80,9 +82,19 @@ def arguments(function, dtype, count, seed=1):
     return points.of_two(function.pairs, count, KINDS[dtype], seed)
 
 
+def with_known(function, dtype, columns):
+    """Arguments, and behind them those of the greatest errors that were found before."""
+    known = page.known_arguments(function, dtype)
+    if not known:
+        return columns
+    return tuple(
+        np.concatenate([column, np.array(also, column.dtype)]) for column, also in zip(columns, known, strict=True)
+    )
+
+
 def against_reference(function, dtype, references, device, count, seed=1):
     """Starts the exact results; what is given measures, when it is called."""
-    columns = arguments(function, dtype, count, seed)
+    columns = with_known(function, dtype, arguments(function, dtype, count, seed))
     exact = references.submit(function.exact, *columns)
 
     def finish():
@@ -95,7 +107,7 @@ def against_reference(function, dtype, references, device, count, seed=1):
 
 def against_float64(function, device, every):
     """Every so many-th float32 against the float64 function."""
-    judge = kernels.Judge(device, function.call, kernels.inside(function))
+    judge = kernels.Judge(device, function.call_for("float32"), function.call, kernels.inside(function))
     error, error_at, wrong, wrong_at, count = kernels.judge_all(judge, every, CHUNK[device])
     at = np.array([error_at, wrong_at], np.uint64).astype(np.uint32).view(np.float32)
     return entry(function, "float32", error, at[:1], count, wrong, at[1:], "all" if every == 1 else f"every {every}th")
@@ -106,7 +118,7 @@ def pairs_against_float64(function, device, count, chunk=1 << 22):
     found = None
     for seed in range(math.ceil(count / chunk)):
         xs, ys = points.of_two(function.pairs, chunk, np.float32, 100 + seed)
-        judge = kernels.Judge(device, function.call)
+        judge = kernels.Judge(device, function.call_for("float32"), function.call)
         error, at, wrong, wrong_at = kernels.judge_pairs(judge, xs, ys)
         each = entry(function, "float32", error, (xs[at], ys[at]), chunk, wrong, (xs[wrong_at], ys[wrong_at]), "points")
         found = merged(found, each) if found else each
@@ -115,15 +127,15 @@ def pairs_against_float64(function, device, count, chunk=1 << 22):
 
 
 def approximation(fast, device, every, pairs):
-    """The entry of a function with `fastmath=True`; what is wrong in kind is not counted."""
+    """The entry of an approximation; what is wrong in kind is not counted."""
     error = kernels.DISTANCE if fast.absolute else kernels.ULPS
-    judge = kernels.Judge(device, fast.call, fast.condition, error, fastmath=True)
+    judge = kernels.Judge(device, fast.call, fast.exact or fast.call, fast.condition, error, fastmath=not fast.exact)
     if fast.arity == 1:
         error, at, _, _, count = kernels.judge_all(judge, every, CHUNK[device])
         at = [np.array([at], np.uint64).astype(np.uint32).view(np.float32)[0]]
     else:
         count = min(pairs, 1 << 24)
-        xs, ys = points.of_two("near", count, np.float32, 3)
+        xs, ys = points.of_two(fast.pairs, count, np.float32, 3)
         error, place, _, _ = kernels.judge_pairs(judge, xs, ys)
         at = [xs[place], ys[place]]
     return {
@@ -134,6 +146,11 @@ def approximation(fast, device, every, pairs):
         "at": [float(x).hex() for x in at],
         "points": count,
     }
+
+
+def against_all(function, dtype):
+    """Whether the float64 function judges far more arguments than MPFR does."""
+    return dtype == "float32" and function.below is None and not function.rounded
 
 
 def measure(functions, references, device, *, count=POINTS, every=None, pairs=None, types=None, show=print):
@@ -147,7 +164,7 @@ def measure(functions, references, device, *, count=POINTS, every=None, pairs=No
     def finish():
         function, dtype, done, start = waiting.pop(0)
         result = done()
-        if dtype == "float32" and function.below is None:
+        if against_all(function, dtype):
             wide = (
                 against_float64(function, device, every)
                 if function.arity == 1
@@ -163,7 +180,9 @@ def measure(functions, references, device, *, count=POINTS, every=None, pairs=No
         )
 
     for function, dtype in jobs:
-        few = count // 8 if dtype == "float32" and function.below is None else count
+        few = function.points(count)
+        if against_all(function, dtype):
+            few //= 8
         done = against_reference(function, dtype, references, device, few)
         waiting.append((function, dtype, done, time.monotonic()))
         if len(waiting) > 3:
@@ -174,11 +193,11 @@ def measure(functions, references, device, *, count=POINTS, every=None, pairs=No
 
 
 def approximations(chosen, device, *, every=None, pairs=None, show=print):
-    """All entries of functions with `fastmath=True`."""
+    """All entries of approximations."""
     found = []
     for fast in chosen:
-        result = approximation(fast, device, every or EVERY[device], pairs or PAIRS[device])
+        result = approximation(fast, device, every or EVERY_FAST[device], pairs or PAIRS[device])
         found.append(result)
         size = f"{result['ulp']:.4f} ulp" if "ulp" in result else f"{result['distance']:.3g}"
-        show(f"fastmath: {fast.call}, {fast.where}: {size} at {result['at']}")
+        show(f"approximation: {fast.call}, {fast.where}: {size} at {result['at']}")
     return found

@@ -1,6 +1,6 @@
-"""The measurements that are kept, in docs/reference/accuracy/, and the page that is made of them.
+"""The measurements that are kept, in docs/reference/accuracy/, and the pages that are made of them.
 
-A figure of the page is what was measured, rounded up to hundredths: tests/python/conformance/test_accuracy.py holds
+A figure of a page is what was measured, rounded up to hundredths: tests/python/conformance/test_accuracy.py holds
 every device to it. Nothing here needs weft.
 """
 
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 
+from accuracy import libdevice
 from accuracy.functions import APPROXIMATIONS, FUNCTIONS, HALVES, SINGLES, title
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs" / "reference" / "accuracy"
 PAGE = ROOT / "docs" / "reference" / "accuracy.md"
+LIBDEVICE_PAGE = ROOT / "docs" / "reference" / "accuracy-libdevice.md"
 
 # File, column.
 DEVICES = {"cuda-libdevice": "GPU, libdevice", "cuda-libclc": "GPU, libclc", "cpu-libclc": "CPU"}
@@ -36,6 +39,8 @@ results smaller than all normal numbers it is the distance of subnormal ones. Th
 an infinity in place of a finite number counts as the power of 2 behind the largest number. NaN, infinities, zeros and
 their signs are as C's Annex F has them, and counted where they are not.
 
+The functions of `cuda.libdevice` have [a page of their own](accuracy-libdevice.md).
+
 """
 
 FAST = """\
@@ -53,10 +58,10 @@ METHOD = """\
   computed in float32 and rounded, or better.
 - **float32**: of one number, each of the 2^32 on a GPU and one of every {every} on the CPU, against the float64
   function of the same device, which is far more exact; besides, points as for float64 against MPFR. Of two numbers,
-  random pairs and all pairs of edge values.
+  random pairs and all pairs of edge values. What is computed in float64 and rounded has the points against MPFR alone.
 - **float64**: edges (powers of 2 and 10 with their neighbors, multiples of pi/4, integers and halves, ends of ranges),
-  random numbers where the function matters, and random bit patterns, against MPFR with 100 bits. A maximum over points
-  is a lower bound of the true one.
+  random numbers where the function matters, and random bit patterns, against MPFR with 100 bits: a million,
+  and of the functions that only libdevice has a tenth of it. A maximum over points is a lower bound of the true one.
 
 `./weft-dev accuracy --device cpu --write` measures again and writes this page, `--device cuda` on a GPU,
 `--functions sin pow` some functions, `--every 1` every float32. The measurements with the arguments at which they were
@@ -105,6 +110,13 @@ def load(name):
     return json.loads(path.read_text()) if path.exists() else {"results": []}
 
 
+def known_arguments(function, dtype):
+    """Where the greatest errors of a function were found that are kept of any device: a list of columns."""
+    entries = [entry for name in DEVICES for entry in load(name)["results"] if key(entry) == place(function, dtype)]
+    found = [list(map(float.fromhex, entry[at])) for entry in entries for at in ("at", "wrong_at") if at in entry]
+    return list(zip(*found, strict=True))
+
+
 def keep(device, library, machine, found, versions):
     """Writes measurements; those of other functions stay."""
     name = f"{device}-{library}"
@@ -113,7 +125,10 @@ def keep(device, library, machine, found, versions):
     lines = ",\n".join(f"    {json.dumps(entries[each])}" for each in places() if each in entries)
     text = json.dumps(head, indent=2).removesuffix("\n}") + f',\n  "results": [\n{lines}\n  ]\n}}\n'
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / f"{name}.json").write_text(text)
+    # At once: another process may read it.
+    unfinished = FOLDER / f"{name}.json.new"
+    unfinished.write_text(text)
+    unfinished.replace(FOLDER / f"{name}.json")
 
 
 def bound(entry):
@@ -143,7 +158,7 @@ def table(kept, dtypes):
     yield "|---|" + "--:|" * len(head)
     for function in FUNCTIONS:
         here = [dtype for dtype in dtypes if dtype in function.types]
-        if not here:
+        if not here or function.call.startswith("libdevice."):
             continue
         cells = [
             shown(kept[name].get(place(function, dtype))) if dtype in here else "" for dtype in dtypes for name in names
@@ -153,10 +168,11 @@ def table(kept, dtypes):
 
 def fast_table(kept):
     """The rows of functions with `fastmath=True`."""
-    names = [name for name in DEVICES if any(each[-1] for each in kept[name])]
+    shown_here = [fast for fast in APPROXIMATIONS if not fast.exact]
+    names = [name for name in DEVICES if any(fast_place(fast) in kept[name] for fast in shown_here)]
     yield f"| function | arguments | {' | '.join(DEVICES[name] for name in names)} |"
     yield "|---|---|" + "--:|" * len(names)
-    for fast in APPROXIMATIONS:
+    for fast in shown_here:
         cells = [shown(kept[name].get(fast_place(fast))) for name in names]
         yield f"| `{fast.call}` | {fast.where} | {' | '.join(cells)} |"
 
@@ -179,15 +195,20 @@ def machines(loaded):
             yield f"- {DEVICES[name]}: {found['machine']}; {tools}."
 
 
-def text():
-    """The page."""
+def texts():
+    """The pages, by their paths."""
     loaded = {name: load(name) for name in DEVICES}
     kept = {name: {key(entry): entry for entry in found["results"]} for name, found in loaded.items()}
+    return {PAGE: text(loaded, kept), LIBDEVICE_PAGE: libdevice.text(sys.modules[__name__], kept)}
+
+
+def text(loaded, kept):
+    """The page of the math functions."""
     out = [HEAD]
     for dtype in SINGLES:
         out += [f"## {dtype}\n\n", "\n".join(table(kept, [dtype])), "\n\n"]
     out += ["## float16 and bfloat16\n\n", "\n".join(table(kept, HALVES)), "\n"]
-    if any(each[-1] for entries in kept.values() for each in entries):
+    if any(not fast.exact and fast_place(fast) in entries for entries in kept.values() for fast in APPROXIMATIONS):
         out += ["\n## float32 with fastmath\n\n", FAST, "\n".join(fast_table(kept)), "\n"]
     if wrong := "\n".join(wrongs(kept)):
         out += [
@@ -202,5 +223,6 @@ def text():
 
 
 def write():
-    """Writes the page."""
-    PAGE.write_text(text())
+    """Writes the pages."""
+    for path, content in texts().items():
+        path.write_text(content)

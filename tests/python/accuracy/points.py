@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 INTEGER = {"float16": np.uint16, "float32": np.uint32, "float64": np.uint64}
@@ -105,9 +107,13 @@ def special_pairs(dtype):
     return first.ravel(), second.ravel()
 
 
+@functools.lru_cache(maxsize=12)
 def of_two(kind, count, dtype, seed=1):
     """`count` pairs of arguments of a function of two: of a kind of `PAIRS`, besides edges and random ones."""
     random = np.random.default_rng(seed)
+    if kind in WITH_INTEGER:
+        with np.errstate(all="ignore"):
+            return tuple(column.astype(dtype) for column in WITH_INTEGER[kind](random, count, dtype))
     first = special_pairs(dtype)
     first = tuple(column[:count] for column in first)
     count -= first[0].size
@@ -150,5 +156,27 @@ def _log(random, count, dtype):
     other = np.exp2(random.uniform(-20, 20, count))
     return np.exp2(random.uniform(-100, 100, count)), np.where(base > 0, base, other)
 
+
+def _powi(random, count, dtype):
+    """Bases of all sizes with integers as exponents."""
+    base, exponent = _pow(random, count, dtype)
+    small = random.integers(-40, 41, count)
+    exponent = np.where(random.uniform(size=count) < 0.5, small, np.clip(np.rint(exponent), -(2.0**31), 2.0**31 - 1))
+    return np.where(random.uniform(size=count) < 0.5, -base, base), exponent
+
+
+def _bessel(random, count, dtype):
+    """Orders, and arguments about as large."""
+    return np.rint(random.uniform(-60, 60, count)), random.uniform(-120, 120, count)
+
+
+def _bessel_second(random, count, dtype):
+    """The same without the arguments that the second kind does not have."""
+    order, x = _bessel(random, count, dtype)
+    return order, np.abs(x)
+
+
+# Where one of two is an integer: edges and random bits would be none.
+WITH_INTEGER = {"powi": _powi, "bessel": _bessel, "bessel of the second kind": _bessel_second}
 
 PAIRS = {"near": _near, "pow": _pow, "log": _log}

@@ -87,6 +87,8 @@ def _erfinv(y):
 def _normcdfinv(p):
     if not 0 < p < 1:
         return -gmpy2.inf() if p == 0 else gmpy2.inf() if p == 1 else gmpy2.nan()
+    if p == 0.5:
+        return gmpy2.mpfr(0)
     with gmpy2.context(gmpy2.get_context(), precision=2 * BITS):
         return -gmpy2.sqrt(gmpy2.mpfr(2)) * _erfcinv(2 * p)
 
@@ -118,6 +120,8 @@ REFERENCES = {
     "j1": gmpy2.j1,
     "y0": gmpy2.y0,
     "y1": gmpy2.y1,
+    "jn": lambda n, x: gmpy2.jn(int(n), x),
+    "yn": lambda n, x: gmpy2.yn(int(n), x),
 }  # fmt: skip
 
 
