@@ -131,11 +131,11 @@ def activate(values):
     return (exp(values) - exp(-values)) / (exp(values) + exp(-values))
 
 
-def test_a6_7_a_layer_of_neurons():
-    n = 1_000_000
+def test_a6_7_a_layer_of_neurons(device):
+    n = 100_000_000 if device == "cuda" else 1_000_000
     rng = np.random.default_rng(4)
-    grayscales = np.floor(rng.uniform(0, 255, n) + 0.5).astype(np.float32)
-    weights = rng.normal(0.5, 0.1, n).astype(np.float32)
+    grayscales = rng.integers(0, 256, n).astype(np.float32)
+    weights = rng.standard_normal(n, np.float32) * np.float32(0.1) + np.float32(0.5)
     gray_device, weights_device = cuda.to_device(grayscales), cuda.to_device(weights)
     normalized = cuda.device_array_like(gray_device)
     weighted = cuda.device_array_like(gray_device)

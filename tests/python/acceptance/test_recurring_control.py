@@ -129,3 +129,24 @@ def test_threads_of_a_block_take_turns():
     out, turn = np.full(48, -1), np.zeros(1, np.int64)
     hand_over[1, 48](out, turn)
     np.testing.assert_array_equal(out, np.arange(48))
+
+
+@cuda.jit
+def sums_of_warps(x, sums, masked):
+    i = cuda.grid(1)
+    value = x[i]
+    for offset in (16, 8, 4, 2, 1):
+        # The mask is a literal that no int32 holds.
+        value += cuda.shfl_down_sync(0xFFFFFFFF, value, offset)
+    if i % 32 == 0:
+        sums[i // 32] = value
+    # A mask of all lanes as a number that has a sign.
+    masked[i] = cuda.shfl_sync(-1, x[i], 31)
+
+
+def test_lanes_hand_floats_down_under_a_literal_mask():
+    x = np.random.default_rng(71).integers(-99, 99, 256).astype(np.float32)
+    sums, last = np.zeros(8, np.float32), np.zeros(256, np.float32)
+    sums_of_warps[2, 128](x, sums, last)
+    np.testing.assert_array_equal(sums, x.reshape(8, 32).sum(axis=1))
+    np.testing.assert_array_equal(last, np.repeat(x[31::32], 32))
