@@ -16,6 +16,8 @@ use crate::{
 pub struct Output {
     /// Code and ABI.
     pub artifact: Artifact,
+    /// What a function for other code returns; nothing for a kernel.
+    pub returns: Option<ArgType>,
     /// weft's IR after its passes, if asked for.
     pub ir: Option<String>,
     /// LLVM IR after LLVM's passes, if asked for.
@@ -73,6 +75,7 @@ fn stages(request: &Request) -> Result<Output, Failure> {
     let emitted = backend::emit(&module, request).map_err(fail)?;
     Ok(Output {
         artifact: emitted.artifact,
+        returns: module.returns.clone(),
         ir: request.keep.ir.then(|| module.to_string()),
         llvm: emitted.llvm,
         asm: emitted.asm,

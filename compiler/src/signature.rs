@@ -105,11 +105,12 @@ fn parse_text(text: &str) -> Result<Expr> {
         .map_err(|error| Diagnostic { code: Code::BadSignature, ..error })
 }
 
-/// `array(float32, 1d, C)` is not Python: the `d` of `1d` becomes a blank, so that places stay.
+/// `array(float32, 1d, C)` is not Python: the `d` of `1d` becomes a blank, so that places stay. Nor is
+/// `UniTuple(int64 x 2)`: its sign becomes a comma.
 fn without_dimension_letters(text: &str) -> String {
     let is_word = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
     let bytes = text.as_bytes();
-    let mut readable = text.to_owned();
+    let mut readable = text.replace(" x ", " , ");
     for at in 1..bytes.len() {
         let digit = bytes.get(at - 1).is_some_and(u8::is_ascii_digit);
         let alone = at < 2 || !is_word(bytes.get(at - 2));
@@ -512,7 +513,8 @@ mod tests {
             ("void(CPointer(f4[:]))", "a pointer cannot point to array(float32, 1d, A) at 14..19"),
             ("void(CPointer())", "`CPointer` is written `CPointer(float32)` at 5..15"),
             ("void(float32x4, cuda.int2[::1])", "void(float32x4, array(int32x2, 1d, C))"),
-            ("UniTuple(int64, 2)(intp)", "UniTuple(int64, 2)(int64)"),
+            ("UniTuple(int64, 2)(intp)", "UniTuple(int64 x 2)(int64)"),
+            ("UniTuple(int64 x 2)(UniTuple(f4 x 1))", "UniTuple(int64 x 2)(UniTuple(float32 x 1))"),
             ("void(Array(float32, 1, 'C', readonly=True))", "void(Array(float32, 1d, C))"),
             ("void(Array(float32, 1, 'C'))", "void(array(float32, 1d, C))"),
             ("void(float32[:], int33)", "`int33` is not a type that weft knows at 17..22"),

@@ -16,7 +16,7 @@ PROGRAMS = {
         ("cpu_saxpy.py",),
         ("import_time.py",),
     ),
-    "cuda": (("kernels.py",), ("arrays.py",), ("coop.py",), ("compile.py",), ("launch.py",)),
+    "cuda": (("kernels.py",), ("arrays.py",), ("compile.py",), ("launch.py",)),
 }
 
 

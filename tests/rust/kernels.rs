@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     header::Header,
-    support::{assert_snapshot, emit, files, read, stem},
+    support::{assert_snapshot, emit_for, files, read, stem},
 };
 
 #[test]
@@ -20,12 +20,14 @@ fn kernels_compile_and_look_as_before() {
         let text = read(&format!("tests/{inside}"));
         let header = Header::read(&text).unwrap_or_else(|error| panic!("{inside}: {error}"));
         let mut made = |target: &str, form: &str| {
-            let made = emit(inside, stem(inside), header.sig.as_deref(), target, form);
+            let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
+            let made = emit_for(inside, stem(inside), sig, abi, target, form);
             made.map_err(|fault| faults.push(format!("{inside} for {target}:\n{fault}"))).ok()
         };
         // Every kernel compiles for both, whatever it shows, but for what only a GPU has.
         for (target, form) in [("sm_80", "ptx"), ("host", "asm")] {
-            if !header.without.iter().any(|without| without == target) {
+            let is_foreign = header.abi.is_some() && target == "host";
+            if !is_foreign && !header.without.iter().any(|without| without == target) {
                 made(target, form);
             }
         }

@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     header::Header,
-    support::{emit, files, read, root, stem},
+    support::{emit_for, files, read, root, stem},
 };
 
 /// The SMs: the oldest, two in wide use, the newest generation.
@@ -80,7 +80,8 @@ fn every_kernel_assembles() {
 /// Compiles one kernel for one SM and assembles it.
 fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), String> {
     let header = Header::read(&read(path))?;
-    let ptx = emit(path.trim_start_matches("tests/"), stem(path), header.sig.as_deref(), sm, "ptx")?;
+    let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
+    let ptx = emit_for(path.trim_start_matches("tests/"), stem(path), sig, abi, sm, "ptx")?;
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
     fs::write(&input, &ptx).map_err(|error| error.to_string())?;

@@ -72,8 +72,23 @@ pub(crate) fn weft(arguments: &[&str]) -> Ran {
 /// One form of a file's kernel for one target, or what the command says is wrong. The math library is the embedded one,
 /// so that a machine's own libdevice changes nothing. A warning counts as a fault.
 pub(crate) fn emit(file: &str, kernel: &str, sig: Option<&str>, target: &str, form: &str) -> Result<String, String> {
-    let mut arguments =
-        vec!["emit", file, "--kernel", kernel, "--target", target, "--emit", form, "--libdevice", "none"];
+    emit_for(file, kernel, sig, None, target, form)
+}
+
+/// The same of what other programs see with an ABI, as a test's header names it.
+pub(crate) fn emit_for(
+    file: &str,
+    function: &str,
+    sig: Option<&str>,
+    abi: Option<&str>,
+    target: &str,
+    form: &str,
+) -> Result<String, String> {
+    let mut arguments = vec!["emit", file, "--target", target, "--emit", form, "--libdevice", "none"];
+    arguments.extend([if matches!(abi, None | Some("kernel")) { "--kernel" } else { "--function" }, function]);
+    if matches!(abi, Some("kernel" | "numba")) {
+        arguments.extend(["--abi", "numba"]);
+    }
     if let Some(sig) = sig {
         arguments.extend(["--sig", sig]);
     }

@@ -116,8 +116,8 @@ impl fmt::Display for ArgType {
             Self::Value(dtype) => dtype.fmt(f),
             Self::Array(array) => array.fmt(f),
             Self::Tuple(items) => {
-                if let Some(first) = uniform(items).filter(|_| items.len() > 1) {
-                    return write!(f, "UniTuple({first}, {})", items.len());
+                if let Some(first) = uniform(items) {
+                    return write!(f, "UniTuple({first} x {})", items.len());
                 }
                 f.write_str("Tuple(")?;
                 list(f, items)?;
@@ -186,8 +186,8 @@ mod tests {
             (ArgType::Enum(class(ClassKind::Enum, "Color"), Box::new(Number::F64.into())), "Enum<float64>(Color)"),
             (ArgType::Enum(class(ClassKind::IntEnum, "Shape"), Box::new(int.clone())), "IntEnum<int64>(Shape)"),
             (ArgType::Tuple(vec![int.clone(), ArgType::None]), "Tuple(int64, none)"),
-            (ArgType::Tuple(vec![int.clone(), int.clone()]), "UniTuple(int64, 2)"),
-            (ArgType::Tuple(vec![int]), "Tuple(int64)"),
+            (ArgType::Tuple(vec![int.clone(), int.clone()]), "UniTuple(int64 x 2)"),
+            (ArgType::Tuple(vec![int]), "UniTuple(int64 x 1)"),
         ];
         for (ty, text) in cases {
             assert_eq!(ty.to_string(), text);

@@ -34,6 +34,14 @@ pub(crate) struct EmitArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) kernels: KernelArgs,
+    /// This device function, as code for other programs. May be given several times. Kernels are then compiled only
+    /// with `--kernel`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) function: Vec<String>,
+    /// How other programs pass arguments: to device functions `c` [default], as to functions of CUDA C++ with C linkage, or
+    /// `numba`, as to numba-cuda's; to kernels `numba`, or as weft's own launches do [default].
+    #[arg(long, value_enum, value_name = "ABI")]
+    pub(crate) abi: Option<AbiArg>,
     /// What to compile for: `sm_75` to `sm_121` (with `a` or `f` where there is one), or `host`. May be given several
     /// times. PTX for `sm_75` runs on every GPU that weft supports.
     #[arg(long, value_name = "TARGET", default_value = "sm_75", value_delimiter = ',')]
@@ -92,6 +100,15 @@ pub(crate) struct ExplainArgs {
     /// A code such as E0203, or a name in kernels such as cuda.grid.
     #[arg(value_name = "CODE")]
     pub(crate) subject: Option<String>,
+}
+
+/// `--abi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AbiArg {
+    /// That of functions of CUDA C++ with C linkage.
+    C,
+    /// That of numba-cuda's functions and kernels.
+    Numba,
 }
 
 /// What `weft emit` writes.

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
     host_cpu,
-    request::{Keep, Options, Request, Target},
+    request::{Abi, Entry, Foreign, Keep, Options, Request, Role, Target},
     source::Span,
     target,
 };
@@ -13,7 +13,7 @@ use weft_engine::Engine;
 
 use crate::{
     Stdout, Surroundings,
-    args::{EmitArgs, Form},
+    args::{AbiArg, EmitArgs, Form},
     kernels::{self, Job},
     output::{self, Output},
     program::{Captures, Jit},
@@ -34,23 +34,35 @@ pub(crate) fn emit(
     let targets = targets(&args.target, &mut report);
     let forms = forms(args, &targets)?;
     let program = kernels::read(&args.file)?;
-    let selected = kernels::select(&program, &args.file, &args.kernels.kernel, &mut report);
+    let wants_kernels = args.function.is_empty() || !args.kernels.kernel.is_empty();
+    let selected = if wants_kernels {
+        kernels::select(&program, &args.file, &args.kernels.kernel, &mut report)
+    } else {
+        Vec::new()
+    };
+    let functions = kernels::select_functions(&program, &args.file, &args.function, &mut report);
+    foreign_fits(args, &targets, wants_kernels)?;
     if report.has_errors() {
         stderr.write_all(report.render(args.json, color).as_bytes())?;
         return Ok(2);
     }
     let sources = program.sources();
     report.add(program.faults(), &sources);
-    report.add(&kernels::missed(&program, &args.kernels.kernel), &sources);
-    if selected.is_empty() && !report.has_errors() {
+    if wants_kernels {
+        report.add(&kernels::missed(&program, &args.kernels.kernel), &sources);
+    }
+    if selected.is_empty() && functions.is_empty() && !report.has_errors() {
         let message = format!("{} has no kernels", args.file.display());
         let error = Diagnostic::error(Code::NoKernel, Span::default(), message);
         report.add_nowhere(error.help("a kernel is a function with `@cuda.jit`"));
     }
     let mut captures = Captures::default();
     let mut all_jobs = Vec::new();
-    for kernel in selected {
-        let jobs = kernels::jobs(&program, kernel, &given, &mut captures);
+    for (kernel, is_function) in
+        selected.into_iter().map(|kernel| (kernel, false)).chain(functions.into_iter().map(|function| (function, true)))
+    {
+        let jobs = if is_function { kernels::function_jobs } else { kernels::jobs };
+        let jobs = jobs(&program, kernel, &given, &mut captures);
         if jobs.is_empty() && kernel.jit.signatures.is_empty() && !report.has_errors() {
             report.add(&[kernels::no_signature(&kernel)], &sources);
         }
@@ -108,6 +120,19 @@ fn targets(names: &[String], report: &mut Report) -> Vec<Target> {
     targets
 }
 
+/// Refuses what no other program can call.
+fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Result<(), Stop> {
+    let usage = |message: &str| Err(Stop::Usage(message.to_owned()));
+    let is_foreign = args.abi.is_some() || !args.function.is_empty();
+    if is_foreign && targets.iter().any(|target| matches!(target, Target::Host(_))) {
+        return usage("code for other programs (`--function`, `--abi`) is PTX: the target `host` has none");
+    }
+    if args.abi == Some(AbiArg::C) && wants_kernels {
+        return usage("C has no kernels: `--abi c` is for device functions, which `--function NAME` selects");
+    }
+    Ok(())
+}
+
 /// What to write, each form once. The host has neither PTX nor a cubin.
 fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     let mut forms = args.emit.clone();
@@ -145,13 +170,23 @@ impl Compile<'_> {
         }
     }
 
+    fn entry(&self, is_function: bool) -> Entry {
+        let role = match (is_function, self.args.abi) {
+            (true, None | Some(AbiArg::C)) => Role::Function(Abi::C),
+            (true, Some(AbiArg::Numba)) => Role::Function(Abi::Numba),
+            (false, Some(_)) => Role::Kernel,
+            (false, None) => return Entry::Launch,
+        };
+        Entry::Foreign(Foreign { role, symbol: None })
+    }
+
     /// Compiles one kernel for one signature and target.
     fn run(&self, job: &Job<'_>, target: &Target, report: &mut Report, outputs: &mut Vec<Output>) -> Result<(), Stop> {
         let request = Request {
             function: job.def.clone(),
             args: job.signature.args.clone(),
             target: target.clone(),
-            options: self.options(job.kernel.jit),
+            options: Options { entry: self.entry(job.is_function), ..self.options(job.kernel.jit) },
             keep: Keep {
                 ir: self.forms.contains(&Form::Ir),
                 llvm: self.forms.contains(&Form::Llvm),

@@ -23,6 +23,8 @@ pub(crate) struct Job<'a> {
     pub(crate) signature: Signature,
     /// Its number among the kernel's signatures, from 1, if there are several.
     pub(crate) number: Option<usize>,
+    /// It is a device function for other programs.
+    pub(crate) is_function: bool,
 }
 
 impl Job<'_> {
@@ -81,6 +83,31 @@ pub(crate) fn select<'a>(
     selected
 }
 
+/// The device functions that the command line selects. Names that are not in the file go to the report.
+pub(crate) fn select_functions<'a>(
+    program: &'a Program,
+    path: &Path,
+    names: &[String],
+    report: &mut Report,
+) -> Vec<KernelDef<'a>> {
+    let jitted = program.jitted();
+    let mut selected = Vec::new();
+    for name in names {
+        if let Some(function) = jitted.iter().find(|function| function.name == name) {
+            selected.push(*function);
+            continue;
+        }
+        let message = format!("{} has no jitted function `{name}`", path.display());
+        let error = Diagnostic::error(Code::NoKernel, Span::default(), message);
+        let known: Vec<&str> = jitted.iter().map(|function| function.name).collect();
+        report.add_nowhere(match closest(name, known.iter().copied()) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.note("functions with `@cuda.jit` can be compiled"),
+        });
+    }
+    selected
+}
+
 /// Warnings of kernels that are not compiled because of where they stand, unless others were asked for.
 pub(crate) fn missed(program: &Program, names: &[String]) -> Vec<Diagnostic> {
     if names.is_empty() { program.missed().map(Missed::warning).collect() } else { Vec::new() }
@@ -90,7 +117,8 @@ fn no_kernel(name: &str, path: &Path, kernels: &[KernelDef<'_>], jitted: &[Kerne
     let error =
         Diagnostic::error(Code::NoKernel, Span::default(), format!("{} has no kernel `{name}`", path.display()));
     if jitted.iter().any(|device| device.name == name) {
-        return error.note(format!("`{name}` is a device function: it is compiled with the kernels that call it"));
+        let error = error.note(format!("`{name}` is a device function: it is compiled with the kernels that call it"));
+        return error.help(format!("`weft emit --function {name}` compiles it alone, for other programs"));
     }
     let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name).collect();
     match closest(name, names.iter().copied()) {
@@ -112,8 +140,29 @@ pub(crate) fn jobs<'a>(
     let several = signatures.len() > 1;
     let numbered = signatures.into_iter().enumerate();
     numbered
-        .map(|(i, signature)| Job { kernel, def: Arc::clone(&def), signature, number: several.then_some(i + 1) })
+        .map(|(i, signature)| Job {
+            kernel,
+            def: Arc::clone(&def),
+            signature,
+            number: several.then_some(i + 1),
+            is_function: false,
+        })
         .collect()
+}
+
+/// The same of a device function for other programs: its result is converted to what the signature says.
+pub(crate) fn function_jobs<'a>(
+    program: &Program,
+    function: KernelDef<'a>,
+    given: &[Signature],
+    captures: &mut Captures,
+) -> Vec<Job<'a>> {
+    let mut jobs = jobs(program, function, given, captures);
+    for job in &mut jobs {
+        job.def = Arc::new(FunctionDef { signatures: vec![job.signature.clone()], ..FunctionDef::clone(&job.def) });
+        job.is_function = true;
+    }
+    jobs
 }
 
 /// The error of a kernel that has no signature.
@@ -140,7 +189,7 @@ pub(crate) fn no_signature(kernel: &KernelDef<'_>) -> Diagnostic {
 
 /// A kernel that is declared to return something.
 pub(crate) fn returning(job: &Job<'_>) -> Option<Diagnostic> {
-    let returns = job.signature.returns.as_ref()?;
+    let returns = job.signature.returns.as_ref().filter(|_| !job.is_function)?;
     let message = format!("the kernel `{}` is declared to return {returns}", job.kernel.name);
     let error = Diagnostic::error(Code::KernelReturns, job.kernel.function.ast.name_span, message);
     Some(error.help("a kernel returns `void`; a function that kernels call is declared with `device=True`"))

@@ -13,8 +13,8 @@ use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DTy
 use weft_compiler::{
     VERSION,
     request::{
-        Captured, CapturedArray, CpuThreads, FunctionDef, HostCpu, Keep, Options, PtxBody, Request, Signature, Target,
-        Unsupported,
+        Abi, Captured, CapturedArray, CpuThreads, Entry, Foreign, FunctionDef, HostCpu, Keep, LaunchBounds, Options,
+        PtxBody, Request, Role, Signature, Target, Unsupported,
     },
     source::{SourceFile, Span},
 };
@@ -276,13 +276,16 @@ impl Feed {
             cpu_threads,
             max_registers,
             libdevice,
+            entry,
         } = options;
         for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt] {
             self.flag(*flag);
         }
-        self.optional(*launch_bounds, |feed, (threads, blocks)| {
+        self.optional(*launch_bounds, |feed, LaunchBounds { threads, blocks, cluster }| {
             feed.number(u64::from(threads));
-            feed.optional(blocks, |feed, blocks| feed.number(u64::from(blocks)));
+            for bound in [blocks, cluster] {
+                feed.optional(bound, |feed, bound| feed.number(u64::from(bound)));
+            }
         });
         self.tag(match cpu_threads {
             CpuThreads::Auto => 0,
@@ -291,6 +294,17 @@ impl Feed {
         });
         self.optional(*max_registers, |feed, registers| feed.number(u64::from(registers)));
         self.optional(libdevice.as_ref(), |feed, bitcode| feed.bytes(bitcode));
+        match entry {
+            Entry::Launch => self.tag(0),
+            Entry::Foreign(Foreign { role, symbol }) => {
+                self.tag(match role {
+                    Role::Kernel => 1,
+                    Role::Function(Abi::C) => 2,
+                    Role::Function(Abi::Numba) => 3,
+                });
+                self.optional(symbol.as_ref(), |feed, symbol| feed.text(symbol));
+            }
+        }
     }
 
     /// Where something stands, and its text: as much as messages and line tables show of it.

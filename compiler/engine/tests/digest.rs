@@ -8,8 +8,8 @@ use weft_artifact::{
 };
 use weft_compiler::{
     request::{
-        Captured, CapturedArray, CpuThreads, FunctionDef, HostCpu, Keep, Options, Request, Signature, Target,
-        Unsupported,
+        Abi, Captured, CapturedArray, CpuThreads, Entry, Foreign, FunctionDef, HostCpu, Keep, LaunchBounds, Options,
+        Request, Role, Signature, Target, Unsupported,
     },
     source::{SourceFile, Span},
     syntax,
@@ -63,13 +63,21 @@ fn vector(scalar: Scalar, lanes: u8) -> DType {
     DType::intern(Compound::Vector(Vector::new(scalar, lanes).expect("good lanes"))).expect("there is room")
 }
 
+fn bounds(threads: u32, blocks: Option<u32>) -> LaunchBounds {
+    LaunchBounds { threads, blocks, cluster: None }
+}
+
+fn foreign(role: Role, symbol: Option<&str>) -> Entry {
+    Entry::Foreign(Foreign { role, symbol: symbol.map(str::to_owned) })
+}
+
 fn sample() -> Request {
     let scaled = Arc::new(FunctionDef { inline: true, ..function(file(SCALED), &[]) });
     Request {
         function: Arc::new(function(file(KERNEL), &globals(&scaled))),
         args: vec![array(Scalar::F32), array(Scalar::F32), Scalar::F64.into()],
         target: Target::Sm(90, "a"),
-        options: Options { launch_bounds: Some((128, Some(2))), ..Options::default() },
+        options: Options { launch_bounds: Some(bounds(128, Some(2))), ..Options::default() },
         keep: Keep::default(),
     }
 }
@@ -125,7 +133,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_version(&sample(), "test").to_string(),
-        "305dbfa452f844797343391c919339f5546f9b6decd7fd1aed89d426f054b261"
+        "70e3e3e64fe9f1f5d2665347449386c04a387735108d004862e1623544a38fd1"
     );
 }
 
@@ -333,8 +341,16 @@ fn every_change_gives_another_digest() {
         options(Options { boundscheck: true, ..base() }),
         options(Options { opt: false, ..base() }),
         options(Options { launch_bounds: None, ..base() }),
-        options(Options { launch_bounds: Some((128, None)), ..base() }),
-        options(Options { launch_bounds: Some((64, Some(2))), ..base() }),
+        options(Options { launch_bounds: Some(bounds(128, None)), ..base() }),
+        options(Options { launch_bounds: Some(bounds(64, Some(2))), ..base() }),
+        options(Options {
+            launch_bounds: Some(LaunchBounds { threads: 128, blocks: Some(2), cluster: Some(4) }),
+            ..base()
+        }),
+        options(Options { entry: foreign(Role::Kernel, None), ..base() }),
+        options(Options { entry: foreign(Role::Kernel, Some("k")), ..base() }),
+        options(Options { entry: foreign(Role::Function(Abi::C), None), ..base() }),
+        options(Options { entry: foreign(Role::Function(Abi::Numba), None), ..base() }),
         options(Options { max_registers: Some(32), ..base() }),
         options(Options { max_registers: Some(64), ..base() }),
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),

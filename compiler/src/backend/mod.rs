@@ -122,7 +122,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         params: module.params.clone(),
         slots: slots.collect(),
         shared_bytes: shared_bytes(module),
-        max_threads: request.options.launch_bounds.map(|(threads, _)| threads),
+        max_threads: request.options.launch_bounds.map(|bounds| bounds.threads),
         dynamic_shared: module.dynamic_shared,
         cooperative: module.cooperative,
         calls_itself: !Circles::of(module).is_empty(),

@@ -19,7 +19,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     intrinsics,
     ir::{CallPlace, CompareOp, Const, ExprId, Fault, FaultId, Leaf, LocalId, Op, StmtKind as Ir, Type},
-    request::Options,
+    request::{Entry, Options},
     source::Span,
 };
 
@@ -36,6 +36,10 @@ pub(super) struct Reports {
 
 impl Reports {
     pub(super) fn of(options: &Options) -> Self {
+        if matches!(options.entry, Entry::Foreign(_)) {
+            // Whoever runs the code does not know of the record.
+            return Self::default();
+        }
         let Options { exceptions, debug, boundscheck, .. } = options;
         Self { raises: *exceptions || *debug, python: *debug, bounds: *boundscheck }
     }

@@ -27,7 +27,8 @@ use crate::{
 /// Lowers the kernel of a request into the lowerer's module.
 pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     let def = Arc::clone(&request.function);
-    cx.kernel = Some(Arc::clone(&def));
+    cx.root = Some(Arc::clone(&def));
+    cx.root_is_kernel = true;
     let file = cx.sources.add(&def.source);
     let name = def.ast.name.clone();
     let span = def.ast.name_span;
@@ -90,6 +91,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
 /// nothing that can be passed on. Errors are in the lowerer.
 pub(super) fn lower_result(cx: &mut Lowerer, request: &Request) -> Option<ArgType> {
     let def = &request.function;
+    cx.root = Some(Arc::clone(def));
     let file = cx.sources.add(&def.source);
     let (takes, given) = (def.ast.params.len(), request.args.len());
     if takes != given {
@@ -103,7 +105,7 @@ pub(super) fn lower_result(cx: &mut Lowerer, request: &Request) -> Option<ArgTyp
 }
 
 /// The first dtype in an argument's type that is passed by value and is no number.
-fn by_value(arg: &ArgType) -> Option<DType> {
+pub(super) fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {
         ArgType::Value(dtype) => Ty::of_arg(arg).is_poison().then_some(*dtype),
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().find_map(by_value),
@@ -201,7 +203,7 @@ impl<'a> FnLowerer<'a> {
     }
 
     /// Closes the function; `file` is its file in the source map.
-    fn finish(mut self, file: u32) -> Function {
+    pub(super) fn finish(mut self, file: u32) -> Function {
         let span = self.def.ast.name_span;
         let mut head = self.zero_maybe_undefined(span);
         let mut function = self.b.finish();
@@ -232,7 +234,7 @@ impl<'a> FnLowerer<'a> {
             errors: Vec::new(),
         };
         let name = &def.ast.name;
-        if self.cx.kernel.as_ref().is_some_and(|kernel| Arc::ptr_eq(kernel, def)) {
+        if self.cx.root_is_kernel && self.cx.root.as_ref().is_some_and(|kernel| Arc::ptr_eq(kernel, def)) {
             let diagnostic = Diagnostic::error(Code::Recursion, call, format!("the kernel `{name}` calls itself"));
             self.report(diagnostic.help("let a device function call itself, and the kernel call that"));
             return compiled;

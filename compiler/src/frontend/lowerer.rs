@@ -22,10 +22,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{
-        BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, SharedId, StmtKind,
-        Type,
-    },
+    ir::{BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, StmtKind, Type},
     request::FunctionDef,
     source::{SourceMap, Span},
 };
@@ -48,19 +45,16 @@ pub(super) struct Lowerer {
     pub(super) ptx: bool,
     /// A function calls itself, directly or through others.
     pub(super) has_circles: bool,
-    /// The kernel.
-    pub(super) kernel: Option<Arc<FunctionDef>>,
+    /// The request's function.
+    pub(super) root: Option<Arc<FunctionDef>>,
+    /// It is a kernel, which nothing calls.
+    pub(super) root_is_kernel: bool,
     /// The functions that were captured as numbers, so far.
     pub(super) numbered: BTreeMap<u32, Arc<FunctionDef>>,
     /// The constant arrays of the module, by the bytes that they were made of.
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// The inner functions that were met.
     pub(super) closures: Vec<Arc<Closure>>,
-    /// The shared memory of the calls of `cuda.coop`, and the place of the last of them.
-    pub(super) scratch: Option<SharedId>,
-    pub(super) scratch_call: Option<Span>,
-    /// How many threads a block has at most, if the request says so.
-    pub(super) most_threads: Option<u32>,
     /// How many device functions were given a name.
     pub(super) names: usize,
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
@@ -83,7 +77,7 @@ impl Lowerer {
         if let Some(known) = self.numbered.get(&number) {
             return Some(Arc::clone(known));
         }
-        let found = self.kernel.as_ref()?.find(number)?;
+        let found = self.root.as_ref()?.find(number)?;
         self.numbered.insert(number, Arc::clone(&found));
         Some(found)
     }

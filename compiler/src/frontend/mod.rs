@@ -9,6 +9,7 @@
 
 mod builtins;
 mod env;
+mod export;
 mod expr;
 mod fault;
 mod function;
@@ -33,7 +34,7 @@ use weft_artifact::ArgType;
 use crate::{
     diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,
-    request::{Request, Target},
+    request::{Entry, Foreign, Request, Role, Target},
     source::SourceMap,
 };
 
@@ -56,9 +57,13 @@ pub struct Lowered {
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = fault::Reports::of(&request.options);
-    let most_threads = request.options.launch_bounds.map(|(threads, _)| threads);
-    let mut lowerer = lowerer::Lowerer { ptx, most_threads, reports, ..lowerer::Lowerer::default() };
-    function::lower_kernel(&mut lowerer, request);
+    let mut lowerer = lowerer::Lowerer { ptx, reports, ..lowerer::Lowerer::default() };
+    match request.options.entry {
+        Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
+        Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {
+            function::lower_kernel(&mut lowerer, request);
+        }
+    }
     finished(lowerer)
 }
 

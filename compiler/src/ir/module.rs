@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{FaultArg, Param, Scalar, SlotSource};
+use weft_artifact::{ArgType, FaultArg, Param, Scalar, SlotSource};
 
 use super::{
     Arena, ExprId, FuncId, LocalId,
@@ -12,15 +12,17 @@ use super::{
 };
 use crate::source::{SourceMap, Span};
 
-/// One kernel and the device functions that it calls.
+/// One kernel, or one function for other code, and the device functions that it calls.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// All functions; a callee stands before its callers, unless it leads back to them ([`Circles`](super::Circles)).
     pub functions: Arena<Function>,
-    /// The kernel.
+    /// The kernel, or the exported function.
     pub kernel: Option<FuncId>,
-    /// The kernel's Python parameters.
+    /// Its Python parameters.
     pub params: Vec<Param>,
+    /// What an exported function returns; nothing for a kernel.
+    pub returns: Option<ArgType>,
     /// Block-shared arrays of fixed size.
     pub shared: Arena<SharedArray>,
     /// Arrays that are part of the code.
@@ -72,9 +74,10 @@ pub struct Function {
     pub name: String,
     /// Kernel or device function.
     pub kind: FunctionKind,
-    /// The locals that take the arguments, in order. For a kernel: one a slot, and `slots` says which.
+    /// The locals that take the arguments, in order. For a kernel and an exported function: one a slot, and `slots` says
+    /// which.
     pub params: Vec<LocalId>,
-    /// What each parameter of a kernel is; as long as `params`, and empty for device functions.
+    /// What each of those is; as long as `params`, and empty for device functions.
     pub slots: Vec<SlotSource>,
     /// Result types; a kernel has none.
     pub results: Vec<Type>,
@@ -92,13 +95,16 @@ pub struct Function {
     pub span: Span,
 }
 
-/// Kernel or device function.
+/// Who calls a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FunctionKind {
     /// Launched over a grid.
     Kernel,
-    /// Called by kernels.
+    /// Called by the functions of its module.
     Device,
+    /// Called by code that is not weft's. Its results are the parts of [`Module::returns`], and, if it may end the thread,
+    /// a `Bool` that says whether it does.
+    Export,
 }
 
 /// A variable. Its value is undefined until it is assigned.

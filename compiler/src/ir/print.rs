@@ -166,6 +166,7 @@ impl<'a> Printer<'a> {
         match function.kind {
             FunctionKind::Kernel => write!(f, "kernel @{}(", function.name)?,
             FunctionKind::Device => write!(f, "fn @{}(", function.name)?,
+            FunctionKind::Export => write!(f, "export fn @{}(", function.name)?,
         }
         for (index, id) in function.params.iter().enumerate() {
             f.write_str(if index > 0 { ",\n    " } else { "\n    " })?;

@@ -46,7 +46,7 @@ fn check_module(module: &Module, errors: &mut Vec<String>) {
     match module.kernel.map(|id| (id, module.functions.get(id))) {
         None => errors.push("the module has no kernel".to_owned()),
         Some((id, None)) => errors.push(format!("the kernel {id:?} is no function")),
-        Some((_, Some(function))) if function.kind != FunctionKind::Kernel => {
+        Some((_, Some(function))) if function.kind == FunctionKind::Device => {
             errors.push(format!("the kernel @{} is a device function", function.name));
         }
         Some(_) => {}
@@ -56,7 +56,7 @@ fn check_module(module: &Module, errors: &mut Vec<String>) {
         if !names.insert(&function.name) {
             errors.push(format!("two functions have the name @{}", function.name));
         }
-        if function.kind == FunctionKind::Kernel && module.kernel != Some(id) {
+        if function.kind != FunctionKind::Device && module.kernel != Some(id) {
             errors.push(format!("@{} is a second kernel", function.name));
         }
     }
@@ -145,6 +145,14 @@ impl Checker<'_> {
                 self.check(function.results.is_empty(), || "a kernel has results".to_owned());
                 self.slots();
             }
+            FunctionKind::Export => {
+                let parts = self.module.returns.as_ref().map_or(0, |returns| returns.fields().len());
+                let (results, ends) = function.results.split_at(parts.min(function.results.len()));
+                self.check(results.len() == parts && matches!(ends, [] | [Type::BOOL]), || {
+                    "the results are not what it returns".to_owned()
+                });
+                self.slots();
+            }
             FunctionKind::Device => {
                 self.check(function.slots.is_empty(), || "a device function has slots".to_owned());
             }
@@ -191,12 +199,12 @@ impl Checker<'_> {
             Leaf::Array(_) => Which::Launch,
         };
         let field = leaf.fields(which).into_iter().find(|field| field.field == slot_field)?;
+        // Other code may have the array anywhere.
+        let space = if self.function.kind == FunctionKind::Export { Space::Generic } else { Space::Global };
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
-            (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.access().0, Space::Global)),
-            (SlotType::Pointer, Leaf::Record(dtype) | Leaf::Pointer(dtype)) => {
-                Some(Type::Ptr(dtype.access().0, Space::Global))
-            }
+            (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.access().0, space)),
+            (SlotType::Pointer, Leaf::Record(dtype) | Leaf::Pointer(dtype)) => Some(Type::Ptr(dtype.access().0, space)),
             // The IR has no type for a long value yet.
             (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }
@@ -379,7 +387,7 @@ impl Checker<'_> {
         let name = &callee.name;
         let in_order = func < self.id || self.circles.have_both(func, self.id);
         self.check(in_order, || format!("call: @{name} does not stand before its caller"));
-        self.check(callee.kind == FunctionKind::Device, || format!("call: @{name} is a kernel"));
+        self.check(callee.kind == FunctionKind::Device, || format!("call: @{name} is no device function"));
         let n_params = callee.params.len();
         self.check(args.len() == n_params, || format!("call: {} arguments, @{name} takes {n_params}", args.len()));
         for (ty, param) in types.into_iter().zip(&callee.params) {

@@ -65,7 +65,7 @@ fn drop_params(function: &mut Function) -> Vec<bool> {
     let live = live_locals(function);
     let kept: Vec<_> = function.params.iter().map(|param| live[param.index()]).collect();
     retain(&mut function.params, &kept);
-    if function.kind == FunctionKind::Kernel {
+    if function.kind != FunctionKind::Device {
         retain(&mut function.slots, &kept);
     }
     kept

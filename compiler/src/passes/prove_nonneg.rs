@@ -204,10 +204,10 @@ struct Place<'a> {
     in_step: bool,
 }
 
-/// Before the first round: what the kernel's arguments are, and 0 for everything else.
+/// Before the first round: what arguments that come from outside are, and 0 for everything else.
 fn start(function: &Function) -> Bounds {
     let mut locals = vec![Bound::Bits(0); function.locals.len()];
-    if function.kind == FunctionKind::Kernel {
+    if function.kind != FunctionKind::Device {
         for (param, slot) in function.params.iter().zip(&function.slots) {
             let declared = &function.locals[*param];
             let is_extent = matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. });

@@ -1,7 +1,8 @@
 """Weft's types: what signatures and kernels name.
 
 A scalar type is subscripted to an array type (``float32[:, ::1]``), called with types to a signature
-(``void(float32[:], int32)``) and called with a number to a NumPy scalar. Names and texts are Numba's.
+(``void(float32[:], int32)``) and called with a number to a NumPy scalar. Names and texts are Numba's. All of them are
+`Type`s; the classes here say of which kind one is (``isinstance(float32[:], Array)``) and make it of its parts.
 """
 
 from __future__ import annotations
@@ -31,17 +32,81 @@ class _Kind(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Type) and cls._has(instance)
 
-    def _has(cls, ty: Type) -> bool:
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        """Whether a type is of the kind."""
         raise NotImplementedError
 
 
-class _ArrayKind(_Kind):
-    def _has(cls, ty: Type) -> bool:
-        return hasattr(ty, "layout")
+def _is_even(ty: Type) -> bool:
+    """Whether the items of a tuple are of one type; without items they are not."""
+    return len(ty) > 0 and all(item == ty.types[0] for item in ty.types)
 
 
-class Array(metaclass=_ArrayKind):
+def _is_int_enum(ty: Type) -> bool:
+    import enum
+
+    return ty.kind == "member" and issubclass(ty.instance_class, enum.IntEnum)
+
+
+def _is_named(ty: Type) -> bool:
+    return ty.kind == "object" and issubclass(ty.instance_class, tuple)
+
+
+class Number(metaclass=_Kind):
+    """Types of numbers, real and complex; a bool is none."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty in number_domain or ty == bfloat16  # noqa: F405
+
+
+class Integer(metaclass=_Kind):
+    """Types of integers."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty in integer_domain
+
+
+class Float(metaclass=_Kind):
+    """Types of floats."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty in real_domain or ty == bfloat16  # noqa: F405
+
+
+class Complex(metaclass=_Kind):
+    """Types of complex numbers."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty in complex_domain
+
+
+class Boolean(metaclass=_Kind):
+    """The type of bools."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty == boolean  # noqa: F405
+
+
+class NoneType(metaclass=_Kind):
+    """The type of ``None``, which is `void` as the return type of a signature."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "none"
+
+
+class Array(metaclass=_Kind):
     """Array type by its parts: ``Array(float32, 2, "C")`` is ``float32[:, ::1]``."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "array"
 
     def __new__(  # type: ignore[misc]  # what it makes is of the class by `isinstance` alone
         cls, dtype: Type, ndim: int, layout: str, readonly: bool = False, aligned: bool = True
@@ -53,107 +118,292 @@ class Array(metaclass=_ArrayKind):
         return Type.make_array(dtype, ndim, layout, readonly)
 
 
-class _PointerKind(_Kind):
-    def _has(cls, ty: Type) -> bool:
-        return ty.is_pointer
-
-
-class CPointer(metaclass=_PointerKind):
+class CPointer(metaclass=_Kind):
     """Type of C's pointers to elements of a type; a launch takes an address for one, as an int."""
 
-    def __new__(cls, dtype: Type) -> Type:  # type: ignore[misc]  # as `Array`
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "pointer"
+
+    def __new__(cls, dtype: Type) -> Type:  # type: ignore[misc]  # see Array
         """Make the type."""
         return Type.make_pointer(dtype)
 
 
-def Tuple(types: Iterable[Type]) -> Type:
-    """Type of a tuple with these element types."""
-    return Type.make_tuple(list(types))
+class BaseTuple(metaclass=_Kind):
+    """Types of tuples, named ones too."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "tuple" or _is_named(ty)
 
 
-def UniTuple(dtype: Type, count: int) -> Type:
+class Tuple(metaclass=_Kind):
+    """Type of a tuple with these element types; it is a `UniTuple` if they are all the same."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "tuple" and not _is_even(ty)
+
+    def __new__(cls, types: Iterable[Type] = ()) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return Type.make_tuple(list(types))
+
+
+class UniTuple(metaclass=_Kind):
     """Type of a tuple with ``count`` elements of one type."""
-    return Type.make_tuple([dtype] * count)
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "tuple" and _is_even(ty)
+
+    def __new__(cls, dtype: Type, count: int) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return Type.make_tuple([dtype] * count)
 
 
-def NamedTuple(types: Iterable[Type], cls: type) -> Type:
+class NamedTuple(metaclass=_Kind):
     """Type of the named tuples of a class, or of the objects of a dataclass, with fields of these types."""
-    return Type.make_object(cls, list(types))
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return _is_named(ty) and not _is_even(ty)
+
+    def __new__(cls, types: Iterable[Type], class_: type) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return Type.make_object(class_, list(types))
 
 
-def NamedUniTuple(dtype: Type, count: int, cls: type) -> Type:
+class NamedUniTuple(metaclass=_Kind):
     """Type of the named tuples of a class whose fields have one type."""
-    return Type.make_object(cls, [dtype] * count)
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return _is_named(ty) and _is_even(ty)
+
+    def __new__(cls, dtype: Type, count: int, class_: type) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return Type.make_object(class_, [dtype] * count)
 
 
-def EnumMember(cls: type, dtype: Type) -> Type:
+class EnumMember(metaclass=_Kind):
     """Type of the members of an enum whose values are numbers of one type."""
-    return Type.make_member(cls, dtype)
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "member"
+
+    def __new__(cls, class_: type, dtype: Type) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return Type.make_member(class_, dtype)
 
 
-IntEnumMember = EnumMember
+class IntEnumMember(EnumMember):
+    """The same of an ``IntEnum``."""
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return _is_int_enum(ty)
 
 
-def NPDatetime(unit: str) -> Type:
+class NPDatetime(metaclass=_Kind):
     """Type of NumPy's ``datetime64`` in a unit such as ``"ns"``; in none yet for ``""``."""
-    return from_dtype(f"datetime64[{unit}]" if unit else "datetime64")
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "time" and ty.name.startswith("datetime64")
+
+    def __new__(cls, unit: str = "") -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return from_dtype(f"datetime64[{unit}]" if unit else "datetime64")
 
 
-def NPTimedelta(unit: str) -> Type:
+class NPTimedelta(metaclass=_Kind):
     """Type of NumPy's ``timedelta64`` in a unit such as ``"ns"``; in none yet for ``""``."""
-    return from_dtype(f"timedelta64[{unit}]" if unit else "timedelta64")
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "time" and ty.name.startswith("timedelta64")
+
+    def __new__(cls, unit: str = "") -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return from_dtype(f"timedelta64[{unit}]" if unit else "timedelta64")
 
 
-def CharSeq(count: int) -> Type:
+class CharSeq(metaclass=_Kind):
     """Type of the elements of NumPy's arrays of so many bytes, ``S4``."""
-    return from_dtype(f"S{count}")
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "chars" and as_dtype(ty).kind == "S"
+
+    def __new__(cls, count: int) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return from_dtype(f"S{count}")
 
 
-def UnicodeCharSeq(count: int) -> Type:
+class UnicodeCharSeq(metaclass=_Kind):
     """Type of the elements of NumPy's arrays of so many letters, ``U4``."""
-    return from_dtype(f"U{count}")
+
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "chars" and as_dtype(ty).kind == "U"
+
+    def __new__(cls, count: int) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        return from_dtype(f"U{count}")
 
 
-def NestedArray(dtype: Type, shape: Sequence[int]) -> Type:
+class NestedArray(metaclass=_Kind):
     """Type of an array as a field of a record: ``NestedArray(float32, (2, 3))``."""
-    import numpy as np
 
-    return from_dtype(np.dtype((as_dtype(dtype), tuple(shape))))
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "nested"
+
+    def __new__(cls, dtype: Type, shape: Sequence[int]) -> Type:  # type: ignore[misc]  # see Array
+        """Make the type."""
+        import numpy as np
+
+        return from_dtype(np.dtype((as_dtype(dtype), tuple(shape))))
 
 
-def Record(fields: Iterable[tuple[str, dict[str, Any]]], size: int, aligned: bool) -> Type:
+class Record(metaclass=_Kind):
     """Type of a record by its fields, as ``("x", {"type": float32, "offset": 0})``, its bytes, and their alignment."""
-    import numpy as np
 
-    parts = list(fields)
-    layout: Any = {
-        "names": [name for name, _ in parts],
-        "formats": [as_dtype(field["type"]) for _, field in parts],
-        "offsets": [field["offset"] for _, field in parts],
-        "itemsize": size,
-    }
-    return from_dtype(np.dtype(layout, align=aligned))
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "record"
+
+    def __new__(  # type: ignore[misc]  # see Array
+        cls, fields: Iterable[tuple[str, dict[str, Any]]], size: int, aligned: bool
+    ) -> Type:
+        """Make the type."""
+        import numpy as np
+
+        parts = list(fields)
+        layout: Any = {
+            "names": [name for name, _ in parts],
+            "formats": [as_dtype(field["type"]) for _, field in parts],
+            "offsets": [field["offset"] for _, field in parts],
+            "itemsize": size,
+        }
+        return from_dtype(np.dtype(layout, align=aligned))
+
+
+class Optional:
+    """What is of a type or ``None``. Kernels find such values out by themselves; no argument is declared so."""
+
+    type: Type
+
+    def __init__(self, type: Type | Optional) -> None:  # Numba's name
+        self.type = type.type if isinstance(type, Optional) else type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Optional) and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash((Optional, self.type))
+
+    def __repr__(self) -> str:
+        return f"OptionalType({self.type})"
+
+    @property
+    def name(self) -> str:
+        """Numba's name."""
+        return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Optional, (self.type,)
+
+
+class Literal:
+    """The type of one value, which is known when a kernel is compiled."""
+
+    literal_value: Any
+
+    def __init__(self, value: Any) -> None:
+        self.literal_value = value
+
+    @property
+    def literal_type(self) -> Type:
+        """The type that the value has besides."""
+        from weft._weft import typeof_value
+
+        return typeof_value(self.literal_value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal) or type(other.literal_value) is not type(self.literal_value):
+            return False
+        return bool(other.literal_value == self.literal_value)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.literal_value))
+
+    def __repr__(self) -> str:
+        return f"Literal[{type(self.literal_value).__name__}]({self.literal_value})"
+
+    @property
+    def name(self) -> str:
+        """Numba's name."""
+        return str(self)
+
+
+class IntegerLiteral(Literal):
+    """That of an int."""
+
+
+class BooleanLiteral(Literal):
+    """That of a bool."""
+
+
+class StringLiteral(Literal):
+    """That of a text."""
+
+
+def literal(value: bool | int | str) -> Literal:
+    """Make the type of a value."""
+    if isinstance(value, Literal):
+        return value
+    for of, made in ((bool, BooleanLiteral), (int, IntegerLiteral), (str, StringLiteral)):
+        if isinstance(value, of):
+            return made(value)
+    msg = f"{value!r} cannot be used as a literal: only an int, a bool or a str can"
+    raise TypeError(msg)
 
 
 __all__ = [
     "Array",
+    "BaseTuple",
+    "Boolean",
+    "BooleanLiteral",
     "CPointer",
     "CharSeq",
+    "Complex",
     "EnumMember",
+    "Float",
     "IntEnumMember",
+    "Integer",
+    "IntegerLiteral",
+    "Literal",
     "NPDatetime",
     "NPTimedelta",
     "NamedTuple",
     "NamedUniTuple",
     "NestedArray",
+    "NoneType",
+    "Number",
+    "Optional",
     "Record",
     "Signature",
+    "StringLiteral",
     "Tuple",
     "Type",
     "UniTuple",
     "UnicodeCharSeq",
     "complex_domain",
     "integer_domain",
+    "literal",
     "none",
     "number_domain",
     "real_domain",

@@ -1,7 +1,8 @@
 //! What a dispatcher tells of its kernels: texts of the code, and what the code needs of a device.
 //!
 //! Texts are made when they are first asked for, by compiling once more: a launch makes none. They are those of the
-//! GPU that the device is or stands in for, so that a machine without one shows PTX too.
+//! GPU that the device is or stands in for, so that a machine without one shows PTX too. A device function's are those of
+//! the function that code in C would call.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 use weft_artifact::ArgType;
 use weft_compiler::{
     pipeline,
-    request::{Keep, Request, Target},
+    request::{Abi, Entry, Foreign, Keep, Request, Role, Target},
 };
 use weft_runtime::LoadedKernel;
 
@@ -21,6 +22,13 @@ use crate::{
     errors,
     types::tuple_of_types,
 };
+
+/// The error for a device function's code on the CPU.
+fn no_host_code(name: &str) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "device function `{name}` has no code of its own on the CPU: inspect a kernel that calls it"
+    ))
+}
 
 impl Dispatcher {
     /// A text of one specialization: `what` is `asm`, `llvm` or `ir`; the target is the device's compute capability
@@ -40,7 +48,14 @@ impl Dispatcher {
             Some(overload) => Arc::clone(&overload.function),
             None => Capturer::new(py).dispatcher(slf)?,
         };
-        let output = engine::compile(py, &function, args, target, &this.jit, keep)?;
+        let mut jit = this.jit.clone();
+        if jit.device {
+            if host {
+                return Err(no_host_code(&this.name));
+            }
+            jit.code.entry = Entry::Foreign(Foreign { role: Role::Function(Abi::C), symbol: None });
+        }
+        let output = engine::compile(py, &function, args, target, &jit, keep)?;
         let text = match what {
             "ir" => output.ir.clone(),
             "llvm" => output.llvm.clone(),
@@ -71,12 +86,6 @@ impl Dispatcher {
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        if this.jit.device {
-            return Err(PyRuntimeError::new_err(format!(
-                "device function `{}` has no code of its own: inspect a kernel that calls it",
-                this.name
-            )));
-        }
         if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
             let text = Self::text(slf, &this.types(signature)?, what, target)?;
             return Ok(text.into_pyobject(py)?.into_any());

@@ -1,11 +1,12 @@
 //! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
-//! one that was compiled, [`inspect`] tells of them, [`launcher`] and [`forall`] configure launches, [`launch`] makes
+//! one that was compiled, [`inspect`] tells of them, [`foreign`] has code for other programs, [`launcher`] and [`forall`] configure launches, [`launch`] makes
 //! one, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a call.
 
 mod call;
 pub(crate) mod forall;
+mod foreign;
 mod inspect;
 mod launch;
 pub(crate) mod launcher;
@@ -337,6 +338,18 @@ impl Dispatcher {
     /// nothing that can be passed on.
     fn result_type(slf: &Bound<'_, Self>, signature: &Bound<'_, PyAny>) -> PyResult<Option<Type>> {
         Ok(Self::result(slf, &slf.get().types(signature)?)?.map(Type::of))
+    }
+
+    /// PTX for other programs, and the type of what it returns; see `weft.cuda.compile`.
+    #[pyo3(signature = (signature, role, symbol=None, target=None))]
+    fn compile_foreign(
+        slf: &Bound<'_, Self>,
+        signature: &Bound<'_, PyAny>,
+        role: &str,
+        symbol: Option<String>,
+        target: Option<&str>,
+    ) -> PyResult<(String, Type)> {
+        Self::foreign(slf, &slf.get().types(signature)?, role, symbol, target)
     }
 
     /// A text of one specialization: `what` is "asm", "llvm" or "ir"; the target is the device's compute capability

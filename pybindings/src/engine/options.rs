@@ -3,7 +3,7 @@
 use pyo3::{exceptions::PyValueError, prelude::*};
 use weft_compiler::{
     host_cpu,
-    request::{CpuThreads, Options, PtxBody, Target},
+    request::{CpuThreads, Entry, LaunchBounds, Options, PtxBody, Target},
     target::{self, SMS, Sm},
 };
 
@@ -28,10 +28,14 @@ impl JitOptions {
             debug: options.get_item("debug")?.extract()?,
             boundscheck: options.get_item("boundscheck")?.extract()?,
             opt: options.get_item("opt")?.extract()?,
-            launch_bounds: options.get_item("launch_bounds")?.extract()?,
+            launch_bounds: options
+                .get_item("launch_bounds")?
+                .extract::<Option<(u32, Option<u32>, Option<u32>)>>()?
+                .map(|(threads, blocks, cluster)| LaunchBounds { threads, blocks, cluster }),
             max_registers: options.get_item("max_registers")?.extract()?,
             cpu_threads: CpuThreads::Auto,
             libdevice: None,
+            entry: Entry::Launch,
         };
         Ok(Self {
             code,

@@ -11,7 +11,7 @@ pub(crate) mod signature;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::{
-    exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError, PyValueError},
     prelude::*,
     types::{PySlice, PyTuple, PyType},
 };
@@ -115,12 +115,6 @@ impl Type {
         let pointed =
             pointed.ok_or_else(|| PyTypeError::new_err(format!("a pointer cannot point to {}", dtype.__str__())))?;
         Ok(Self::of(ArgType::Pointer(pointed)))
-    }
-
-    /// Whether it is the type of pointers.
-    #[getter]
-    fn is_pointer(&self) -> bool {
-        matches!(self.arg, ArgType::Pointer(_))
     }
 
     /// An array type by its parts; `layout` is "C", "F" or "A".
@@ -268,6 +262,48 @@ impl Type {
         }
     }
 
+    /// What a type is of: "number", "array", "tuple", "none", "object", "member", "class", "pointer"; or what a compound dtype is:
+    /// "record", "vector", "time", "chars", "nested".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match &self.arg {
+            ArgType::Value(dtype) | ArgType::Record(dtype) => match dtype {
+                DType::Number(_) => "number",
+                DType::Compound(id) => match id.get() {
+                    Compound::Record(_) => "record",
+                    Compound::Nested(_) => "nested",
+                    Compound::Vector(_) => "vector",
+                    Compound::Chars(_) => "chars",
+                    Compound::Time(_) => "time",
+                },
+            },
+            ArgType::Array(_) => "array",
+            ArgType::Tuple(_) => "tuple",
+            ArgType::None => "none",
+            ArgType::Struct(..) => "object",
+            ArgType::Enum(..) => "member",
+            ArgType::Class(_) => "class",
+            ArgType::Pointer(_) => "pointer",
+        }
+    }
+
+    /// The number of items of a tuple type.
+    fn __len__(&self) -> PyResult<usize> {
+        self.types().map(|types| types.len()).map_err(|_| no_tuple(self))
+    }
+
+    /// The types of the items of a tuple type.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let types = self.types().map_err(|_| no_tuple(self))?;
+        Ok(PyTuple::new(py, types)?.try_iter()?.into_any())
+    }
+
+    /// Every type is true, also one of no items.
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __bool__(&self) -> bool {
+        true
+    }
+
     /// Elements of a tuple type.
     #[getter]
     fn types(&self) -> PyResult<Vec<Self>> {
@@ -284,6 +320,11 @@ impl Type {
     }
 
     fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let (Ok(types), Ok(index)) = (self.types(), index.extract::<isize>()) {
+            let from_end = usize::try_from(index).ok().or_else(|| types.len().checked_sub(index.unsigned_abs()));
+            let item = from_end.and_then(|index| types.into_iter().nth(index));
+            return item.ok_or_else(|| PyIndexError::new_err(format!("{} has no item {index}", self.__str__())));
+        }
         let Some(dtype) = self.dtype_itself() else {
             return Err(PyTypeError::new_err(format!("{} cannot be the element type of an array", self.__str__())));
         };
@@ -363,6 +404,10 @@ impl Type {
             }
         })
     }
+}
+
+fn no_tuple(ty: &Type) -> PyErr {
+    PyTypeError::new_err(format!("{} is not a tuple type", ty.__str__()))
 }
 
 /// A signature: `void(float32[:], int32)`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import enum
 import pickle
 
 import numpy as np
@@ -23,7 +25,12 @@ from weft import cuda, types
         (weft.float32[::1, :, :], "array(float32, 3d, F)"),
         (types.Array(weft.float64, 0, "C"), "array(float64, 0d, C)"),
         (types.Array(weft.uint8, 1, "C", readonly=True), "Array(uint8, 1d, C)"),
-        (types.UniTuple(weft.int64, 3), "UniTuple(int64, 3)"),
+        (types.UniTuple(weft.int64, 3), "UniTuple(int64 x 3)"),
+        (types.Tuple([weft.int64]), "UniTuple(int64 x 1)"),
+        (types.Tuple(()), "Tuple()"),
+        (types.Optional(weft.int64), "OptionalType(int64)"),
+        (types.literal(3), "Literal[int](3)"),
+        (types.literal("a"), "Literal[str](a)"),
         (types.Tuple([weft.int64, weft.float32[:]]), "Tuple(int64, array(float32, 1d, A))"),
     ],
 )
@@ -32,6 +39,84 @@ def test_texts_are_numbas(ty: weft.Type, text: str) -> None:
     copy = pickle.loads(pickle.dumps(ty))
     assert copy == ty
     assert hash(copy) == hash(ty)
+
+
+POINT = collections.namedtuple("POINT", "x y")
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Shape(enum.IntEnum):
+    ROUND = 1
+
+
+@pytest.mark.parametrize(
+    ("ty", "kinds"),
+    [
+        (weft.boolean, "Boolean"),
+        (weft.int8, "Number Integer"),
+        (weft.uint64, "Number Integer"),
+        (weft.float16, "Number Float"),
+        (weft.bfloat16, "Number Float"),
+        (weft.complex64, "Number Complex"),
+        (weft.void, "NoneType"),
+        (weft.float32[:, ::1], "Array"),
+        (types.Tuple((weft.int8, weft.int16)), "BaseTuple Tuple"),
+        (types.Tuple((weft.int8, weft.int8)), "BaseTuple UniTuple"),
+        (types.Tuple(()), "BaseTuple Tuple"),
+        (types.NamedTuple((weft.int8, weft.int16), POINT), "BaseTuple NamedTuple"),
+        (types.NamedUniTuple(weft.int8, 2, POINT), "BaseTuple NamedUniTuple"),
+        (types.EnumMember(Color, weft.int64), "EnumMember"),
+        (types.IntEnumMember(Shape, weft.int64), "EnumMember IntEnumMember"),
+        (types.NPDatetime("s"), "NPDatetime"),
+        (types.NPTimedelta(""), "NPTimedelta"),
+        (types.CharSeq(4), "CharSeq"),
+        (types.UnicodeCharSeq(4), "UnicodeCharSeq"),
+        (types.NestedArray(weft.int8, (2, 3)), "NestedArray"),
+        (types.Record([("x", {"type": weft.int8, "offset": 0})], 1, False), "Record"),
+        (types.CPointer(weft.int8), "CPointer"),
+        (weft.typeof(np.float32), ""),
+        (cuda.float32x4, ""),
+        (types.Optional(weft.int8), "Optional"),
+        (types.literal(True), "Literal BooleanLiteral"),
+        (types.literal(3), "Literal IntegerLiteral"),
+        (types.literal("3"), "Literal StringLiteral"),
+    ],
+)
+def test_kinds_of_types(ty: object, kinds: str) -> None:
+    known = (
+        "Array BaseTuple Boolean BooleanLiteral CPointer CharSeq Complex EnumMember Float IntEnumMember Integer "
+        "IntegerLiteral Literal NPDatetime NPTimedelta NamedTuple NamedUniTuple NestedArray NoneType Number Optional "
+        "Record StringLiteral Tuple UniTuple UnicodeCharSeq"
+    ).split()
+    assert {name for name in known if isinstance(ty, getattr(types, name))} == set(kinds.split())
+    assert not any(isinstance(3, getattr(types, name)) for name in known)
+
+
+def test_tuple_types_have_items() -> None:
+    ty = types.Tuple((weft.int8, weft.float32[:]))
+    assert (len(ty), list(ty), ty[0], ty[-1]) == (2, [weft.int8, weft.float32[:]], weft.int8, weft.float32[:])
+    for wrong in (2, -3):
+        with pytest.raises(IndexError):
+            ty[wrong]
+    with pytest.raises(TypeError, match="int8 is not a tuple type"):
+        len(weft.int8)
+    with pytest.raises(TypeError, match="int8 is not a tuple type"):
+        iter(weft.int8)
+    assert weft.int8
+    assert types.Tuple(())
+    assert cuda.jit("(UniTuple(int64 x 2),)", device=True)(lambda x: x).declared_signatures[0].args[0].count == 2
+
+
+def test_literals_and_optionals() -> None:
+    assert types.literal(1) != types.literal(True)
+    assert types.literal(1) == types.IntegerLiteral(1)
+    assert types.literal(types.literal(1)).literal_type == weft.int64
+    assert types.Optional(types.Optional(weft.int8)) == types.Optional(weft.int8) != types.Optional(weft.int16)
+    with pytest.raises(TypeError, match=r"1\.5 cannot be used as a literal"):
+        types.literal(1.5)
 
 
 def test_names_of_one_type_are_equal() -> None:

@@ -3,7 +3,7 @@
 use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, closest},
-    request::{Captured, Options, PtxBody, Signature},
+    request::{Captured, LaunchBounds, Options, PtxBody, Signature},
     signature::{self, Named},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
@@ -189,22 +189,22 @@ fn set_option(jit: &mut Jit, name: &str, value: &Value) {
         "debug" => jit.code.debug = flag,
         "boundscheck" => jit.code.boundscheck = flag,
         "opt" => jit.code.opt = flag,
-        "max_registers" => jit.code.max_registers = launch_bounds(value).map(|(registers, _)| registers),
+        "max_registers" => jit.code.max_registers = launch_bounds(value).map(|bounds| bounds.threads),
         "launch_bounds" => jit.code.launch_bounds = launch_bounds(value),
         // Options of the launch, of caching and of linking change no code here.
         _ => {}
     }
 }
 
-fn launch_bounds(value: &Value) -> Option<(u32, Option<u32>)> {
+fn launch_bounds(value: &Value) -> Option<LaunchBounds> {
     let bound = |value: &Captured| if let Captured::Int(value) = value { u32::try_from(*value).ok() } else { None };
     match value {
-        Value::Const(Captured::Tuple(items)) => match items.as_slice() {
-            [threads] => Some((bound(threads)?, None)),
-            [threads, blocks, ..] => Some((bound(threads)?, bound(blocks))),
-            [] => None,
-        },
-        Value::Const(value) => Some((bound(value)?, None)),
+        Value::Const(Captured::Tuple(items)) => Some(LaunchBounds {
+            threads: bound(items.first()?)?,
+            blocks: items.get(1).and_then(bound),
+            cluster: items.get(2).and_then(bound),
+        }),
+        Value::Const(value) => Some(LaunchBounds { threads: bound(value)?, blocks: None, cluster: None }),
         Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => None,
     }
 }

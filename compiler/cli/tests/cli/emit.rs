@@ -227,3 +227,38 @@ fn libdevice_is_used_where_the_setting_or_the_option_names_it() {
     folder.weft_with(&["emit", "k.py", "--libdevice", "none"], &[("WEFT_LIBDEVICE", "./absent.bc")]).succeeded();
     folder.weft_with(&["emit", "k.py", "--libdevice", "auto"], &[]).succeeded();
 }
+
+#[test]
+fn device_functions_are_emitted_for_other_programs() {
+    let text = "\
+from weft import cuda, float32
+
+@cuda.jit(device=True)
+def area(w, h):
+    return w * h
+
+@cuda.jit(\"void(float32[::1], float32)\")
+def k(out, x):
+    out[0] = area(x, x)
+";
+    let folder = Folder::with("k.py", text);
+    let sig = "float32(float32, float32)";
+    let ptx = folder.weft(&["emit", "k.py", "--function", "area", "--sig", sig]).succeeded();
+    assert!(ptx.contains(".visible .func  (.param .b32 func_retval0) area(") && !ptx.contains(".entry"), "{ptx}");
+    let ptx = folder.weft(&["emit", "k.py", "--function", "area", "--sig", sig, "--abi", "numba"]).succeeded();
+    assert!(ptx.contains("area_param_2"), "{ptx}");
+    let kernel = folder.weft(&["emit", "k.py"]).succeeded();
+    let ptx = folder.weft(&["emit", "k.py", "--abi", "numba"]).succeeded();
+    assert!(!kernel.contains("k_param_7") && ptx.contains("k_param_7"), "{ptx}");
+    let failed = folder.weft(&["emit", "k.py", "--kernel", "area"]).failed(2);
+    assert!(failed.contains("`weft emit --function area` compiles it alone"), "{failed}");
+    let failed = folder.weft(&["emit", "k.py", "--function", "aera", "--sig", sig]).failed(2);
+    assert!(failed.contains("did you mean `area`?"), "{failed}");
+    let failed = folder.weft(&["emit", "k.py", "--function", "area"]).failed(1);
+    assert!(failed.contains("has no signature to compile for"), "{failed}");
+    for wrong in [["--abi", "c"], ["--abi", "fast"]] {
+        assert!(!folder.weft(&[&["emit", "k.py"], wrong.as_slice()].concat()).failed(2).is_empty());
+    }
+    let failed = folder.weft(&["emit", "k.py", "--function", "area", "--sig", sig, "--target", "host"]).failed(2);
+    assert!(failed.contains("the target `host` has none"), "{failed}");
+}

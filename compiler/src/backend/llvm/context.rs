@@ -15,7 +15,7 @@ use inkwell::{
 use super::{DebugInfo, Library, Result, Types, internal};
 use crate::{
     ir::{self, Circles, ConstantId, FuncId},
-    request::Options,
+    request::{Entry, Options},
 };
 
 /// What the functions of one LLVM module share.
@@ -69,8 +69,15 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         for (id, _) in self.ir.functions.iter().filter(|(id, _)| circles.contains(*id)) {
             let function = self.declare_device(id, hidden)?;
             if self.ptx {
-                // `nvptx::externalize` says why; the passes of LLVM keep to the ABI already.
+                // `ptxas` 13.0 ends the process over some functions that call themselves if they are the module's own:
+                // those of others keep to the ABI.
                 function.set_linkage(Linkage::External);
+                if let (Entry::Foreign(foreign), Some(entry)) = (&self.options.entry, self.ir.kernel()) {
+                    // What is linked with other code must not have the name of a function in that.
+                    let owner = foreign.symbol.clone().unwrap_or_else(|| crate::backend::symbol(&entry.name));
+                    let own = function.get_name().to_string_lossy().into_owned();
+                    function.as_global_value().set_name(&format!("{owner}${own}"));
+                }
             }
         }
         Ok(())

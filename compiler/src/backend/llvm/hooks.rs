@@ -74,11 +74,16 @@ pub(crate) trait Hooks<'ctx> {
 
     /// Leaves the function; ends the present block.
     fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
-        match values {
-            [] => emitter.builder.build_return(None)?,
-            [one] => emitter.builder.build_return(Some(one as &dyn BasicValue<'ctx>))?,
-            many => emitter.builder.build_aggregate_return(many)?,
-        };
-        Ok(())
+        leave(emitter, values)
     }
+}
+
+/// Returns values of a device function's results.
+pub(crate) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
+    match values {
+        [] => emitter.builder.build_return(None)?,
+        [one] => emitter.builder.build_return(Some(one as &dyn BasicValue<'ctx>))?,
+        many => emitter.builder.build_aggregate_return(many)?,
+    };
+    Ok(())
 }

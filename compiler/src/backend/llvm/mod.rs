@@ -29,7 +29,7 @@ pub(crate) use context::ModuleContext;
 pub(crate) use debug::DebugInfo;
 pub(crate) use function::{FunctionEmitter, LoopTargets, float, int};
 pub(crate) use half::Halves;
-pub(crate) use hooks::{Hooks, OperandValue};
+pub(crate) use hooks::{Hooks, OperandValue, leave};
 pub(crate) use math::{Library, constant};
 pub(crate) use shim::{Error, Result, internal};
 pub(crate) use types::{AddressSpaces, Types};

@@ -10,16 +10,16 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, fault,
+    SPACES, approximate, atomics, export, fault,
     gather::{gather, mask_of},
     grid, hints, inline, print, warps,
 };
 use crate::{
     backend::{
-        llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, atomic::WORD, internal},
+        llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, atomic::WORD, internal, leave},
         symbol,
     },
-    ir::{Circles, Clock, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
+    ir::{Circles, Clock, FunctionKind, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -212,6 +212,13 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                 fault::call(emitter, place, &values)?;
                 Ok(Vec::new())
             }
+        }
+    }
+
+    fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
+        match emitter.function.kind {
+            FunctionKind::Export => export::leave(emitter, values),
+            FunctionKind::Kernel | FunctionKind::Device => leave(emitter, values),
         }
     }
 

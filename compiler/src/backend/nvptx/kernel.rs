@@ -18,10 +18,11 @@ use crate::{
         symbol,
     },
     ir::{self, FunctionKind, Type},
+    request::LaunchBounds,
 };
 
 /// LLVM's number of the calling convention `ptx_kernel`.
-const PTX_KERNEL: u32 = 71;
+pub(super) const PTX_KERNEL: u32 = 71;
 
 /// Declares the kernel: slots in order, with what is known about them.
 pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function) -> Result<FunctionValue<'ctx>> {
@@ -33,35 +34,53 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
     let value = cx.module.add_function(&symbol(&kernel.name), context.void_type().fn_type(&params, false), None);
     value.set_call_conventions(PTX_KERNEL);
     cx.attribute(value, "nounwind");
-    for (index, &local) in kernel.params.iter().enumerate() {
-        let place = AttributeLoc::Param(index as u32);
-        let local = &kernel.locals[local];
-        if let Some(param) = value.get_nth_param(index as u32) {
-            param.set_name(&local.name);
-        }
-        match local.ty {
-            Type::Ptr(element, _) => {
-                let kind = Attribute::get_named_enum_kind_id("align");
-                value.add_attribute(place, context.create_enum_attribute(kind, element.align_bytes()));
-            }
-            Type::Scalar(scalar) if local.nonneg && scalar.is_signed_int() => {
-                let bits = scalar.size_bytes() as u32 * 8;
-                let end = extent_end(cx, kernel, index).unwrap_or(1 << (bits - 1));
-                value.add_attribute(place, below(cx, bits, end));
-            }
-            Type::Scalar(_) => {}
-        }
+    for index in 0..kernel.params.len() {
+        describe(cx, kernel, index, value, index as u32);
     }
-    if let Some((threads, blocks)) = cx.options.launch_bounds {
-        cx.string_attribute(value, "nvvm.maxntid", &threads.to_string());
-        if let Some(blocks) = blocks {
-            cx.string_attribute(value, "nvvm.minctasm", &blocks.to_string());
+    bound(cx, value);
+    Ok(value)
+}
+
+/// Says what is known of a slot where it has a parameter of its own.
+pub(super) fn describe<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    function: &ir::Function,
+    slot: usize,
+    value: FunctionValue<'ctx>,
+    param: u32,
+) {
+    let Some(local) = function.params.get(slot).map(|&local| &function.locals[local]) else { return };
+    let place = AttributeLoc::Param(param);
+    if let Some(param) = value.get_nth_param(param) {
+        param.set_name(&local.name);
+    }
+    match local.ty {
+        Type::Ptr(element, _) => {
+            let kind = Attribute::get_named_enum_kind_id("align");
+            value.add_attribute(place, cx.types.context.create_enum_attribute(kind, element.align_bytes()));
+        }
+        Type::Scalar(scalar) if local.nonneg && scalar.is_signed_int() => {
+            let bits = scalar.size_bytes() as u32 * 8;
+            let end = extent_end(cx, function, slot).unwrap_or(1 << (bits - 1));
+            value.add_attribute(place, below(cx, bits, end));
+        }
+        Type::Scalar(_) => {}
+    }
+}
+
+/// What the kernel is bound to be launched with.
+pub(super) fn bound<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: FunctionValue<'ctx>) {
+    if let Some(LaunchBounds { threads, blocks, cluster }) = cx.options.launch_bounds {
+        cx.string_attribute(kernel, "nvvm.maxntid", &format!("{threads},1,1"));
+        for (key, bound) in [("nvvm.minctasm", blocks), ("nvvm.maxclusterrank", cluster)] {
+            if let Some(bound) = bound {
+                cx.string_attribute(kernel, key, &bound.to_string());
+            }
         }
     }
     if let Some(registers) = cx.options.max_registers {
-        cx.string_attribute(value, "nvvm.maxnreg", &registers.to_string());
+        cx.string_attribute(kernel, "nvvm.maxnreg", &registers.to_string());
     }
-    Ok(value)
 }
 
 /// One more than the largest extent that an array can have, if the parameter is one: NumPy keeps the bytes of an array,

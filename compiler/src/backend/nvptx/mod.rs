@@ -3,9 +3,11 @@
 //! A kernel has the calling convention `ptx_kernel` (71) and takes its slots in order. Attributes of LLVM carry launch
 //! bounds; `nvvm.annotations` do nothing in a module that was built and not read.
 
+mod abi;
 mod absolute;
 mod approximate;
 mod atomics;
+mod export;
 mod fault;
 mod gather;
 mod grid;
@@ -14,7 +16,6 @@ mod hooks;
 mod inline;
 mod kernel;
 mod loads;
-mod negate;
 mod print;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ mod warps;
 
 use inkwell::{
     OptimizationLevel,
-    module::{FlagBehavior, Linkage},
+    module::FlagBehavior,
     targets::{CodeModel, FileType, RelocMode},
 };
 use weft_artifact::{Artifact, CodeFormat};
@@ -38,8 +39,8 @@ use super::{
     },
 };
 use crate::{
-    ir::{Circles, Effects, FuncId, FunctionKind, Module},
-    request::Request,
+    ir::{Effects, FuncId, FunctionKind, Module},
+    request::{Entry, Request},
     target::Sm,
 };
 
@@ -85,9 +86,6 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                 if cx.options.opt {
                     loads::hoist(cx.types.context, cx.module);
                 }
-                if !Circles::of(cx.ir).is_empty() {
-                    externalize(cx.module);
-                }
                 absolute::rewrite(cx.types.context, cx.module)
             },
             emit: &[FileType::Assembly],
@@ -102,20 +100,14 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: request.target.to_string(),
-        code: negate::rewrite(code),
-        kernels: vec![kernel_record(module, kernel, request, None)],
+        code,
+        // What others call they describe themselves.
+        kernels: match request.options.entry {
+            Entry::Launch => vec![kernel_record(module, kernel, request, None)],
+            Entry::Foreign(_) => Vec::new(),
+        },
     };
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
-}
-
-/// Gives the functions of a recursive kernel that are left external linkage: `ptxas` 13.0, and the driver of that version,
-/// ends the process over some of them if they are the module's own. Those that others may call keep to the ABI.
-fn externalize(module: &inkwell::module::Module<'_>) {
-    for function in module.get_functions() {
-        if function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::Internal {
-            function.set_linkage(Linkage::External);
-        }
-    }
 }
 
 /// Declares and fills every function, callees first.
@@ -127,11 +119,19 @@ fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
     }
     cx.declare_circles(&[])?;
     for (id, function) in cx.ir.functions.iter() {
-        let is_kernel = id == kernel_id;
-        if is_kernel != (function.kind == FunctionKind::Kernel) {
+        let is_entry = id == kernel_id;
+        if is_entry == (function.kind == FunctionKind::Device) {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         }
-        let value = if is_kernel { kernel::declare(cx, function)? } else { cx.declare_device(id, &[])? };
+        let foreign = match &cx.options.entry {
+            Entry::Foreign(foreign) if is_entry => Some(foreign),
+            Entry::Foreign(_) | Entry::Launch => None,
+        };
+        let value = match foreign {
+            Some(foreign) => export::declare(cx, function, foreign)?,
+            None if is_entry => kernel::declare(cx, function)?,
+            None => cx.declare_device(id, &[])?,
+        };
         if Effects::of_function(&effects, id).synchronizes() {
             cx.attribute(value, "convergent");
         }
@@ -144,7 +144,10 @@ fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
         let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
         emitter.declare_locals()?;
         hooks.declare_local_arrays(&emitter)?;
-        kernel::receive(&emitter)?;
+        match foreign {
+            Some(foreign) => export::receive(&emitter, foreign)?,
+            None => kernel::receive(&emitter)?,
+        }
         emitter.emit_block(&function.body)?;
         emitter.finish()?;
     }

@@ -16,7 +16,7 @@ use crate::{
         value::{Known, Value},
     },
     intrinsics::{Custom, Lowering},
-    ir::{FuncId, StmtKind as Ir},
+    ir::{FuncId, FunctionKind, StmtKind as Ir},
     request::FunctionDef,
     source::Span,
     syntax::{
@@ -207,7 +207,7 @@ impl FnLowerer<'_> {
     }
 
     /// A call whose last arguments keep what is known of their values.
-    pub(in crate::frontend) fn call_with_literals(
+    pub(super) fn call_with_literals(
         &mut self,
         def: &Arc<FunctionDef>,
         args: Args,
@@ -270,7 +270,8 @@ impl FnLowerer<'_> {
     fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty, bool)> {
         let compiled = self.device_function(def, types, span);
         if !compiled.errors.is_empty() {
-            let label = format!("`{}` is called here with ({})", def.ast.name, shown_types(types));
+            let what = if self.b.function.kind == FunctionKind::Export { "compiled for" } else { "called here with" };
+            let label = format!("`{}` is {what} ({})", def.ast.name, shown_types(types));
             for diagnostic in compiled.errors {
                 // One call is enough to find the fault; a second would only repeat it.
                 let known = |other: &Diagnostic| {

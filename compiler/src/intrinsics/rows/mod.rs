@@ -3,7 +3,6 @@
 mod atomic;
 mod builtins;
 mod cmath;
-mod coop;
 mod cuda;
 mod groups;
 mod half;
@@ -26,7 +25,6 @@ const TABLES: &[&[Intrinsic]] = &[
     atomic::ATOMIC,
     warp::WARP,
     groups::GROUPS,
-    coop::COOP,
     intrinsics::INTRINSICS,
     libdevice::LIBDEVICE,
     half::FP16,

@@ -235,6 +235,10 @@ fn each_broken_module_is_caught() {
         ("is no function", changed(|m| m.kernel = Some(FuncId::new(9)))),
         ("is a device function", changed(|m| m.kernel = Some(CALLEE))),
         ("is a second kernel", changed(|m| m.functions[CALLEE].kind = FunctionKind::Kernel)),
+        ("the results are not what it returns", changed(|m| {
+            m.returns = Some(Scalar::F32.into());
+            m.functions[FuncId::new(1)].kind = FunctionKind::Export;
+        })),
         ("two functions have the name", changed(|m| m.functions[CALLEE].name = "kernel".to_owned())),
         ("alignment 3 does not fit", changed(|m| m.shared[SharedId::new(0)].align = 3)),
         ("alignment 2 does not fit", changed(|m| m.shared[SharedId::new(0)].align = 2)),
@@ -335,7 +339,7 @@ fn each_broken_module_is_caught() {
             let kernel = module.kernel.expect("the module has a kernel");
             module.functions[kernel].body.push(crate::ir::Stmt { kind: StmtKind::Call { results: vec![], func, args: vec![] }, span: HERE });
         })),
-        ("call: @kernel is a kernel", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(1), args: vec![] })),
+        ("call: @kernel is no device function", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(1), args: vec![] })),
         ("call: 0 arguments, @twice takes 1", with_stmt(|_| StmtKind::Call { results: vec![FACTOR], func: CALLEE, args: vec![] })),
         ("call: an argument of @twice is int64", with_stmt(|b| StmtKind::Call { results: vec![FACTOR], func: CALLEE, args: vec![read(b, I)] })),
         ("call: 0 locals take the 1 results", with_stmt(|b| StmtKind::Call { results: vec![], func: CALLEE, args: vec![read(b, FACTOR)] })),

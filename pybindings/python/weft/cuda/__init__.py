@@ -14,8 +14,15 @@ from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
-from weft.cuda import bf16, cg, coop, fp16, libdevice, random
+from weft.cuda import bf16, cg, fp16, libdevice, random
 from weft.cuda._args import In, InOut, Out
+from weft.cuda._compile import (
+    compile,  # its name in numba.cuda
+    compile_all,
+    compile_for_current_device,
+    compile_ptx,
+    compile_ptx_for_current_device,
+)
 from weft.cuda._device_array import DeviceNDArray, DeviceRecord
 from weft.cuda._devices import (
     Context,
@@ -192,6 +199,11 @@ __all__ = [
     "blockDim",
     "blockIdx",
     "close",
+    "compile",
+    "compile_all",
+    "compile_for_current_device",
+    "compile_ptx",
+    "compile_ptx_for_current_device",
     "config",
     "const",
     "cuda_error",
@@ -205,7 +217,6 @@ __all__ = [
     "event_elapsed_time",
     "external_stream",
     "cg",
-    "coop",
     "fp16",
     "from_cuda_array_interface",
     "get_current_device",

@@ -97,7 +97,8 @@ def jit(
     max_registers
         The most registers that a thread may use.
     launch_bounds
-        The most threads of a block, or that and the fewest blocks on a multiprocessor.
+        The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a
+        cluster.
     lto
         Has no effect: all code of a kernel is optimized together.
     shared_memory_carveout
@@ -246,7 +247,7 @@ def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:
     warnings.warn(text, InvalidConfigWarning, stacklevel=3)
 
 
-def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None] | None:
+def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None, int | None] | None:
     if bounds is None:
         return None
     values: tuple[Any, ...] = tuple(bounds) if isinstance(bounds, (tuple, list)) else (bounds,)
@@ -256,19 +257,17 @@ def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None]
             "(max_threads_per_block, min_blocks_per_sm, max_blocks_per_cluster)"
         )
         raise ValueError(msg)
-    if len(values) == 3:
-        msg = "launch bounds for clusters are not supported yet"
-        raise NotImplementedError(msg)
-    threads = _whole(values[0])
-    blocks = None if len(values) == 1 or values[1] is None else _whole(values[1])
-    wrong = threads is None or (len(values) == 2 and values[1] is not None and blocks is None)
-    if wrong or threads is None or not 1 <= threads < 2**31 or (blocks is not None and not 1 <= blocks < 2**31):
+    whole = [None if value is None else _whole(value) for value in values]
+    wrong = whole.count(None) > values[1:].count(None)
+    if wrong or any(bound is not None and not 1 <= bound < 2**31 for bound in whole):
         msg = (
-            "launch_bounds must be the most threads of a block, from 1, or a tuple of that and the fewest blocks on a "
-            f"multiprocessor, not {bounds!r}"
+            "launch_bounds must be the most threads of a block, from 1, or a tuple of that, the fewest blocks on a "
+            f"multiprocessor and the most of a cluster, not {bounds!r}"
         )
         raise (TypeError if wrong else ValueError)(msg)
-    return threads, blocks
+    threads, blocks, cluster = (*whole, None, None)[:3]
+    assert threads is not None  # the loop above has seen to it
+    return threads, blocks, cluster
 
 
 def _max_registers(count: int | None) -> int | None:

@@ -20,7 +20,7 @@ use crate::{
         testing::{KernelBuilder, SPAN, request},
     },
     ir::{BinaryOp, MathFn, Module, Type},
-    request::{Options, Target},
+    request::{LaunchBounds, Options, Target},
 };
 
 /// `out[i] = sin(x[i]) / sqrt(x[i])`
@@ -54,9 +54,12 @@ fn fastmath_takes_approximations() {
 
 #[test]
 fn launch_bounds() {
-    let options = Options { launch_bounds: Some((256, Some(2))), ..Options::default() };
-    let text = ptx_for(&saxpy(), 90, options);
-    assert!(text.contains(".maxntid 256") && text.contains(".minnctapersm 2"), "{text}");
+    let bounds = LaunchBounds { threads: 256, blocks: Some(2), cluster: None };
+    let text = ptx_for(&saxpy(), 90, Options { launch_bounds: Some(bounds), ..Options::default() });
+    assert!(text.contains(".maxntid 256, 1, 1\n.minnctapersm 2\n"), "{text}");
+    let bounds = LaunchBounds { threads: 128, blocks: None, cluster: Some(4) };
+    let text = ptx_for(&saxpy(), 90, Options { launch_bounds: Some(bounds), ..Options::default() });
+    assert!(text.contains(".maxntid 128, 1, 1\n.maxclusterrank 4\n"), "{text}");
 }
 
 #[test]

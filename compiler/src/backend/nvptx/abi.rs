@@ -1,0 +1,209 @@
+//! How code that is not weft's passes values: `docs/design/foreign-code.md` as types of LLVM.
+//!
+//! A value is a list of *parts*, each at an offset, in the order of [`ArgType::fields`] with what numba-cuda's arrays
+//! have beside their own fields. In C's ABI a number is passed as itself and everything else as a struct of its parts; in
+//! numba-cuda's, and for arrays in both, each part is a parameter. A struct is one of LLVM with the gaps spelled out,
+//! whose alignment an attribute says.
+
+use inkwell::types::{BasicTypeEnum, StructType};
+use weft_artifact::{ArgType, Compound, DType, Leaf, Number, Scalar, SlotField, Step};
+
+use crate::{
+    backend::llvm::{Result, Types, internal},
+    ir::{Space, Type},
+    request::Abi,
+};
+
+/// A scalar of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The field that it is, with the way to it; `None` for what weft does not read.
+    pub(super) field: Option<(Vec<Step>, SlotField)>,
+    /// Its type.
+    pub(super) ty: Type,
+    /// Bytes before it.
+    pub(super) offset: u64,
+}
+
+/// How a value lies in memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shape {
+    pub(super) parts: Vec<Part>,
+    pub(super) size: u64,
+    pub(super) align: u64,
+    /// It is a number, passed as itself.
+    pub(super) alone: bool,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug)]
+pub(super) enum Param {
+    /// One part.
+    Part(Part),
+    /// A struct of several.
+    Struct(Shape),
+}
+
+/// An array's descriptor of numba-cuda's: two pointers and two counts come before what weft reads.
+const DESCRIPTOR: [Type; 4] = [ADDRESS, ADDRESS, Type::Scalar(Scalar::I64), Type::Scalar(Scalar::I64)];
+const ADDRESS: Type = Type::Ptr(Scalar::U8, Space::Generic);
+
+impl Shape {
+    /// That of a value of a type; pointers in it are of `space`.
+    pub(super) fn of(ty: &ArgType, abi: Abi, space: Space) -> Self {
+        let mut shape = Self { align: 1, ..Self::default() };
+        shape.add(ty, abi, space, &mut Vec::new());
+        shape.alone = match ty {
+            ArgType::Value(dtype) => !matches!(dtype, DType::Number(Number::Complex(_))),
+            ArgType::Enum(_, value) => Self::of(value, abi, space).alone,
+            ArgType::Record(_) | ArgType::Pointer(_) => true,
+            ArgType::Array(_) | ArgType::Tuple(_) | ArgType::None | ArgType::Struct(..) | ArgType::Class(_) => false,
+        };
+        shape
+    }
+
+    fn push(&mut self, ty: Type, field: Option<(Vec<Step>, SlotField)>) {
+        let size = match ty {
+            Type::Scalar(scalar) => scalar.size_bytes(),
+            Type::Ptr(..) => 8,
+        };
+        self.start(size);
+        self.parts.push(Part { field, ty, offset: self.size });
+        self.size += size;
+    }
+
+    /// The next part lies at a multiple of this.
+    fn start(&mut self, align: u64) {
+        self.align = self.align.max(align);
+        self.size = self.size.next_multiple_of(align.max(1));
+    }
+
+    /// What began with an alignment ends at a multiple of it.
+    fn end(&mut self, align: u64) {
+        self.size = self.size.next_multiple_of(align.max(1));
+    }
+
+    fn add(&mut self, ty: &ArgType, abi: Abi, space: Space, path: &mut Vec<Step>) {
+        match ty {
+            ArgType::Value(DType::Number(Number::Complex(complex))) => {
+                let part = complex.part();
+                // `cuFloatComplex`, `cuDoubleComplex` and `cuda::std::complex` lie at multiples of their size.
+                let align = part.size_bytes() * if abi == Abi::C { 2 } else { 1 };
+                self.start(align);
+                for field in [SlotField::Real, SlotField::Imag] {
+                    self.push(Type::Scalar(part), Some((path.clone(), field)));
+                }
+            }
+            ArgType::Value(DType::Number(Number::Real(scalar))) => {
+                self.push(Type::Scalar(*scalar), Some((path.clone(), SlotField::Value)));
+            }
+            ArgType::Value(DType::Compound(id)) => {
+                // The front end has no other value of these yet.
+                if matches!(id.get(), Compound::Time(_)) {
+                    self.push(Type::Scalar(Scalar::I64), Some((path.clone(), SlotField::Value)));
+                }
+            }
+            ArgType::Record(dtype) | ArgType::Pointer(dtype) => {
+                self.push(Type::Ptr(dtype.access().0, space), Some((path.clone(), SlotField::Data)));
+            }
+            ArgType::Array(array) => {
+                for filler in DESCRIPTOR {
+                    self.push(filler, None);
+                }
+                self.push(Type::Ptr(array.dtype.access().0, space), Some((path.clone(), SlotField::Data)));
+                let long = Type::Scalar(Scalar::I64);
+                for dim in 0..array.ndim {
+                    self.push(long, Some((path.clone(), SlotField::Shape(dim))));
+                }
+                for dim in 0..array.ndim {
+                    self.push(long, Some((path.clone(), SlotField::Stride(dim))));
+                }
+            }
+            ArgType::Tuple(items) | ArgType::Struct(_, items) => {
+                let mut inner = Self { align: 1, ..Self::default() };
+                for (step, item) in items.iter().enumerate() {
+                    path.push(step as Step);
+                    inner.add(item, abi, space, path);
+                    path.pop();
+                }
+                self.start(inner.align);
+                let base = self.size;
+                self.parts.extend(inner.parts.into_iter().map(|part| Part { offset: base + part.offset, ..part }));
+                self.size += inner.size;
+                self.end(inner.align);
+            }
+            ArgType::Enum(_, value) => self.add(value, abi, space, path),
+            // numba-cuda has a pointer where there is nothing to pass.
+            ArgType::None | ArgType::Class(_) => {
+                if abi == Abi::Numba {
+                    self.push(ADDRESS, None);
+                }
+            }
+        }
+    }
+
+    /// The struct of its parts, and which of its fields each part is.
+    pub(super) fn llvm<'ctx>(&self, types: &Types<'ctx>) -> Result<(StructType<'ctx>, Vec<u32>)> {
+        let byte = types.context.i8_type();
+        let (mut fields, mut places): (Vec<BasicTypeEnum<'ctx>>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut end = 0;
+        let gap = |fields: &mut Vec<BasicTypeEnum<'ctx>>, bytes: u64| -> Result<()> {
+            let Ok(bytes) = u32::try_from(bytes) else { return internal("a struct beyond 4 GiB") };
+            if bytes > 0 {
+                fields.push(byte.array_type(bytes).into());
+            }
+            Ok(())
+        };
+        for part in &self.parts {
+            gap(&mut fields, part.offset - end)?;
+            places.push(fields.len() as u32);
+            fields.push(types.memory(part.ty)?);
+            end = part.offset
+                + match part.ty {
+                    Type::Scalar(scalar) => scalar.size_bytes(),
+                    Type::Ptr(..) => 8,
+                };
+        }
+        gap(&mut fields, self.size.next_multiple_of(self.align.max(1)) - end)?;
+        Ok((types.context.struct_type(&fields, false), places))
+    }
+}
+
+/// The parameters that an argument is passed as.
+pub(super) fn params(ty: &ArgType, abi: Abi, space: Space) -> Vec<Param> {
+    let shape = Shape::of(ty, abi, space);
+    let flat = match (abi, ty) {
+        (Abi::Numba, _) | (Abi::C, ArgType::Array(_)) => true,
+        (
+            Abi::C,
+            ArgType::Value(_)
+            | ArgType::Tuple(_)
+            | ArgType::None
+            | ArgType::Struct(..)
+            | ArgType::Enum(..)
+            | ArgType::Record(_)
+            | ArgType::Pointer(_)
+            | ArgType::Class(_),
+        ) => shape.alone,
+    };
+    if flat {
+        return shape.parts.into_iter().map(Param::Part).collect();
+    }
+    if shape.size == 0 { Vec::new() } else { vec![Param::Struct(shape)] }
+}
+
+/// The type that a part has as a parameter or a result: numba-cuda passes 16-bit floats as their bits.
+pub(super) fn alone<'ctx>(types: &Types<'ctx>, ty: Type, abi: Abi) -> Result<BasicTypeEnum<'ctx>> {
+    match (ty, abi) {
+        (Type::Scalar(scalar), Abi::Numba) if scalar.is_half() => Ok(types.context.i16_type().into()),
+        (Type::Scalar(_) | Type::Ptr(..), Abi::C | Abi::Numba) => types.memory(ty),
+    }
+}
+
+/// Whether a leaf of an argument is one that this file knows to lay out.
+pub(super) fn known(leaf: Leaf) -> bool {
+    match leaf {
+        Leaf::Value(DType::Number(_)) | Leaf::Array(_) | Leaf::Record(_) | Leaf::Pointer(_) => true,
+        Leaf::Value(DType::Compound(id)) => matches!(id.get(), Compound::Time(_)),
+    }
+}

@@ -1,0 +1,258 @@
+//! Functions that code from elsewhere calls, and kernels that it launches: their signatures, and what becomes of their
+//! arguments and results.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr, into the caller's place for a result")]
+
+use inkwell::{
+    AddressSpace, IntPredicate,
+    attributes::{Attribute, AttributeLoc},
+    module::Linkage,
+    types::{BasicMetadataTypeEnum, BasicType},
+    values::{BasicValueEnum, FunctionValue},
+};
+use weft_artifact::{Scalar, SlotSource};
+
+use super::{
+    abi::{self, Param, Part, Shape},
+    kernel::{PTX_KERNEL, bound, describe},
+};
+use crate::{
+    backend::{
+        llvm::{FunctionEmitter, ModuleContext, Result, internal},
+        symbol,
+    },
+    ir::{self, Module, Space, Type},
+    request::{Abi, Entry, Foreign, Role},
+};
+
+/// What numba-cuda's functions return where nothing is wrong, and where an exception ended the thread.
+const DONE: u64 = 0;
+const RAISED: u64 = 1;
+
+impl Role {
+    fn abi(self) -> Abi {
+        match self {
+            Self::Kernel => Abi::Numba,
+            Self::Function(abi) => abi,
+        }
+    }
+
+    /// Where the arrays of its arguments are.
+    fn space(self) -> Space {
+        match self {
+            Self::Kernel => Space::Global,
+            Self::Function(_) => Space::Generic,
+        }
+    }
+
+    /// Parameters before those of the arguments: the place for the result.
+    fn hidden(self) -> u32 {
+        match self {
+            Self::Kernel | Self::Function(Abi::C) => 0,
+            Self::Function(Abi::Numba) => 1,
+        }
+    }
+}
+
+/// The parameters of all arguments, each with the argument's number.
+fn params(module: &Module, role: Role) -> Vec<(u32, Param)> {
+    let each = module.params.iter().enumerate();
+    each.flat_map(|(index, param)| {
+        abi::params(&param.ty, role.abi(), role.space()).into_iter().map(move |param| (index as u32, param))
+    })
+    .collect()
+}
+
+/// What a function returns, as it lies in memory.
+fn result(module: &Module, abi: Abi) -> Shape {
+    module.returns.as_ref().map(|ty| Shape::of(ty, abi, Space::Generic)).unwrap_or_default()
+}
+
+/// Declares the function.
+pub(super) fn declare<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    function: &ir::Function,
+    foreign: &Foreign,
+) -> Result<FunctionValue<'ctx>> {
+    let (role, context) = (foreign.role, cx.types.context);
+    for param in &cx.ir.params {
+        let mut known = true;
+        param.ty.for_each_leaf(&mut |_, leaf| known &= abi::known(leaf));
+        if !known {
+            return internal(format!("{} has no form in other code", param.ty));
+        }
+    }
+    let generic = context.ptr_type(AddressSpace::default());
+    let mut types: Vec<BasicMetadataTypeEnum<'ctx>> = vec![generic.into(); role.hidden() as usize];
+    let mut aligns = Vec::new();
+    for (_, param) in params(cx.ir, role) {
+        match param {
+            Param::Part(part) => types.push(abi::alone(&cx.types, part.ty, role.abi())?.into()),
+            Param::Struct(shape) => {
+                aligns.push((AttributeLoc::Param(types.len() as u32), shape.align));
+                types.push(shape.llvm(&cx.types)?.0.into());
+            }
+        }
+    }
+    let shape = result(cx.ir, role.abi());
+    let ty = match role {
+        Role::Kernel => context.void_type().fn_type(&types, false),
+        Role::Function(Abi::Numba) => context.i32_type().fn_type(&types, false),
+        Role::Function(Abi::C) => match shape.parts.as_slice() {
+            [] => context.void_type().fn_type(&types, false),
+            [part] if shape.alone => abi::alone(&cx.types, part.ty, Abi::C)?.fn_type(&types, false),
+            _ => {
+                aligns.push((AttributeLoc::Return, shape.align));
+                shape.llvm(&cx.types)?.0.fn_type(&types, false)
+            }
+        },
+    };
+    let name = foreign.symbol.clone().unwrap_or_else(|| symbol(&function.name));
+    let value = cx.module.add_function(&name, ty, Some(Linkage::External));
+    cx.attribute(value, "nounwind");
+    for (place, align) in aligns {
+        let kind = Attribute::get_named_enum_kind_id("alignstack");
+        value.add_attribute(place, context.create_enum_attribute(kind, align));
+    }
+    if let (Role::Function(Abi::C), [part], true) = (role, shape.parts.as_slice(), shape.alone)
+        && let Some(extension) = extension(part.ty)
+    {
+        // Who calls it reads 32 bits.
+        let kind = Attribute::get_named_enum_kind_id(extension);
+        value.add_attribute(AttributeLoc::Return, context.create_enum_attribute(kind, 0));
+    }
+    if role == Role::Kernel {
+        value.set_call_conventions(PTX_KERNEL);
+        bound(cx, value);
+    }
+    for (slot, source) in function.slots.iter().enumerate() {
+        if let Some((param, None)) = find(cx.ir, role, source) {
+            describe(cx, function, slot, value, role.hidden() + param as u32);
+        }
+    }
+    Ok(value)
+}
+
+/// How a small integer becomes one of 32 bits.
+fn extension(ty: Type) -> Option<&'static str> {
+    match ty {
+        Type::Scalar(Scalar::Bool | Scalar::U8 | Scalar::U16) => Some("zeroext"),
+        Type::Scalar(Scalar::I8 | Scalar::I16) => Some("signext"),
+        Type::Scalar(
+            Scalar::I32
+            | Scalar::I64
+            | Scalar::U32
+            | Scalar::U64
+            | Scalar::F16
+            | Scalar::BF16
+            | Scalar::F32
+            | Scalar::F64,
+        )
+        | Type::Ptr(..) => None,
+    }
+}
+
+/// The parameter that holds a slot, and which part of its struct the slot is, if it is one.
+fn find(module: &Module, role: Role, source: &SlotSource) -> Option<(usize, Option<usize>)> {
+    let SlotSource::Argument { param: number, path, field } = source else { return None };
+    let is = |part: &Part| part.field.as_ref().is_some_and(|(steps, known)| (steps, known) == (path, field));
+    params(module, role).into_iter().enumerate().filter(|(_, (owner, _))| owner == number).find_map(
+        |(index, (_, param))| match param {
+            Param::Part(part) => is(&part).then_some((index, None)),
+            Param::Struct(shape) => shape.parts.iter().position(is).map(|part| (index, Some(part))),
+        },
+    )
+}
+
+/// Stores the arguments into the places of their locals.
+pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>, foreign: &Foreign) -> Result<()> {
+    let (function, cx, role) = (emitter.function, emitter.cx, foreign.role);
+    let all = params(cx.ir, role);
+    for (source, &local) in function.slots.iter().zip(&function.params) {
+        let found = find(cx.ir, role, source);
+        let param = found.and_then(|(index, _)| emitter.value.get_nth_param(role.hidden() + index as u32));
+        let (Some((index, part)), Some(mut value)) = (found, param) else {
+            return internal(format!("@{} has a slot that is no part of its arguments", function.name));
+        };
+        if let (Some(part), (_, Param::Struct(shape)), BasicValueEnum::StructValue(whole)) = (part, &all[index], value)
+        {
+            let place = shape.llvm(&cx.types)?.1[part];
+            value = emitter.builder.build_extract_value(whole, place, "")?;
+        }
+        let ty = function.locals[local].ty;
+        let wanted = cx.types.memory(ty)?;
+        if let (Type::BOOL, BasicValueEnum::IntValue(byte)) = (ty, value) {
+            // A byte from elsewhere: every value but 0 is true.
+            let zero = byte.get_type().const_zero();
+            value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into();
+        } else if value.get_type() != wanted {
+            value = emitter.builder.build_bit_cast(value, wanted, "")?;
+        }
+        emitter.set_local(local, value)?;
+    }
+    Ok(())
+}
+
+/// Leaves the function: `values` are the parts of its result, and, if it may end the thread, whether it does.
+pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
+    let cx = emitter.cx;
+    let Entry::Foreign(Foreign { role: Role::Function(abi), .. }) = cx.options.entry else {
+        return internal("an exported function has no ABI");
+    };
+    let shape = result(cx.ir, abi);
+    let builder = &emitter.builder;
+    let status = |value| cx.types.context.i32_type().const_int(value, false);
+    let own = shape.parts.iter().filter(|part| part.field.is_some()).count();
+    let (values, ends) = values.split_at(own.min(values.len()));
+    if let [BasicValueEnum::IntValue(ends)] = ends {
+        let (raised, done) = (emitter.block("raised"), emitter.block("done"));
+        builder.build_conditional_branch(*ends, raised, done)?;
+        builder.position_at_end(raised);
+        match abi {
+            Abi::Numba => builder.build_return(Some(&status(RAISED)))?,
+            // C's has no way to tell it.
+            Abi::C => {
+                builder.build_call(cx.intrinsic("llvm.nvvm.exit", &[])?, &[], "")?;
+                builder.build_unreachable()?
+            }
+        };
+        builder.position_at_end(done);
+    }
+    let mut memory = Vec::new();
+    for &value in values {
+        memory.push(emitter.to_memory(value)?);
+    }
+    let own = || shape.parts.iter().enumerate().filter(|(_, part)| part.field.is_some());
+    match abi {
+        Abi::Numba => {
+            let Some(BasicValueEnum::PointerValue(place)) = emitter.value.get_nth_param(0) else {
+                return internal(format!("@{} has no place for its result", emitter.function.name));
+            };
+            for ((_, part), value) in own().zip(memory) {
+                let offset = cx.types.context.i64_type().const_int(part.offset, false);
+                // SAFETY: one index on an integer type is a valid getelementptr; the caller's place has room for the result.
+                let to = unsafe { builder.build_in_bounds_gep(cx.types.context.i8_type(), place, &[offset], "")? };
+                builder.build_store(to, value)?;
+            }
+            builder.build_return(Some(&status(DONE)))?;
+        }
+        Abi::C => match (memory.as_slice(), shape.alone) {
+            ([], _) => {
+                builder.build_return(None)?;
+            }
+            ([one], true) => {
+                builder.build_return(Some(one))?;
+            }
+            (parts, _) => {
+                let (ty, places) = shape.llvm(&cx.types)?;
+                let mut whole = ty.get_undef();
+                for ((index, _), &part) in own().zip(parts) {
+                    let set = builder.build_insert_value(whole, part, places[index], "")?;
+                    whole = set.into_struct_value();
+                }
+                builder.build_return(Some(&whole))?;
+            }
+        },
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+"""Code for programs that are not weft's: `cuda.compile` and its relatives. They need neither a GPU nor its driver."""
+
+from __future__ import annotations
+
+from weft import _source, config
+from weft._weft import Dispatcher, parse_signature
+from weft.cuda._jit import _DEFAULTS, _launch_bounds, _make, _warn_about_debug
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from weft._weft import Type
+
+_CURRENT: Any = object()
+"""The compute capability of the current device."""
+
+
+def compile(  # its name in numba.cuda
+    pyfunc: Callable[..., Any],
+    sig: Any,
+    debug: bool | None = None,
+    lineinfo: bool = False,
+    device: bool = True,
+    fastmath: bool = False,
+    cc: tuple[Any, ...] | None = None,
+    opt: bool | None = None,
+    abi: str = "c",
+    abi_info: dict[str, Any] | None = None,
+    output: str = "ptx",
+    forceinline: bool = False,
+    launch_bounds: int | Sequence[int] | None = None,
+) -> tuple[str, Type]:
+    """Compile a function to PTX that other programs link or load.
+
+    Parameters
+    ----------
+    pyfunc
+        The Python function, or what `cuda.jit` made of one.
+    sig
+        The types of its arguments, as `cuda.jit` takes them. With a return type, the result is converted to that.
+    debug
+        Line tables and unoptimized code.
+    lineinfo
+        Line tables for profilers.
+    device
+        A device function; otherwise a kernel.
+    fastmath
+        Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.
+    cc
+        The compute capability to compile for: ``(9, 0)``, or ``(9, 0, "a")``. The code runs on later ones too, unless
+        it is for one alone. ``(7, 5)`` if nothing is said.
+    opt
+        Optimize; on unless ``debug``.
+    abi
+        How a device function takes its arguments and gives its result: ``"c"``, as one of CUDA C++ with C linkage,
+        or ``"numba"``, as numba-cuda's own functions. Kernels have numba-cuda's.
+    abi_info
+        ``{"abi_name": "f"}`` is the function's symbol, which is its name in Python if nothing is said.
+    output
+        ``"ptx"``. NVIDIA's LTO-IR (``"ltoir"``) is made by NVIDIA's compilers alone.
+    forceinline
+        For LTO-IR only.
+    launch_bounds
+        For a kernel: the most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the
+        most blocks of a cluster.
+
+    Returns
+    -------
+    tuple
+        The PTX, and the type of what the function returns.
+    """
+    _check(output, abi, device=device, forceinline=forceinline)
+    options = {
+        **_DEFAULTS,
+        "device": bool(device),
+        "fastmath": bool(fastmath),
+        "launch_bounds": _launch_bounds(launch_bounds),
+    }
+    debug = bool(config.DEBUG) if debug is None else bool(debug)
+    if debug:
+        _warn_about_debug(opt=opt, lineinfo=lineinfo)
+    options["lineinfo"] = bool(lineinfo or debug)
+    options["opt"] = not debug if opt is None else bool(opt)
+    signature = parse_signature(sig)
+    if not device and str(signature.return_type) != "none":
+        msg = "CUDA kernel must have void return type."
+        raise TypeError(msg)
+    # The signature is the device function's own, so that its result is converted.
+    signatures = [signature] if device else []
+    if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions["ptx"]:
+        options["ptx"] = pyfunc.targetoptions["ptx"]
+        signatures = pyfunc.declared_signatures
+    pyfunc, source = _source.named(pyfunc)
+    dispatcher = _make(pyfunc, options=options, signatures=signatures, source=source)
+    return dispatcher.compile_foreign(signature, abi if device else "kernel", _symbol(abi_info), _target(cc))
+
+
+def compile_for_current_device(
+    pyfunc: Callable[..., Any],
+    sig: Any,
+    debug: bool | None = None,
+    lineinfo: bool = False,
+    device: bool = True,
+    fastmath: bool = False,
+    opt: bool | None = None,
+    abi: str = "c",
+    abi_info: dict[str, Any] | None = None,
+    output: str = "ptx",
+    forceinline: bool = False,
+    launch_bounds: int | Sequence[int] | None = None,
+) -> tuple[str, Type]:
+    """Compile as `compile` does, for the current device."""
+    return compile(
+        pyfunc,
+        sig,
+        debug=debug,
+        lineinfo=lineinfo,
+        device=device,
+        fastmath=fastmath,
+        cc=_CURRENT,
+        opt=opt,
+        abi=abi,
+        abi_info=abi_info,
+        output=output,
+        forceinline=forceinline,
+        launch_bounds=launch_bounds,
+    )
+
+
+def compile_ptx(
+    pyfunc: Callable[..., Any],
+    sig: Any,
+    debug: bool | None = None,
+    lineinfo: bool = False,
+    device: bool = False,
+    fastmath: bool = False,
+    cc: tuple[Any, ...] | None = None,
+    opt: bool | None = None,
+    abi: str = "numba",
+    abi_info: dict[str, Any] | None = None,
+    forceinline: bool = False,
+    launch_bounds: int | Sequence[int] | None = None,
+) -> tuple[str, Type]:
+    """Compile as `compile` does: a kernel, or with ``device=True`` a device function with numba-cuda's ABI."""
+    return compile(
+        pyfunc,
+        sig,
+        debug=debug,
+        lineinfo=lineinfo,
+        device=device,
+        fastmath=fastmath,
+        cc=cc,
+        opt=opt,
+        abi=abi,
+        abi_info=abi_info,
+        forceinline=forceinline,
+        launch_bounds=launch_bounds,
+    )
+
+
+def compile_ptx_for_current_device(
+    pyfunc: Callable[..., Any],
+    sig: Any,
+    debug: bool | None = None,
+    lineinfo: bool = False,
+    device: bool = False,
+    fastmath: bool = False,
+    opt: bool | None = None,
+    abi: str = "numba",
+    abi_info: dict[str, Any] | None = None,
+    forceinline: bool = False,
+    launch_bounds: int | Sequence[int] | None = None,
+) -> tuple[str, Type]:
+    """Compile as `compile_ptx` does, for the current device."""
+    return compile(
+        pyfunc,
+        sig,
+        debug=debug,
+        lineinfo=lineinfo,
+        device=device,
+        fastmath=fastmath,
+        cc=_CURRENT,
+        opt=opt,
+        abi=abi,
+        abi_info=abi_info,
+        forceinline=forceinline,
+        launch_bounds=launch_bounds,
+    )
+
+
+def compile_all(
+    pyfunc: Callable[..., Any],
+    sig: Any,
+    debug: bool | None = None,
+    lineinfo: bool = False,
+    device: bool = True,
+    fastmath: bool = False,
+    cc: tuple[Any, ...] | None = None,
+    opt: bool | None = None,
+    abi: str = "c",
+    abi_info: dict[str, Any] | None = None,
+    output: str = "ltoir",
+    forceinline: bool = False,
+    launch_bounds: int | Sequence[int] | None = None,
+) -> tuple[list[Any], Type]:
+    """Compile as `compile` does; the first of the pair is a list of all code that the function needs."""
+    code, returns = compile(
+        pyfunc,
+        sig,
+        debug=debug,
+        lineinfo=lineinfo,
+        device=device,
+        fastmath=fastmath,
+        cc=cc,
+        opt=opt,
+        abi=abi,
+        abi_info=abi_info,
+        output=output,
+        forceinline=forceinline,
+        launch_bounds=launch_bounds,
+    )
+    return [code], returns
+
+
+def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
+    if output not in ("ptx", "ltoir"):
+        msg = f"Unsupported output type: {output}"
+        raise NotImplementedError(msg)
+    if forceinline and output != "ltoir":
+        msg = "Can only designate forced inlining in LTO-IR"
+        raise ValueError(msg)
+    if forceinline and not device:
+        msg = "Cannot force-inline kernels"
+        raise ValueError(msg)
+    if abi not in ("c", "numba"):
+        msg = f"Unsupported ABI: {abi}"
+        raise NotImplementedError(msg)
+    if abi == "c" and not device:
+        msg = "The C ABI is not supported for kernels"
+        raise NotImplementedError(msg)
+    if output == "ltoir":
+        msg = "LTO-IR is made by NVIDIA's compilers alone: compile to PTX (output='ptx'), which nvJitLink links as well"
+        raise NotImplementedError(msg)
+
+
+def _symbol(abi_info: dict[str, Any] | None) -> str | None:
+    unknown = set(abi_info or ()) - {"abi_name"}
+    if unknown:
+        msg = f"abi_info has one option, 'abi_name', not {sorted(unknown)[0]!r}"
+        raise ValueError(msg)
+    symbol = (abi_info or {}).get("abi_name")
+    if symbol is not None and not _is_symbol(symbol):
+        msg = f"abi_name must be a symbol of PTX, of letters, digits, '_' and '$', not {symbol!r}"
+        raise ValueError(msg)
+    return symbol
+
+
+def _is_symbol(name: object) -> bool:
+    if not isinstance(name, str) or not name.isascii() or not name.replace("$", "_").isidentifier():
+        return False
+    return len(name) > 1 or name.isalpha()
+
+
+def _target(cc: Any) -> str | None:
+    """Name the target of a compute capability; None for the current device's."""
+    if cc is _CURRENT:
+        return None
+    major, minor, *suffix = (7, 5) if cc is None else cc
+    return f"sm_{major}{minor}{''.join(suffix)}"

@@ -1,0 +1,9 @@
+# weft: sig = "(complex64, UniTuple(Tuple(int8, float64), 2), complex128)", abi = "c", show = ["ptx"]
+"""What is more than a number is a struct by value, aligned as CUDA's own: `cuDoubleComplex` at multiples of 16."""
+
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def c_structs(z, pairs, w):
+    return pairs[1][0], z * w, pairs[0][1]
