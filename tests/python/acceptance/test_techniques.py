@@ -91,7 +91,8 @@ def test_fast_math_is_near_and_takes_approximations(device):
         if device == "cuda":
             (ptx,) = kernel.inspect_asm().values()
             assert ("ex2.approx" in ptx) >= fast
-            assert ("div.approx" in ptx) == fast
+            # The divisor is the same in all turns, so that a reciprocal and products do.
+            assert ("rcp.approx" in ptx or "div.approx" in ptx) == fast
 
 
 @cuda.intrinsic("uint32(uint32, uint32, uint32)", "lop3.b32 %0, %1, %2, %3, 0x96;", pure=True)

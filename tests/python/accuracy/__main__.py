@@ -34,6 +34,9 @@ def main():
     parser.add_argument("--every", type=int, help="take every so many-th float32 (cpu: 64, cuda: 1)")
     parser.add_argument("--pairs", type=int, help="float32 pairs a function of two (cpu: 2**24, cuda: 2**26)")
     parser.add_argument("--processes", type=int, help="that compute exact results")
+    parser.add_argument(
+        "--known", action="store_true", help="only where any device's errors are known to be greatest; kept ones grow"
+    )
     parser.add_argument("--write", action="store_true", help="keep what is measured, and write the page")
     parser.add_argument("--page", action="store_true", help="write the page from what is kept, and nothing else")
     options = parser.parse_args()
@@ -68,13 +71,16 @@ def main():
 
     references = reference.References(options.processes)
     try:
-        found = measure.measure(
-            chosen, references, options.device, count=options.points, every=options.every, pairs=options.pairs,
-            types=options.types, show=show,
-        )  # fmt: skip
+        if options.known:
+            found = measure.at_known(chosen, references, options.device, library, types=options.types, show=show)
+        else:
+            found = measure.measure(
+                chosen, references, options.device, count=options.points, every=options.every, pairs=options.pairs,
+                types=options.types, show=show,
+            )  # fmt: skip
     finally:
         references.close()
-    wanted = not options.functions or "fastmath" in options.functions
+    wanted = not options.known and (not options.functions or "fastmath" in options.functions)
     if wanted and (not options.types or "float32" in options.types):
         # A CPU has no approximations of its own, but libdevice's have their formulas there, too.
         fast = [each for each in APPROXIMATIONS if each.exact or options.device == "cuda"]

@@ -192,6 +192,26 @@ def measure(functions, references, device, *, count=POINTS, every=None, pairs=No
     return found
 
 
+def at_known(functions, references, device, library, *, types=None, show=print):
+    """What is kept of a device, with the errors where those of any device are greatest."""
+    kept = {page.key(entry): entry for entry in page.load(f"{device}-{library}")["results"]}
+    found = []
+    for function in functions:
+        for dtype in function.types:
+            before, known = kept.get(page.place(function, dtype)), page.known_arguments(function, dtype)
+            if before is None or (types and dtype not in types):
+                continue
+            kind = np.float64 if dtype == "float64" else np.float32
+            columns = tuple(np.array(column, kind) for column in known)
+            exact = references.submit(function.exact, *columns)()
+            got = kernels.compute(function, dtype, columns[0], columns[1] if len(columns) == 2 else None, device)
+            result = worst(function, dtype, got, exact, columns, before["how"]) | {"points": before["points"]}
+            if result["ulp"] > before["ulp"] or result["wrong"] > before["wrong"]:
+                found.append(merged(before, result))
+                show(f"{result['call']:24} {dtype:9} {before['ulp']:12.4f} -> {result['ulp']:.4f}")
+    return found
+
+
 def approximations(chosen, device, *, every=None, pairs=None, show=print):
     """All entries of approximations."""
     found = []

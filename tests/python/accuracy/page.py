@@ -64,7 +64,8 @@ METHOD = """\
   and of the functions that only libdevice has a tenth of it. A maximum over points is a lower bound of the true one.
 
 `./weft-dev accuracy --device cpu --write` measures again and writes this page, `--device cuda` on a GPU,
-`--functions sin pow` some functions, `--every 1` every float32. The measurements with the arguments at which they were
+`--functions sin pow` some functions, `--every 1` every float32. Every device is measured where the others' greatest
+errors are, too (`--known` does only that). The measurements with the arguments at which they were
 found are [kept](accuracy/) as JSON; `tests/python/conformance/test_accuracy.py` holds a sample to the figures.
 
 {machines}
