@@ -6,7 +6,7 @@
 //! store $out.data[$i] = $t.7
 //! ```
 //!
-//! The front end puts every value that must be evaluated now into a temporary. Three rules, in this order, each for a
+//! The front end puts every value that must be evaluated now into a temporary. Four rules, in this order, each for a
 //! temporary that has one assignment:
 //!
 //! 1. `$t = e; …; $x = $t`, its only read, in one block: `$x = e; …`, if nothing between mentions `$x` or branches.
@@ -14,6 +14,8 @@
 //!    assignment on: that is read instead. So are the parts of arrays and complex numbers (`$tile.shape1`).
 //! 3. `$t` is read once, by the next statement: the value stands there instead. Expressions have no effect, and a
 //!    statement evaluates its expressions before it acts, so nothing happens between the two places.
+//! 4. `$t = $x; …; $y = $t + 1`, all its reads in one block: `$x` is read, if nothing before the last of them assigns it.
+//!    What is behind a shuffle or a barrier then needs one value of each thread, not two.
 //!
 //! Variables of the user's stay as they are, so that the text form speaks of them.
 
@@ -33,6 +35,7 @@ pub(super) fn run(module: &mut Module) {
         with_body(function, assign_directly);
         read_source(function);
         with_body(function, inline_into_next);
+        with_body(function, read_unchanged);
     }
 }
 
@@ -153,11 +156,7 @@ fn definition(function: &Function, before: &[crate::ir::Stmt], temp: LocalId, ta
 
 /// Whether a statement's own expressions read a local.
 fn reads(function: &Function, kind: &StmtKind, local: LocalId) -> bool {
-    let mut found = false;
-    for root in kind.exprs() {
-        for_each_expr(function, root, &mut |id| found |= function.exprs[id].kind == ExprKind::Local(local));
-    }
-    found
+    n_reads(function, kind, local) > 0
 }
 
 /// Rule 2. Assignments that are then dead are left to `drop_dead`.
@@ -218,6 +217,71 @@ fn inline_into_next(function: &mut Function, uses: &Uses, block: &mut Block) {
             function.exprs[read] = function.exprs[value].clone();
             block.remove(index);
         }
+    }
+}
+
+/// Rule 4.
+fn read_unchanged(function: &mut Function, uses: &Uses, block: &mut Block) {
+    let mut index = 0;
+    while index < block.len() {
+        match unchanged_source(function, uses, &block[index..]) {
+            Some((temp, source)) => {
+                for stmt in &block[index + 1..] {
+                    for root in stmt.kind.exprs() {
+                        replace(function, root, temp, source);
+                    }
+                }
+                block.remove(index);
+            }
+            None => index += 1,
+        }
+    }
+}
+
+/// What a temporary that the first of some statements assigns is a copy of, if that is still there at all of its reads.
+fn unchanged_source(function: &Function, uses: &Uses, stmts: &[crate::ir::Stmt]) -> Option<(LocalId, LocalId)> {
+    let (first, rest) = stmts.split_first()?;
+    let StmtKind::Assign(temp, value) = first.kind else { return None };
+    let source = function.local(value)?;
+    let keeps_mark = function.locals[source].nonneg || !function.locals[temp].nonneg;
+    if !uses.is_temp(function, temp) || !keeps_mark || function.locals[source].ty != function.locals[temp].ty {
+        return None;
+    }
+    let mut left = uses.n_read[temp.index()];
+    for stmt in rest {
+        // A statement evaluates its own expressions before it assigns or goes into its blocks.
+        left = left.saturating_sub(n_reads(function, &stmt.kind, temp));
+        if left == 0 {
+            return Some((temp, source));
+        }
+        let mut assigns = stmt.kind.assigned().contains(&source);
+        for inner in stmt.kind.blocks().into_iter().flatten() {
+            for_each_stmt(inner, &mut |stmt| assigns |= stmt.kind.assigned().contains(&source));
+        }
+        if assigns {
+            return None;
+        }
+    }
+    None
+}
+
+/// How often a statement's own expressions read a local.
+fn n_reads(function: &Function, kind: &StmtKind, local: LocalId) -> u32 {
+    let mut found = 0;
+    for root in kind.exprs() {
+        for_each_expr(function, root, &mut |id| found += u32::from(function.exprs[id].kind == ExprKind::Local(local)));
+    }
+    found
+}
+
+/// Reads another local in an expression.
+fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
+    if function.exprs[id].kind == ExprKind::Local(local) {
+        function.exprs[id].kind = ExprKind::Local(by);
+        return;
+    }
+    for child in function.exprs[id].kind.children() {
+        replace(function, child, local, by);
     }
 }
 
