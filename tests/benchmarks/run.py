@@ -14,6 +14,7 @@ PROGRAMS = {
         ("arrays.py",),
         ("compile.py", "--no-launch"),
         ("cpu_saxpy.py",),
+        ("cpu_warps.py",),
         ("import_time.py",),
     ),
     "cuda": (("kernels.py",), ("arrays.py",), ("compile.py",), ("launch.py",)),
