@@ -31,19 +31,52 @@ pub struct FunctionDef {
     pub signatures: Vec<Signature>,
     /// `inline="always"` or `forceinline=True`.
     pub inline: bool,
-    /// The PTX that stands for the function on GPUs, from `cuda.intrinsic`; it has one signature then.
-    pub ptx: Option<PtxBody>,
+    /// What the function is on GPUs instead of its statements; it has one signature then.
+    pub gpu: Option<GpuBody>,
     /// What [`Captured::Recursive`] calls it: no other function that the request leads to has this number.
     pub number: u32,
 }
 
 /// What a function is on GPUs instead of its statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpuBody {
+    /// PTX, from `cuda.intrinsic`.
+    Ptx(PtxBody),
+    /// Code that is linked with the kernel, from `cuda.declare_device`.
+    External(External),
+}
+
+/// PTX in place of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxBody {
     /// The text: `%0` and on are the results and then the arguments.
     pub text: String,
     /// It only computes.
     pub pure: bool,
+}
+
+/// A function that is defined elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct External {
+    /// Its symbol.
+    pub symbol: String,
+    /// How it is called.
+    pub abi: Abi,
+    /// It waits for all threads of the grid, which must run at a time.
+    pub cooperative: bool,
+    /// The definition has statements, which are what it does on a CPU. Else they mean nothing.
+    pub python: bool,
+}
+
+impl External {
+    /// The text of a definition without statements, for messages: Python's form of a declaration.
+    pub fn stub(symbol: &str, params: usize) -> (String, String) {
+        let name: String =
+            symbol.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+        let params: Vec<String> = (0..params).map(|param| format!("x{param}")).collect();
+        let text = format!("def {name}({}):\n    pass\n", params.join(", "));
+        (name, text)
+    }
 }
 
 impl FunctionDef {
@@ -426,7 +459,7 @@ mod tests {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: false,
-            ptx: None,
+            gpu: None,
             number,
         })
     }

@@ -8,6 +8,9 @@
 //! | `ErrorKind::Driver` | `DriverError` (`.code` is the driver's number) |
 //! | `ErrorKind::Launch` | `LaunchError` |
 //! | `ErrorKind::Memory` | `DeviceMemoryError` |
+//! | `ErrorKind::Link` | `LinkerError` |
+//! | `ErrorKind::Compile` | `NvrtcCompilationError` |
+//! | `ErrorKind::NoTool` | `NvrtcSupportError` |
 //! | `ErrorKind::Value` | `ValueError` |
 //! | `ErrorKind::Raised` | what a kernel has raised |
 //! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
@@ -57,6 +60,9 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Driver => exception(py, "DriverError", (message, error.driver_code)),
         ErrorKind::Launch => exception(py, "LaunchError", (message, error.driver_code)),
         ErrorKind::Memory => exception(py, "DeviceMemoryError", (message, error.driver_code)),
+        ErrorKind::Link => exception(py, "LinkerError", (message, error.driver_code)),
+        ErrorKind::Compile => exception(py, "NvrtcCompilationError", (message,)),
+        ErrorKind::NoTool => exception(py, "NvrtcSupportError", (message,)),
         ErrorKind::Value => PyValueError::new_err(message.to_owned()),
         ErrorKind::Interrupted => PyKeyboardInterrupt::new_err(message.to_owned()),
         ErrorKind::Raised => match error.raised.as_deref().map(|known| raised(py, known)) {

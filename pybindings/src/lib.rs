@@ -33,7 +33,12 @@ mod _weft {
             stream::{Event, Stream},
             synchronize,
         },
-        dispatcher::{Dispatcher, forall::ForAll, launcher::Launcher, overload::CompiledKernel},
+        dispatcher::{
+            Dispatcher,
+            forall::ForAll,
+            launcher::Launcher,
+            overload::{CompiledKernel, LoadedCode},
+        },
         engine::{after_fork_in_child, after_fork_in_parent, before_fork},
         types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},
     };

@@ -17,6 +17,12 @@ pub enum ErrorKind {
     Memory,
     /// An argument or a setting that makes no sense.
     Value,
+    /// Code that cannot be linked; the message has the linker's log.
+    Link,
+    /// CUDA C++ with errors; the message has the compiler's log.
+    Compile,
+    /// A tool of the CUDA toolkit is needed that is not there.
+    NoTool,
     /// The caller gave up.
     Interrupted,
     /// A kernel has raised an exception.

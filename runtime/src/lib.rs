@@ -10,12 +10,14 @@ mod libdevice;
 mod random;
 mod settings;
 mod size;
+mod toolkit;
 
 pub use error::{Error, ErrorKind};
 pub use executor::{
-    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Rows,
-    Stream,
+    Buffer, DeviceAttributes, Event, Executor, HostCode, HostLoader, LaunchConfig, Linked, LinkedKind, Linking,
+    LoadedKernel, Module, Poll, Rows, Stream,
 };
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
-pub use settings::{CpuStrategy, DeviceChoice, LibdeviceChoice, SETTINGS, Setting, Settings};
+pub use settings::{CpuStrategy, DeviceChoice, FileChoice, SETTINGS, Setting, Settings};
+pub use toolkit::Toolkit;

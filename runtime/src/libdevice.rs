@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     error::{Error, ErrorKind},
-    settings::{LibdeviceChoice, Settings},
+    settings::{FileChoice, Settings},
 };
 
 /// The file's name, the same for every CUDA version since 9.
@@ -25,7 +25,7 @@ const IN_SITE_PACKAGES: &[&str] =
 /// libdevice as the settings choose it.
 #[derive(Debug)]
 pub struct Libdevice {
-    choice: LibdeviceChoice,
+    choice: FileChoice,
     /// Folders to look in, in order.
     folders: Vec<PathBuf>,
     found: OnceLock<Option<PathBuf>>,
@@ -45,9 +45,9 @@ impl Libdevice {
     /// The file, or `None` if there is none or it is not wanted. A file named by the setting is answered unseen.
     pub fn path(&self) -> Option<&Path> {
         match &self.choice {
-            LibdeviceChoice::None => None,
-            LibdeviceChoice::Path(path) => Some(path),
-            LibdeviceChoice::Auto => self.found.get_or_init(|| self.look()).as_deref(),
+            FileChoice::None => None,
+            FileChoice::Path(path) => Some(path),
+            FileChoice::Auto => self.found.get_or_init(|| self.look()).as_deref(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Libdevice {
             Ok(_) => "it is not LLVM bitcode".to_owned(),
             Err(error) => error.to_string(),
         };
-        if self.choice == LibdeviceChoice::Auto {
+        if self.choice == FileChoice::Auto {
             return Ok(None);
         }
         Err(Error::new(

@@ -29,12 +29,12 @@ pub enum CpuStrategy {
     Fibers,
 }
 
-/// `WEFT_LIBDEVICE`.
+/// A file of NVIDIA's: `WEFT_LIBDEVICE` and its like.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LibdeviceChoice {
-    /// The first one found; none is no error.
+pub enum FileChoice {
+    /// The first one found.
     Auto,
-    /// Do not use libdevice.
+    /// Do not use it.
     None,
     /// This file.
     Path(PathBuf),
@@ -53,7 +53,13 @@ pub struct Settings {
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
     pub cpu_strategy: CpuStrategy,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
-    pub libdevice: LibdeviceChoice,
+    pub libdevice: FileChoice,
+    /// `WEFT_NVRTC`: NVIDIA's compiler of CUDA C++.
+    pub nvrtc: FileChoice,
+    /// `WEFT_NVJITLINK`: NVIDIA's linker of LTO-IR.
+    pub nvjitlink: FileChoice,
+    /// `WEFT_NVRTC_EXTRA_SEARCH_PATHS`: folders of headers for CUDA C++, with colons between.
+    pub nvrtc_extra_search_paths: String,
     /// `WEFT_WARN_ON_IMPLICIT_COPY`: warn where a launch copies host arrays.
     pub warn_on_implicit_copy: bool,
     /// `WEFT_LOW_OCCUPANCY_WARNINGS`: warn where a grid has too few blocks for a GPU.
@@ -142,13 +148,37 @@ pub const SETTINGS: &[Setting] = &[
         allowed: "auto, none or the path of a libdevice.10.bc",
         doc: "NVIDIA's math library, used for GPU code where there is one: faster than the built-in one. `none` never uses it.",
         parse: |settings, value| {
-            settings.libdevice = match value {
-                "auto" => LibdeviceChoice::Auto,
-                "none" => LibdeviceChoice::None,
-                // A word without a slash is a misspelt choice rather than a file.
-                path if path.contains('/') => LibdeviceChoice::Path(PathBuf::from(path)),
-                _ => return None,
-            };
+            settings.libdevice = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVRTC",
+        default: "auto",
+        allowed: "auto, none or the path of a libnvrtc.so",
+        doc: "NVIDIA's compiler of CUDA C++, used for the sources that kernels are linked with. `auto` looks for it in CUDA toolkits and Python packages.",
+        parse: |settings, value| {
+            settings.nvrtc = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVJITLINK",
+        default: "auto",
+        allowed: "auto, none or the path of a libnvJitLink.so",
+        doc: "NVIDIA's linker of LTO-IR, used where kernels are linked with that or with `lto=True`. `auto` looks for it in CUDA toolkits and Python packages.",
+        parse: |settings, value| {
+            settings.nvjitlink = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVRTC_EXTRA_SEARCH_PATHS",
+        default: "",
+        allowed: "folders with colons between",
+        doc: "Where CUDA C++ that kernels are linked with finds more headers. A program may change it: `weft.config.CUDA_NVRTC_EXTRA_SEARCH_PATHS`.",
+        parse: |settings, value| {
+            value.clone_into(&mut settings.nvrtc_extra_search_paths);
             Some(())
         },
     },
@@ -182,6 +212,16 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// A choice of a file.
+fn file(value: &str) -> Option<FileChoice> {
+    match value {
+        "auto" => Some(FileChoice::Auto),
+        "none" => Some(FileChoice::None),
+        // A word without a slash is a misspelt choice rather than a file.
+        path => path.contains('/').then(|| FileChoice::Path(PathBuf::from(path))),
+    }
+}
+
 /// What a switch can be.
 const SWITCH: &str = "0 or 1";
 
@@ -209,7 +249,10 @@ impl Default for Settings {
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
             cpu_strategy: CpuStrategy::Auto,
-            libdevice: LibdeviceChoice::Auto,
+            libdevice: FileChoice::Auto,
+            nvrtc: FileChoice::Auto,
+            nvjitlink: FileChoice::Auto,
+            nvrtc_extra_search_paths: String::new(),
             warn_on_implicit_copy: true,
             low_occupancy_warnings: true,
             array_interface_sync: true,
@@ -264,13 +307,18 @@ mod tests {
         assert_eq!(with("WEFT_DEVICE", " cuda ").map(|s| s.device), Ok(DeviceChoice::Cuda));
         assert_eq!(with("WEFT_CPU_COMPUTE_CAPABILITY", "8.6").map(|s| s.cpu_compute_capability), Ok((8, 6)));
         assert_eq!(with("WEFT_CPU_THREADS", "3").map(|s| s.cpu_threads), Ok(NonZeroUsize::new(3)));
-        let path = LibdeviceChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
+        let path = FileChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
         assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
+        let path = FileChoice::Path(PathBuf::from("/opt/libnvrtc.so.13"));
+        assert_eq!(with("WEFT_NVRTC", "/opt/libnvrtc.so.13").map(|s| s.nvrtc), Ok(path));
+        assert_eq!(with("WEFT_NVJITLINK", "none").map(|s| s.nvjitlink), Ok(FileChoice::None));
+        let paths = with("WEFT_NVRTC_EXTRA_SEARCH_PATHS", "/a:/b").map(|s| s.nvrtc_extra_search_paths);
+        assert_eq!(paths.as_deref(), Ok("/a:/b"));
         assert_eq!(with("WEFT_DEBUG", "1").map(|s| s.debug), Ok(true));
         assert_eq!(with("WEFT_WARN_ON_IMPLICIT_COPY", "0").map(|s| s.warn_on_implicit_copy), Ok(false));
         assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
         assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));
-        assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(LibdeviceChoice::None));
+        assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
     }
 
     #[test]
@@ -285,6 +333,8 @@ mod tests {
             ("WEFT_CPU_THREADS", "-1"),
             ("WEFT_CPU_THREADS", "5000"),
             ("WEFT_LIBDEVICE", "yes"),
+            ("WEFT_NVRTC", "libnvrtc.so"),
+            ("WEFT_NVJITLINK", "13"),
             ("WEFT_DEBUG", "on"),
             ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),
         ] {

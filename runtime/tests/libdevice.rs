@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weft_runtime::{ErrorKind, Libdevice, LibdeviceChoice, Settings};
+use weft_runtime::{ErrorKind, FileChoice, Libdevice, Settings};
 
 const BITCODE: &[u8] = b"BC\xC0\xDE and more";
 
@@ -28,7 +28,7 @@ fn put(root: &Path, below: &str, contents: &[u8]) -> PathBuf {
     file
 }
 
-fn settings(libdevice: LibdeviceChoice) -> Settings {
+fn settings(libdevice: FileChoice) -> Settings {
     Settings { libdevice, ..Settings::default() }
 }
 
@@ -45,7 +45,7 @@ fn the_order_is_cuda_home_cuda_path_packages() {
         folder.to_str().map(str::to_owned)
     };
     let find = || {
-        let found = Libdevice::new(&settings(LibdeviceChoice::Auto), variable, &[root.join("empty"), site.clone()]);
+        let found = Libdevice::new(&settings(FileChoice::Auto), variable, &[root.join("empty"), site.clone()]);
         assert_eq!(found.bytes().map(|bytes| bytes.map(|bytes| bytes.to_vec())), Ok(Some(BITCODE.to_vec())));
         found.path().map(Path::to_path_buf)
     };
@@ -67,8 +67,7 @@ fn it_is_looked_for_once() {
     let root = folder("once");
     let file = put(&root, "nvvm/libdevice", BITCODE);
     let home = root.to_str().map(str::to_owned);
-    let found =
-        Libdevice::new(&settings(LibdeviceChoice::Auto), |name| home.clone().filter(|_| name == "CUDA_HOME"), &[]);
+    let found = Libdevice::new(&settings(FileChoice::Auto), |name| home.clone().filter(|_| name == "CUDA_HOME"), &[]);
     let first = found.bytes().expect("it is bitcode").expect("it is there");
     fs::remove_file(&file).expect("it was just written");
     assert_eq!(found.path(), Some(file.as_path()));
@@ -80,14 +79,14 @@ fn none_is_none() {
     let root = folder("none");
     put(&root, "nvvm/libdevice", BITCODE);
     let home = root.to_str().map(str::to_owned);
-    let none = Libdevice::new(&settings(LibdeviceChoice::None), |_| home.clone(), &[]);
+    let none = Libdevice::new(&settings(FileChoice::None), |_| home.clone(), &[]);
     assert_eq!((none.path(), none.bytes()), (None, Ok(None)));
 }
 
 #[test]
 fn a_named_file_must_be_one() {
     let root = folder("named");
-    let of = |file: PathBuf| Libdevice::new(&settings(LibdeviceChoice::Path(file)), |_| None, &[]);
+    let of = |file: PathBuf| Libdevice::new(&settings(FileChoice::Path(file)), |_| None, &[]);
     let good = put(&root, "good", BITCODE);
     assert_eq!(of(good.clone()).path(), Some(good.as_path()));
     assert!(of(good).bytes().is_ok_and(|bytes| bytes.is_some()));
@@ -106,7 +105,6 @@ fn a_found_file_that_is_useless_is_passed_over() {
     let root = folder("useless");
     put(&root, "nvvm/libdevice", b"no bitcode");
     let home = root.to_str().map(str::to_owned);
-    let found =
-        Libdevice::new(&settings(LibdeviceChoice::Auto), |name| home.clone().filter(|_| name == "CUDA_HOME"), &[]);
+    let found = Libdevice::new(&settings(FileChoice::Auto), |name| home.clone().filter(|_| name == "CUDA_HOME"), &[]);
     assert_eq!(found.bytes(), Ok(None));
 }

@@ -23,7 +23,7 @@ fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
-        ptx: None,
+        gpu: None,
         number: 0,
     });
     let (target, options, keep) = (Target::Sm(90, ""), Options::default(), Keep::default());

@@ -85,8 +85,11 @@ fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), Str
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
     fs::write(&input, &ptx).map_err(|error| error.to_string())?;
+    // What calls functions of other languages is linked with them later.
+    let calls_out = ptx.split(".extern .func").skip(1).any(|declared| !declared.contains("vprintf"));
     let result = Command::new(ptxas)
         .arg(format!("-arch={sm}"))
+        .args(calls_out.then_some("-c"))
         .arg(&input)
         .arg("-o")
         .arg(&cubin)

@@ -46,6 +46,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("inkwell", &["compiler/src/backend/"]),
     ("llvm_sys", &["compiler/src/backend/"]),
     ("cudarc", &["runtime/src/cuda/"]),
+    ("libloading", &["runtime/src/cuda/"]),
     ("corosensei", &["runtime/src/cpu/"]),
     ("clap", &["compiler/cli/src/"]),
     ("blake3", &["compiler/engine/src/"]),

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_runtime::{Libdevice, LibdeviceChoice, Settings};
+use weft_runtime::{FileChoice, Libdevice, Settings};
 
 use crate::{Surroundings, report::Stop};
 
@@ -21,9 +21,9 @@ pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Res
     let mut settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
     match given {
         None => {}
-        Some("auto") => settings.libdevice = LibdeviceChoice::Auto,
-        Some("none") => settings.libdevice = LibdeviceChoice::None,
-        Some(path) => settings.libdevice = LibdeviceChoice::Path(path.into()),
+        Some("auto") => settings.libdevice = FileChoice::Auto,
+        Some("none") => settings.libdevice = FileChoice::None,
+        Some(path) => settings.libdevice = FileChoice::Path(path.into()),
     }
     let found = Libdevice::new(&settings, surroundings.variable, &site_packages(surroundings));
     found.bytes().map_err(|error| {

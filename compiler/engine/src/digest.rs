@@ -13,8 +13,8 @@ use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DTy
 use weft_compiler::{
     VERSION,
     request::{
-        Abi, Captured, CapturedArray, CpuThreads, Entry, Foreign, FunctionDef, HostCpu, Keep, LaunchBounds, Options,
-        PtxBody, Request, Role, Signature, Target, Unsupported,
+        Abi, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu, Keep,
+        LaunchBounds, Options, PtxBody, Request, Role, Signature, Target, Unsupported,
     },
     source::{SourceFile, Span},
 };
@@ -317,7 +317,7 @@ impl Feed {
     }
 
     fn function(&mut self, function: &FunctionDef) {
-        let FunctionDef { ast, source, globals, defaults, signatures, inline, ptx, number } = function;
+        let FunctionDef { ast, source, globals, defaults, signatures, inline, gpu, number } = function;
         self.place(source, ast.span);
         self.text(&ast.name);
         self.number(ast.params.len() as u64);
@@ -337,10 +337,24 @@ impl Feed {
             self.types(returns.as_slice());
         }
         self.flag(*inline);
-        self.optional(ptx.as_ref(), |feed, PtxBody { text, pure }| {
-            feed.text(text);
-            feed.flag(*pure);
-        });
+        match gpu {
+            None => self.tag(0),
+            Some(GpuBody::Ptx(PtxBody { text, pure })) => {
+                self.tag(1);
+                self.text(text);
+                self.flag(*pure);
+            }
+            Some(GpuBody::External(External { symbol, abi, cooperative, python })) => {
+                self.tag(2);
+                self.text(symbol);
+                self.tag(match abi {
+                    Abi::Numba => 0,
+                    Abi::C => 1,
+                });
+                self.flag(*cooperative);
+                self.flag(*python);
+            }
+        }
         self.number(u64::from(*number));
     }
 

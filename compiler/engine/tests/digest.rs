@@ -8,8 +8,8 @@ use weft_artifact::{
 };
 use weft_compiler::{
     request::{
-        Abi, Captured, CapturedArray, CpuThreads, Entry, Foreign, FunctionDef, HostCpu, Keep, LaunchBounds, Options,
-        Request, Role, Signature, Target, Unsupported,
+        Abi, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu, Keep,
+        LaunchBounds, Options, PtxBody, Request, Role, Signature, Target, Unsupported,
     },
     source::{SourceFile, Span},
     syntax,
@@ -32,7 +32,7 @@ fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
-        ptx: None,
+        gpu: None,
         number: 0,
     }
 }
@@ -118,6 +118,15 @@ fn capturing(value: Captured) -> Request {
 /// The request with another device function.
 fn calling(scaled: FunctionDef) -> Request {
     with(function(file(KERNEL), &globals(&Arc::new(scaled))))
+}
+
+/// The device function with something else on GPUs.
+fn on_gpu(body: GpuBody) -> FunctionDef {
+    FunctionDef { gpu: Some(body), ..function(file(SCALED), &[]) }
+}
+
+fn external() -> External {
+    External { symbol: "f".into(), abi: Abi::Numba, cooperative: false, python: false }
 }
 
 /// The request with the kernel's text elsewhere.
@@ -317,6 +326,13 @@ fn every_change_gives_another_digest() {
         taking(ArgType::Class(DType::F64)),
         taking(ArgType::Pointer(DType::F32)),
         taking(ArgType::Pointer(DType::F64)),
+        calling(on_gpu(GpuBody::Ptx(PtxBody { text: "add.f32 %0, %1, %1;".into(), pure: false }))),
+        calling(on_gpu(GpuBody::Ptx(PtxBody { text: "add.f32 %0, %1, %1;".into(), pure: true }))),
+        calling(on_gpu(GpuBody::External(external()))),
+        calling(on_gpu(GpuBody::External(External { symbol: "g".into(), ..external() }))),
+        calling(on_gpu(GpuBody::External(External { abi: Abi::C, ..external() }))),
+        calling(on_gpu(GpuBody::External(External { cooperative: true, ..external() }))),
+        calling(on_gpu(GpuBody::External(External { python: true, ..external() }))),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), Scalar::F32.into()])),
         taking(ArgType::Struct(pair, vec![Scalar::F32.into(), ArgType::None])),
         taking(ArgType::Struct(other_pair, vec![Scalar::F32.into(), Scalar::F32.into()])),

@@ -27,7 +27,7 @@ fn request(text: String, target: Target) -> Request {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
-        ptx: None,
+        gpu: None,
         number: 0,
     };
     let array = ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false };

@@ -51,7 +51,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
-        ptx: None,
+        gpu: None,
         number: 0,
     };
     let keep = Keep { ir: true, llvm: true, asm: true };

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{Builder, Circles, Function, FunctionKind, Space, Type},
-    request::Request,
+    request::{GpuBody, Request},
     source::Span,
     syntax::ast,
 };
@@ -31,6 +31,11 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     if let Some(variadic) = def.ast.params.iter().find_map(ast::Param::variadic) {
         let message = format!("a function for other code cannot have `{variadic}`");
         cx.diagnostics.push(Diagnostic::error(Code::UnsupportedStatement, at, message));
+        return;
+    }
+    if let Some(GpuBody::External(external)) = &def.gpu {
+        let message = format!("`{}` is code from elsewhere: there is nothing to compile", external.symbol);
+        cx.diagnostics.push(Diagnostic::error(Code::NotCallable, at, message));
         return;
     }
     let (takes, given) = (def.ast.params.len(), request.args.len());
@@ -51,7 +56,7 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     for (index, (ty, param)) in types.iter().zip(&def.ast.params).enumerate() {
         values.push((lowerer.foreign_param(index as u32, &param.name, ty, &request.args[index]), param.span));
     }
-    let known = def.ptx.is_none().then(|| result_type(lowerer.cx, &def, &types));
+    let known = def.gpu.is_none().then(|| result_type(lowerer.cx, &def, &types));
     let may_end_thread = known.as_ref().is_some_and(|(_, may_end_thread)| *may_end_thread);
     let expected = known.as_ref().and_then(|(returns, _)| returned(returns)).map(|arg| Ty::of_arg(&arg));
     lowerer.returns = Some(Returns { expected, may_end_thread, found: Vec::new() });

@@ -47,6 +47,8 @@ pub(super) struct Lowerer {
     pub(super) has_circles: bool,
     /// The request's function.
     pub(super) root: Option<Arc<FunctionDef>>,
+    /// Its symbol in the code.
+    pub(super) symbol: String,
     /// It is a kernel, which nothing calls.
     pub(super) root_is_kernel: bool,
     /// The functions that were captured as numbers, so far.

@@ -57,7 +57,11 @@ pub struct Lowered {
 pub fn lower(request: &Request) -> Result<Lowered, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = fault::Reports::of(&request.options);
-    let mut lowerer = lowerer::Lowerer { ptx, reports, ..lowerer::Lowerer::default() };
+    let symbol = match &request.options.entry {
+        Entry::Foreign(Foreign { symbol: Some(symbol), .. }) => symbol.clone(),
+        Entry::Foreign(Foreign { symbol: None, .. }) | Entry::Launch => request.function.ast.name.clone(),
+    };
+    let mut lowerer = lowerer::Lowerer { ptx, symbol, reports, ..lowerer::Lowerer::default() };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {

@@ -179,6 +179,7 @@ pub enum Custom {
     Format,
     CoalescedThreads,
     Frexp,
+    FromBuffer,
     GroupMethod,
     GetAttr,
     HasAttr,
@@ -238,6 +239,7 @@ pub enum Custom {
 /// Modules and objects that have members but are no value.
 const MODULES: &[&str] = &[
     "builtins",
+    "cffi.FFI",
     "cmath",
     "math",
     "numpy",

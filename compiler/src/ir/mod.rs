@@ -38,7 +38,7 @@ pub use expr::{
 };
 pub use hint_op::{Clock, LoadHint, StoreHint};
 pub use module::{
-    CallPlace, ConstantArray, Fault, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module,
+    CallPlace, ConstantArray, External, Fault, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module,
     SharedArray,
 };
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
@@ -62,6 +62,8 @@ pub type SharedId = Handle<SharedArray>;
 pub type ConstantId = Handle<ConstantArray>;
 /// A handle to a piece of PTX of a module.
 pub type PtxId = Handle<InlinePtx>;
+/// A handle to a function of another language.
+pub type ExternalId = Handle<External>;
 /// A handle to a fault of a module.
 pub type FaultId = Handle<Fault>;
 /// A handle to a call of a module that a fault may come through.

@@ -29,6 +29,8 @@ pub struct Module {
     pub constants: Arena<ConstantArray>,
     /// PTX that kernels hold as text.
     pub inline_ptx: Arena<InlinePtx>,
+    /// Functions that are linked with the kernel.
+    pub externals: Arena<External>,
     /// Places that report a fault.
     pub faults: Arena<Fault>,
     /// Calls that a fault may come through.
@@ -185,6 +187,22 @@ pub struct InlinePtx {
     /// What it gives.
     pub results: Vec<Type>,
     /// The call.
+    pub span: Span,
+}
+
+/// A function of another language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct External {
+    /// Its symbol.
+    pub symbol: String,
+    /// What it takes; pointers are addresses of the generic space.
+    pub operands: Vec<Type>,
+    /// What it gives. If it writes its results, the first is an `I32`, what it returns, and the others lie one behind the
+    /// other where its first parameter points to.
+    pub results: Vec<Type>,
+    /// It writes its results.
+    pub writes: bool,
+    /// A call.
     pub span: Span,
 }
 

@@ -7,8 +7,8 @@
 use weft_artifact::Scalar;
 
 use super::{
-    CallPlaceId, Clock, ConstantId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction,
-    warp_op::OF_WARP,
+    CallPlaceId, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
+    WarpReduction, warp_op::OF_WARP,
 };
 
 /// An operation.
@@ -62,6 +62,8 @@ pub enum Op {
         /// It only computes.
         pure: bool,
     },
+    /// A call of a function of another language, which can do whatever code can.
+    External(ExternalId),
     /// A clock's time now.
     Clock(Clock),
     /// Waits for about so many nanoseconds, or not at all.
@@ -377,6 +379,17 @@ impl Op {
                 ptx: &["vprintf"],
                 ..ORDERS
             },
+            Self::External(_) => OpRow {
+                name: "external",
+                operands: &[Operand::Rest],
+                results: &[Operand::Rest],
+                memory: Memory::All,
+                outside: true,
+                may_fault: true,
+                together: Together::Block,
+                ptx: &["call.uni"],
+                ..ORDERS
+            },
             Self::Ptx { text: _, pure } => OpRow {
                 name: if pure { "ptx.pure" } else { "ptx" },
                 operands: &[Operand::Rest],
@@ -542,6 +555,7 @@ impl std::fmt::Display for Op {
             | Self::Load(_)
             | Self::Store(_)
             | Self::Ptx { .. }
+            | Self::External(_)
             | Self::Fault(_)
             | Self::FaultCall(_) => Ok(()),
         }

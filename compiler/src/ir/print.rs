@@ -254,6 +254,11 @@ impl<'a> Printer<'a> {
                 {
                     write!(f, " {:?} ({})", ptx.text, ptx.constraints.join(","))?;
                 }
+                if let Op::External(function) = op
+                    && let Some(function) = self.module.and_then(|module| module.externals.get(*function))
+                {
+                    write!(f, " @{}", function.symbol)?;
+                }
                 if let Op::Fault(fault) = op
                     && let Some(fault) = self.module.and_then(|module| module.faults.get(*fault))
                 {

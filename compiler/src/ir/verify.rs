@@ -13,8 +13,8 @@ use std::{collections::BTreeSet, iter::repeat};
 use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
-    Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space, Stmt, StmtKind,
-    Type, falls_through, print::ShownSlot,
+    Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space,
+    Stmt, StmtKind, Type, falls_through, print::ShownSlot,
 };
 use crate::source::Span;
 
@@ -282,6 +282,9 @@ impl Checker<'_> {
         if let Op::Ptx { text, .. } = op {
             return self.inline_ptx(text, results, &types);
         }
+        if let Op::External(function) = op {
+            return self.external(function, results, &types);
+        }
         let row = op.row();
         let (n_operands, n_results) = (self.n_operands(op, row.operands, args.len()), row.results.len());
         self.check(args.len() == n_operands, || format!("{op}: {} operands, it takes {n_operands}", args.len()));
@@ -348,10 +351,33 @@ impl Checker<'_> {
         self.check(ptx.constraints.len() == ptx.results.len() + ptx.operands.len(), || {
             format!("ptx: {} constraints", ptx.constraints.len())
         });
-        for (index, (local, ty)) in results.iter().zip(&ptx.results).enumerate() {
-            self.assignable(*local, *ty, "ptx");
+        self.results("ptx", results, &ptx.results);
+    }
+
+    /// A call of a function of another language against its declaration.
+    fn external(&mut self, function: ExternalId, results: &[LocalId], types: &[Option<Type>]) {
+        let Some(external) = self.module.externals.get(function) else {
+            self.error(format!("external: {function:?} is not declared"));
+            return;
+        };
+        let same = types.len() == external.operands.len()
+            && types.iter().zip(&external.operands).all(|(ty, declared)| ty.is_none_or(|ty| ty == *declared));
+        self.check(same, || format!("external: operands {types:?}, it takes {:?}", external.operands));
+        self.check(results.is_empty() || results.len() == external.results.len(), || {
+            format!("external: {} locals take its {} results", results.len(), external.results.len())
+        });
+        self.check(!external.writes || external.results.first() == Some(&Type::I32), || {
+            "external: what writes its results returns no int32".to_owned()
+        });
+        self.results("external", results, &external.results);
+    }
+
+    /// The locals that take results of declared types.
+    fn results(&mut self, what: &str, results: &[LocalId], types: &[Type]) {
+        for (index, (local, ty)) in results.iter().zip(types).enumerate() {
+            self.assignable(*local, *ty, what);
             let twice = results.iter().take(index).any(|other| other == local);
-            self.check(!twice, || "ptx: a local takes two results".to_owned());
+            self.check(!twice, || format!("{what}: a local takes two results"));
         }
     }
 

@@ -17,16 +17,19 @@ CUDA_LOW_OCCUPANCY_WARNINGS: int
 # Wait for the stream that an object with __cuda_array_interface__ names (WEFT_CUDA_ARRAY_INTERFACE_SYNC).
 CUDA_ARRAY_INTERFACE_SYNC: int
 
+# More folders of headers for CUDA C++ that is linked, with colons between (WEFT_NVRTC_EXTRA_SEARCH_PATHS).
+CUDA_NVRTC_EXTRA_SEARCH_PATHS: str
+
 # What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
 DEBUG: int
 
 
-def __getattr__(name: str) -> int:
+def __getattr__(name: str) -> int | str:
     # The first time only: an environment that makes no sense is no reason for an import to fail.
     if name not in __annotations__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     for setting, default in _weft.config().items():
         globals().setdefault(setting, default)
-    value: int = globals()[name]
+    value: int | str = globals()[name]
     return value

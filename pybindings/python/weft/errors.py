@@ -77,6 +77,22 @@ class DriverError(WeftError, RuntimeError):
         return self.msg
 
 
+class LinkerError(DriverError):
+    """Code that cannot be linked with a kernel: a file that is not there, what the linker says."""
+
+
+class NvrtcError(LinkerError):
+    """CUDA C++ that was not compiled."""
+
+
+class NvrtcCompilationError(NvrtcError):
+    """CUDA C++ with errors; the text has the compiler's log."""
+
+
+class NvrtcSupportError(NvrtcError, ImportError):
+    """There is no NVRTC, or it cannot be used."""
+
+
 class LaunchError(DriverError):
     """A launch that the device cannot run: too many threads, too much shared memory, an array on another device."""
 
@@ -109,6 +125,10 @@ class CompileWarning(WeftWarning):
     """Something in a kernel that is likely not meant."""
 
 
+class LinkerWarning(WeftWarning, UserWarning):
+    """What the compiler of code says that is linked with a kernel."""
+
+
 class InvalidConfigWarning(WeftWarning):
     """Options that do not fit together, or that do less than they say."""
 
@@ -121,7 +141,6 @@ UnsupportedError = CompileError
 CudaDriverError = DriverError
 CudaAPIError = DriverError
 CudaRuntimeError = DriverError
-LinkerError = DriverError
 NumbaWarning = WeftWarning
 NumbaPerformanceWarning = PerformanceWarning
 NumbaInvalidConfigWarning = InvalidConfigWarning

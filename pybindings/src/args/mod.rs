@@ -58,6 +58,8 @@ pub(crate) struct HostArgument {
     pub(crate) cell: usize,
     /// Which argument it is in.
     pub(crate) param: usize,
+    /// It is passed as an array, not as a record or a text.
+    pub(crate) is_array: bool,
     /// Directions demanded by a `CopyHint`: in, out.
     pub(crate) hint: Option<(bool, bool)>,
 }
@@ -317,7 +319,8 @@ impl Arguments {
         self.cells.push(array.address());
         self.cells.extend(array.shape().iter().map(|extent| *extent as u64));
         self.cells.extend(array.strides().iter().map(|stride| *stride as u64));
-        self.hosts.push(HostArgument { array, object: arg.clone().unbind(), cell, param: self.param, hint: self.hint });
+        let (object, param, hint) = (arg.clone().unbind(), self.param, self.hint);
+        self.hosts.push(HostArgument { array, object, cell, param, is_array: true, hint });
         Ok(())
     }
 
@@ -346,7 +349,8 @@ impl Arguments {
         let cell = self.cells.len();
         self.cells.push(array.address());
         let object = object.clone().unbind();
-        self.hosts.push(HostArgument { array, object, cell, param: self.param, hint: self.hint });
+        let (param, hint) = (self.param, self.hint);
+        self.hosts.push(HostArgument { array, object, cell, param, is_array: false, hint });
         Ok(())
     }
 

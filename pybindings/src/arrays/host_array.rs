@@ -112,6 +112,11 @@ impl HostArray {
         }
     }
 
+    /// Whether its elements must not be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.buffer.readonly()
+    }
+
     /// Whether its elements are one piece of memory.
     pub(crate) fn is_contiguous(&self) -> bool {
         self.buffer.is_c_contiguous() || self.buffer.is_fortran_contiguous()

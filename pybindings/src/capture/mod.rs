@@ -17,7 +17,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef, MAX_CALL_DEPTH, PtxBody, Signature},
+    request::{Captured, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -59,13 +59,16 @@ pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
 
     /// What a caller in another kernel must know.
     fn declared(&self) -> Declared;
+
+    /// Code that is linked with each kernel that leads to it; `None` if there is none.
+    fn links<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>>;
 }
 
 /// What a device function's decorator says to its callers.
 pub(crate) struct Declared {
     pub(crate) signatures: Vec<Signature>,
     pub(crate) inline: bool,
-    pub(crate) ptx: Option<PtxBody>,
+    pub(crate) gpu: Option<GpuBody>,
 }
 
 /// Captures functions, and through them the functions that they call: the objects of class `D`.
@@ -79,6 +82,8 @@ pub(crate) struct Capturer<'py, D> {
     count: u32,
     /// Device arrays whose addresses are in what was captured.
     pub(crate) kept: Vec<Py<PyAny>>,
+    /// What is linked with the kernel: paths and objects, as the functions name them.
+    pub(crate) links: Vec<Py<PyAny>>,
     /// Those that were: a function that two others call is one definition.
     done: Vec<(Bound<'py, PyAny>, Arc<FunctionDef>)>,
 }
@@ -86,7 +91,15 @@ pub(crate) struct Capturer<'py, D> {
 impl<'py, D: Jitted> Capturer<'py, D> {
     /// A capturer that has seen nothing.
     pub(crate) fn new(py: Python<'py>) -> Self {
-        Self { py, class: PhantomData, path: Vec::new(), count: 0, kept: Vec::new(), done: Vec::new() }
+        Self {
+            py,
+            class: PhantomData,
+            path: Vec::new(),
+            count: 0,
+            kept: Vec::new(),
+            links: Vec::new(),
+            done: Vec::new(),
+        }
     }
 
     /// The definition behind a dispatcher, with the values that its names have now.
@@ -121,9 +134,12 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         let parsed = dispatcher.parsed(self.py)?;
         let globals = self.names(&py_func, &parsed.chains)?;
         let defaults = self.defaults(&py_func)?;
-        let Declared { signatures, inline, ptx } = dispatcher.declared();
+        let Declared { signatures, inline, gpu } = dispatcher.declared();
+        if let Some(links) = dispatcher.links(self.py)? {
+            self.links.extend(links.iter().map(Bound::unbind));
+        }
         let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
-        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, ptx, number })
+        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, gpu, number })
     }
 
     /// The values of the names that a function reads.

@@ -103,6 +103,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
                 return Ok(Captured::Tuple(items));
             }
         }
+        if is_ffi(value)? {
+            return Ok(Captured::Known("cffi.FFI".to_owned()));
+        }
         // An object's attributes are asked for by code of its own, whose errors say nothing about it.
         if matches!(value.getattr_opt(intern!(value.py(), "__cuda_array_interface__")), Ok(Some(_))) {
             return self.foreign_array(value);
@@ -172,6 +175,18 @@ pub(crate) fn unsupported(value: &Bound<'_, PyAny>) -> Captured {
     };
     let name = value.get_type().fully_qualified_name();
     Captured::Unsupported(kind, name.map_or_else(|_| "object".to_owned(), |name| name.to_string()))
+}
+
+/// Whether a value is a `cffi.FFI`, which is not imported for that.
+fn is_ffi(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    for class in value.get_type().mro() {
+        let module = class.getattr(intern!(py, "__module__"))?;
+        if module.extract::<&str>().is_ok_and(|module| module == "cffi.api") && class.getattr("__name__")?.eq("FFI")? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a value is one of NumPy's scalars.

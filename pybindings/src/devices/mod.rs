@@ -21,7 +21,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyString},
 };
-use weft_runtime::{DeviceChoice, Error, Executor, Libdevice, Settings, cpu, cuda};
+use weft_runtime::{DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda};
 
 use self::host_code::Loader;
 use crate::errors;
@@ -38,6 +38,7 @@ struct Devices {
 static SETTINGS: OnceLock<Result<Settings, Error>> = OnceLock::new();
 static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
 static LIBDEVICE: OnceLock<Libdevice> = OnceLock::new();
+static TOOLKIT: OnceLock<Toolkit> = OnceLock::new();
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
 /// This process was forked off one that had opened a GPU.
@@ -142,6 +143,7 @@ pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     ] {
         dict.set_item(name, u8::from(value))?;
     }
+    dict.set_item("CUDA_NVRTC_EXTRA_SEARCH_PATHS", &settings.nvrtc_extra_search_paths)?;
     Ok(dict)
 }
 
@@ -154,6 +156,16 @@ pub(crate) fn libdevice(py: Python<'_>) -> PyResult<Option<Arc<Vec<u8>>>> {
     }
     let bytes = py.detach(|| LIBDEVICE.get().map_or(Ok(None), Libdevice::bytes));
     bytes.map_err(|error| errors::runtime(py, &error))
+}
+
+/// Where the CUDA toolkit's compilers and linkers are looked for.
+pub(crate) fn toolkit(py: Python<'_>) -> PyResult<&'static Toolkit> {
+    let settings = settings(py)?;
+    if let Some(toolkit) = TOOLKIT.get() {
+        return Ok(toolkit);
+    }
+    let roots: Vec<PathBuf> = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
+    Ok(TOOLKIT.get_or_init(|| Toolkit::new(settings, |name| std::env::var(name).ok(), &roots)))
 }
 
 /// Says once that kernels run on the CPU because no GPU was found; a user who chose the CPU knows.

@@ -158,7 +158,9 @@ fn stage(
             continue;
         }
         let (hint_in, hint_out) = host.hint.unwrap_or((true, true));
-        let copy_out = access.writes && hint_out;
+        // A kernel stores nothing to an array that is read-only, but code of which nothing is known counts as if it did.
+        let read_only = host.is_array && host.array.is_read_only();
+        let copy_out = access.writes && hint_out && !read_only;
         if copy_out && host.array.overlaps() {
             return Err(PyValueError::new_err(format!(
                 "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \

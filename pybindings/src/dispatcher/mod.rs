@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError, PyValueError},
     gc::{PyTraverseError, PyVisit},
+    intern,
     prelude::*,
     types::{PyDict, PyTuple},
 };
@@ -41,7 +42,7 @@ const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use t
     kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
 
 /// A jitted function.
-#[pyclass(frozen, dict, weakref, module = "weft._weft", name = "Dispatcher")]
+#[pyclass(frozen, dict, weakref, subclass, module = "weft._weft", name = "Dispatcher")]
 pub(crate) struct Dispatcher {
     /// False while the object is nothing but zeroed memory: Python makes its `__dict__` before the fields below get
     /// their values, and may collect garbage for it.
@@ -92,7 +93,13 @@ impl Jitted for Dispatcher {
 
     fn declared(&self) -> Declared {
         let signatures = if self.jit.device { self.declared.clone() } else { Vec::new() };
-        Declared { signatures, inline: self.jit.inline, ptx: self.jit.ptx.clone() }
+        Declared { signatures, inline: self.jit.inline, gpu: self.jit.gpu.clone() }
+    }
+
+    fn links<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(links) = self.targetoptions.bind(py).get_item(intern!(py, "link"))? else { return Ok(None) };
+        let links = links.cast_into::<PyTuple>()?;
+        Ok((!links.is_empty()).then_some(links))
     }
 }
 

@@ -1,15 +1,18 @@
 //! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
 //! its slots ([`Resolved`]).
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use pyo3::{prelude::*, types::PyTuple};
-use weft_artifact::{ArgType, Kernel};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyList, PyString, PyTuple},
+};
+use weft_artifact::{ArgType, Artifact, Kernel};
 use weft_compiler::{
     pipeline::Output,
     request::{FunctionDef, Keep},
 };
-use weft_runtime::{Buffer, Executor, LoadedKernel, Module};
+use weft_runtime::{Buffer, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
 use crate::{
     args::convert::Cast,
@@ -36,6 +39,8 @@ pub(crate) struct Overload {
     pub(crate) kernel: Kernel,
     /// Its code on the device.
     pub(crate) loaded: Arc<dyn LoadedKernel>,
+    /// When it ends, the code that was linked is told so.
+    _life: Option<Py<PyAny>>,
     /// Holds the code as long as the kernel is used.
     _module: Arc<dyn Module>,
     /// Code and ABI as compiled.
@@ -61,6 +66,60 @@ pub(crate) struct Resolved {
     pub(crate) casts: Box<[Cast]>,
 }
 
+/// What capturing a kernel's functions has found besides their definitions.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Device arrays whose addresses are in the code.
+    pub(crate) kept: Vec<Py<PyAny>>,
+    /// What is linked with it: paths and `LinkableCode`.
+    pub(crate) links: Vec<Py<PyAny>>,
+}
+
+/// Links a kernel's code with what its functions name, and loads it.
+fn link(
+    py: Python<'_>,
+    links: &[Py<PyAny>],
+    executor: &dyn Executor,
+    artifact: &Artifact,
+    jit: &JitOptions,
+) -> PyResult<Arc<dyn Module>> {
+    let pieces: Vec<(String, String, Bound<'_, PyAny>, Option<PathBuf>)> =
+        py.import("weft.cuda._link")?.call_method1("pieces", (PyList::new(py, links)?,))?.extract()?;
+    let mut code = Vec::with_capacity(pieces.len());
+    for (extension, name, data, folder) in pieces {
+        let Some(kind) = LinkedKind::from_extension(&extension) else {
+            return Err(errors::internal(py, &format!("code of the kind {extension:?}")));
+        };
+        let data = match data.cast::<PyString>() {
+            Ok(text) => text.to_str()?.as_bytes().to_vec(),
+            Err(_) => data.cast::<PyBytes>()?.as_bytes().to_vec(),
+        };
+        code.push(Linked { kind, name, data, folder });
+    }
+    let paths: String = py.import("weft.config")?.getattr("CUDA_NVRTC_EXTRA_SEARCH_PATHS")?.extract()?;
+    let includes: Vec<PathBuf> = paths.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+    let linking = Linking {
+        code: &code,
+        lto: jit.lto,
+        max_registers: jit.code.max_registers,
+        includes: &includes,
+        toolkit: devices::toolkit(py)?,
+    };
+    let (module, notes) =
+        py.detach(|| executor.link(artifact, &linking)).map_err(|error| errors::runtime(py, &error))?;
+    for note in notes {
+        errors::warn(py, "LinkerWarning", &note)?;
+    }
+    Ok(module)
+}
+
+/// Tells what was linked that the code is loaded. What it gives is to be kept as long as the code.
+fn set_up(py: Python<'_>, links: &[Py<PyAny>], module: &Arc<dyn Module>) -> PyResult<Option<Py<PyAny>>> {
+    let code = Bound::new(py, LoadedCode { module: Arc::clone(module) })?;
+    let life = py.import("weft.cuda._link")?.call_method1("set_up", (PyList::new(py, links)?, code))?;
+    Ok((!life.is_none()).then(|| life.unbind()))
+}
+
 impl Overload {
     /// Compiles for the current device and loads the code.
     pub(crate) fn compile(
@@ -68,7 +127,7 @@ impl Overload {
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         jit: &JitOptions,
-        kept: Vec<Py<PyAny>>,
+        Found { kept, links }: Found,
     ) -> PyResult<Self> {
         let executor = devices::current(py)?;
         let target = options::target(&executor.target())?;
@@ -76,12 +135,19 @@ impl Overload {
         let Some(kernel) = output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
+        let linked = if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit)?) };
         let loaded = py.detach(|| {
-            let module = executor.load(&output.artifact)?;
+            let module = match &linked {
+                Some(module) => Arc::clone(module),
+                None => executor.load(&output.artifact)?,
+            };
             let loaded = module.kernel(&kernel)?;
             Ok((module, loaded))
         });
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
+        // A CPU has linked nothing.
+        let told = !links.is_empty() && executor.kind() == "cuda";
+        let life = if told { set_up(py, &links, &module)? } else { None };
         Ok(Self {
             args: args.to_vec(),
             device: devices::current_id(),
@@ -97,6 +163,7 @@ impl Overload {
                     array.bind(py).cast::<DeviceArray>().ok().and_then(|array| array.get().lent.clone())
                 })
                 .collect(),
+            _life: life,
             _kept: kept,
         })
     }
@@ -109,6 +176,27 @@ impl Overload {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;
         Ok(Resolved { key: words.into(), overload: Arc::clone(self), cells, casts: casts.into() })
+    }
+}
+
+/// A kernel's code as it was loaded, for the callbacks of what is linked with it.
+#[pyclass(frozen, module = "weft._weft", name = "ObjectCode")]
+#[derive(Debug)]
+pub(crate) struct LoadedCode {
+    module: Arc<dyn Module>,
+}
+
+#[pymethods]
+impl LoadedCode {
+    /// The driver's handle, a `CUmodule`; 0 on the CPU.
+    #[getter]
+    fn handle(&self) -> u64 {
+        self.module.handle()
+    }
+
+    /// The address and the bytes of a global variable.
+    fn get_global(&self, py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
+        self.module.global(name).map_err(|error| errors::runtime(py, &error))
     }
 }
 

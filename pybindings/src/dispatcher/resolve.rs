@@ -12,10 +12,11 @@ use pyo3::{
     prelude::*,
 };
 use weft_artifact::{ArgType, Choice};
+use weft_compiler::request::FunctionDef;
 
 use super::{
     Dispatcher,
-    overload::{Overload, Resolved},
+    overload::{Found, Overload, Resolved},
 };
 use crate::{
     args::convert,
@@ -129,8 +130,30 @@ impl Dispatcher {
         }
         let mut capturer = Capturer::new(py);
         let function = capturer.dispatcher(slf)?;
-        let compiled = Arc::new(Overload::compile(py, &function, args, &this.jit, capturer.kept)?);
-        let mut state = this.state();
+        let found = Found { kept: capturer.kept, links: capturer.links };
+        if !found.links.is_empty() {
+            // One module for all threads: what is linked is told of each.
+            let lock = py.import("weft.cuda._link")?.getattr("LOCK")?;
+            lock.call_method0("acquire")?;
+            let compiled = match this.compiled(args) {
+                Some(known) => Ok(known),
+                None => this.compile_now(py, &function, args, found),
+            };
+            lock.call_method0("release")?;
+            return compiled;
+        }
+        this.compile_now(py, &function, args, found)
+    }
+
+    fn compile_now(
+        &self,
+        py: Python<'_>,
+        function: &Arc<FunctionDef>,
+        args: &[ArgType],
+        found: Found,
+    ) -> PyResult<Arc<Overload>> {
+        let compiled = Arc::new(Overload::compile(py, function, args, &self.jit, found)?);
+        let mut state = self.state();
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {
             return Ok(known);

@@ -3,7 +3,7 @@
 use pyo3::{exceptions::PyValueError, prelude::*};
 use weft_compiler::{
     host_cpu,
-    request::{CpuThreads, Entry, LaunchBounds, Options, PtxBody, Target},
+    request::{Abi, CpuThreads, Entry, External, GpuBody, LaunchBounds, Options, PtxBody, Target},
     target::{self, SMS, Sm},
 };
 
@@ -14,8 +14,10 @@ pub(crate) struct JitOptions {
     pub(crate) code: Options,
     pub(crate) inline: bool,
     pub(crate) device: bool,
+    /// Code that is linked is optimized together with the kernel.
+    pub(crate) lto: bool,
     /// What stands for a device function on GPUs.
-    pub(crate) ptx: Option<PtxBody>,
+    pub(crate) gpu: Option<GpuBody>,
 }
 
 impl JitOptions {
@@ -41,12 +43,22 @@ impl JitOptions {
             code,
             inline: options.get_item("inline")?.extract()?,
             device: options.get_item("device")?.extract()?,
-            ptx: options
-                .get_item("ptx")?
-                .extract::<Option<(String, bool)>>()?
-                .map(|(text, pure)| PtxBody { text, pure }),
+            lto: options.get_item("lto")?.extract::<Option<bool>>()?.unwrap_or(false),
+            gpu: gpu_body(options)?,
         })
     }
+}
+
+/// What a device function is on GPUs, if it is something else than its statements.
+fn gpu_body(options: &Bound<'_, PyAny>) -> PyResult<Option<GpuBody>> {
+    if let Some((text, pure)) = options.get_item("ptx")?.extract::<Option<(String, bool)>>()? {
+        return Ok(Some(GpuBody::Ptx(PtxBody { text, pure })));
+    }
+    let external = options.get_item("external")?.extract::<Option<(String, String, bool, bool)>>()?;
+    Ok(external.map(|(symbol, abi, cooperative, python)| {
+        let abi = if abi == "c" { Abi::C } else { Abi::Numba };
+        GpuBody::External(External { symbol, abi, cooperative, python })
+    }))
 }
 
 /// The compiler's target of a text such as `sm_90`, `sm_90a` or `host`.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, HostLoader, Module, Stream},
+    executor::{Buffer, DeviceAttributes, Event, Executor, HostLoader, Linking, Module, Stream},
     settings::Settings,
 };
 
@@ -143,5 +143,9 @@ impl Executor for CpuExecutor {
 
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error> {
         Ok(Arc::new(CpuModule::load(&self.shared, &*self.loader, artifact)?))
+    }
+
+    fn link(&self, artifact: &Artifact, _linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error> {
+        Ok((self.load(artifact)?, Vec::new()))
     }
 }

@@ -58,6 +58,14 @@ impl CpuModule {
 }
 
 impl Module for CpuModule {
+    fn handle(&self) -> u64 {
+        0
+    }
+
+    fn global(&self, name: &str) -> Result<(u64, u64), Error> {
+        Err(Error::new(ErrorKind::Value, format!("there is no variable {name}: code on the CPU has none")))
+    }
+
     fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error> {
         let broken = |what: &str| {
             Error::new(ErrorKind::Internal, format!("kernel `{}` cannot be launched on the CPU: {what}", kernel.name))

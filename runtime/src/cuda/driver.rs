@@ -124,6 +124,10 @@ driver_table! {
     cuEventSynchronize = "cuEventSynchronize" (event: sys::CUevent);
     cuEventElapsedTime = "cuEventElapsedTime" (ms: *mut f32, start: sys::CUevent, end: sys::CUevent);
     cuModuleLoadDataEx = "cuModuleLoadDataEx" (module: *mut sys::CUmodule, image: *const c_void, n_options: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+    cuLinkCreate = "cuLinkCreate_v2" (n_options: c_uint, options: *mut c_uint, values: *mut *mut c_void, state: *mut sys::CUlinkState);
+    cuLinkAddData = "cuLinkAddData_v2" (state: sys::CUlinkState, kind: c_uint, data: *mut c_void, bytes: usize, name: *const c_char, n_options: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+    cuLinkComplete = "cuLinkComplete" (state: sys::CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
+    cuLinkDestroy = "cuLinkDestroy" (state: sys::CUlinkState);
     cuModuleUnload = "cuModuleUnload" (module: sys::CUmodule);
     cuModuleGetGlobal = "cuModuleGetGlobal_v2" (address: *mut sys::CUdeviceptr, bytes: *mut usize, module: sys::CUmodule, name: *const c_char);
     cuModuleGetFunction = "cuModuleGetFunction" (function: *mut sys::CUfunction, module: sys::CUmodule, name: *const c_char);

@@ -7,14 +7,14 @@ use weft_artifact::Artifact;
 
 use super::{
     context::Context,
-    driver,
+    driver, link,
     memory::{self, CudaBuffer},
     module::CudaModule,
     stream::{CudaEvent, CudaStream, is_ready, raw_stream},
 };
 use crate::{
     error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, Module, Rows, Stream},
+    executor::{Buffer, DeviceAttributes, Event, Executor, Linking, Module, Rows, Stream},
 };
 
 /// A CUDA device.
@@ -136,5 +136,10 @@ impl Executor for CudaExecutor {
 
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error> {
         Ok(Arc::new(CudaModule::load(&self.context, artifact)?))
+    }
+
+    fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error> {
+        let (module, notes) = link::link(&self.context, artifact, linking)?;
+        Ok((Arc::new(module), notes))
     }
 }

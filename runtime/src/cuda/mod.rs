@@ -6,9 +6,13 @@ mod driver;
 mod executor;
 mod fault;
 mod free;
+mod link;
 mod memory;
 mod module;
+mod nvjitlink;
+mod nvrtc;
 mod stream;
+mod tools;
 mod uses;
 
 use std::sync::Arc;

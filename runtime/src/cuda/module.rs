@@ -71,20 +71,14 @@ impl CudaModule {
                 format!("code for {} cannot be loaded on {}", artifact.target, context.attributes.name),
             ));
         }
-        let mut image = Vec::with_capacity(artifact.code.len() + 1);
-        image.extend_from_slice(&artifact.code);
+        Self::load_image(context, artifact, artifact.code.clone())
+    }
+
+    /// Has the driver load an artifact's code, which may have been linked with other code.
+    pub(super) fn load_image(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
         image.push(0);
-        let mut info = [0_u8; LOG_BYTES];
-        let mut errors = [0_u8; LOG_BYTES];
-        let mut options = [
-            JitOption::CU_JIT_INFO_LOG_BUFFER as c_uint,
-            JitOption::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES as c_uint,
-            JitOption::CU_JIT_ERROR_LOG_BUFFER as c_uint,
-            JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as c_uint,
-        ];
-        // A number travels in the place of a pointer.
-        let size: *mut c_void = ptr::without_provenance_mut(LOG_BYTES);
-        let mut values = [info.as_mut_ptr().cast::<c_void>(), size, errors.as_mut_ptr().cast::<c_void>(), size];
+        let mut logs = JitLogs::new();
+        let (mut options, mut values) = logs.options();
         let mut handle = ptr::null_mut();
         let entered = context.enter()?;
         // SAFETY: the image ends with a NUL; each option has its value; the logs have the size that is told.
@@ -98,7 +92,7 @@ impl CudaModule {
             )
         };
         drop(entered);
-        context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &errors, &info, error))?;
+        context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &logs, error))?;
         let mut module = ModuleInner { context: Arc::clone(context), handle: Handle(handle), page: None };
         if let Some(faults) = artifact.kernels.iter().find_map(|kernel| kernel.faults.clone()) {
             let _entered = context.enter()?;
@@ -110,16 +104,52 @@ impl CudaModule {
 
 /// Adds the JIT's log to a failure.
 #[cold]
-fn explain_no_load(context: &Context, artifact: &Artifact, errors: &[u8], info: &[u8], mut error: Error) -> Error {
+fn explain_no_load(context: &Context, artifact: &Artifact, logs: &JitLogs, mut error: Error) -> Error {
     let DeviceAttributes { name, driver_version: (major, minor), .. } = &context.attributes;
     let hint = match error.driver_code {
         Some(209) => ". The code is for another kind of GPU".to_owned(),
         Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
         _ => String::new(),
     };
-    let log = first_lines(errors).or_else(|| first_lines(info)).unwrap_or_default();
+    let log = logs.lines();
+    if log.contains("Unresolved extern function") {
+        error.kind = ErrorKind::Link;
+        let hint = ". A function that is declared is in no code that is linked: name its file with `link=`";
+        error.message = format!("{name} cannot load the kernel: {}{hint}{log}", error.message);
+        return error;
+    }
     error.message = format!("{name} cannot load code for {}: {}{hint}{log}", artifact.target, error.message);
     error
+}
+
+/// What the driver's compiler and linker say.
+pub(super) struct JitLogs {
+    info: Box<[u8; LOG_BYTES]>,
+    errors: Box<[u8; LOG_BYTES]>,
+}
+
+impl JitLogs {
+    pub(super) fn new() -> Self {
+        Self { info: Box::new([0; LOG_BYTES]), errors: Box::new([0; LOG_BYTES]) }
+    }
+
+    /// Options that make the driver write to them, and their values.
+    pub(super) fn options(&mut self) -> (Vec<c_uint>, Vec<*mut c_void>) {
+        // A number travels in the place of a pointer.
+        let size: *mut c_void = ptr::without_provenance_mut(LOG_BYTES);
+        let options = [
+            (JitOption::CU_JIT_INFO_LOG_BUFFER, self.info.as_mut_ptr().cast()),
+            (JitOption::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, size),
+            (JitOption::CU_JIT_ERROR_LOG_BUFFER, self.errors.as_mut_ptr().cast()),
+            (JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, size),
+        ];
+        options.into_iter().map(|(option, value)| (option as c_uint, value)).unzip()
+    }
+
+    /// The start of the errors, or of what else was said, each line with a line break before it.
+    pub(super) fn lines(&self) -> String {
+        first_lines(&*self.errors).or_else(|| first_lines(&*self.info)).unwrap_or_default()
+    }
 }
 
 /// The start of a log of the JIT, each line with a line break before it; `None` if the log is empty.
@@ -135,6 +165,21 @@ fn first_lines(log: &[u8]) -> Option<String> {
 }
 
 impl Module for CudaModule {
+    fn handle(&self) -> u64 {
+        self.0.handle.0.addr() as u64
+    }
+
+    fn global(&self, name: &str) -> Result<(u64, u64), Error> {
+        let context = &self.0.context;
+        let symbol = CString::new(name).unwrap_or_default();
+        let (mut address, mut bytes) = (0, 0);
+        let _entered = context.enter()?;
+        // SAFETY: it writes an address and a number; the module is live and the symbol ends with a NUL.
+        unsafe { context.driver.cuModuleGetGlobal(&raw mut address, &raw mut bytes, self.0.handle.0, symbol.as_ptr()) }
+            .map_err(|error| Error { message: format!("there is no variable {name}: {}", error.message), ..error })?;
+        Ok((address, bytes as u64))
+    }
+
     fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error> {
         let context = &self.0.context;
         let symbol = CString::new(kernel.symbol.as_str()).map_err(|_| {

@@ -345,3 +345,139 @@ def test_errors_of_the_driver(run) -> None:
         """,
         FAKE_INIT="100",
     )
+
+
+LINKED = """
+from weft import errors
+
+mul = cuda.declare_device("mul", "int64(int64)", link=cuda.PTXSource(".visible .func mul"))
+
+
+@cuda.jit(device=True)
+def twice(a):
+    return mul(a) + mul(a)
+
+
+links = [cuda.Cubin(bytes(3), "c.cubin"), cuda.Object(b"o"), cuda.Archive(b"a", "a.a"), cuda.Fatbin(b"f")]
+
+
+@cuda.jit(link=links)
+def sum2(out, a):
+    out[0] = a + twice(a)
+
+
+@cuda.jit
+def sum1(out, x):
+    out[0] = twice(x[0])
+"""
+
+
+def test_code_is_linked(run, tmp_path) -> None:
+    trace = tmp_path / "trace"
+    run(
+        LINKED
+        + """
+        x = np.zeros(1, np.int64)
+        x.flags.writeable = False
+        out = np.zeros(1, np.int64)
+        sum2[1, 1](out, 1)
+        sum2[1, 1](out, 5)
+        assert out[0] == 5
+        # What code from elsewhere may have written is not copied back to what must not be written.
+        sum1[1, 1](out, x)
+        assert sum2.get_regs_per_thread()
+        """.replace("\n        ", "\n"),
+        FAKE_TRACE=str(trace),
+    )
+    calls = [call for call in trace.read_text().splitlines() if call.startswith(("cuLink", "cuModuleLoad"))]
+    # The order is that of the kernel's own options, and then of what it calls.
+    added = [call.split(" ", 1)[1] for call in calls if " " in call]
+    own = ["1 sum2", "0 c.cubin", "3 <unnamed-object>", "4 a.a", "2 <unnamed-fatbin>", "1 <unnamed-ptx>"]
+    assert sorted(added[:6]) == sorted(own)
+    assert added[0] == "1 sum2"
+    assert added[6:8] == ["1 sum1", "1 <unnamed-ptx>"]
+    assert calls.count("cuLinkCreate_v2") == calls.count("cuLinkDestroy") == calls.count("cuModuleLoadDataEx")
+
+
+def test_a_launch_without_links_links_nothing(run, tmp_path) -> None:
+    trace = tmp_path / "trace"
+    run(
+        """
+        out = np.zeros(1, np.int64)
+        sum3[1, 1](out, 1, 2)
+        """,
+        FAKE_TRACE=str(trace),
+    )
+    assert "cuLink" not in trace.read_text()
+
+
+def test_errors_of_linking(run) -> None:
+    run(
+        LINKED
+        + """
+        def message(kind, link, **options):
+            out = np.zeros(1, np.int64)
+            try:
+                cuda.jit(link=link, **options)(sum1.py_func)[1, 1](out, out)
+            except kind as error:
+                assert type(error) is kind and isinstance(error, RuntimeError), type(error)
+                return str(error)
+            raise AssertionError
+
+        text = message(errors.LinkerError, cuda.PTXSource("wrong", "bad.ptx"))
+        assert "the driver cannot link bad.ptx: cuLinkAddData failed: CUDA_ERROR_INVALID_PTX" in text, text
+        assert "line 7; fatal   : wrong in bad.ptx" in text, text
+        mul = cuda.declare_device("mul", "int64(int64)", link=cuda.PTXSource("nothing"))
+        text = message(errors.LinkerError, None)
+        assert "the driver cannot link `sum1`" in text and "Undefined reference" in text, text
+        text = message(errors.NvrtcSupportError, cuda.CUSource(""))
+        assert text == 'NVRTC, which compiles CUDA C++, is needed, but WEFT_NVRTC is "none"', text
+        for link, options in ((cuda.LTOIR(b"x"), {}), (cuda.PTXSource("x"), {"lto": True})):
+            text = message(errors.NvrtcSupportError, link, **options)
+            assert "WEFT_NVJITLINK names a file that cannot be opened: /nowhere/libnvJitLink.so" in text, text
+        """.replace("\n        ", "\n"),
+        WEFT_NVRTC="none",
+        WEFT_NVJITLINK="/nowhere/libnvJitLink.so",
+    )
+
+
+def test_what_is_linked_is_told_of_the_module(run) -> None:
+    output = run(
+        """
+        import gc, threading
+        from weft import errors
+
+        told = []
+        code = cuda.PTXSource(
+            "page sum3",
+            setup_callback=lambda code: told.append(code.handle),
+            teardown_callback=lambda code: (told.remove(code.handle), print("end", flush=True)),
+        )
+        kernel = cuda.jit(link=[code])(sum3.py_func)
+        out = cuda.to_device(np.zeros(1, np.int64))
+        threads = [threading.Thread(target=lambda: kernel[1, 1](out, 1, 2)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(told) == 1, told
+        kernel[1, 1](out, 1, 2.5)
+        assert len(set(told)) == 2, told
+        del kernel
+        gc.collect()
+        assert told == []
+        at_exit = cuda.jit(link=[code])(sum3.py_func)
+        at_exit[1, 1](out, 1, 2)
+
+        def fails(code):
+            raise KeyError("of the callback")
+
+        try:
+            cuda.jit(link=cuda.PTXSource("sum3", setup_callback=fails))(sum3.py_func)[1, 1](out, 1, 2)
+        except KeyError:
+            pass
+        else:
+            raise AssertionError
+        """
+    )
+    assert output.count("end") == 3

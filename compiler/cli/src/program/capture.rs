@@ -40,7 +40,7 @@ impl Program {
             defaults,
             signatures: function.jit.as_ref().map(|jit| jit.signatures.clone()).unwrap_or_default(),
             inline: function.jit.as_ref().is_some_and(|jit| jit.inline),
-            ptx: function.jit.as_ref().and_then(|jit| jit.ptx.clone()),
+            gpu: function.jit.as_ref().and_then(|jit| jit.gpu.clone()),
             number: index as u32,
         });
         captures.finished.insert(index, Arc::clone(&def));

@@ -3,7 +3,7 @@
 use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, closest},
-    request::{Captured, LaunchBounds, Options, PtxBody, Signature},
+    request::{Abi, Captured, External, GpuBody, LaunchBounds, Options, PtxBody, Signature},
     signature::{self, Named},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
@@ -33,6 +33,9 @@ const OPTIONS: [&str; 18] = [
     "func_or_sig",
 ];
 
+/// The path of `cuda.declare_device`.
+const DECLARE: &str = "weft.cuda.declare_device";
+
 /// What a decorator says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Jit {
@@ -42,8 +45,8 @@ pub(crate) struct Jit {
     pub(crate) device: bool,
     /// `inline="always"` or `forceinline=True`.
     pub(crate) inline: bool,
-    /// The PTX of `cuda.intrinsic`.
-    pub(crate) ptx: Option<PtxBody>,
+    /// The PTX of `cuda.intrinsic`, or the function of `cuda.declare_device`.
+    pub(crate) gpu: Option<GpuBody>,
     /// The options that change code, but for libdevice.
     pub(crate) code: Options,
 }
@@ -70,7 +73,8 @@ impl Program {
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
         let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         if let Value::Const(Captured::Known(path)) = self.eval(module, func) {
-            matches!(path.as_str(), "weft.cuda.jit" | "weft.cuda.intrinsic" | "weft.jit" | "weft.njit").then_some(path)
+            const PATHS: [&str; 5] = ["weft.cuda.jit", "weft.cuda.intrinsic", DECLARE, "weft.jit", "weft.njit"];
+            PATHS.contains(&path.as_str()).then_some(path)
         } else {
             None
         }
@@ -86,6 +90,9 @@ impl Program {
         };
         if path == "weft.cuda.intrinsic" {
             return (Some(self.read_intrinsic(module, decorator, &mut faults)), faults);
+        }
+        if path == DECLARE {
+            return (Some(self.read_declaration(module, decorator, true, &mut faults)), faults);
         }
         let mut jit = Jit { device: path == "weft.njit", ..Jit::default() };
         if let ExprKind::Call { args, keywords, .. } = &decorator.kind {
@@ -117,18 +124,55 @@ impl Program {
         (Some(jit), faults)
     }
 
+    /// What `cuda.declare_device(name, signature, …)` says, if an expression is such a call.
+    pub(super) fn declaration(&self, module: usize, expr: &Expr) -> Option<(Jit, Vec<Diagnostic>)> {
+        if !matches!(expr.kind, ExprKind::Call { .. }) || self.jit_path(module, expr)? != DECLARE {
+            return None;
+        }
+        let mut faults = Vec::new();
+        let jit = self.read_declaration(module, expr, false, &mut faults);
+        Some((jit, faults))
+    }
+
+    /// `cuda.declare_device(name, sig, link=None, use_cooperative=False, abi="numba")`.
+    fn read_declaration(&self, module: usize, call: &Expr, python: bool, faults: &mut Vec<Diagnostic>) -> Jit {
+        let mut jit = Jit { device: true, ..Jit::default() };
+        let given = |index: usize, wanted: &str| argument(call, index, wanted).map(|value| self.eval(module, value));
+        let signature =
+            argument(call, 1, "sig").map(|sig| signature::signatures_of(sig, &|chain| self.named(module, chain)));
+        match signature {
+            Some(Ok(signatures)) => jit.signatures = signatures,
+            Some(Err(fault)) => faults.push(fault),
+            None => {}
+        }
+        let abi = match given(4, "abi") {
+            None => Some(Abi::Numba),
+            Some(Value::Const(Captured::Str(name))) if name == "numba" => Some(Abi::Numba),
+            Some(Value::Const(Captured::Str(name))) if name == "c" => Some(Abi::C),
+            Some(_) => None,
+        };
+        let cooperative = given(3, "use_cooperative").and_then(|value| eval::truth(&value)).unwrap_or(false);
+        if let (Some(Value::Const(Captured::Str(symbol))), Some(abi), [_]) =
+            (given(0, "name"), abi, jit.signatures.as_slice())
+        {
+            jit.gpu = Some(GpuBody::External(External { symbol, abi, cooperative, python }));
+        } else if faults.is_empty() {
+            let message =
+                "`cuda.declare_device` takes the name of a function, one signature, and an ABI, \"numba\" or \"c\"";
+            faults.push(Diagnostic::error(Code::NotConstant, call.span, message));
+        }
+        jit
+    }
+
     /// `cuda.intrinsic(signature, ptx, pure=False)`.
     fn read_intrinsic(&self, module: usize, decorator: &Expr, faults: &mut Vec<Diagnostic>) -> Jit {
         let mut jit = Jit { device: true, ..Jit::default() };
-        let ExprKind::Call { args, keywords, .. } = &decorator.kind else {
+        if !matches!(decorator.kind, ExprKind::Call { .. }) {
             let message = "`cuda.intrinsic` takes a signature and PTX";
             faults.push(Diagnostic::error(Code::ArgumentCount, decorator.span, message));
             return jit;
-        };
-        let given = |index: usize, wanted: &str| {
-            let named = |(name, value)| (name == Some(wanted)).then_some(value);
-            args.get(index).or_else(|| keywords.iter().map(|(name, value)| (name.as_deref(), value)).find_map(named))
-        };
+        }
+        let given = |index: usize, wanted: &str| argument(decorator, index, wanted);
         match given(0, "signature").map(|text| signature::signatures_of(text, &|chain| self.named(module, chain))) {
             Some(Ok(signatures)) => jit.signatures = signatures,
             Some(Err(fault)) => faults.push(fault),
@@ -137,9 +181,9 @@ impl Program {
         let ptx = given(1, "ptx");
         if let Some(Value::Const(Captured::Str(text))) = ptx.map(|ptx| self.eval(module, ptx)) {
             let pure = given(2, "pure").and_then(|pure| eval::truth(&self.eval(module, pure))).unwrap_or(false);
-            jit.ptx = Some(PtxBody { text, pure });
+            jit.gpu = Some(GpuBody::Ptx(PtxBody { text, pure }));
         }
-        if jit.ptx.is_none() || jit.signatures.len() > 1 {
+        if jit.gpu.is_none() || jit.signatures.len() > 1 {
             let message = "`cuda.intrinsic` takes one signature, and PTX as a text that is known";
             faults.push(Diagnostic::error(Code::NotConstant, ptx.unwrap_or(decorator).span, message));
         }
@@ -174,6 +218,13 @@ impl Program {
             Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => None,
         }
     }
+}
+
+/// A call's argument, by its position or by its name.
+fn argument<'a>(call: &'a Expr, index: usize, wanted: &str) -> Option<&'a Expr> {
+    let ExprKind::Call { args, keywords, .. } = &call.kind else { return None };
+    let named = |(name, value): &'a (Option<String>, Expr)| (name.as_deref() == Some(wanted)).then_some(value);
+    args.get(index).or_else(|| keywords.iter().find_map(named))
 }
 
 /// Takes one option over.

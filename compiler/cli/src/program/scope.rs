@@ -7,18 +7,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    request::Captured,
+    request::{Captured, External, GpuBody},
     source::{SourceFile, Span},
     syntax::{
         ast::{self, Expr, ExprKind, ModuleItem, Stmt, StmtKind},
-        parse_module,
+        parse_function, parse_module,
     },
 };
 
-use super::{Function, Missed, Module, Program, Value, eval};
+use super::{Function, Jit, Missed, Module, Program, Value, eval};
 
 /// Modules that weft knows; their members have canonical paths.
-const KNOWN_MODULES: [&str; 7] = ["weft", "numba", "math", "cmath", "numpy", "operator", "builtins"];
+const KNOWN_MODULES: [&str; 8] = ["weft", "numba", "math", "cmath", "numpy", "operator", "builtins", "cffi"];
 
 /// Why a condition makes a name unknown.
 const CONDITION: &str = "a condition decides whether it is bound here";
@@ -241,10 +241,26 @@ impl Program {
             let function = function.ast.clone();
             return Value::Function(self.add_function(module, function, Some(func)));
         }
+        if let Some((jit, faults)) = self.declaration(module, &value) {
+            self.faults.extend(faults);
+            return self.declared(jit).unwrap_or_else(|| Value::Opaque("declaration of a function".into(), None));
+        }
         match self.eval(module, &value) {
             Value::Opaque(what, _) => Value::Opaque(what, Some(Box::new(value))),
             known @ (Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Unknown(..)) => known,
         }
+    }
+
+    /// A function that `cuda.declare_device` declares, in a text of its own.
+    fn declared(&mut self, jit: Jit) -> Option<Value> {
+        let Some(GpuBody::External(external)) = &jit.gpu else { return None };
+        let (name, text) = External::stub(&external.symbol, jit.signatures.first()?.args.len());
+        let module = self.modules.len();
+        let source = Arc::new(SourceFile::new(format!("<{name}>"), text));
+        let ast = parse_function(&source, module as u32, None).ok()?;
+        self.modules.push(Module::new(&name, source, BTreeMap::new()));
+        self.functions.push(Function { module, ast, jit: Some(jit), defaults: BTreeMap::new() });
+        Some(Value::Function(self.functions.len() - 1))
     }
 
     fn assign(&mut self, module: usize, target: &Expr, value: Value) {

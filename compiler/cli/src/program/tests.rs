@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use weft_artifact::{DType, Number, Scalar};
-use weft_compiler::{diagnostic::Severity, request::Unsupported};
+use weft_compiler::{
+    diagnostic::Severity,
+    request::{Abi, External, GpuBody, Unsupported},
+};
 
 use super::{capture::Captures, *};
 
@@ -339,4 +342,25 @@ fn faults_are_those_of_decorators_and_of_kernels_that_do_not_parse() {
     assert_eq!((codes[0], program.faults()[0].severity), (("E0101", 26), Severity::Warning));
     let codes = &codes[1..];
     assert!(codes.contains(&("E0301", 46)) && codes.iter().any(|(code, _)| *code == "E0101"), "{codes:?}");
+}
+
+#[test]
+fn declared_functions_are_device_functions() {
+    let text = "import cffi\nfrom weft import cuda\nffi = cffi.FFI()\n\
+                f = cuda.declare_device('f', sig='float32(float32, int32)', abi='c')\n\
+                @cuda.declare_device('$g', 'void(CPointer(int8))', 'g.cu', use_cooperative=True)\n\
+                def g(p):\n    pass\n\
+                @cuda.jit\ndef k():\n    f, g, ffi.from_buffer\n";
+    let globals = globals(text);
+    let external = |name: &str| {
+        let Captured::Function(def) = &globals[name] else { panic!("{name} is no function") };
+        (def.signatures.len(), def.gpu.clone(), def.ast.params.len())
+    };
+    let f = External { symbol: "f".into(), abi: Abi::C, cooperative: false, python: false };
+    let g = External { symbol: "$g".into(), abi: Abi::Numba, cooperative: true, python: true };
+    assert_eq!(external("f"), (1, Some(GpuBody::External(f)), 2));
+    assert_eq!(external("g"), (1, Some(GpuBody::External(g)), 1));
+    assert_eq!(globals["ffi"], Captured::Known("cffi.FFI".into()));
+    let wrong = program("from weft import cuda\nf = cuda.declare_device('f', 'void()', abi='rust')\n");
+    assert_eq!(wrong.faults().len(), 1);
 }

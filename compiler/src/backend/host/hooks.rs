@@ -346,7 +346,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 fibers::wait(emitter, self.frame.get().context, *mask, of_warp)?;
                 Ok(Vec::new())
             }
-            Op::Ptx { .. } => internal("PTX in a kernel for a CPU"),
+            Op::Ptx { .. } | Op::External(_) => internal(format!("{op} in a kernel for a CPU")),
             Op::Fault(id) => Ok(vec![fibers::fault(emitter, &self.frame.get(), id, operands)?]),
             Op::FaultCall(place) => {
                 fibers::called(emitter, self.frame.get().context, place, operands)?;

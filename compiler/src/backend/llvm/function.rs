@@ -192,6 +192,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         let values = self.hooks.op(self, op, &operands)?;
         let given = if let Op::Ptx { text, .. } = op {
             self.cx.ir.inline_ptx.get(text).map_or(0, |ptx| ptx.results.len())
+        } else if let Op::External(function) = op {
+            self.cx.ir.externals.get(function).map_or(0, |function| function.results.len())
         } else {
             op.row().results.len()
         };
@@ -415,10 +417,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(unsafe { self.builder.build_in_bounds_gep(element, base, &[index], "")? })
     }
 
-    /// Values of eight bytes one after the other in the thread's own memory: its address.
-    #[expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
-    pub(crate) fn words(&self, values: &[BasicValueEnum<'ctx>]) -> Result<PointerValue<'ctx>> {
-        let long = self.cx.types.context.i64_type();
+    /// A place on the thread's stack, at a multiple of so many bytes.
+    pub(crate) fn stack(&self, ty: BasicTypeEnum<'ctx>, name: &str, align: u32) -> Result<PointerValue<'ctx>> {
         let function = self.current()?.get_parent();
         let Some(start) = function.and_then(FunctionValue::get_first_basic_block) else {
             return internal("the builder is in no function");
@@ -429,7 +429,18 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             Some(instruction) => first.position_before(&instruction),
             None => first.position_at_end(start),
         }
-        let words = first.build_alloca(long.array_type(values.len().max(1) as u32), "words")?;
+        let place = first.build_alloca(ty, name)?;
+        if place.as_instruction().is_none_or(|alloca| alloca.set_alignment(align).is_err()) {
+            return internal("a place on the stack cannot be aligned");
+        }
+        Ok(place)
+    }
+
+    /// Values of eight bytes one after the other in the thread's own memory: its address.
+    #[expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+    pub(crate) fn words(&self, values: &[BasicValueEnum<'ctx>]) -> Result<PointerValue<'ctx>> {
+        let long = self.cx.types.context.i64_type();
+        let words = self.stack(long.array_type(values.len().max(1) as u32).into(), "words", 8)?;
         for (index, &value) in values.iter().enumerate() {
             let at = long.const_int(index as u64, false);
             // SAFETY: one index on an integer type is a valid getelementptr, and there is a word for each value.

@@ -36,8 +36,10 @@ pub(super) fn mask_of<'ctx>(
 ) -> Result<Option<IntValue<'ctx>>> {
     match (op.row().together, operands.first()) {
         (Together::None, _) => Ok(None),
-        // It waits for nobody, nor does a program's PTX unless it says so itself.
-        (Together::Warp | Together::Block, _) if matches!(op, Op::ActiveMask | Op::Ptx { .. }) => Ok(None),
+        // It waits for nobody, nor does a program's PTX or another language's code unless it says so itself.
+        (Together::Warp | Together::Block, _) if matches!(op, Op::ActiveMask | Op::Ptx { .. } | Op::External(_)) => {
+            Ok(None)
+        }
         (Together::Warp, Some(BasicValueEnum::IntValue(mask))) => Ok(Some(*mask)),
         (Together::Warp, _) => internal(format!("{op} without a mask")),
         (Together::Block | Together::Grid, _) => Ok(Some(emitter.cx.types.context.i32_type().const_all_ones())),

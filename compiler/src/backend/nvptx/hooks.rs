@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, export, fault,
+    SPACES, approximate, atomics, export, external, fault,
     gather::{gather, mask_of},
     grid, hints, inline, print, warps,
 };
@@ -193,6 +193,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::LaneBits(_) => internal(format!("a {op}, which is the host's own")),
             Op::Fence(scope) => atomics::membar(emitter, scope),
             Op::Ptx { text, pure } => inline::emit(emitter, text, pure, operands),
+            Op::External(function) => external::emit(emitter, function, operands),
             Op::Print(format) => print::emit(emitter, format, &values),
             Op::Clock(clock) => {
                 let name = match clock {

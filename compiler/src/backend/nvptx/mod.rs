@@ -8,6 +8,7 @@ mod absolute;
 mod approximate;
 mod atomics;
 mod export;
+mod external;
 mod fault;
 mod gather;
 mod grid;
@@ -117,6 +118,7 @@ fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
     if !cx.ir.faults.is_empty() {
         fault::declare(cx);
     }
+    external::declare(cx)?;
     cx.declare_circles(&[])?;
     for (id, function) in cx.ir.functions.iter() {
         let is_entry = id == kernel_id;

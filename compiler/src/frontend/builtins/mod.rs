@@ -5,6 +5,7 @@ mod atomics;
 mod cast;
 mod classes;
 mod elements;
+mod external;
 mod groups;
 mod iterators;
 mod limits;
@@ -108,6 +109,7 @@ impl FnLowerer<'_> {
             Custom::Max => self.extremum(row, true, args, span),
             Custom::Min => self.extremum(row, false, args, span),
             Custom::InlinePtx => self.inline_ptx(args, span),
+            Custom::FromBuffer => self.buffer_pointer(args, span),
             Custom::Print => self.print_call(args, span),
             Custom::Format => self.format_method(row, args, span),
             Custom::Pow => {

@@ -17,7 +17,7 @@ use crate::{
     },
     intrinsics::{Custom, Lowering},
     ir::{FuncId, FunctionKind, StmtKind as Ir},
-    request::FunctionDef,
+    request::{FunctionDef, GpuBody},
     source::Span,
     syntax::{
         self,
@@ -216,10 +216,13 @@ impl FnLowerer<'_> {
     ) -> Value {
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
-        if let Some(body) = &def.ptx
-            && self.cx.ptx
-        {
-            return self.ptx_function(def, body, values, span);
+        match &def.gpu {
+            Some(GpuBody::Ptx(body)) if self.cx.ptx => return self.ptx_function(def, body, values, span),
+            Some(GpuBody::External(external)) if self.cx.ptx => {
+                return self.external_function(def, external, values, span);
+            }
+            Some(GpuBody::External(external)) if !external.python => return self.no_code_on_cpu(external, span),
+            Some(GpuBody::Ptx(_) | GpuBody::External(_)) | None => {}
         }
         let close = |value| match &value {
             // An inner function that calls itself finds the values in its own parameters.

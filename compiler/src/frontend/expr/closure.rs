@@ -103,7 +103,7 @@ impl FnLowerer<'_> {
             defaults: std::collections::BTreeMap::new(),
             signatures: Vec::new(),
             inline: true,
-            ptx: None,
+            gpu: None,
             number: self.def.number,
         };
         let outer = Arc::clone(&self.def);

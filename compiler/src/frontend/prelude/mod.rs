@@ -120,7 +120,7 @@ fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>
                 defaults: BTreeMap::new(),
                 signatures: Vec::new(),
                 inline: true,
-                ptx: None,
+                gpu: None,
                 number: 0,
                 ast,
             };

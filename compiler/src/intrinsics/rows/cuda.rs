@@ -245,6 +245,13 @@ pub(super) const CUDA: &[Intrinsic] = &[
         doc: "PTX as text, on GPUs: `inline_ptx(text, constraint, operand, …)`. `%0` is the first operand; the constraints are those of CUDA C++'s `asm`: `=r` with the type of a result, `r` with a value that is read, `+r` with one that is changed, `n` with a number for the text. Gives the results. `pure=True` says that it only computes.",
     },
     Intrinsic {
+        path: "cffi.FFI.from_buffer",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::FromBuffer),
+        ptx: Ptx::Computed,
+        doc: "A pointer to the first element of a contiguous array, for code of other languages: `ffi.from_buffer(a)` of a global `ffi = cffi.FFI()`. Its type is `CPointer` of the array's dtype.",
+    },
+    Intrinsic {
         path: "weft.cuda.const.array_like",
         signatures: &[],
         lowering: Lowering::Custom(Custom::ConstArrayLike),

@@ -23,7 +23,6 @@ _REMOVED = {
 }
 
 _NOT_YET = {
-    "link": "linking other code is not supported yet",
     "extensions": "argument extensions are not supported yet",
 }
 
@@ -42,6 +41,9 @@ _DEFAULTS: dict[str, Any] = {
     "launch_bounds": None,
     "max_registers": None,
     "ptx": None,
+    "external": None,
+    "link": (),
+    "lto": None,
 }
 
 # What stands for one signature; a list stands for several.
@@ -62,7 +64,7 @@ def jit(
     fastmath: bool = False,
     max_registers: int | None = None,
     launch_bounds: int | Sequence[int] | None = None,
-    lto: bool | None = None,  # noqa: ARG001
+    lto: bool | None = None,
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
     boundscheck: bool | None = None,
@@ -83,6 +85,9 @@ def jit(
         ``"always"`` or True puts the function's code into its callers.
     forceinline
         The same.
+    link
+        Code from elsewhere that is linked with the kernel: paths of PTX, CUDA C++, cubins, fatbins, objects, archives
+        and LTO-IR, `LinkableCode` objects, or a list of these.
     debug
         Line tables and unoptimized code, and Python's rules: `raise`, `assert`, divisions by zero and bad indices of
         tuples raise exceptions. A launch waits for its end, and raises the first of them.
@@ -100,7 +105,7 @@ def jit(
         The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a
         cluster.
     lto
-        Has no effect: all code of a kernel is optimized together.
+        Optimize code that is linked together with the kernel, by nvJitLink; a kernel's own code always is.
     shared_memory_carveout
         Checked, and otherwise without effect.
     boundscheck
@@ -122,9 +127,8 @@ def jit(
             raise TypeError(msg)
         msg = f"cuda.jit() got an unexpected option {name!r}"
         raise TypeError(msg)
-    for name, value in (("link", link), ("extensions", extensions)):
-        if value:
-            raise NotImplementedError(_NOT_YET[name])
+    if extensions:
+        raise NotImplementedError(_NOT_YET["extensions"])
     if not isinstance(inline, bool) and inline not in ("never", "always"):
         msg = f"inline must be 'never', 'always' or a bool, not {inline!r}"
         raise ValueError(msg)
@@ -144,6 +148,8 @@ def jit(
         "opt": not debug if opt is None else bool(opt),
         "launch_bounds": _launch_bounds(launch_bounds),
         "max_registers": _max_registers(max_registers),
+        "link": _links(link),
+        "lto": None if lto is None else bool(lto),
     }
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
@@ -157,8 +163,14 @@ def jit(
 
 
 def _make(
-    function: Callable[..., Any], *, options: dict[str, Any], signatures: list[Signature], source: str | None
+    function: Callable[..., Any],
+    *,
+    options: dict[str, Any],
+    signatures: list[Signature],
+    source: str | None,
+    kind: type[Dispatcher] = Dispatcher,
 ) -> Dispatcher:
+    """Make a dispatcher of a function."""
     # Another dispatcher, weft's or Numba's, gives its function; weft's, its text too.
     kept = getattr(function, "kept_text", None)
     source = source or getattr(function, "given_source", None)
@@ -168,7 +180,7 @@ def _make(
         raise TypeError(msg)
     if kept is None and source is None:
         kept = _source.keep(function)
-    dispatcher = Dispatcher(function, options, signatures, source, kept)
+    dispatcher = kind(function, options, signatures, source, kept)
     functools.update_wrapper(dispatcher, function)
     if signatures and not options["device"]:
         for signature in signatures:
@@ -233,6 +245,14 @@ def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
     types_ = tuple(arg if isinstance(arg, Type) else typeof_value(arg) for arg in args)
     signature = parse_signature(types_)
     return _make(dispatcher, options=dispatcher.targetoptions, signatures=[signature], source=dispatcher.given_source)
+
+
+def _links(link: Any) -> tuple[Any, ...]:
+    if not link:
+        return ()
+    from weft.cuda import _link
+
+    return _link.as_links(link)
 
 
 def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:

@@ -55,6 +55,7 @@ fn is_of_warp(op: Op) -> bool {
         | Op::LaneBits(_)
         | Op::Print(_)
         | Op::Ptx { .. }
+        | Op::External(_)
         | Op::Clock(_)
         | Op::Nanosleep
         | Op::Breakpoint

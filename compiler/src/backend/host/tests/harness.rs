@@ -95,7 +95,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: false,
-            ptx: None,
+            gpu: None,
             number: 0,
             ast: ast.clone(),
         });

@@ -1,0 +1,161 @@
+//! Calls of functions of other languages, which are linked with the kernel, and the pointers that they take.
+
+use weft_artifact::Layout;
+
+use super::super::{
+    expr::Args,
+    fault::Exception,
+    lowerer::FnLowerer,
+    object::ObjectKind,
+    ty::{ArrayTy, Ty},
+    value::{ArrayValue, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{self, CompareOp, ExternalId, Op, Space, Type},
+    request::{Abi, External, FunctionDef},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// A call of a function that is linked with the kernel. Its arguments have the types of its signature.
+    pub(in crate::frontend) fn external_function(
+        &mut self,
+        def: &FunctionDef,
+        external: &External,
+        values: Vec<Value>,
+        span: Span,
+    ) -> Value {
+        let returns = def.signatures.first().and_then(|signature| signature.returns.as_ref()).map(Ty::of_arg);
+        let returns = returns.map(|ty| in_generic(&ty));
+        let mut args = Vec::new();
+        for value in values {
+            let ty = value.ty();
+            if !is_passed(&ty) || (external.abi == Abi::C && ty.parts().len() > 1) {
+                return self.not_passed(external, &ty, span);
+            }
+            let Some(value) = self.try_convert(value, &in_generic(&ty), span) else { return Value::Poison };
+            args.extend(self.flatten(value, span));
+        }
+        let mut results: Vec<Type> = match external.abi {
+            Abi::Numba => vec![Type::I32],
+            Abi::C => Vec::new(),
+        };
+        if let Some(ty) = &returns {
+            let parts = ty.parts();
+            if !is_passed(ty) || (external.abi == Abi::C && parts.len() != 1) {
+                let message = format!("`{}` is declared to give {ty}, which no function of C gives", external.symbol);
+                let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
+                return self.report(diagnostic.help("give it a pointer, `CPointer(…)`, to write the result to"));
+            }
+            results.extend(parts.into_iter().map(|(_, ty)| ty));
+        }
+        let operands: Vec<Type> = args.iter().map(|arg| self.b.ty(*arg)).collect();
+        let locals: Vec<_> = results.iter().map(|ty| self.b.new_temp(*ty)).collect();
+        let Some(function) = self.external(external, operands, results, span) else { return Value::Poison };
+        self.b.op(Op::External(function), locals.clone(), args, span);
+        let mut locals = locals.into_iter();
+        if external.abi == Abi::Numba
+            && let Some(status) = locals.next()
+        {
+            let (status, zero) = (self.b.read(status, span), self.b.zero(Type::I32, span));
+            let failed = self.b.compare(CompareOp::Ne, status, zero, span);
+            let message = format!("`{}` failed: it did not return 0", external.symbol);
+            self.end_thread_if(failed, Exception::builtin("RuntimeError", &message), span);
+        }
+        match returns {
+            Some(ty) => self.rebuild(&ty, &mut locals, span),
+            None => Value::NONE,
+        }
+    }
+
+    /// The module's declaration of a function; reports one that contradicts another.
+    fn external(
+        &mut self,
+        external: &External,
+        operands: Vec<Type>,
+        results: Vec<Type>,
+        span: Span,
+    ) -> Option<ExternalId> {
+        if self.is_dry() {
+            return Some(ExternalId::new(u32::MAX));
+        }
+        let symbol = &external.symbol;
+        if self.cx.symbol == *symbol {
+            let what = if self.cx.root_is_kernel { "kernel" } else { "function" };
+            let message = format!("the {what} has the name of a function that is linked with it, `{symbol}`");
+            let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
+            self.report(diagnostic.help(format!("give the {what} another name")));
+            return None;
+        }
+        self.cx.module.cooperative |= external.cooperative;
+        let writes = external.abi == Abi::Numba;
+        let made = ir::External { symbol: symbol.clone(), operands, results, writes, span: self.at(span) };
+        let Some((id, known)) = self.cx.module.externals.iter().find(|(_, known)| known.symbol == *symbol) else {
+            return Some(self.cx.module.externals.push(made));
+        };
+        if (&known.operands, &known.results, known.writes) == (&made.operands, &made.results, writes) {
+            return Some(id);
+        }
+        let before = known.span;
+        let message = format!("`{symbol}` is declared in two ways");
+        let diagnostic = Diagnostic::error(Code::BadSignature, span, message).label("called here with one signature");
+        self.report_with(diagnostic, before, "and here with another one");
+        None
+    }
+
+    fn not_passed(&mut self, external: &External, ty: &Ty, span: Span) -> Value {
+        if ty.is_poison() {
+            return Value::Poison;
+        }
+        let message = format!("`{}` takes numbers and pointers, not {ty}", external.symbol);
+        let mut diagnostic = Diagnostic::error(Code::BadOperand, span, message);
+        if let Ty::Array(array) = ty {
+            let pointer = format!("CPointer({})", array.dtype);
+            diagnostic = diagnostic
+                .note("code of other languages knows nothing of arrays")
+                .help(format!("declare a pointer, `{pointer}`, and pass `ffi.from_buffer(…)` of a `cffi.FFI()`"));
+        }
+        self.report(diagnostic)
+    }
+
+    /// The error of a call where there is nothing to call.
+    pub(in crate::frontend) fn no_code_on_cpu(&mut self, external: &External, span: Span) -> Value {
+        let message = format!("`{}` is linked code for GPUs: a CPU has none", external.symbol);
+        let diagnostic = Diagnostic::error(Code::NotCallable, span, message);
+        self.report(diagnostic.help(
+            "write what it does in Python, too: `@cuda.declare_device(name, signature, link=…)` decorates the function \
+             that a CPU calls",
+        ))
+    }
+
+    /// `ffi.from_buffer(array)`: a pointer to its first element.
+    pub(super) fn buffer_pointer(&mut self, args: Args, span: Span) -> Value {
+        let [(Value::Array(array), at)] = args.positional.as_slice() else {
+            return self.error(Code::BadOperand, span, "`ffi.from_buffer` takes an array");
+        };
+        if array.ty.layout != Layout::C || array.ty.packed {
+            let message = format!("`ffi.from_buffer` takes contiguous arrays (C), not {}", Ty::Array(array.ty));
+            return self.error(Code::BadOperand, *at, message);
+        }
+        let ty = ArrayTy { ndim: 0, ..array.ty };
+        let place = ArrayValue { ty, data: array.data, shape: Vec::new(), strides: Vec::new() };
+        Value::Object(ObjectKind::Pointer, vec![Value::Array(place)])
+    }
+}
+
+/// Whether values of a type are passed to other languages: numbers, and pointers.
+fn is_passed(ty: &Ty) -> bool {
+    matches!(ty, Ty::Object(ObjectKind::Pointer, _)) || ty.number().is_some()
+}
+
+/// The type as other languages have it: pointers into any memory.
+fn in_generic(ty: &Ty) -> Ty {
+    if let Ty::Object(ObjectKind::Pointer, items) = ty
+        && let [Ty::Array(place)] = items.as_slice()
+    {
+        let place = ArrayTy { space: Space::Generic, ..*place };
+        return Ty::Object(ObjectKind::Pointer, vec![Ty::Array(place)]);
+    }
+    ty.clone()
+}

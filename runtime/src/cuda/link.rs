@@ -1,0 +1,240 @@
+//! Kernels with code from elsewhere: CUDA C++ is compiled by NVRTC, and all of it is linked by the driver, or by nvJitLink
+//! where code is to be optimized together.
+
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    borrow::Cow,
+    ffi::{CString, c_uint, c_void},
+    fs, ptr, slice,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use cudarc::driver::sys::{self, CUjit_option_enum as JitOption, CUjitInputType_enum as InputType};
+use weft_artifact::Artifact;
+
+use super::{
+    context::Context,
+    module::{CudaModule, JitLogs},
+    nvjitlink::NvJitLink,
+    nvrtc::{Compiled, Form, Nvrtc, Source},
+};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::{Linked, LinkedKind, Linking},
+    toolkit::Toolkit,
+};
+
+/// Sources whose code is kept: several kernels may call the same function.
+const MOST_KEPT: usize = 32;
+
+/// What only the toolkit's library of the device has: groups of the whole grid ask for it.
+const OF_CUDADEVRT: &[u8] = b"cudaCGGetIntrinsicHandle";
+
+static NVRTC: Mutex<Option<Arc<Nvrtc>>> = Mutex::new(None);
+static NVJITLINK: Mutex<Option<Arc<NvJitLink>>> = Mutex::new(None);
+
+/// A tool: the one that was opened, or opened now.
+fn opened<T>(
+    kept: &Mutex<Option<Arc<T>>>,
+    toolkit: &Toolkit,
+    open: impl FnOnce(&Toolkit) -> Result<T, Error>,
+) -> Result<Arc<T>, Error> {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(tool) = &*kept {
+        return Ok(Arc::clone(tool));
+    }
+    let tool = Arc::new(open(toolkit)?);
+    *kept = Some(Arc::clone(&tool));
+    Ok(tool)
+}
+
+/// A piece of code for a linker.
+struct Input<'a> {
+    kind: LinkedKind,
+    data: Cow<'a, [u8]>,
+    name: &'a str,
+}
+
+/// Links a kernel's PTX with code from elsewhere and loads it. Gives what the tools said that is no error.
+pub(super) fn link(
+    context: &Arc<Context>,
+    artifact: &Artifact,
+    linking: &Linking<'_>,
+) -> Result<(CudaModule, Vec<String>), Error> {
+    let (major, minor) = context.attributes.compute_capability;
+    let sm = 10 * major + minor;
+    let lto = linking.lto || linking.code.iter().any(|code| code.kind == LinkedKind::LtoIr);
+    let name = artifact.kernels.first().map_or("the kernel", |kernel| kernel.name.as_str());
+    let mut notes = Vec::new();
+    let mut inputs = vec![Input { kind: LinkedKind::Ptx, data: Cow::Borrowed(&artifact.code), name }];
+    for code in linking.code {
+        inputs.push(input(code, linking, sm, context.attributes.driver_version, lto, &mut notes)?);
+    }
+    let of_grid = inputs.iter().any(|input| input.data.windows(OF_CUDADEVRT.len()).any(|part| part == OF_CUDADEVRT));
+    let cudadevrt = linking.toolkit.archive("libcudadevrt.a").filter(|_| of_grid).and_then(|path| fs::read(path).ok());
+    if let Some(data) = cudadevrt {
+        inputs.push(Input { kind: LinkedKind::Archive, data: Cow::Owned(data), name: "libcudadevrt.a" });
+    }
+    let cubin = if lto {
+        let linker = opened(&NVJITLINK, linking.toolkit, NvJitLink::open)?;
+        let inputs: Vec<_> = inputs.iter().map(|input| (input.kind, &*input.data, input.name)).collect();
+        linker.link(&inputs, sm, linking.max_registers)?
+    } else {
+        by_driver(context, &inputs, linking.max_registers)?
+    };
+    Ok((CudaModule::load_image(context, artifact, cubin)?, notes))
+}
+
+/// A piece of code as the linkers take it: CUDA C++ is compiled.
+fn input<'a>(
+    code: &'a Linked,
+    linking: &Linking<'_>,
+    sm: u32,
+    driver: (u32, u32),
+    lto: bool,
+    notes: &mut Vec<String>,
+) -> Result<Input<'a>, Error> {
+    if code.kind != LinkedKind::Cu {
+        return Ok(Input { kind: code.kind, data: Cow::Borrowed(&code.data), name: &code.name });
+    }
+    let nvrtc = opened(&NVRTC, linking.toolkit, Nvrtc::open)?;
+    let (form, kind) = if lto {
+        (Form::LtoIr, LinkedKind::LtoIr)
+    } else if nvrtc.version > driver {
+        // A driver takes no PTX that is newer than itself.
+        (Form::Cubin, LinkedKind::Cubin)
+    } else {
+        (Form::Ptx, LinkedKind::Ptx)
+    };
+    let Compiled { code: data, log } = compiled(&nvrtc, code, linking, sm, form)?;
+    if !log.is_empty() {
+        notes.push(format!("NVRTC log messages whilst compiling {}:\n\n{log}", code.name));
+    }
+    Ok(Input { kind, data: Cow::Owned(data), name: &code.name })
+}
+
+/// A source's code that was compiled before.
+struct Kept {
+    text: Vec<u8>,
+    name: String,
+    sm: u32,
+    form: Form,
+    code: Vec<u8>,
+    log: String,
+}
+
+/// Compiles CUDA C++. What includes no files, which may change, is compiled once.
+fn compiled(nvrtc: &Nvrtc, code: &Linked, linking: &Linking<'_>, sm: u32, form: Form) -> Result<Compiled, Error> {
+    static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+    let alone = !code.data.windows(7).any(|part| part == b"include");
+    let same = |kept: &Kept| (&kept.text, &kept.name, kept.sm, kept.form) == (&code.data, &code.name, sm, form);
+    if alone {
+        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.iter().find(|kept| same(kept)) {
+            return Ok(Compiled { code: kept.code.clone(), log: kept.log.clone() });
+        }
+    }
+    let mut includes = linking.includes.to_vec();
+    includes.extend(linking.toolkit.includes());
+    let source = Source { text: &code.data, name: &code.name, folder: code.folder.as_deref() };
+    let made = nvrtc.compile(&source, sm, form, &includes)?;
+    if alone {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(MOST_KEPT - 1);
+        let (text, name) = (code.data.clone(), code.name.clone());
+        kept.insert(0, Kept { text, name, sm, form, code: made.code.clone(), log: made.log.clone() });
+    }
+    Ok(made)
+}
+
+/// A link of the driver's, destroyed when it is dropped.
+struct State<'a> {
+    context: &'a Context,
+    state: sys::CUlinkState,
+}
+
+impl Drop for State<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the link is live, and nobody uses it any more.
+        let _: Result<(), Error> = unsafe { self.context.driver.cuLinkDestroy(self.state) };
+    }
+}
+
+/// Has the driver link code; gives a cubin.
+fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: Option<u32>) -> Result<Vec<u8>, Error> {
+    let _entered = context.enter()?;
+    // The driver writes to the logs as long as the link lives.
+    let mut logs = JitLogs::new();
+    let (mut options, mut values) = logs.options();
+    if let Some(count) = max_registers {
+        options.push(JitOption::CU_JIT_MAX_REGISTERS as c_uint);
+        // A number travels in the place of a pointer.
+        values.push(ptr::without_provenance_mut(count as usize));
+    }
+    let mut state = ptr::null_mut();
+    // SAFETY: each option has its value; the logs have the size that is told, and outlive the link.
+    let made = unsafe {
+        context.driver.cuLinkCreate(options.len() as c_uint, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut state)
+    };
+    context.blame(made)?;
+    let link = State { context, state };
+    for input in inputs {
+        let mut data = Cow::Borrowed(&*input.data);
+        if input.kind == LinkedKind::Ptx && data.last() != Some(&0) {
+            data.to_mut().push(0);
+        }
+        let name = CString::new(input.name).unwrap_or_default();
+        // The driver only reads it.
+        let at = data.as_ptr().cast_mut().cast::<c_void>();
+        let Some(kind) = input_type(input.kind) else {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("{} was not compiled before it is linked", input.name),
+            ));
+        };
+        // SAFETY: the link is live; the data has the size that is told, and is copied; there are no options.
+        let added = unsafe {
+            context.driver.cuLinkAddData(
+                link.state,
+                kind as c_uint,
+                at,
+                data.len(),
+                name.as_ptr(),
+                0,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            )
+        };
+        context
+            .blame(added)
+            .map_err(|error| failed(&format!("the driver cannot link {}", input.name), error, &logs))?;
+    }
+    let (mut cubin, mut size) = (ptr::null_mut(), 0);
+    // SAFETY: the link is live; it writes a pointer and a number.
+    let linked = unsafe { context.driver.cuLinkComplete(link.state, &raw mut cubin, &raw mut size) };
+    let name = inputs.first().map_or("", |input| input.name);
+    context.blame(linked).map_err(|error| failed(&format!("the driver cannot link `{name}`"), error, &logs))?;
+    // SAFETY: the driver gave so many bytes, which are there as long as the link.
+    Ok(unsafe { slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
+}
+
+/// An error of linking with the driver's log.
+#[cold]
+fn failed(what: &str, mut error: Error, logs: &JitLogs) -> Error {
+    error.kind = ErrorKind::Link;
+    error.message = format!("{what}: {}{}", error.message, logs.lines());
+    error
+}
+
+/// The driver's name of a kind of code; it takes no sources.
+fn input_type(kind: LinkedKind) -> Option<InputType> {
+    match kind {
+        LinkedKind::Ptx => Some(InputType::CU_JIT_INPUT_PTX),
+        LinkedKind::Cubin => Some(InputType::CU_JIT_INPUT_CUBIN),
+        LinkedKind::Fatbin => Some(InputType::CU_JIT_INPUT_FATBINARY),
+        LinkedKind::Object => Some(InputType::CU_JIT_INPUT_OBJECT),
+        LinkedKind::Archive => Some(InputType::CU_JIT_INPUT_LIBRARY),
+        LinkedKind::Cu | LinkedKind::LtoIr => None,
+    }
+}

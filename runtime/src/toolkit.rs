@@ -1,0 +1,133 @@
+//! Finds the libraries and headers of a CUDA toolkit that linking needs: NVRTC, which compiles CUDA C++, and nvJitLink,
+//! which links LTO-IR. They are proprietary, so weft ships none and links none: they are looked for on this machine when
+//! something needs them, and their absence is an error only then.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::settings::{FileChoice, Settings};
+
+/// Folders of a toolkit that have libraries.
+const IN_TOOLKIT: &[&str] = &["lib64", "targets/x86_64-linux/lib", "lib"];
+
+/// Folders of Python packages that have headers, below `site-packages`: those of CUDA 13 in one, of CUDA 12 in many.
+const HEADERS_IN_SITE_PACKAGES: &[&str] = &[
+    "nvidia/cu13/include",
+    "nvidia/cuda_runtime/include",
+    "nvidia/cuda_nvcc/include",
+    "nvidia/cuda_cccl/include",
+    "nvidia/curand/include",
+];
+
+/// A library to look for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// What it is called: `NVRTC`.
+    pub(crate) name: &'static str,
+    /// The start of its file's name: `libnvrtc.so`.
+    pub(crate) file: &'static str,
+    /// The start of the name of a library beside it that it opens by its name alone, which a loader need not find.
+    pub(crate) beside: Option<&'static str>,
+    /// The setting that names the file.
+    pub(crate) setting: &'static str,
+    /// The Python package that has it.
+    pub(crate) package: &'static str,
+    /// Folders of Python packages that have it, below `site-packages`.
+    pub(crate) in_site_packages: &'static [&'static str],
+    /// The versions that the system's loader is asked for.
+    pub(crate) versions: &'static [&'static str],
+}
+
+/// Where toolkits may be, and what the settings want of them.
+#[derive(Clone, Debug)]
+pub struct Toolkit {
+    /// NVRTC, as the settings choose it.
+    pub(crate) nvrtc: FileChoice,
+    /// nvJitLink, as the settings choose it.
+    pub(crate) nvjitlink: FileChoice,
+    /// Folders that the environment names.
+    toolkits: Vec<PathBuf>,
+    /// `site-packages` of a Python.
+    site_packages: Vec<PathBuf>,
+}
+
+impl Toolkit {
+    /// Notes where to look: in `CUDA_HOME` and `CUDA_PATH` as `variable` answers them, below `roots` (the `site-packages`
+    /// folders of a Python), then in `/usr/local/cuda*`. Touches no file yet.
+    pub fn new(settings: &Settings, variable: impl Fn(&str) -> Option<String>, roots: &[PathBuf]) -> Self {
+        let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).filter(|path| !path.is_empty());
+        Self {
+            nvrtc: settings.nvrtc.clone(),
+            nvjitlink: settings.nvjitlink.clone(),
+            toolkits: toolkits.map(PathBuf::from).collect(),
+            site_packages: roots.to_vec(),
+        }
+    }
+
+    /// All toolkits: those named, then those in the usual place, the one without a version first, then the newest.
+    fn all_toolkits(&self) -> Vec<PathBuf> {
+        let mut versions: Vec<(Vec<u32>, PathBuf)> = fs::read_dir("/usr/local")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let version = path.file_name()?.to_str()?.strip_prefix("cuda-")?;
+                Some((version.split('.').map(|part| part.parse().unwrap_or(0)).collect(), path.clone()))
+            })
+            .collect();
+        versions.sort_by(|(left, _), (right, _)| right.cmp(left));
+        let usual = [PathBuf::from("/usr/local/cuda")].into_iter().chain(versions.into_iter().map(|(_, path)| path));
+        self.toolkits.iter().cloned().chain(usual).collect()
+    }
+
+    /// The folders of headers that there are, for CUDA C++.
+    pub(crate) fn includes(&self) -> Vec<PathBuf> {
+        let packages =
+            self.site_packages.iter().flat_map(|root| HEADERS_IN_SITE_PACKAGES.iter().map(|at| root.join(at)));
+        let mut found = Vec::new();
+        let toolkits = self.all_toolkits();
+        // The headers of one toolkit are enough; those of packages are in several folders.
+        let toolkit = toolkits.iter().map(|root| root.join("include")).find(|folder| folder.join("cuda.h").is_file());
+        for folder in toolkit.into_iter().chain(packages.filter(|folder| folder.is_dir())) {
+            let library = folder.join("cccl");
+            found.push(folder);
+            if library.is_dir() {
+                found.push(library);
+            }
+        }
+        found
+    }
+
+    /// A static library of a toolkit.
+    pub(crate) fn archive(&self, name: &str) -> Option<PathBuf> {
+        let in_toolkits =
+            self.all_toolkits().into_iter().flat_map(|root| IN_TOOLKIT.iter().map(move |at| root.join(at)));
+        let in_packages = ["nvidia/cu13/lib", "nvidia/cuda_runtime/lib"];
+        let packages = self.site_packages.iter().flat_map(|root| in_packages.iter().map(|at| root.join(at)));
+        in_toolkits.chain(packages).map(|folder| folder.join(name)).find(|path| path.is_file())
+    }
+
+    /// Files that may be the library, best first.
+    pub(crate) fn files(&self, wanted: &Wanted) -> Vec<PathBuf> {
+        let named = self.toolkits.iter();
+        let named = named.flat_map(|root| IN_TOOLKIT.iter().map(move |at| root.join(at)));
+        let packages =
+            self.site_packages.iter().flat_map(|root| wanted.in_site_packages.iter().map(|at| root.join(at)));
+        let usual = self.all_toolkits().into_iter().skip(self.toolkits.len());
+        let usual = usual.flat_map(|root| IN_TOOLKIT.iter().map(move |at| root.join(at)));
+        named.chain(packages).chain(usual).filter_map(|folder| newest(&folder, wanted.file)).collect()
+    }
+}
+
+/// The library in a folder with the highest version.
+pub(crate) fn newest(folder: &Path, file: &str) -> Option<PathBuf> {
+    let version = |name: &OsStr| -> Option<Vec<u32>> {
+        let rest = name.to_str()?.strip_prefix(file)?;
+        Some(rest.split('.').map(|part| part.parse().unwrap_or(0)).collect())
+    };
+    let entries = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    entries.filter_map(|path| Some((version(path.file_name()?)?, path))).max().map(|(_, path)| path)
+}
