@@ -22,7 +22,10 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, StmtKind, Type},
+    ir::{
+        BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, SharedId, StmtKind,
+        Type,
+    },
     request::FunctionDef,
     source::{SourceMap, Span},
 };
@@ -57,6 +60,11 @@ pub(super) struct Lowerer {
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// The inner functions that were met.
     pub(super) closures: Vec<Arc<Closure>>,
+    /// The shared memory of the calls of `cuda.coop`, and the place of the last of them.
+    pub(super) scratch: Option<SharedId>,
+    pub(super) scratch_call: Option<Span>,
+    /// How many threads a block has at most, if the request says so.
+    pub(super) most_threads: Option<u32>,
     /// How many device functions were given a name.
     pub(super) names: usize,
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.

@@ -61,7 +61,8 @@ pub fn lower(request: &Request) -> Result<Lowered, Failure> {
         Entry::Foreign(Foreign { symbol: Some(symbol), .. }) => symbol.clone(),
         Entry::Foreign(Foreign { symbol: None, .. }) | Entry::Launch => request.function.ast.name.clone(),
     };
-    let mut lowerer = lowerer::Lowerer { ptx, symbol, reports, ..lowerer::Lowerer::default() };
+    let most_threads = request.options.launch_bounds.map(|bounds| bounds.threads);
+    let mut lowerer = lowerer::Lowerer { ptx, symbol, most_threads, reports, ..lowerer::Lowerer::default() };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {

@@ -1,23 +1,51 @@
 //! Streams and events: thin wrappers of the executor's, subclassed in Python.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::{exceptions::PyTypeError, prelude::*};
 use weft_runtime as runtime;
 
 use crate::{devices, errors};
 
-/// A queue of work on one device. `None` inside is the default stream.
+/// A queue of work on one device.
 #[pyclass(subclass, frozen, module = "weft._weft", name = "StreamBase")]
 #[derive(Debug)]
-pub(crate) struct Stream {
-    executor: Option<Arc<dyn runtime::Executor>>,
-    stream: Option<Arc<dyn runtime::Stream>>,
+pub(crate) struct Stream(Queue);
+
+/// Which queue it is.
+#[derive(Debug)]
+enum Queue {
+    /// The default stream of the device that is current when it is used.
+    Default,
+    /// A stream of weft's.
+    Own(Arc<dyn runtime::Executor>, Arc<dyn runtime::Stream>),
+    /// Someone else's. The driver is asked about it when it is first used, not before: it ends the process for a
+    /// handle that no stream has.
+    Other { executor: Arc<dyn runtime::Executor>, handle: u64, stream: OnceLock<Arc<dyn runtime::Stream>> },
 }
 
 impl Stream {
     fn executor(&self, py: Python<'_>) -> PyResult<Arc<dyn runtime::Executor>> {
-        self.executor.as_ref().map_or_else(|| devices::current(py), |executor| Ok(Arc::clone(executor)))
+        match &self.0 {
+            Queue::Default => devices::current(py),
+            Queue::Own(executor, _) | Queue::Other { executor, .. } => Ok(Arc::clone(executor)),
+        }
+    }
+
+    /// The executor's stream; `None` is the default stream.
+    fn stream(&self, py: Python<'_>) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
+        match &self.0 {
+            Queue::Default => Ok(None),
+            Queue::Own(_, stream) => Ok(Some(Arc::clone(stream))),
+            Queue::Other { executor, handle, stream } => {
+                if let Some(stream) = stream.get() {
+                    return Ok(Some(Arc::clone(stream)));
+                }
+                let found =
+                    py.detach(|| executor.external_stream(*handle)).map_err(|error| errors::runtime(py, &error))?;
+                Ok(Some(Arc::clone(stream.get_or_init(|| found))))
+            }
+        }
     }
 }
 
@@ -28,31 +56,36 @@ impl Stream {
     #[pyo3(signature = (*, default=false, handle=None))]
     fn new(py: Python<'_>, default: bool, handle: Option<u64>) -> PyResult<Self> {
         if default {
-            return Ok(Self { executor: None, stream: None });
+            return Ok(Self(Queue::Default));
         }
         let executor = devices::current(py)?;
-        let stream = py
-            .detach(|| handle.map_or_else(|| executor.new_stream(), |handle| executor.external_stream(handle)))
-            .map_err(|error| errors::runtime(py, &error))?;
-        Ok(Self { executor: Some(executor), stream: Some(stream) })
+        if let Some(handle) = handle {
+            return Ok(Self(Queue::Other { executor, handle, stream: OnceLock::new() }));
+        }
+        let stream = py.detach(|| executor.new_stream()).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self(Queue::Own(executor, stream)))
     }
 
     /// The driver's handle as an integer; 0 is the default stream.
     #[getter]
     fn address(&self) -> u64 {
-        self.stream.as_ref().map_or(0, |stream| stream.handle())
+        match &self.0 {
+            Queue::Default => 0,
+            Queue::Own(_, stream) => stream.handle(),
+            Queue::Other { handle, .. } => *handle,
+        }
     }
 
     /// Whether everything queued so far is done.
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
-        let executor = self.executor(py)?;
-        py.detach(|| executor.query_stream(self.stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+        let (executor, stream) = (self.executor(py)?, self.stream(py)?);
+        py.detach(|| executor.query_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
     /// Waits for everything queued so far.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        let executor = self.executor(py)?;
-        py.detach(|| executor.synchronize_stream(self.stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+        let (executor, stream) = (self.executor(py)?, self.stream(py)?);
+        py.detach(|| executor.synchronize_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 }
 
@@ -111,7 +144,7 @@ pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Ar
         return Ok(None);
     };
     if let Ok(stream) = stream.cast::<Stream>() {
-        return Ok(stream.get().stream.clone());
+        return stream.get().stream(stream.py());
     }
     if stream.is_none() || stream.extract::<u64>().is_ok_and(|handle| handle == 0) {
         return Ok(None);

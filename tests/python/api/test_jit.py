@@ -289,7 +289,7 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
             names |= {member._weft_path for member in members}
         else:
             names.add(path)
-    for group in (cuda.fp16, cuda.bf16, cuda.cg, cuda.libdevice, cuda.random):
+    for group in (cuda.fp16, cuda.bf16, cuda.cg, cuda.coop.block, cuda.coop.warp, cuda.libdevice, cuda.random):
         members = [getattr(group, name) for name in group.__all__]
         names |= {member._weft_path for member in members if hasattr(member, "_weft_path")}
         with pytest.raises(AttributeError, match="no attribute 'hwhat'"):

@@ -33,6 +33,13 @@ def test_default_streams():
     assert x.copy_to_host().tolist() == [2] * 4
 
 
+def test_a_foreign_stream_is_only_asked_about_when_it_is_used():
+    stream = cuda.external_stream(0x12345678)  # which no stream has: a driver that is asked ends the process
+    assert int(stream) == 0x12345678
+    assert int(stream.handle) == 0x12345678
+    assert "305419896" in repr(stream)
+
+
 def test_launches_of_one_stream_keep_their_order():
     x = cuda.to_device(np.zeros(1 << 16))
 

@@ -158,3 +158,26 @@ def test_round_to_more_digits_than_there_are():
         r, *_ = launch(rounded, 1, len(x), np.full(len(x), 7.0), x, np.full(len(x), digits))
         expected = x if digits > 0 else np.where(np.isfinite(x), np.copysign(0.0, x), x)
         assert_exact(r, expected)
+
+
+@cuda.jit
+def narrow_signs(x, out):
+    i = cuda.grid(1)
+    negative, size = x.dtype.type(-x[i]), x.dtype.type(abs(x[i]))
+    out[i, 0], out[i, 1] = negative, size
+    out[i, 2], out[i, 3] = negative >> 3, negative // 7
+    out[i, 4], out[i, 5] = negative < 0, size > 100
+    x[i] = x.dtype.type(-x[i])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_the_smallest_integer_of_a_type_is_its_own_negative(dtype):
+    ends = np.iinfo(dtype)
+    x = np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max], dtype)
+    got, out = launch(narrow_signs, 1, x.size, x, np.zeros((x.size, 6), np.int64))
+    with np.errstate(over="ignore"):
+        negative, size = -x, np.abs(x)
+    assert_exact(got, negative)
+    wide = negative.astype(np.int64)
+    columns = [wide, size, wide >> 3, wide // 7, wide < 0, size > 100]
+    assert out.tolist() == np.stack([column.astype(np.int64) for column in columns], 1).tolist()

@@ -69,8 +69,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         for (id, _) in self.ir.functions.iter().filter(|(id, _)| circles.contains(*id)) {
             let function = self.declare_device(id, hidden)?;
             if self.ptx {
-                // `ptxas` 13.0 ends the process over some functions that call themselves if they are the module's own:
-                // those of others keep to the ABI.
+                // `nvptx::externalize` says why; the passes of LLVM keep to the ABI already.
                 function.set_linkage(Linkage::External);
                 if let (Entry::Foreign(foreign), Some(entry)) = (&self.options.entry, self.ir.kernel()) {
                     // What is linked with other code must not have the name of a function in that.

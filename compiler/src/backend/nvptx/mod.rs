@@ -17,6 +17,7 @@ mod hooks;
 mod inline;
 mod kernel;
 mod loads;
+mod negate;
 mod print;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ mod warps;
 
 use inkwell::{
     OptimizationLevel,
-    module::FlagBehavior,
+    module::{FlagBehavior, Linkage},
     targets::{CodeModel, FileType, RelocMode},
 };
 use weft_artifact::{Artifact, CodeFormat};
@@ -40,7 +41,7 @@ use super::{
     },
 };
 use crate::{
-    ir::{Effects, FuncId, FunctionKind, Module},
+    ir::{Circles, Effects, FuncId, FunctionKind, Module},
     request::{Entry, Request},
     target::Sm,
 };
@@ -87,6 +88,9 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                 if cx.options.opt {
                     loads::hoist(cx.types.context, cx.module);
                 }
+                if !Circles::of(cx.ir).is_empty() {
+                    externalize(cx.module);
+                }
                 absolute::rewrite(cx.types.context, cx.module)
             },
             emit: &[FileType::Assembly],
@@ -101,7 +105,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: request.target.to_string(),
-        code,
+        code: negate::rewrite(code),
         // What others call they describe themselves.
         kernels: match request.options.entry {
             Entry::Launch => vec![kernel_record(module, kernel, request, None)],
@@ -109,6 +113,16 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         },
     };
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
+}
+
+/// Gives the functions of a recursive kernel that are left external linkage: `ptxas` 13.0, and the driver of that version,
+/// ends the process over some of them if they are the module's own. Those that others may call keep to the ABI.
+fn externalize(module: &inkwell::module::Module<'_>) {
+    for function in module.get_functions() {
+        if function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::Internal {
+            function.set_linkage(Linkage::External);
+        }
+    }
 }
 
 /// Declares and fills every function, callees first.

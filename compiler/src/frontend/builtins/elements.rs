@@ -21,7 +21,11 @@ impl FnLowerer<'_> {
         {
             return self.back_end_math(*function, args, span);
         }
-        let mut values = args.positional.into_iter().map(|(value, _)| value);
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        if let Some(value) = self.coop_primitive(name, &values, span) {
+            return value;
+        }
+        let mut values = values.into_iter();
         match (name, values.next(), values.next(), values.next()) {
             ("item", Some(Value::Array(array)), Some(number), None) => {
                 let Some((view, indices)) = self.nth(array, &number, span) else { return Value::Poison };

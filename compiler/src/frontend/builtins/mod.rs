@@ -4,6 +4,7 @@ mod arrays;
 mod atomics;
 mod cast;
 mod classes;
+mod coop;
 mod elements;
 mod external;
 mod groups;
@@ -132,6 +133,7 @@ impl FnLowerer<'_> {
             Custom::CoalescedThreads => self.this_group(row, Group::Coalesced, args, span),
             Custom::TiledPartition => self.tiled_partition(row, args, span),
             Custom::GroupMethod => self.group_method(row, args, span),
+            Custom::Coop => self.coop(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),

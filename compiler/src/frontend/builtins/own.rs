@@ -108,7 +108,34 @@ impl FnLowerer<'_> {
     }
 
     /// One value a parameter of a function of the prelude: by position, by name, or the default, which is a literal.
+    /// Those from the first on that has the default `None` and is not given are left out.
     fn bind_own(&mut self, row: &Intrinsic, def: &Arc<FunctionDef>, args: Args, span: Span) -> Option<Vec<Value>> {
+        let mut values = self.bind_places(row, def, args, span)?;
+        let end = values.iter().position(Option::is_none).unwrap_or(values.len());
+        values.truncate(end);
+        values.into_iter().collect()
+    }
+
+    /// The same with `None` for those.
+    pub(super) fn bind_all(
+        &mut self,
+        row: &Intrinsic,
+        def: &Arc<FunctionDef>,
+        args: Args,
+        span: Span,
+    ) -> Option<Vec<Value>> {
+        let values = self.bind_places(row, def, args, span)?;
+        Some(values.into_iter().map(|value| value.unwrap_or(Value::NONE)).collect())
+    }
+
+    /// The values of the parameters; nothing for one with the default `None` that is not given.
+    fn bind_places(
+        &mut self,
+        row: &Intrinsic,
+        def: &Arc<FunctionDef>,
+        args: Args,
+        span: Span,
+    ) -> Option<Vec<Option<Value>>> {
         let params = &def.ast.params;
         let name = shown_path(row.path);
         let given = args.positional.len();
@@ -136,9 +163,9 @@ impl FnLowerer<'_> {
         let mut values = Vec::new();
         for (value, param) in bound.into_iter().zip(params) {
             let value = match (value, &param.default) {
-                (Some(value), _) => value,
-                (None, Some(default)) if matches!(default.kind, ExprKind::Constant(Constant::None)) => break,
-                (None, Some(default)) => self.expr(default),
+                (Some(value), _) => Some(value),
+                (None, Some(default)) if matches!(default.kind, ExprKind::Constant(Constant::None)) => None,
+                (None, Some(default)) => Some(self.expr(default)),
                 (None, None) => {
                     let message = format!("`{name}` takes {}, not {given}", count(needed, "argument"));
                     self.error(Code::ArgumentCount, span, message);

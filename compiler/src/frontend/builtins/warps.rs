@@ -219,7 +219,7 @@ impl FnLowerer<'_> {
 }
 
 /// Its parts are numbers, which another lane's may replace.
-fn is_plain(kind: &ObjectKind) -> bool {
+pub(super) fn is_plain(kind: &ObjectKind) -> bool {
     match kind {
         ObjectKind::Tuple
         | ObjectKind::Struct(_)

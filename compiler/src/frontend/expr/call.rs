@@ -207,7 +207,7 @@ impl FnLowerer<'_> {
     }
 
     /// A call whose last arguments keep what is known of their values.
-    pub(super) fn call_with_literals(
+    pub(in crate::frontend) fn call_with_literals(
         &mut self,
         def: &Arc<FunctionDef>,
         args: Args,

@@ -38,7 +38,7 @@ impl File {
 const FOLDER: &str = "weft/prelude/";
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 16] = [
+static FILES: [File; 17] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -53,6 +53,7 @@ static FILES: [File; 16] = [
     File::new("print.py", include_str!("print.py")),
     File::new("warps.py", include_str!("warps.py")),
     File::new("groups.py", include_str!("groups.py")),
+    File::new("coop.py", include_str!("coop.py")),
     File::new("libdevice.py", include_str!("libdevice.py")),
     File::new("special.py", include_str!("special.py")),
 ];
@@ -67,6 +68,11 @@ const NAMES: &[(&str, &str)] = &[
     ("put", "prelude.put"),
     ("row", "prelude.row"),
     ("broadcast", "prelude.broadcast"),
+    ("buffer", "prelude.buffer"),
+    ("like", "prelude.like"),
+    ("most_threads", "prelude.most_threads"),
+    ("put_slot", "prelude.put_slot"),
+    ("slot", "prelude.slot"),
     ("byte_perm", "prelude.math.byte_perm"),
     ("funnel_left", "prelude.math.funnel_left"),
     ("funnel_right", "prelude.math.funnel_right"),
@@ -137,7 +143,12 @@ fn in_files(name: &str, count: usize) -> Option<Arc<FunctionDef>> {
 
 /// Whether a function is one of the prelude's.
 pub(super) fn is_own(def: &FunctionDef) -> bool {
-    def.source.name.starts_with(FOLDER)
+    is_own_file(&def.source.name)
+}
+
+/// Whether a file is one of the prelude's.
+pub(super) fn is_own_file(name: &str) -> bool {
+    name.starts_with(FOLDER)
 }
 
 /// A function by its name.

@@ -3,6 +3,7 @@
 mod atomic;
 mod builtins;
 mod cmath;
+mod coop;
 mod cuda;
 mod groups;
 mod half;
@@ -25,6 +26,7 @@ const TABLES: &[&[Intrinsic]] = &[
     atomic::ATOMIC,
     warp::WARP,
     groups::GROUPS,
+    coop::COOP,
     intrinsics::INTRINSICS,
     libdevice::LIBDEVICE,
     half::FP16,

@@ -14,7 +14,7 @@ from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
-from weft.cuda import bf16, cg, fp16, libdevice, random
+from weft.cuda import bf16, cg, coop, fp16, libdevice, random
 from weft.cuda._args import In, InOut, Out
 from weft.cuda._compile import (
     compile,  # its name in numba.cuda
@@ -239,6 +239,7 @@ __all__ = [
     "event_elapsed_time",
     "external_stream",
     "cg",
+    "coop",
     "fp16",
     "from_cuda_array_interface",
     "get_current_device",

@@ -120,6 +120,23 @@ fn all_operators_and_conversions() {
     }
 }
 
+/// ptxas goes on with 32768 where it negates the smallest 16-bit integer.
+#[test]
+fn sixteen_bits_are_not_negated_by_the_instruction() {
+    for opt in [true, false] {
+        let mut k = KernelBuilder::new("kernel");
+        let x = k.array("x", Scalar::I16);
+        let wide = k.array("wide", Scalar::I64);
+        let i = k.index();
+        let value = k.load(x, i);
+        let value = k.b.unary(UnaryOp::Neg, value, SPAN);
+        let value = k.b.convert(value, Type::I64, SPAN);
+        k.store(wide, i, value);
+        let text = ptx_for(&k.finish(), 90, Options { opt, ..Options::default() });
+        assert!(text.contains("not.b16") && !text.contains("neg.s16"), "{text}");
+    }
+}
+
 /// ptxas takes the result of its `abs` for non-negative, which that of the smallest integer is not.
 #[test]
 fn abs_is_not_the_instruction_where_the_minimum_may_come() {

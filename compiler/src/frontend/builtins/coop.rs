@@ -1,0 +1,192 @@
+//! What the threads of a block or of a warp compute together (`cuda.coop`): calls of the prelude's functions, and what
+//! those have beside Python.
+//!
+//! All calls of a kernel share one piece of shared memory, the *scratch*, as large as the call that needs most. So no call
+//! may write it before all threads have read what the last one left there: each has a barrier before its first store.
+
+use weft_artifact::{DType, Layout, Number};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::{Args, Index},
+        lowerer::FnLowerer,
+        object::Static,
+        prelude,
+        ty::{ArrayTy, Ty, shown_path},
+        value::{ArrayValue, Atom, Value},
+    },
+    intrinsics::Intrinsic,
+    ir::{ExprKind, SharedArray, Space},
+    source::Span,
+    syntax::ast::ParamKind,
+};
+use weft_artifact::Scalar;
+
+/// Warps of the largest block: so many values fit into the scratch in any case.
+const SLOTS: i64 = 32;
+
+/// What the rows' paths begin with.
+const MODULE: &str = "weft.cuda.coop.";
+
+impl FnLowerer<'_> {
+    /// `cuda.coop.block.sum(x)` is `coop_block_sum(x)` of the prelude; parameters with defaults are known when the kernel
+    /// is compiled where the call's arguments are.
+    pub(super) fn coop(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let name = row.path.strip_prefix(MODULE).unwrap_or(row.path).replace('.', "_");
+        let Some(def) = prelude::function(&format!("coop_{name}")) else {
+            self.cx.fault(self.at(span), &format!("the prelude lacks `{}`", row.path));
+            return Value::Poison;
+        };
+        let given = args.positional.iter().map(|(value, _)| value);
+        let types: Vec<Ty> = given.chain(args.keywords.iter().map(|(_, value, _)| value)).map(Value::ty).collect();
+        let Some(values) = self.bind_all(row, &def, args, span) else { return Value::Poison };
+        for (param, value) in def.ast.params.iter().zip(&values) {
+            let wanted = match (param.name.as_str(), value) {
+                ("threads", Value::Int(1 | 2 | 4 | 8 | 16 | 32)) | ("aggregate", Value::Bool(_)) => continue,
+                ("threads", _) => "1, 2, 4, 8, 16 or 32",
+                ("aggregate", _) => "True or False",
+                _ => continue,
+            };
+            let message = format!("`{}` is {wanted} and known when the kernel is compiled", param.name);
+            return self.error(Code::NotConstant, span, message);
+        }
+        let literals = def.ast.params.iter().filter(|param| param.default.is_some()).count();
+        debug_assert!(def.ast.params.iter().all(|param| param.kind == ParamKind::Plain), "{name}");
+        self.cx.scratch_call = Some(self.at(span));
+        let before = self.cx.diagnostics.len();
+        let args = Args { positional: values.into_iter().map(|value| (value, span)).collect(), keywords: Vec::new() };
+        let value = self.call_with_literals(&def, args, literals, span);
+        let errors = self.cx.diagnostics.split_off(before);
+        let Some(error) = errors.into_iter().next() else { return value };
+        // A fault in a function of the user's is told where it is, but not how weft came there.
+        let is_own =
+            |this: &Self, at: Span| this.cx.sources.file(at).is_none_or(|file| prelude::is_own_file(&file.name));
+        if !is_own(self, error.span) {
+            let call = self.at(span);
+            let labels = error.labels.iter().filter(|(at, _)| *at != call && !is_own(self, *at)).cloned().collect();
+            self.cx.diagnostics.push(Diagnostic { labels, ..error }.also(call, "called here"));
+            return Value::Poison;
+        }
+        let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
+        let message = format!("`{}` does not take ({})", shown_path(row.path), shown.join(", "));
+        let mut diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+        if error.code == Code::ReturnTypes {
+            diagnostic = diagnostic.note(error.message);
+        }
+        self.report(diagnostic)
+    }
+
+    /// `slot(k, x)`, the value of the type of `x` that is kept under a number; `put_slot(k, x)`; `buffer(n, x)`, the scratch
+    /// as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
+    /// no block of the kernel exceeds.
+    pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
+        match (name, values) {
+            ("most_threads", []) => Some(Value::Int(i128::from(self.cx.most_threads.unwrap_or(1024)))),
+            ("like", [value, x]) => {
+                let to = x.ty().widened();
+                let from = value.ty();
+                match self.try_convert(value.clone(), &to, span) {
+                    Some(value) => Some(value),
+                    None if from.is_poison() => Some(Value::Poison),
+                    None => {
+                        let message = format!("the function gives {from}, which is no {to}");
+                        Some(self.error(Code::ReturnTypes, span, message))
+                    }
+                }
+            }
+            ("slot", [number, x]) => {
+                let number = self.number(number, Scalar::I64, span)?;
+                let number = self.nonneg_atom(number, span);
+                self.slot(number, &x.ty().widened(), &mut 0, span)
+            }
+            ("put_slot", [number, x]) => {
+                let number = self.number(number, Scalar::I64, span)?;
+                let number = self.nonneg_atom(number, span);
+                let value = self.settle(x.clone(), span);
+                self.put_slot(number, &value, &mut 0, span).map(|()| Value::NONE)
+            }
+            ("buffer", [Value::Int(count), x]) => {
+                let number = x.ty().number()?;
+                let count = i64::try_from(*count).ok()?;
+                Some(Value::Array(self.scratch(number, 0, count, span)))
+            }
+            _ => None,
+        }
+    }
+
+    /// A part of the scratch as an array.
+    fn scratch(&mut self, number: Number, start: u64, count: i64, span: Span) -> ArrayValue {
+        let dtype = DType::from(number);
+        let size = dtype.size_bytes().max(1);
+        let ty = ArrayTy {
+            dtype,
+            ndim: 1,
+            layout: Layout::C,
+            readonly: false,
+            space: Space::Shared,
+            packed: false,
+            own: false,
+        };
+        let bytes = ArrayTy { dtype: DType::from(Number::Real(Scalar::U8)), ..ty };
+        let base = if self.is_dry() {
+            ExprKind::DynamicShared
+        } else {
+            let needed = start.saturating_add(size.saturating_mul(count.unsigned_abs()));
+            let at = self.cx.scratch_call.unwrap_or_else(|| self.at(span));
+            let shared = &mut self.cx.module.shared;
+            let id = *self.cx.scratch.get_or_insert_with(|| {
+                shared.push(SharedArray { name: "coop".to_owned(), elem: Scalar::U8, len: 0, align: 16, span: at })
+            });
+            let array = &mut shared[id];
+            if array.len < needed {
+                (array.len, array.span) = (needed, at);
+            }
+            ExprKind::SharedBase(id)
+        };
+        let base = self.b.expr(base, bytes.pointer(), span);
+        let base = self.part_pointer(base, start as i64, span);
+        let data = self.b.convert(base, ty.pointer(), span);
+        let data = Atom::Local(self.b.temp(data, span));
+        ArrayValue { ty, data, shape: vec![Atom::Int(count)], strides: Vec::new() }
+    }
+
+    /// The slots of a number, behind those of the numbers before it.
+    fn slots(&mut self, number: Number, start: &mut u64, span: Span) -> ArrayValue {
+        let array = self.scratch(number, *start, SLOTS, span);
+        *start += SLOTS.unsigned_abs() * DType::from(number).size_bytes();
+        array
+    }
+
+    fn slot(&mut self, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
+        match like {
+            Ty::Scalar(_) | Ty::Complex(_) => {
+                let array = self.slots(like.number()?, start, span);
+                let at = self.use_atom(number, span);
+                Some(self.subscript(Value::Array(array), &[Index::at(at)], span))
+            }
+            Ty::Object(kind, items) if super::warps::is_plain(kind) => {
+                let items = items.iter().map(|item| self.slot(number, item, start, span)).collect::<Option<_>>()?;
+                Some(Value::Object(kind.clone(), items))
+            }
+            Ty::Static(Static::None) => Some(Value::NONE),
+            Ty::Array(_) | Ty::Object(..) | Ty::Int(_) | Ty::Bool(_) | Ty::Static(_) => None,
+            Ty::Conflict(_) | Ty::Bottom | Ty::Poison => Some(Value::Poison),
+        }
+    }
+
+    fn put_slot(&mut self, number: Atom, value: &Value, start: &mut u64, span: Span) -> Option<()> {
+        if let Value::Object(kind, items) = value
+            && super::warps::is_plain(kind)
+        {
+            return items.iter().try_for_each(|item| self.put_slot(number, item, start, span));
+        }
+        if matches!(value, Value::Poison | Value::Static(Static::None)) {
+            return Some(());
+        }
+        let array = self.slots(value.ty().number()?, start, span);
+        let at = self.use_atom(number, span);
+        self.store_subscript(Value::Array(array), &[Index::at(at)], value.clone(), span);
+        Some(())
+    }
+}

@@ -1,0 +1,490 @@
+"""What the threads of a block or of a warp compute together: `cuda.coop`.
+
+A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads count in the order of their numbers, and
+lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute. Warps meet
+in the scratch (`slot(k, x)`, `put_slot(k, x)`), which all calls share: so one has a barrier before it writes there, and
+one behind.
+
+What a thread has is a number, a tuple or the like, or an array, which is several items that lie one after the other in
+the order of the threads. `like(y, x)` is a value as the type of `x`.
+"""
+
+import numpy as np
+from weft import cuda
+
+
+def coop_add(a, b):
+    """The sum."""
+    return a + b
+
+
+def coop_smaller(a, b):
+    """The smaller one."""
+    return min(a, b)
+
+
+def coop_larger(a, b):
+    """The larger one."""
+    return max(a, b)
+
+
+def coop_zero(x):
+    """What changes no sum."""
+    return type(x)(0)
+
+
+def coop_same(x):
+    """What changes neither the smallest nor the largest of several values that it is one of."""
+    return x
+
+
+def coop_one(x, op):
+    """A thread's value: that of all of its items, if it has several."""
+    if isinstance(x, np.ndarray):
+        total = x[0]
+        for k in range(1, len(x)):
+            total = like(op(total, x[k]), total)
+        return total
+    return x
+
+
+def coop_counted(x):
+    """A thread's part of a sum: truths are counted."""
+    x = coop_one(x, coop_add)
+    if isinstance(x, bool):
+        return np.int32(x)
+    return x
+
+
+def coop_down1(x, op, left, step):
+    """With the value of so many lanes, that of as many above, of the `left` from the thread's own on that count."""
+    other = cuda.shfl_down_sync(0xFFFFFFFF, x, step)
+    if step < left:
+        x = like(op(x, other), x)
+    return x
+
+
+def coop_down(x, op, left):
+    """The values of the lanes from the thread's own on."""
+    x = coop_down1(x, op, left, 1)
+    x = coop_down1(x, op, left, 2)
+    x = coop_down1(x, op, left, 4)
+    x = coop_down1(x, op, left, 8)
+    return coop_down1(x, op, left, 16)
+
+
+def coop_up1(x, op, lane, step):
+    """With the value of so many lanes, that of as many below."""
+    other = cuda.shfl_up_sync(0xFFFFFFFF, x, step)
+    if lane >= step:
+        x = like(op(other, x), x)
+    return x
+
+
+def coop_up(x, op, lane):
+    """The values of the lanes up to the thread's own."""
+    x = coop_up1(x, op, lane, 1)
+    x = coop_up1(x, op, lane, 2)
+    x = coop_up1(x, op, lane, 4)
+    x = coop_up1(x, op, lane, 8)
+    return coop_up1(x, op, lane, 16)
+
+
+def coop_by_lanes(warps):
+    """Whether the values of the warps are put together by the lanes of each, which takes whole warps; else one by one.
+
+    All threads of a block do the same, so that they get the same bits.
+    """
+    return most_threads() > 256 and warps > 8 and block_num_threads() % 32 == 0
+
+
+def coop_pair(a, b, op, both):
+    """Two neighbors, if there are both."""
+    if both:
+        a = like(op(a, b), a)
+    return a
+
+
+def coop_first(x, op, count):
+    """What the first slots hold together, of which there are at least one: the first eight side by side."""
+    low = coop_pair(slot(0, x), slot(1, x), op, count > 1)
+    low = coop_pair(low, coop_pair(slot(2, x), slot(3, x), op, count > 3), op, count > 2)
+    high = coop_pair(slot(4, x), slot(5, x), op, count > 5)
+    high = coop_pair(high, coop_pair(slot(6, x), slot(7, x), op, count > 7), op, count > 6)
+    total = coop_pair(low, high, op, count > 4)
+    if most_threads() > 256:
+        for k in range(8, count):
+            total = like(op(total, slot(k, x)), x)
+    return total
+
+
+def coop_slots(x, op, warps):
+    """What the first slots hold together."""
+    if coop_by_lanes(warps):
+        lane = np.int32(block_thread_rank() & 31)
+        total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
+        total = cuda.shfl_sync(0xFFFFFFFF, total, 0)
+    else:
+        total = coop_first(x, op, warps)
+    return total
+
+
+def coop_block_fold(x, op, valid):
+    """The values of the first threads of the block."""
+    rank = block_thread_rank()
+    lane = np.int32(rank & 31)
+    x = coop_down(x, op, min(np.int32(valid - rank), np.int32(32 - lane)))
+    if most_threads() <= 32:
+        return cuda.shfl_sync(0xFFFFFFFF, x, 0)
+    cuda.syncthreads()
+    if lane == 0:
+        put_slot(rank >> 5, x)
+    cuda.syncthreads()
+    return coop_slots(x, op, np.int32((valid + 31) >> 5))
+
+
+def coop_block_words(x, across, op, spare):
+    """The same of integers of 32 bits, of which `across` reduces a warp's."""
+    rank = block_thread_rank()
+    lane = np.int32(rank & 31)
+    x = across(0xFFFFFFFF, x)
+    if most_threads() <= 32:
+        return x
+    cuda.syncthreads()
+    if lane == 0:
+        put_slot(rank >> 5, x)
+    cuda.syncthreads()
+    warps = np.int32((block_num_threads() + 31) >> 5)
+    if coop_by_lanes(warps):
+        part = slot(lane, x)
+        if lane >= warps:
+            part = spare(slot(0, x))
+        total = across(0xFFFFFFFF, part)
+    else:
+        total = coop_slots(x, op, warps)
+    return total
+
+
+def coop_block_of(x, op, across, spare, valid):
+    """The values of all threads, or of the first, by a function for which integers have an instruction."""
+    if valid is not None:
+        return coop_block_fold(x, op, np.int32(valid))
+    if isinstance(x, int) and not isinstance(x, bool):
+        if np.iinfo(type(x)).bits == 32:
+            return coop_block_words(x, across, op, spare)
+        if np.iinfo(type(x)).bits < 32:
+            return type(x)(coop_block_words(np.int32(x), across, op, spare))
+    return coop_block_fold(x, op, block_num_threads())
+
+
+def coop_block_reduce(x, op, valid=None):
+    """Of all threads, or of the first `valid`."""
+    x = coop_one(x, op)
+    if valid is None:
+        return coop_block_fold(x, op, block_num_threads())
+    return coop_block_fold(x, op, np.int32(valid))
+
+
+def coop_block_sum(x, valid=None):
+    """The sum."""
+    return coop_block_of(coop_counted(x), coop_add, cuda.reduce_add_sync, coop_zero, valid)
+
+
+def coop_block_min(x, valid=None):
+    """The smallest."""
+    return coop_block_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, coop_same, valid)
+
+
+def coop_block_max(x, valid=None):
+    """The largest."""
+    return coop_block_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, coop_same, valid)
+
+
+def coop_before(x, op, warp, warps):
+    """What the slots below a warp's hold together, if there are some, and what all do."""
+    if coop_by_lanes(warps):
+        lane = np.int32(block_thread_rank() & 31)
+        part = coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane)
+        before = cuda.shfl_sync(0xFFFFFFFF, part, warp - 1)
+        total = cuda.shfl_sync(0xFFFFFFFF, part, warps - 1)
+    else:
+        before = coop_first(x, op, warp)
+        total = coop_first(x, op, warps)
+    return before, total
+
+
+def coop_block_scan(x, op):
+    """The values of the lanes up to the thread's own, those of the warps before it, and those of all threads."""
+    rank = block_thread_rank()
+    lane, warp = np.int32(rank & 31), np.int32(rank >> 5)
+    x = coop_up(x, op, lane)
+    threads = block_num_threads()
+    if most_threads() <= 32:
+        return x, x, cuda.shfl_sync(0xFFFFFFFF, x, threads - 1)
+    cuda.syncthreads()
+    if lane == 31 or rank == threads - 1:
+        put_slot(warp, x)
+    cuda.syncthreads()
+    before, total = coop_before(x, op, warp, np.int32((threads + 31) >> 5))
+    return x, before, total
+
+
+def coop_inclusive(x, op):
+    """The values up to the thread's own, and all."""
+    here, before, total = coop_block_scan(x, op)
+    if block_thread_rank() >= 32:
+        here = like(op(before, here), x)
+    return here, total
+
+
+def coop_preceding(x, op):
+    """The values before the thread's own, of which the first thread has none, and all."""
+    here, before, total = coop_block_scan(x, op)
+    rank = block_thread_rank()
+    below = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
+    if rank >= 32:
+        if rank & 31 == 0:
+            below = before
+        else:
+            below = like(op(before, below), x)
+    return below, total
+
+
+def coop_exclusive(x, op, initial):
+    """What all begins with and the values before the thread's own, and all without that."""
+    before, total = coop_preceding(x, op)
+    start = like(initial, x)
+    if block_thread_rank() > 0:
+        start = like(op(start, before), x)
+    return start, total
+
+
+def coop_exclusive_sum_of(x):
+    """The sum of the values before the thread's own, and that of all."""
+    if isinstance(x, int):
+        here, total = coop_inclusive(x, coop_add)
+        return like(here - x, x), total
+    before, total = coop_preceding(x, coop_add)
+    if block_thread_rank() == 0:
+        before = coop_zero(x)
+    return before, total
+
+
+def coop_run(items, op, before, rank):
+    """Puts the values up to each item into its place, behind those of the threads before it, if there are some."""
+    running = items[0]
+    if rank > 0:
+        running = like(op(before, running), running)
+    items[0] = running
+    for k in range(1, len(items)):
+        running = like(op(running, items[k]), running)
+        items[k] = running
+
+
+def coop_run_behind(items, op, start):
+    """Puts the values before each item into its place."""
+    running = like(start, items[0])
+    for k in range(len(items)):
+        item = items[k]
+        items[k] = running
+        running = like(op(running, item), item)
+
+
+def coop_block_inclusive_scan(x, op, aggregate=False):
+    """The values up to the thread's own."""
+    if isinstance(x, np.ndarray):
+        before, total = coop_preceding(coop_one(x, op), op)
+        coop_run(x, op, before, block_thread_rank())
+        if aggregate:
+            return total
+        return None
+    here, total = coop_inclusive(x, op)
+    if aggregate:
+        return here, total
+    return here
+
+
+def coop_block_exclusive_scan(x, op, initial, aggregate=False):
+    """The values before the thread's own, behind an initial one."""
+    start, total = coop_exclusive(coop_one(x, op), op, initial)
+    if isinstance(x, np.ndarray):
+        coop_run_behind(x, op, start)
+        if aggregate:
+            return total
+        return None
+    if aggregate:
+        return start, total
+    return start
+
+
+def coop_block_inclusive_sum(x, aggregate=False):
+    """The sum up to the thread's own value."""
+    if isinstance(x, np.ndarray):
+        start, total = coop_exclusive_sum_of(coop_one(x, coop_add))
+        x[0] += start
+        for k in range(1, len(x)):
+            x[k] += x[k - 1]
+        if aggregate:
+            return total
+        return None
+    here, total = coop_inclusive(coop_counted(x), coop_add)
+    if aggregate:
+        return here, total
+    return here
+
+
+def coop_block_exclusive_sum(x, aggregate=False):
+    """The sum of the values before the thread's own."""
+    start, total = coop_exclusive_sum_of(coop_counted(x))
+    if isinstance(x, np.ndarray):
+        coop_run_behind(x, coop_add, start)
+        if aggregate:
+            return total
+        return None
+    if aggregate:
+        return start, total
+    return start
+
+
+def coop_group(threads):
+    """The lanes of the group of so many of the thread's warp, and its number among them."""
+    lane = np.int32(block_thread_rank() & 31)
+    own = np.int32(lane & (threads - 1))
+    if threads == 32:
+        return np.uint32(0xFFFFFFFF), own
+    return np.uint32(((1 << threads) - 1) << (lane - own)), own
+
+
+def coop_left(threads, lane):
+    """How many lanes the thread's group has from its own on."""
+    return np.int32(min(threads - lane, block_num_threads() - block_thread_rank()))
+
+
+def coop_warp_down(lanes, x, op, left, threads):
+    """The values of the lanes of a group from the thread's own on."""
+    for k in range(5):
+        step = 1 << k
+        if step < threads:
+            other = cuda.shfl_down_sync(lanes, x, step)
+            if step < left:
+                x = like(op(x, other), x)
+    return x
+
+
+def coop_warp_up(lanes, x, op, lane, threads):
+    """The values of the lanes of a group up to the thread's own."""
+    for k in range(5):
+        step = 1 << k
+        if step < threads:
+            other = cuda.shfl_up_sync(lanes, x, step)
+            if lane >= step:
+                x = like(op(other, x), x)
+    return x
+
+
+def coop_warp_fold(x, op, threads, valid):
+    """The values of a group, or of its first lanes."""
+    lanes, lane = coop_group(threads)
+    left = coop_left(threads, lane)
+    if valid is not None:
+        left = min(left, np.int32(valid - lane))
+    x = coop_warp_down(lanes, x, op, left, threads)
+    return cuda.shfl_sync(lanes, x, 0, threads)
+
+
+def coop_warp_of(x, op, across, threads, valid):
+    """The same by a function for which integers have an instruction."""
+    if valid is None and isinstance(x, int) and not isinstance(x, bool):
+        lanes, _ = coop_group(threads)
+        if np.iinfo(type(x)).bits == 32:
+            return across(lanes, x)
+        if np.iinfo(type(x)).bits < 32:
+            return type(x)(across(lanes, np.int32(x)))
+    return coop_warp_fold(x, op, threads, valid)
+
+
+def coop_warp_reduce(x, op, threads=32, valid=None):
+    """Of all lanes, or of the first `valid`."""
+    return coop_warp_fold(coop_one(x, op), op, threads, valid)
+
+
+def coop_warp_sum(x, threads=32, valid=None):
+    """The sum."""
+    return coop_warp_of(coop_counted(x), coop_add, cuda.reduce_add_sync, threads, valid)
+
+
+def coop_warp_min(x, threads=32, valid=None):
+    """The smallest."""
+    return coop_warp_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, threads, valid)
+
+
+def coop_warp_max(x, threads=32, valid=None):
+    """The largest."""
+    return coop_warp_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, threads, valid)
+
+
+def coop_warp_scan(x, op, threads):
+    """The values up to the thread's own, those before it, of which the first has none, and all of the group."""
+    lanes, lane = coop_group(threads)
+    here = coop_warp_up(lanes, x, op, lane, threads)
+    total = cuda.shfl_sync(lanes, here, lane + coop_left(threads, lane) - 1, threads)
+    before = cuda.shfl_up_sync(lanes, here, 1, threads)
+    return here, before, total, lane
+
+
+def coop_warp_inclusive_scan(x, op, threads=32, aggregate=False):
+    """The values up to the thread's own."""
+    here, before, total, lane = coop_warp_scan(coop_one(x, op), op, threads)
+    if isinstance(x, np.ndarray):
+        coop_run(x, op, before, lane)
+        if aggregate:
+            return total
+        return None
+    if aggregate:
+        return here, total
+    return here
+
+
+def coop_warp_exclusive_scan(x, op, initial, threads=32, aggregate=False):
+    """The values before the thread's own, behind an initial one."""
+    here, before, total, lane = coop_warp_scan(coop_one(x, op), op, threads)
+    start = like(initial, here)
+    if lane > 0:
+        start = like(op(start, before), here)
+    if isinstance(x, np.ndarray):
+        coop_run_behind(x, op, start)
+        if aggregate:
+            return total
+        return None
+    if aggregate:
+        return start, total
+    return start
+
+
+def coop_warp_inclusive_sum(x, threads=32, aggregate=False):
+    """The sum up to the thread's own value."""
+    if isinstance(x, np.ndarray):
+        _, before, total, lane = coop_warp_scan(coop_one(x, coop_add), coop_add, threads)
+        coop_run(x, coop_add, before, lane)
+        if aggregate:
+            return total
+        return None
+    here, before, total, lane = coop_warp_scan(coop_counted(x), coop_add, threads)
+    if aggregate:
+        return here, total
+    return here
+
+
+def coop_warp_exclusive_sum(x, threads=32, aggregate=False):
+    """The sum of the values before the thread's own."""
+    here, before, total, lane = coop_warp_scan(coop_counted(x), coop_add, threads)
+    if lane == 0:
+        before = coop_zero(here)
+    if isinstance(x, np.ndarray):
+        coop_run_behind(x, coop_add, before)
+        if aggregate:
+            return total
+        return None
+    if aggregate:
+        return before, total
+    return before

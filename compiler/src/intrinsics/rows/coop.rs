@@ -1,0 +1,66 @@
+//! Rows of `cuda.coop`: what the threads of a block, or the lanes of a warp, compute together. The functions are the
+//! prelude's, after CUB's names.
+
+use super::super::{Custom, Intrinsic, Lowering, Ptx};
+
+const fn coop(path: &'static str, doc: &'static str) -> Intrinsic {
+    Intrinsic { path, signatures: &[], lowering: Lowering::Custom(Custom::Coop), ptx: Ptx::Computed, doc }
+}
+
+pub(super) const COOP: &[Intrinsic] = &[
+    coop(
+        "weft.cuda.coop.block.reduce",
+        "`reduce(x, op, valid=None)`: the values of all threads of the block, or of the first `valid`, put together by an associative function `op(a, b)` in the order of the threads. Every thread gets the result. Two barriers. CUB's `BlockReduce::Reduce`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.sum",
+        "`sum(x, valid=None)`: the same of a sum, in the type of `x`; a `boolean` counts as an `int32`. CUB's `BlockReduce::Sum`.",
+    ),
+    coop("weft.cuda.coop.block.min", "`min(x, valid=None)`: the smallest value of the threads, for every thread."),
+    coop("weft.cuda.coop.block.max", "`max(x, valid=None)`: the largest value of the threads, for every thread."),
+    coop(
+        "weft.cuda.coop.block.inclusive_scan",
+        "`inclusive_scan(x, op, aggregate=False)`: the values of the threads up to this one, put together by an associative function; with `aggregate=True` a tuple of that and of what all threads have together. Two barriers. CUB's `BlockScan::InclusiveScan`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.exclusive_scan",
+        "`exclusive_scan(x, op, initial, aggregate=False)`: the initial value and those of the threads before this one. The aggregate is without the initial value. Two barriers. CUB's `BlockScan::ExclusiveScan`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.inclusive_sum",
+        "`inclusive_sum(x, aggregate=False)`: the sum of the values up to this thread's. Two barriers. CUB's `BlockScan::InclusiveSum`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.exclusive_sum",
+        "`exclusive_sum(x, aggregate=False)`: the sum of the values of the threads before this one. Two barriers. CUB's `BlockScan::ExclusiveSum`.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.reduce",
+        "`reduce(x, op, threads=32, valid=None)`: the values of the lanes of the warp, or of each group of `threads` lanes (a power of two), or of the first `valid` of it, in the order of the lanes. Every lane gets the result. CUB's `WarpReduce::Reduce`.",
+    ),
+    coop("weft.cuda.coop.warp.sum", "`sum(x, threads=32, valid=None)`: the same of a sum. CUB's `WarpReduce::Sum`."),
+    coop(
+        "weft.cuda.coop.warp.min",
+        "`min(x, threads=32, valid=None)`: the smallest value of the lanes, for every lane.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.max",
+        "`max(x, threads=32, valid=None)`: the largest value of the lanes, for every lane.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.inclusive_scan",
+        "`inclusive_scan(x, op, threads=32, aggregate=False)`: the values of the lanes of the group up to this one. CUB's `WarpScan::InclusiveScan`.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.exclusive_scan",
+        "`exclusive_scan(x, op, initial, threads=32, aggregate=False)`: the initial value and those of the lanes before this one. CUB's `WarpScan::ExclusiveScan`.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.inclusive_sum",
+        "`inclusive_sum(x, threads=32, aggregate=False)`: the sum of the values up to this lane's. CUB's `WarpScan::InclusiveSum`.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.exclusive_sum",
+        "`exclusive_sum(x, threads=32, aggregate=False)`: the sum of the values of the lanes before this one. CUB's `WarpScan::ExclusiveSum`.",
+    ),
+];

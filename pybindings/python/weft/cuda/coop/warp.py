@@ -1,0 +1,16 @@
+"""What the lanes of a warp compute together, for kernels: reductions, scans, sorts and exchanges.
+
+The names are CUB's; docs/reference/intrinsics.md lists them.
+"""
+
+from __future__ import annotations
+
+from weft.cuda._kernel_names import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return member(globals(), name)
