@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(Threads) sums(const T *x, T *out, int turns) {
     T items[Items], total = 0;
     load<T, Threads, Items>(x, items);
     for (int turn = 0; turn < turns; ++turn) {
-        items[0] += T(turn & 1);
+        items[0] += T(1);
         total += Block(storage).Sum(items);
         __syncthreads();
     }
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(Threads) scans(const T *x, T *out, int turns) 
     T items[Items], before[Items], total = 0;
     load<T, Threads, Items>(x, items);
     for (int turn = 0; turn < turns; ++turn) {
-        items[0] += T(turn & 1);
+        items[0] += T(1);
         Block(storage).ExclusiveSum(items, before);
         __syncthreads();
 #pragma unroll

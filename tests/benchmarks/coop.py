@@ -1,8 +1,8 @@
 """Times `cuda.coop`'s block-wide sums and scans beside CUB's (`coop.cu`): needs a GPU, nvcc and CUB's headers.
 
 A kernel does the same collective over and over, so that nothing else counts, with as many blocks as fill the GPU and
-with one block a multiprocessor. The two take turns, and their results are compared. Every thread gets weft's sum, the
-first one CUB's.
+with one block a multiprocessor. The two take turns, and their results are compared. CUB's sums are the first thread's
+alone, weft's every thread's unless it is told otherwise.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 TYPES = ("float32", "int32")
 THREADS = (128, 256, 1024)
 ITEMS = (1, 4, 16)
-# A name, what CUB's library calls it, and weft's function.
-SUM, RAKING, WARPS = "sum", "scan", "scan, CUB's warp scans"
-NUMBERS = {SUM: 0, RAKING: 1, WARPS: 2}
+# What is timed, and CUB's number for it.
+SUM, FIRST, RAKING, WARPS = "sum", "sum, for the first thread", "scan", "scan, CUB's warp scans"
+NUMBERS = {SUM: 0, FIRST: 0, RAKING: 1, WARPS: 2}
 
 
-def sums(items: int) -> Any:
-    """Give a kernel that sums up a block's items many times."""
+def sums(items: int, broadcast: bool) -> Any:
+    """Give a kernel that sums up a block's items many times, for every thread or for the first."""
 
     @cuda.jit
     def kernel(x, out, turns):
         own = cuda.local.array(items, x.dtype)
         for k in range(items):
             own[k] = x[cuda.grid(1) * items + k]
-        total = x.dtype.type(0)
-        for turn in range(turns):
-            own[0] += x.dtype.type(turn & 1)
+        total, one = x.dtype.type(0), x.dtype.type(1)
+        for _ in range(turns):
+            own[0] += one
             if items == 1:
-                total = x.dtype.type(total + coop.block.sum(own[0]))
+                total = x.dtype.type(total + coop.block.sum(own[0], broadcast=broadcast))
             else:
-                total = x.dtype.type(total + coop.block.sum(own))
+                total = x.dtype.type(total + coop.block.sum(own, broadcast=broadcast))
         if cuda.threadIdx.x == 0:
             out[cuda.blockIdx.x] = total
 
@@ -65,9 +65,9 @@ def scans(items: int) -> Any:
         before = cuda.local.array(items, x.dtype)
         for k in range(items):
             own[k] = x[cuda.grid(1) * items + k]
-        total = x.dtype.type(0)
-        for turn in range(turns):
-            own[0] += x.dtype.type(turn & 1)
+        total, one = x.dtype.type(0), x.dtype.type(1)
+        for _ in range(turns):
+            own[0] += one
             if items == 1:
                 total = x.dtype.type(total + coop.block.exclusive_sum(own[0]))
             else:
@@ -117,7 +117,7 @@ def row(cub: Any, what: str, dtype: str, threads: int, items: int, blocks: int, 
     host = np.random.default_rng(1).integers(0, 3, blocks * threads * items).astype(dtype)
     x = cuda.to_device(host)
     mine, theirs = cuda.to_device(np.zeros(blocks * threads, dtype)), cuda.to_device(np.zeros(blocks * threads, dtype))
-    kernel = (sums if what == SUM else scans)(items)
+    kernel = sums(items, what == SUM) if NUMBERS[what] == 0 else scans(items)
     kind = TYPES.index(dtype)
 
     def weft() -> float:

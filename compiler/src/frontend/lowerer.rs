@@ -62,6 +62,7 @@ pub(super) struct Lowerer {
     pub(super) closures: Vec<Arc<Closure>>,
     /// The shared memory of the calls of `cuda.coop`, and the place of the last of them.
     pub(super) scratch: Option<SharedId>,
+    pub(super) cells: Option<SharedId>,
     pub(super) scratch_call: Option<Span>,
     /// How many threads a block has at most, if the request says so.
     pub(super) most_threads: Option<u32>,

@@ -36,6 +36,10 @@ def block_reductions(x, out):
     out[1, t] = coop.block.min(x[t])
     out[2, t] = coop.block.max(x[t])
     out[3, t] = coop.block.reduce(x[t], lambda a, b: a if a > b else b)
+    total = coop.block.sum(x[t], broadcast=False)
+    largest = coop.block.reduce(x[t], max, broadcast=False)
+    if t == 0:
+        out[4, 0], out[5, 0] = total, largest
 
 
 @cuda.jit
@@ -49,7 +53,9 @@ def block_scans(x, out):
 
 def reduced(x):
     total = x.sum(dtype=x.dtype)
-    return [np.full(x.size, value) for value in (total, x.min(), x.max(), x.max())]
+    first = np.arange(x.size) == 0
+    alone = [np.where(first, value, x.dtype.type(0)) for value in (total, x.max())]
+    return [*(np.full(x.size, value) for value in (total, x.min(), x.max(), x.max())), *alone]
 
 
 def scanned(x):
@@ -446,6 +452,7 @@ def wrong(call):
         ("coop.warp.sum(v, threads=3)", "`threads` is 1, 2, 4, 8, 16 or 32"),
         ("coop.warp.sum(v, threads=x.size)", "`threads` is 1, 2, 4, 8, 16 or 32"),
         ("coop.block.exclusive_sum(v, aggregate=v > 0)", "`aggregate` is True or False"),
+        ("coop.block.sum(v, broadcast=1)", "`broadcast` is True or False"),
         ("coop.block.inclusive_scan(v)", "takes 2 arguments, not 1"),
     ],
 )

@@ -1,8 +1,9 @@
 //! What the threads of a block or of a warp compute together (`cuda.coop`): calls of the prelude's functions, and what
 //! those have beside Python.
 //!
-//! All calls of a kernel share one piece of shared memory, the *scratch*, as large as the call that needs most. So no call
-//! may write it before all threads have read what the last one left there: each has a barrier before its first store.
+//! All calls of a kernel share two pieces of shared memory: the *scratch*, as large as the call that needs most, and the
+//! *cells*. A call may write the scratch when it begins, and does not touch it behind its last barrier; it writes cells
+//! behind its first barrier only, and reads them behind the next.
 
 use weft_artifact::{DType, Layout, Number};
 
@@ -23,11 +24,18 @@ use crate::{
 };
 use weft_artifact::Scalar;
 
-/// Warps of the largest block: so many values fit into the scratch in any case.
+/// Warps of the largest block.
 const SLOTS: i64 = 32;
 
 /// What the rows' paths begin with.
 const MODULE: &str = "weft.cuda.coop.";
+
+/// A piece of shared memory that all calls share.
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    Scratch,
+    Cells,
+}
 
 impl FnLowerer<'_> {
     /// `cuda.coop.block.sum(x)` is `coop_block_sum(x)` of the prelude; parameters with defaults are known when the kernel
@@ -43,9 +51,11 @@ impl FnLowerer<'_> {
         let Some(values) = self.bind_all(row, &def, args, span) else { return Value::Poison };
         for (param, value) in def.ast.params.iter().zip(&values) {
             let wanted = match (param.name.as_str(), value) {
-                ("threads", Value::Int(1 | 2 | 4 | 8 | 16 | 32)) | ("aggregate", Value::Bool(_)) => continue,
+                ("threads", Value::Int(1 | 2 | 4 | 8 | 16 | 32)) | ("aggregate" | "broadcast", Value::Bool(_)) => {
+                    continue;
+                }
                 ("threads", _) => "1, 2, 4, 8, 16 or 32",
-                ("aggregate", _) => "True or False",
+                ("aggregate" | "broadcast", _) => "True or False",
                 _ => continue,
             };
             let message = format!("`{}` is {wanted} and known when the kernel is compiled", param.name);
@@ -77,8 +87,8 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// `slot(k, x)`, the value of the type of `x` that is kept under a number; `put_slot(k, x)`; `buffer(n, x)`, the scratch
-    /// as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
+    /// `slot(k, x)`, the value of the type of `x` that the scratch keeps under a number; `put_slot(k, x)`; `cell(k, x)` and
+    /// `put_cell(k, x)`, the same of the cells; `buffer(n, x)`, the scratch as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
     /// no block of the kernel exceeds.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         match (name, values) {
@@ -95,28 +105,30 @@ impl FnLowerer<'_> {
                     }
                 }
             }
-            ("slot", [number, x]) => {
+            ("slot" | "cell", [number, x]) => {
+                let piece = if name == "slot" { Piece::Scratch } else { Piece::Cells };
                 let number = self.number(number, Scalar::I64, span)?;
                 let number = self.nonneg_atom(number, span);
-                self.slot(number, &x.ty().widened(), &mut 0, span)
+                self.slot(piece, number, &x.ty().widened(), &mut 0, span)
             }
-            ("put_slot", [number, x]) => {
+            ("put_slot" | "put_cell", [number, x]) => {
+                let piece = if name == "put_slot" { Piece::Scratch } else { Piece::Cells };
                 let number = self.number(number, Scalar::I64, span)?;
                 let number = self.nonneg_atom(number, span);
                 let value = self.settle(x.clone(), span);
-                self.put_slot(number, &value, &mut 0, span).map(|()| Value::NONE)
+                self.put_slot(piece, number, &value, &mut 0, span).map(|()| Value::NONE)
             }
             ("buffer", [Value::Int(count), x]) => {
                 let number = x.ty().number()?;
                 let count = i64::try_from(*count).ok()?;
-                Some(Value::Array(self.scratch(number, 0, count, span)))
+                Some(Value::Array(self.scratch(Piece::Scratch, number, 0, count, span)))
             }
             _ => None,
         }
     }
 
-    /// A part of the scratch as an array.
-    fn scratch(&mut self, number: Number, start: u64, count: i64, span: Span) -> ArrayValue {
+    /// A part of a piece as an array.
+    fn scratch(&mut self, piece: Piece, number: Number, start: u64, count: i64, span: Span) -> ArrayValue {
         let dtype = DType::from(number);
         let size = dtype.size_bytes().max(1);
         let ty = ArrayTy {
@@ -135,8 +147,12 @@ impl FnLowerer<'_> {
             let needed = start.saturating_add(size.saturating_mul(count.unsigned_abs()));
             let at = self.cx.scratch_call.unwrap_or_else(|| self.at(span));
             let shared = &mut self.cx.module.shared;
-            let id = *self.cx.scratch.get_or_insert_with(|| {
-                shared.push(SharedArray { name: "coop".to_owned(), elem: Scalar::U8, len: 0, align: 16, span: at })
+            let (place, name) = match piece {
+                Piece::Scratch => (&mut self.cx.scratch, "coop"),
+                Piece::Cells => (&mut self.cx.cells, "coop_cells"),
+            };
+            let id = *place.get_or_insert_with(|| {
+                shared.push(SharedArray { name: name.to_owned(), elem: Scalar::U8, len: 0, align: 16, span: at })
             });
             let array = &mut shared[id];
             if array.len < needed {
@@ -152,21 +168,22 @@ impl FnLowerer<'_> {
     }
 
     /// The slots of a number, behind those of the numbers before it.
-    fn slots(&mut self, number: Number, start: &mut u64, span: Span) -> ArrayValue {
-        let array = self.scratch(number, *start, SLOTS, span);
+    fn slots(&mut self, piece: Piece, number: Number, start: &mut u64, span: Span) -> ArrayValue {
+        let array = self.scratch(piece, number, *start, SLOTS, span);
         *start += SLOTS.unsigned_abs() * DType::from(number).size_bytes();
         array
     }
 
-    fn slot(&mut self, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
+    fn slot(&mut self, piece: Piece, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
         match like {
             Ty::Scalar(_) | Ty::Complex(_) => {
-                let array = self.slots(like.number()?, start, span);
+                let array = self.slots(piece, like.number()?, start, span);
                 let at = self.use_atom(number, span);
                 Some(self.subscript(Value::Array(array), &[Index::at(at)], span))
             }
             Ty::Object(kind, items) if super::warps::is_plain(kind) => {
-                let items = items.iter().map(|item| self.slot(number, item, start, span)).collect::<Option<_>>()?;
+                let items =
+                    items.iter().map(|item| self.slot(piece, number, item, start, span)).collect::<Option<_>>()?;
                 Some(Value::Object(kind.clone(), items))
             }
             Ty::Static(Static::None) => Some(Value::NONE),
@@ -175,16 +192,16 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn put_slot(&mut self, number: Atom, value: &Value, start: &mut u64, span: Span) -> Option<()> {
+    fn put_slot(&mut self, piece: Piece, number: Atom, value: &Value, start: &mut u64, span: Span) -> Option<()> {
         if let Value::Object(kind, items) = value
             && super::warps::is_plain(kind)
         {
-            return items.iter().try_for_each(|item| self.put_slot(number, item, start, span));
+            return items.iter().try_for_each(|item| self.put_slot(piece, number, item, start, span));
         }
         if matches!(value, Value::Poison | Value::Static(Static::None)) {
             return Some(());
         }
-        let array = self.slots(value.ty().number()?, start, span);
+        let array = self.slots(piece, value.ty().number()?, start, span);
         let at = self.use_atom(number, span);
         self.store_subscript(Value::Array(array), &[Index::at(at)], value.clone(), span);
         Some(())

@@ -1,9 +1,11 @@
 """What the threads of a block or of a warp compute together: `cuda.coop`.
 
 A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads count in the order of their numbers, and
-lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute. Warps meet
-in the scratch (`slot(k, x)`, `put_slot(k, x)`), which all calls share: so one has a barrier before it writes there, and
-one behind.
+lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute.
+
+Warps meet in two pieces of shared memory, which all calls share. Slots (`slot(k, x)`, `put_slot(k, x)`) may be written
+when a call begins, and are not touched behind its last barrier; cells (`cell(k, x)`, `put_cell(k, x)`) are written
+behind the first barrier of a call and read behind the next. So two calls in a row need no barrier between them.
 
 What a thread has is a number, a tuple or the like, or an array, which is several items that lie one after the other in
 the order of the threads. `like(y, x)` is a value as the type of `x`.
@@ -90,14 +92,6 @@ def coop_up(x, op, lane):
     return coop_up1(x, op, lane, 16)
 
 
-def coop_by_lanes(warps):
-    """Whether the values of the warps are put together by the lanes of each, which takes whole warps; else one by one.
-
-    All threads of a block do the same, so that they get the same bits.
-    """
-    return most_threads() > 256 and warps > 8 and block_num_threads() % 32 == 0
-
-
 def coop_pair(a, b, op, both):
     """Two neighbors, if there are both."""
     if both:
@@ -106,111 +100,105 @@ def coop_pair(a, b, op, both):
 
 
 def coop_first(x, op, count):
-    """What the first slots hold together, of which there are at least one: the first eight side by side."""
+    """What the first slots hold together, one to eight of them, side by side."""
     low = coop_pair(slot(0, x), slot(1, x), op, count > 1)
     low = coop_pair(low, coop_pair(slot(2, x), slot(3, x), op, count > 3), op, count > 2)
     high = coop_pair(slot(4, x), slot(5, x), op, count > 5)
     high = coop_pair(high, coop_pair(slot(6, x), slot(7, x), op, count > 7), op, count > 6)
-    total = coop_pair(low, high, op, count > 4)
-    if most_threads() > 256:
-        for k in range(8, count):
-            total = like(op(total, slot(k, x)), x)
-    return total
+    return coop_pair(low, high, op, count > 4)
 
 
-def coop_slots(x, op, warps):
-    """What the first slots hold together."""
-    if coop_by_lanes(warps):
-        lane = np.int32(block_thread_rank() & 31)
-        total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
-        total = cuda.shfl_sync(0xFFFFFFFF, total, 0)
-    else:
-        total = coop_first(x, op, warps)
-    return total
+def coop_is_large(warps):
+    """The block has more warps than are put together side by side: so its first has 32 lanes, which do it."""
+    return most_threads() > 256 and warps > 8
 
 
-def coop_block_fold(x, op, valid):
+def coop_block_fold(x, op, valid, broadcast):
     """The values of the first threads of the block."""
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
     x = coop_down(x, op, min(np.int32(valid - rank), np.int32(32 - lane)))
     if most_threads() <= 32:
         return cuda.shfl_sync(0xFFFFFFFF, x, 0)
-    cuda.syncthreads()
     if lane == 0:
         put_slot(rank >> 5, x)
     cuda.syncthreads()
-    return coop_slots(x, op, np.int32((valid + 31) >> 5))
+    total = x
+    if rank < 32:
+        warps = np.int32((valid + 31) >> 5)
+        if coop_is_large(warps):
+            total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
+        else:
+            total = coop_first(x, op, warps)
+        if broadcast and lane == 0:
+            put_cell(0, total)
+    cuda.syncthreads()
+    if broadcast:
+        total = cell(0, x)
+    return total
 
 
-def coop_block_words(x, across, op, spare):
+def coop_block_words(x, across, op, spare, broadcast):
     """The same of integers of 32 bits, of which `across` reduces a warp's."""
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
     x = across(0xFFFFFFFF, x)
     if most_threads() <= 32:
         return x
-    cuda.syncthreads()
     if lane == 0:
         put_slot(rank >> 5, x)
     cuda.syncthreads()
-    warps = np.int32((block_num_threads() + 31) >> 5)
-    if coop_by_lanes(warps):
-        part = slot(lane, x)
-        if lane >= warps:
-            part = spare(slot(0, x))
-        total = across(0xFFFFFFFF, part)
-    else:
-        total = coop_slots(x, op, warps)
+    total = x
+    if rank < 32:
+        warps = np.int32((block_num_threads() + 31) >> 5)
+        if coop_is_large(warps):
+            part = slot(lane, x)
+            if lane >= warps:
+                part = spare(slot(0, x))
+            total = across(0xFFFFFFFF, part)
+        else:
+            total = coop_first(x, op, warps)
+        if broadcast and lane == 0:
+            put_cell(0, total)
+    cuda.syncthreads()
+    if broadcast:
+        total = cell(0, x)
     return total
 
 
-def coop_block_of(x, op, across, spare, valid):
+def coop_block_of(x, op, across, spare, valid, broadcast):
     """The values of all threads, or of the first, by a function for which integers have an instruction."""
     if valid is not None:
-        return coop_block_fold(x, op, np.int32(valid))
+        return coop_block_fold(x, op, np.int32(valid), broadcast)
     if isinstance(x, int) and not isinstance(x, bool):
         if np.iinfo(type(x)).bits == 32:
-            return coop_block_words(x, across, op, spare)
+            return coop_block_words(x, across, op, spare, broadcast)
         if np.iinfo(type(x)).bits < 32:
-            return type(x)(coop_block_words(np.int32(x), across, op, spare))
-    return coop_block_fold(x, op, block_num_threads())
+            return type(x)(coop_block_words(np.int32(x), across, op, spare, broadcast))
+    return coop_block_fold(x, op, block_num_threads(), broadcast)
 
 
-def coop_block_reduce(x, op, valid=None):
+def coop_block_reduce(x, op, valid=None, broadcast=True):
     """Of all threads, or of the first `valid`."""
     x = coop_one(x, op)
     if valid is None:
-        return coop_block_fold(x, op, block_num_threads())
-    return coop_block_fold(x, op, np.int32(valid))
+        return coop_block_fold(x, op, block_num_threads(), broadcast)
+    return coop_block_fold(x, op, np.int32(valid), broadcast)
 
 
-def coop_block_sum(x, valid=None):
+def coop_block_sum(x, valid=None, broadcast=True):
     """The sum."""
-    return coop_block_of(coop_counted(x), coop_add, cuda.reduce_add_sync, coop_zero, valid)
+    return coop_block_of(coop_counted(x), coop_add, cuda.reduce_add_sync, coop_zero, valid, broadcast)
 
 
-def coop_block_min(x, valid=None):
+def coop_block_min(x, valid=None, broadcast=True):
     """The smallest."""
-    return coop_block_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, coop_same, valid)
+    return coop_block_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, coop_same, valid, broadcast)
 
 
-def coop_block_max(x, valid=None):
+def coop_block_max(x, valid=None, broadcast=True):
     """The largest."""
-    return coop_block_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, coop_same, valid)
-
-
-def coop_before(x, op, warp, warps):
-    """What the slots below a warp's hold together, if there are some, and what all do."""
-    if coop_by_lanes(warps):
-        lane = np.int32(block_thread_rank() & 31)
-        part = coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane)
-        before = cuda.shfl_sync(0xFFFFFFFF, part, warp - 1)
-        total = cuda.shfl_sync(0xFFFFFFFF, part, warps - 1)
-    else:
-        before = coop_first(x, op, warp)
-        total = coop_first(x, op, warps)
-    return before, total
+    return coop_block_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, coop_same, valid, broadcast)
 
 
 def coop_block_scan(x, op):
@@ -221,11 +209,22 @@ def coop_block_scan(x, op):
     threads = block_num_threads()
     if most_threads() <= 32:
         return x, x, cuda.shfl_sync(0xFFFFFFFF, x, threads - 1)
-    cuda.syncthreads()
     if lane == 31 or rank == threads - 1:
         put_slot(warp, x)
     cuda.syncthreads()
-    before, total = coop_before(x, op, warp, np.int32((threads + 31) >> 5))
+    warps = np.int32((threads + 31) >> 5)
+    before = x
+    total = x
+    if coop_is_large(warps):
+        if rank < 32:
+            put_cell(lane, coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane))
+    else:
+        before = coop_first(x, op, warp)
+        total = coop_first(x, op, warps)
+    cuda.syncthreads()
+    if coop_is_large(warps):
+        before = cell(max(warp - 1, 0), x)
+        total = cell(warps - 1, x)
     return x, before, total
 
 

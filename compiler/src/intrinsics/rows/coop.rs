@@ -10,14 +10,20 @@ const fn coop(path: &'static str, doc: &'static str) -> Intrinsic {
 pub(super) const COOP: &[Intrinsic] = &[
     coop(
         "weft.cuda.coop.block.reduce",
-        "`reduce(x, op, valid=None)`: the values of all threads of the block, or of the first `valid`, put together by an associative function `op(a, b)` in the order of the threads. Every thread gets the result. Two barriers. CUB's `BlockReduce::Reduce`.",
+        "`reduce(x, op, valid=None, broadcast=True)`: the values of all threads of the block, or of the first `valid`, put together by an associative function `op(a, b)` in the order of the threads. Every thread gets the result, or with `broadcast=False` the first. Two barriers. CUB's `BlockReduce::Reduce`.",
     ),
     coop(
         "weft.cuda.coop.block.sum",
-        "`sum(x, valid=None)`: the same of a sum, in the type of `x`; a `boolean` counts as an `int32`. CUB's `BlockReduce::Sum`.",
+        "`sum(x, valid=None, broadcast=True)`: the same of a sum, in the type of `x`; a `boolean` counts as an `int32`. CUB's `BlockReduce::Sum`.",
     ),
-    coop("weft.cuda.coop.block.min", "`min(x, valid=None)`: the smallest value of the threads, for every thread."),
-    coop("weft.cuda.coop.block.max", "`max(x, valid=None)`: the largest value of the threads, for every thread."),
+    coop(
+        "weft.cuda.coop.block.min",
+        "`min(x, valid=None, broadcast=True)`: the smallest value of the threads, for every thread.",
+    ),
+    coop(
+        "weft.cuda.coop.block.max",
+        "`max(x, valid=None, broadcast=True)`: the largest value of the threads, for every thread.",
+    ),
     coop(
         "weft.cuda.coop.block.inclusive_scan",
         "`inclusive_scan(x, op, aggregate=False)`: the values of the threads up to this one, put together by an associative function; with `aggregate=True` a tuple of that and of what all threads have together. Two barriers. CUB's `BlockScan::InclusiveScan`.",
