@@ -18,9 +18,11 @@ __global__ void __launch_bounds__(Threads) sums(const T *x, T *out, int turns) {
     T items[Items], total = 0;
     load<T, Threads, Items>(x, items);
     for (int turn = 0; turn < turns; ++turn) {
-        items[0] += T(1);
-        total += Block(storage).Sum(items);
+        T sum = Block(storage).Sum(items);
         __syncthreads();
+        total += sum;
+        // A turn needs the last one's result.
+        if (threadIdx.x == 0) items[0] = sum;
     }
     // Only the first thread of a block has the sums.
     if (threadIdx.x == 0) out[blockIdx.x] = total;
@@ -30,15 +32,16 @@ template <typename T, int Threads, int Items, cub::BlockScanAlgorithm Algorithm>
 __global__ void __launch_bounds__(Threads) scans(const T *x, T *out, int turns) {
     using Block = cub::BlockScan<T, Threads, Algorithm>;
     __shared__ typename Block::TempStorage storage;
-    T items[Items], before[Items], total = 0;
+    T items[Items], total = 0;
     load<T, Threads, Items>(x, items);
     for (int turn = 0; turn < turns; ++turn) {
-        items[0] += T(1);
-        Block(storage).ExclusiveSum(items, before);
+        Block(storage).ExclusiveSum(items, items);
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < Items; ++k) total += before[k];
+        for (int k = 0; k < Items; ++k) items[k] = min(items[k], T(1)) + T(1);
     }
+#pragma unroll
+    for (int k = 0; k < Items; ++k) total += items[k];
     out[blockIdx.x * Threads + threadIdx.x] = total;
 }
 

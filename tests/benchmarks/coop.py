@@ -43,13 +43,16 @@ def sums(items: int, broadcast: bool) -> Any:
         own = cuda.local.array(items, x.dtype)
         for k in range(items):
             own[k] = x[cuda.grid(1) * items + k]
-        total, one = x.dtype.type(0), x.dtype.type(1)
+        total = x.dtype.type(0)
         for _ in range(turns):
-            own[0] += one
             if items == 1:
-                total = x.dtype.type(total + coop.block.sum(own[0], broadcast=broadcast))
+                found = coop.block.sum(own[0], broadcast=broadcast)
             else:
-                total = x.dtype.type(total + coop.block.sum(own, broadcast=broadcast))
+                found = coop.block.sum(own, broadcast=broadcast)
+            total = x.dtype.type(total + found)
+            # A turn needs the last one's result.
+            if cuda.threadIdx.x == 0:
+                own[0] = found
         if cuda.threadIdx.x == 0:
             out[cuda.blockIdx.x] = total
 
@@ -62,20 +65,19 @@ def scans(items: int) -> Any:
     @cuda.jit
     def kernel(x, out, turns):
         own = cuda.local.array(items, x.dtype)
-        before = cuda.local.array(items, x.dtype)
         for k in range(items):
             own[k] = x[cuda.grid(1) * items + k]
-        total, one = x.dtype.type(0), x.dtype.type(1)
+        one = x.dtype.type(1)
         for _ in range(turns):
-            own[0] += one
             if items == 1:
-                total = x.dtype.type(total + coop.block.exclusive_sum(own[0]))
+                own[0] = coop.block.exclusive_sum(own[0])
             else:
-                for k in range(items):
-                    before[k] = own[k]
-                coop.block.exclusive_sum(before)
-                for k in range(items):
-                    total = x.dtype.type(total + before[k])
+                coop.block.exclusive_sum(own)
+            for k in range(items):
+                own[k] = min(own[k], one) + one
+        total = x.dtype.type(0)
+        for k in range(items):
+            total = x.dtype.type(total + own[k])
         out[cuda.grid(1)] = total
 
     return kernel

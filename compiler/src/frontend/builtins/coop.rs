@@ -25,7 +25,10 @@ use crate::{
 use weft_artifact::Scalar;
 
 /// Warps of the largest block.
-const SLOTS: i64 = 32;
+const WARPS: i64 = 32;
+
+/// Threads of the largest block whose values the lanes of a warp go over, and one place more for every 32.
+const RAKED: i64 = 264;
 
 /// What the rows' paths begin with.
 const MODULE: &str = "weft.cuda.coop.";
@@ -35,6 +38,25 @@ const MODULE: &str = "weft.cuda.coop.";
 enum Piece {
     Scratch,
     Cells,
+}
+
+/// Values in a piece, one behind the other; of tuples, so many of each part.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    piece: Piece,
+    places: i64,
+}
+
+impl Row {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "slot" => Self { piece: Piece::Scratch, places: WARPS },
+            "rake" => Self { piece: Piece::Scratch, places: RAKED },
+            "cell" => Self { piece: Piece::Cells, places: WARPS },
+            "kept" => Self { piece: Piece::Cells, places: RAKED },
+            _ => return None,
+        })
+    }
 }
 
 impl FnLowerer<'_> {
@@ -87,10 +109,21 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// `slot(k, x)`, the value of the type of `x` that the scratch keeps under a number; `put_slot(k, x)`; `cell(k, x)` and
-    /// `put_cell(k, x)`, the same of the cells; `buffer(n, x)`, the scratch as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
+    /// `slot(k, x)`, the value of the type of `x` in a place of a row; `put_slot(k, x)`, and the same of `rake`, `cell` and
+    /// `kept`; `buffer(n, x)`, the scratch as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
     /// no block of the kernel exceeds.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
+        if let [number, x] = values
+            && let Some(row) = Row::of(name.strip_prefix("put_").unwrap_or(name))
+        {
+            let number = self.number(number, Scalar::I64, span)?;
+            let number = self.nonneg_atom(number, span);
+            if !name.starts_with("put_") {
+                return self.in_row(row, number, &x.ty().widened(), &mut 0, span);
+            }
+            let value = self.settle(x.clone(), span);
+            return self.put_in_row(row, number, &value, &mut 0, span).map(|()| Value::NONE);
+        }
         match (name, values) {
             ("most_threads", []) => Some(Value::Int(i128::from(self.cx.most_threads.unwrap_or(1024)))),
             ("like", [value, x]) => {
@@ -104,19 +137,6 @@ impl FnLowerer<'_> {
                         Some(self.error(Code::ReturnTypes, span, message))
                     }
                 }
-            }
-            ("slot" | "cell", [number, x]) => {
-                let piece = if name == "slot" { Piece::Scratch } else { Piece::Cells };
-                let number = self.number(number, Scalar::I64, span)?;
-                let number = self.nonneg_atom(number, span);
-                self.slot(piece, number, &x.ty().widened(), &mut 0, span)
-            }
-            ("put_slot" | "put_cell", [number, x]) => {
-                let piece = if name == "put_slot" { Piece::Scratch } else { Piece::Cells };
-                let number = self.number(number, Scalar::I64, span)?;
-                let number = self.nonneg_atom(number, span);
-                let value = self.settle(x.clone(), span);
-                self.put_slot(piece, number, &value, &mut 0, span).map(|()| Value::NONE)
             }
             ("buffer", [Value::Int(count), x]) => {
                 let number = x.ty().number()?;
@@ -167,23 +187,23 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data, shape: vec![Atom::Int(count)], strides: Vec::new() }
     }
 
-    /// The slots of a number, behind those of the numbers before it.
-    fn slots(&mut self, piece: Piece, number: Number, start: &mut u64, span: Span) -> ArrayValue {
-        let array = self.scratch(piece, number, *start, SLOTS, span);
-        *start += SLOTS.unsigned_abs() * DType::from(number).size_bytes();
+    /// The places of a number in a row, behind those of the numbers before it.
+    fn places(&mut self, row: Row, number: Number, start: &mut u64, span: Span) -> ArrayValue {
+        let array = self.scratch(row.piece, number, *start, row.places, span);
+        *start += row.places.unsigned_abs() * DType::from(number).size_bytes();
         array
     }
 
-    fn slot(&mut self, piece: Piece, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
+    fn in_row(&mut self, row: Row, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
         match like {
             Ty::Scalar(_) | Ty::Complex(_) => {
-                let array = self.slots(piece, like.number()?, start, span);
+                let array = self.places(row, like.number()?, start, span);
                 let at = self.use_atom(number, span);
                 Some(self.subscript(Value::Array(array), &[Index::at(at)], span))
             }
             Ty::Object(kind, items) if super::warps::is_plain(kind) => {
                 let items =
-                    items.iter().map(|item| self.slot(piece, number, item, start, span)).collect::<Option<_>>()?;
+                    items.iter().map(|item| self.in_row(row, number, item, start, span)).collect::<Option<_>>()?;
                 Some(Value::Object(kind.clone(), items))
             }
             Ty::Static(Static::None) => Some(Value::NONE),
@@ -192,16 +212,16 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn put_slot(&mut self, piece: Piece, number: Atom, value: &Value, start: &mut u64, span: Span) -> Option<()> {
+    fn put_in_row(&mut self, row: Row, number: Atom, value: &Value, start: &mut u64, span: Span) -> Option<()> {
         if let Value::Object(kind, items) = value
             && super::warps::is_plain(kind)
         {
-            return items.iter().try_for_each(|item| self.put_slot(piece, number, item, start, span));
+            return items.iter().try_for_each(|item| self.put_in_row(row, number, item, start, span));
         }
         if matches!(value, Value::Poison | Value::Static(Static::None)) {
             return Some(());
         }
-        let array = self.slots(piece, value.ty().number()?, start, span);
+        let array = self.places(row, value.ty().number()?, start, span);
         let at = self.use_atom(number, span);
         self.store_subscript(Value::Array(array), &[Index::at(at)], value.clone(), span);
         Some(())

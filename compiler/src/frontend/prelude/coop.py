@@ -3,9 +3,10 @@
 A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads count in the order of their numbers, and
 lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute.
 
-Warps meet in two pieces of shared memory, which all calls share. Slots (`slot(k, x)`, `put_slot(k, x)`) may be written
-when a call begins, and are not touched behind its last barrier; cells (`cell(k, x)`, `put_cell(k, x)`) are written
-behind the first barrier of a call and read behind the next. So two calls in a row need no barrier between them.
+Warps meet in two pieces of shared memory, which all calls share. The scratch may be written when a call begins, and is
+not touched behind its last barrier; the cells are written behind the first barrier of a call and read behind the next.
+So two calls in a row need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`, `put_cell(k, x)`
+are 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
 
 What a thread has is a number, a tuple or the like, or an array, which is several items that lie one after the other in
 the order of the threads. `like(y, x)` is a value as the type of `x`.
@@ -201,52 +202,102 @@ def coop_block_max(x, valid=None, broadcast=True):
     return coop_block_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, coop_same, valid, broadcast)
 
 
-def coop_block_scan(x, op):
-    """The values of the lanes up to the thread's own, those of the warps before it, and those of all threads."""
-    rank = block_thread_rank()
-    lane, warp = np.int32(rank & 31), np.int32(rank >> 5)
-    x = coop_up(x, op, lane)
-    threads = block_num_threads()
-    if most_threads() <= 32:
-        return x, x, cuda.shfl_sync(0xFFFFFFFF, x, threads - 1)
+def coop_climb(x, op):
+    """The values before the thread's own, and all: by shuffles, and a scan of what the warps have."""
+    rank, threads = block_thread_rank(), block_num_threads()
+    lane, warp, warps = np.int32(rank & 31), np.int32(rank >> 5), np.int32((threads + 31) >> 5)
+    here = coop_up(x, op, lane)
     if lane == 31 or rank == threads - 1:
-        put_slot(warp, x)
+        put_slot(warp, here)
     cuda.syncthreads()
-    warps = np.int32((threads + 31) >> 5)
-    before = x
-    total = x
-    if coop_is_large(warps):
-        if rank < 32:
-            put_cell(lane, coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane))
-    else:
-        before = coop_first(x, op, warp)
-        total = coop_first(x, op, warps)
+    if rank < 32:
+        put_cell(lane, coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane))
     cuda.syncthreads()
-    if coop_is_large(warps):
-        before = cell(max(warp - 1, 0), x)
-        total = cell(warps - 1, x)
-    return x, before, total
+    before = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
+    if warp > 0:
+        below = cell(warp - 1, x)
+        if lane == 0:
+            before = below
+        else:
+            before = like(op(below, before), x)
+    return before, cell(warps - 1, x)
 
 
-def coop_inclusive(x, op):
-    """The values up to the thread's own, and all."""
-    here, before, total = coop_block_scan(x, op)
-    if block_thread_rank() >= 32:
-        here = like(op(before, here), x)
-    return here, total
+def coop_raked(x, first, k, op, each, own):
+    """With the value of one thread more, if it is one of the lane's."""
+    if k < each and k < own:
+        at = first + k
+        x = like(op(x, rake(at + (at >> 5), x)), x)
+    return x
+
+
+def coop_keep(before, x, first, k, op, each, own, behind):
+    """Keeps what comes before the value of a thread, if it is one of the lane's."""
+    if k < each and k < own:
+        if behind:
+            x = like(op(before, x), x)
+        at = first + k
+        put_kept(at + (at >> 5), x)
+
+
+def coop_rake(x, op):
+    """The same by the lanes of the first warp, each of which goes over the values of up to eight threads."""
+    rank, threads = block_thread_rank(), block_num_threads()
+    put_rake(rank + (rank >> 5), x)
+    cuda.syncthreads()
+    if rank < 32:
+        each = np.int32((threads + 31) >> 5)
+        first = np.int32(rank * each)
+        own = np.int32(threads - first)
+        x0 = rake(first + (first >> 5), x)
+        x1 = coop_raked(x0, first, 1, op, each, own)
+        x2 = coop_raked(x1, first, 2, op, each, own)
+        x3 = coop_raked(x2, first, 3, op, each, own)
+        x4 = coop_raked(x3, first, 4, op, each, own)
+        x5 = coop_raked(x4, first, 5, op, each, own)
+        x6 = coop_raked(x5, first, 6, op, each, own)
+        x7 = coop_raked(x6, first, 7, op, each, own)
+        # Lanes behind the last thread have no values to put together.
+        all_of = coop_up(x7, op, np.int32(rank if own > 0 else 0))
+        before = cuda.shfl_up_sync(0xFFFFFFFF, all_of, 1)
+        behind = rank > 0 and own > 0
+        put_kept(first + (first >> 5), before)
+        coop_keep(before, x0, first, 1, op, each, own, behind)
+        coop_keep(before, x1, first, 2, op, each, own, behind)
+        coop_keep(before, x2, first, 3, op, each, own, behind)
+        coop_keep(before, x3, first, 4, op, each, own, behind)
+        coop_keep(before, x4, first, 5, op, each, own, behind)
+        coop_keep(before, x5, first, 6, op, each, own, behind)
+        coop_keep(before, x6, first, 7, op, each, own, behind)
+        if own > 0 and own <= each:
+            put_kept(263, all_of)
+    cuda.syncthreads()
+    return kept(rank + (rank >> 5), x), kept(263, x)
 
 
 def coop_preceding(x, op):
     """The values before the thread's own, of which the first thread has none, and all."""
-    here, before, total = coop_block_scan(x, op)
-    rank = block_thread_rank()
-    below = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
-    if rank >= 32:
-        if rank & 31 == 0:
-            below = before
-        else:
-            below = like(op(before, below), x)
-    return below, total
+    if most_threads() <= 32:
+        here = coop_up(x, op, np.int32(block_thread_rank()))
+        total = cuda.shfl_sync(0xFFFFFFFF, here, block_num_threads() - 1)
+        return cuda.shfl_up_sync(0xFFFFFFFF, here, 1), total
+    if most_threads() <= 256:
+        return coop_rake(x, op)
+    before = x
+    total = x
+    if block_num_threads() > 256:
+        before, total = coop_climb(x, op)
+    else:
+        before, total = coop_rake(x, op)
+    return before, total
+
+
+def coop_inclusive(x, op):
+    """The values up to the thread's own, and all."""
+    before, total = coop_preceding(x, op)
+    if block_thread_rank() > 0:
+        x = like(op(before, x), x)
+    return x, total
 
 
 def coop_exclusive(x, op, initial):
@@ -260,9 +311,6 @@ def coop_exclusive(x, op, initial):
 
 def coop_exclusive_sum_of(x):
     """The sum of the values before the thread's own, and that of all."""
-    if isinstance(x, int):
-        here, total = coop_inclusive(x, coop_add)
-        return like(here - x, x), total
     before, total = coop_preceding(x, coop_add)
     if block_thread_rank() == 0:
         before = coop_zero(x)
