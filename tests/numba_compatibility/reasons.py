@@ -36,15 +36,6 @@ def _rows():
 
     missing = [
         (
-            "`cuda.compile`, `cuda.compile_ptx` and their relatives",
-            r"counterpart of numba\.cuda\.(compiler\.)?compile|weft\.cuda' has no attribute 'compile",
-        ),
-        (
-            "`types.Tuple` and `types.UniTuple` as classes, and `cuda.compile_ptx`",
-            r"test_libdevice.*isinstance\(\) arg 2 must be a type|isinstance\(\) arg 2 must be a type.*test_libdevice",
-        ),
-        ("`fastmath=True` together with `debug=True`", r"Divide in fastmath should not throw"),
-        (
             "linking of code from elsewhere: `link=`, `cuda.CUSource`, `cuda.declare_device`",
             r"CUSource|link|declare_device",
         ),
@@ -59,17 +50,16 @@ def _rows():
             r"const\.array_like|is an array, which|pass the array as an argument",
         ),
         ("captured arrays", r"Cannot capture the non-constant"),
-        ("`print` in kernels", r"print.*returned non-zero exit status"),
         (
             "exceptions out of kernels (`debug=True`)",
             r"`raise` statement|raise \w*Error|(Index|ZeroDivision)Error not raised",
         ),
-        ("`cache=True`: compiled kernels on the disk", r"check_pycache|in check_hits|'stats'|test_caching\.py:159"),
-        ("`cuda.Reduce`", r"no attribute 'Reduce'"),
+        (
+            "`cache=True`: compiled kernels on the disk",
+            r"check_pycache|in check_hits|'stats'|test_caching\.py:159|np\.int64\(15\) != 6",
+        ),
         ("memory shared between processes", r"get_ipc_handle"),
         ("`cuda.profiling`", r"no attribute 'profiling'"),
-        ("code of a device function alone", r"has no code of its own"),
-        ("warnings about launches (few blocks, host arrays)", r"PerformanceWarning|DID NOT WARN"),
         ("dates and spans of time in kernels", r"(datetime|timedelta)64\[\w+\]"),
         ("enums whose values are no numbers", r"member \S+ of an enum has the value"),
         ("`cffi`", r"numba\.cuda\.cffi|ffi\."),
@@ -83,13 +73,10 @@ def _rows():
             "the text of functions that `exec` made and that their maker has let go of",
             r"text of `\w+`, but Python has none",
         ),
-        ("inspection of single overloads", r"'weft\._weft\.Kernel' object has no attribute"),
-        ("changed globals and `recompile()`", r"np\.int64\(15\) != 6"),
         ("extending the compiler", r"No module named 'llvmlite'"),
     ]
     missing += [
         ("`print` in kernels", r"built-in `print`|numba has `print`"),
-        ("`dispatcher.specializations`", r"no attribute 'specializations'"),
         ("`types.CPointer`: pointers as arguments", r"no attribute 'CPointer'"),
     ]
     meant = [
@@ -138,6 +125,31 @@ def _rows():
             r"call it outside of the kernel",
             r"not_supported_call_from_jit",
         ),
+        (
+            "other instructions: from halves weft cuts, as Python does, and 8-bit integers go by 16 bits",
+            r"AssertionError|not found in",
+            r"test_casting\.py.*_ptx",
+        ),
+        (
+            "code that is not optimized computes what optimized code does, with fused multiply-adds",
+            r"fma\.rn\.f64|AssertionError",
+            r"test_optimization\.py.*test_device_noopt",
+        ),
+        (
+            "the test looks for a variable of numba-cuda's own functions, `NumbaEnv`, which weft's need not have",
+            r"NumbaEnv|AssertionError",
+            r"test_numba_abi_has_env_global",
+        ),
+        (
+            "numba-cuda prints the format where there are more than 32 values, weft prints the values",
+            r"",
+            r"test_print\.py.*too_many_args",
+        ),
+        (
+            "the handle of a stream is looked at where it becomes a stream of weft's; the test has a handle of none",
+            r"",
+            r"test_stream_api\.py.*external_stream_create",
+        ),
         ("debug=True warns with other words", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
     ]
     elsewhere = [
@@ -149,6 +161,7 @@ def _rows():
         ("a package that is not installed", r"ModuleNotFoundError"),
         ("a driver that was started before a fork; the CPU needs none", r"CUDA initialized before forking"),
         ("the NVIDIA driver", r"DynamicLibNotFoundError"),
+        ("a GPU: on the CPU nothing is copied, and few blocks are no fault", r"PerformanceWarning|DID NOT WARN"),
         (
             "registers, local and constant memory of a kernel: the CPU has none",
             r"0 not greater than (or equal to )?\d+",

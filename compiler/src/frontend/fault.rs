@@ -30,6 +30,8 @@ pub(super) struct Reports {
     pub(super) raises: bool,
     /// Divisions by zero, and indices of tuples: Python's rules in place of NumPy's.
     pub(super) python: bool,
+    /// Divisions of floats by zero are among them: fast ones give what they give.
+    pub(super) floats: bool,
     /// Indices of arrays.
     pub(super) bounds: bool,
 }
@@ -40,8 +42,8 @@ impl Reports {
             // Whoever runs the code does not know of the record.
             return Self::default();
         }
-        let Options { exceptions, debug, boundscheck, .. } = options;
-        Self { raises: *exceptions || *debug, python: *debug, bounds: *boundscheck }
+        let Options { exceptions, debug, boundscheck, fastmath, .. } = options;
+        Self { raises: *exceptions || *debug, python: *debug, floats: *debug && !*fastmath, bounds: *boundscheck }
     }
 
     /// Whether there is something that is reported.
@@ -191,10 +193,12 @@ impl FnLowerer<'_> {
             | Leaf::Convert(_)
             | Leaf::Other => false,
         };
-        if !self.reports().python || known {
+        let ty = self.b.ty(value);
+        let is_float = ty.scalar().is_some_and(Scalar::is_float);
+        let reports = self.reports();
+        if known || !(if is_float { reports.floats } else { reports.python }) {
             return value;
         }
-        let ty = self.b.ty(value);
         let local = self.b.temp(value, span);
         let (divisor, zero) = (self.b.read(local, span), self.b.zero(ty, span));
         let is_zero = self.b.compare(CompareOp::Eq, divisor, zero, span);

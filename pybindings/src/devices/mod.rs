@@ -181,6 +181,11 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
     )
 }
 
+/// Whether this process has found out what it computes on.
+pub(crate) fn is_chosen() -> bool {
+    DEVICES.get().is_some()
+}
+
 /// `cuda` or `cpu`.
 #[pyfunction]
 pub(crate) fn device_kind(py: Python<'_>) -> PyResult<&'static str> {

@@ -24,7 +24,8 @@ pub(crate) struct Launcher {
     stream: Option<Arc<dyn Stream>>,
     /// The stream as given.
     stream_object: Option<Py<PyAny>>,
-    /// It was launched, and the size of its grid looked at, or needs not be. Configuring alone opens no device.
+    /// The size of its grid was looked at, or needs not be. Configuring alone chooses no device, so that it may be only the
+    /// launch that knows.
     launched: AtomicBool,
 }
 

@@ -33,6 +33,7 @@ use self::{
 };
 use crate::{
     capture::{Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
+    devices,
     engine::options::JitOptions,
     types::{Signature, Type, tuple_of_types},
 };
@@ -207,7 +208,11 @@ impl Dispatcher {
         {
             return Ok(last.into_bound(py));
         }
-        let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise)?)?;
+        let known = advise && devices::is_chosen();
+        if known {
+            this.warn_about_occupancy(py, &config)?;
+        }
+        let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise && !known)?)?;
         let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let old = last.replace(launcher.clone().unbind());
         // The old one may be the last reference: its end can run Python, which must find the lock free.
@@ -265,6 +270,13 @@ impl Dispatcher {
             return Err(PyRuntimeError::new_err("Dispatcher already specialized"));
         }
         slf.py().import("weft.cuda._jit")?.call_method1("specialize", (slf, args))
+    }
+
+    /// The dispatchers that `specialize` has made, by compute capability and argument types.
+    #[getter]
+    fn specializations<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let own = slf.getattr(intern!(slf.py(), "__dict__"))?;
+        own.call_method1(intern!(slf.py(), "setdefault"), ("_specializations", PyDict::new(slf.py())))
     }
 
     /// Registers a thread.

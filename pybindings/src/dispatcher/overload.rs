@@ -10,7 +10,7 @@ use pyo3::{
 use weft_artifact::{ArgType, Artifact, Kernel};
 use weft_compiler::{
     pipeline::Output,
-    request::{FunctionDef, Keep},
+    request::{self, FunctionDef, Keep},
 };
 use weft_runtime::{Buffer, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
@@ -23,7 +23,7 @@ use crate::{
         options::{self, JitOptions},
     },
     errors,
-    types::{key, tuple_of_types},
+    types::{Signature, key, tuple_of_types},
 };
 
 /// One kernel, compiled for one tuple of argument types and loaded on one device.
@@ -47,6 +47,8 @@ pub(crate) struct Overload {
     output: Arc<Output>,
     /// What it was compiled of: texts that are asked for later are of the same constants.
     pub(crate) function: Arc<FunctionDef>,
+    /// The options that it was compiled with.
+    jit: JitOptions,
     /// The device arrays whose addresses are in the code.
     _kept: Vec<Py<PyAny>>,
     /// Memory of them, if work in streams whose number is not this must be noted.
@@ -157,6 +159,7 @@ impl Overload {
             _module: module,
             output,
             function: Arc::clone(function),
+            jit: jit.clone(),
             lent: kept
                 .iter()
                 .filter_map(|array| {
@@ -207,12 +210,54 @@ pub(crate) struct CompiledKernel {
     pub(crate) overload: Arc<Overload>,
 }
 
+impl CompiledKernel {
+    /// The kernel compiled for GPUs of a compute capability, the device's unless one is given.
+    fn compiled_for(&self, py: Python<'_>, cc: Option<(u32, u32)>, keep: Keep) -> PyResult<Arc<Output>> {
+        let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
+        let (function, args) = (&self.overload.function, &self.overload.args);
+        engine::compile(py, function, args, options::of_capability(major, minor), &self.overload.jit, keep)
+    }
+}
+
 #[pymethods]
 impl CompiledKernel {
     /// The types that it was compiled for.
     #[getter]
     fn argument_types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         tuple_of_types(py, &self.overload.args)
+    }
+
+    /// The same as a signature.
+    #[getter]
+    fn signature(&self) -> Signature {
+        let args = self.overload.args.clone();
+        Signature::from_request(&request::Signature { args, returns: None })
+    }
+
+    /// It has line tables and is not optimized, and raises what Python does.
+    #[getter]
+    fn debug(&self) -> bool {
+        self.overload.jit.code.debug
+    }
+
+    /// It has line tables.
+    #[getter]
+    fn lineinfo(&self) -> bool {
+        self.overload.jit.code.lineinfo
+    }
+
+    /// Its PTX for GPUs of a compute capability, the device's unless one is given.
+    #[pyo3(signature = (cc=None))]
+    fn inspect_asm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
+        let output = self.compiled_for(py, cc, Keep::default())?;
+        Ok(String::from_utf8_lossy(&output.artifact.code).into_owned())
+    }
+
+    /// Its LLVM IR for those.
+    #[pyo3(signature = (cc=None))]
+    fn inspect_llvm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
+        let output = self.compiled_for(py, cc, Keep { llvm: true, ..Keep::default() })?;
+        output.llvm.clone().ok_or_else(|| errors::internal(py, "the compiler gave no LLVM IR"))
     }
 
     /// The symbol in the code.

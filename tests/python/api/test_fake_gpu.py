@@ -123,6 +123,9 @@ def test_warnings(run) -> None:
         assert texts(lambda: sum3[1, 1](host, 1, 2)) == ["Host array"]
         assert texts(lambda: sum3[1, 1](host, 1, 2)) == ["Host array"]
         assert texts(lambda: sum3[1, 1](cuda.InOut(host), 1, 2)) == []
+        # Once it is known that there is a GPU, configuring is enough.
+        assert texts(lambda: sum3[5, 1]) == ["Grid size "]
+        assert texts(lambda: sum3[5, 1](device, 1, 2)) == []
         # As ufuncs and reductions launch: nobody chose the grid.
         assert texts(lambda: sum3.configure(2, 1, 0, advise=False)(device, 1, 2)) == []
         assert texts(lambda: sum3[3, 1](device, 1, 2)) == ["Grid size "]

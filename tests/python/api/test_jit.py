@@ -184,6 +184,15 @@ def test_specialize() -> None:
     out = np.zeros(2, np.float32)
     run(special, out, 4)
     assert out.tolist() == [4, 4]
+    assert kernel.specialize(weft.float32[::1], 1.5) is special
+    other = kernel.specialize(weft.float32[:], weft.float64)
+    assert other is not special
+    capability = cuda.get_current_device().compute_capability
+    assert kernel.specializations == {
+        (capability, (weft.float32[::1], weft.float64)): special,
+        (capability, (weft.float32[:], weft.float64)): other,
+    }
+    assert special.specializations == {}
     with pytest.raises(RuntimeError, match="already specialized"):
         special.specialize(1)
 
@@ -296,3 +305,17 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
             _ = group.hwhat
     assert pickle.loads(pickle.dumps(cuda.fp16.hadd)) is cuda.fp16.hadd
     assert names == rows
+
+
+def test_compiled_kernels_show_their_code() -> None:
+    sig = "void(float32[:], float32)"
+    kernel = cuda.jit(sig, lineinfo=True)(fill_function)
+    [compiled] = kernel.overloads.values()
+    assert compiled.signature == weft.void(weft.float32[:], weft.float32)
+    assert (compiled.lineinfo, compiled.debug) == (True, False)
+    major, minor = cuda.get_current_device().compute_capability
+    assert f".target sm_{major}{minor}" in compiled.inspect_asm()
+    assert ".loc" in compiled.inspect_asm()
+    assert ".target sm_80\n" in compiled.inspect_asm((8, 0))
+    assert "define" in compiled.inspect_llvm()
+    assert compiled.inspect_asm() == kernel.inspect_asm(sig)

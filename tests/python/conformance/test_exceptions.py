@@ -245,6 +245,22 @@ def test_division_by_zero(dtype, debug):
         assert out[1] == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fast_divisions_of_floats_raise_nothing(dtype):
+    @cuda.jit(debug=True, opt=False, fastmath=True)
+    def k(x, i, out):
+        # What it gives is not said: fast code knows no infinity.
+        out[0] = x[0] / x[1]
+        out[1] = 1
+        out[2] = i[0] // i[1]
+        out[3] = 1
+
+    out = cuda.to_device(np.zeros(4))
+    with pytest.raises(ZeroDivisionError, match="integer division or modulo by zero"):
+        k[1, 1](np.array([7, 0], dtype), np.array([7, 0]), out)
+    assert out.copy_to_host()[1:].tolist() == [1, 0, 0]
+
+
 def test_tuples_in_debug_code():
     @cuda.jit(debug=True, opt=False)
     def k(t, i, out):

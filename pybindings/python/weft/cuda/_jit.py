@@ -8,7 +8,15 @@ import types
 import warnings
 
 from weft import _source, config
-from weft._weft import Dispatcher, Signature, Type, parse_signature, typeof_value
+from weft._weft import (
+    Dispatcher,
+    Signature,
+    Type,
+    current_device_id,
+    device_attributes,
+    parse_signature,
+    typeof_value,
+)
 from weft.errors import InvalidConfigWarning
 
 TYPE_CHECKING = False
@@ -241,10 +249,16 @@ def intrinsic(signature: Any, ptx: str, *, pure: bool = False) -> Callable[[Call
 
 
 def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
-    """Make a dispatcher for the types of these arguments only; see `Dispatcher.specialize`."""
+    """Make a dispatcher for the types of these arguments only, or give the one that was made; see `specialize`."""
     types_ = tuple(arg if isinstance(arg, Type) else typeof_value(arg) for arg in args)
-    signature = parse_signature(types_)
-    return _make(dispatcher, options=dispatcher.targetoptions, signatures=[signature], source=dispatcher.given_source)
+    capability = device_attributes(current_device_id())["compute_capability"]
+    known = dispatcher.specializations.get((capability, types_))
+    if known is None:
+        options, source = dispatcher.targetoptions, dispatcher.given_source
+        made = _make(dispatcher, options=options, signatures=[parse_signature(types_)], source=source)
+        # Another thread may have been quicker.
+        known = dispatcher.specializations.setdefault((capability, types_), made)
+    return known
 
 
 def _links(link: Any) -> tuple[Any, ...]:
