@@ -22,6 +22,7 @@ mod _weft {
         args::{CopyHint, typeof_value},
         arrays::{
             device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host},
+            host_memory::HostMemory,
             interface::read_array_interface,
             random::xoroshiro128p_states,
             strides::{contiguous_strides, dense_strides},

@@ -67,6 +67,32 @@ pub trait Buffer: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// How memory is shared by host and device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostKind {
+    /// Memory of the host that stays in place; the device reaches it there.
+    PageLocked,
+    /// Memory that the driver moves to where it is used.
+    Managed {
+        /// Work in any stream may use it.
+        attach_global: bool,
+    },
+}
+
+/// Memory that host and device share. When it is dropped it is given back, after all work on the device.
+pub trait HostMemory: Debug + Send + Sync {
+    /// The address in this process.
+    fn address(&self) -> u64;
+    /// The address on the device.
+    fn device_address(&self) -> u64;
+    /// Size in bytes.
+    fn len(&self) -> u64;
+    /// `true` if the size is zero.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// A queue of work.
 pub trait Stream: Debug + Send + Sync {
     /// The driver's handle; 0 is the default stream.
@@ -267,6 +293,18 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Memory`.
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error>;
+    /// Allocates memory that host and device share, with undefined contents.
+    ///
+    /// # Errors
+    ///
+    /// `Memory`.
+    fn allocate_host(&self, bytes: u64, kind: HostKind) -> Result<Arc<dyn HostMemory>, Error>;
+    /// Locks the pages of memory of this process, which the caller keeps in place until what this gives is dropped.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed: the memory is locked already, or cannot be.
+    fn lock_host(&self, address: u64, bytes: u64) -> Result<Arc<dyn HostMemory>, Error>;
     /// Notes that work on these buffers was queued in a stream whose order is not theirs: their memory is not given out
     /// again before that work is done. To be called after the queueing, while the caller still holds the buffers.
     fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>);

@@ -39,7 +39,6 @@ def _rows():
             "linking of code from elsewhere: `link=`, `cuda.CUSource`, `cuda.declare_device`",
             r"CUSource|link|declare_device",
         ),
-        ("mapped, managed and pinned memory", r"no attribute '(mapped|managed|pinned)"),
         ("`cuda.cg`: groups of threads, `grid.sync()`", r"cuda\.cg\b|`cuda` has no `cg`|this_grid"),
         (
             "warps: shuffles, votes, matches, lane masks",

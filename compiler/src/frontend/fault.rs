@@ -25,6 +25,7 @@ use crate::{
 
 /// What is reported.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
 pub(super) struct Reports {
     /// What raises an exception.
     pub(super) raises: bool,

@@ -136,8 +136,15 @@ impl Arguments {
         }
         if let Some(classes) = numpy::loaded(arg.py()) {
             if let Some(subclass) = classes.is_array(arg) {
-                if subclass == Subclass::Yes && arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
-                    return Err(PyTypeError::new_err("masked arrays are not supported; pass `.data` and `.mask`"));
+                if subclass == Subclass::Yes {
+                    if arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
+                        return Err(PyTypeError::new_err("masked arrays are not supported; pass `.data` and `.mask`"));
+                    }
+                    // NumPy's array in memory that the device reaches: see `weft/cuda/_mapped.py`.
+                    let shared = arg.getattr_opt(intern!(arg.py(), "_weft_device_array"))?;
+                    if let Some(array) = shared.as_ref().and_then(|shared| shared.cast::<DeviceArray>().ok()) {
+                        return self.push_device_array(arg.py(), array.get());
+                    }
                 }
                 return self.push_host_array(arg);
             }

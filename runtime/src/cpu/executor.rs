@@ -9,14 +9,14 @@ use super::{
     fault::Pending,
     kept::Kept,
     machine,
-    memory::CpuBuffer,
+    memory::{CpuBuffer, CpuHostMemory},
     module::{CpuModule, Shared},
     pool::Pool,
     stream::{CpuEvent, CpuStream, check_stream},
 };
 use crate::{
     error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, HostLoader, Linking, Module, Stream},
+    executor::{Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module, Stream},
     settings::Settings,
 };
 
@@ -64,6 +64,15 @@ impl Executor for CpuExecutor {
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         check_stream(stream)?;
         Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.kept)?))
+    }
+
+    fn allocate_host(&self, bytes: u64, _kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
+        let memory = CpuBuffer::new(bytes.max(1), self.shared.attributes.total_memory, &self.kept)?;
+        Ok(Arc::new(CpuHostMemory { address: memory.address(), bytes, _memory: Some(memory) }))
+    }
+
+    fn lock_host(&self, address: u64, bytes: u64) -> Result<Arc<dyn HostMemory>, Error> {
+        Ok(Arc::new(CpuHostMemory { address, bytes, _memory: None }))
     }
 
     fn note_use(&self, _buffers: &[Arc<dyn Buffer>], _stream: Option<&dyn Stream>) {}

@@ -11,7 +11,7 @@ use std::{
 use super::kept::{self, Kept};
 use crate::{
     error::{Error, ErrorKind},
-    executor::Buffer,
+    executor::{Buffer, HostMemory},
     size::show_bytes,
 };
 
@@ -125,6 +125,29 @@ impl Drop for CpuBuffer {
         if let (Some(allocation), Some(kept)) = (self.allocation.take(), self.kept.upgrade()) {
             kept.keep(allocation);
         }
+    }
+}
+
+/// Memory that a program shares with the device, which is this process: any memory.
+#[derive(Debug)]
+pub(super) struct CpuHostMemory {
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// The memory, if it is not the caller's.
+    pub(super) _memory: Option<CpuBuffer>,
+}
+
+impl HostMemory for CpuHostMemory {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn device_address(&self) -> u64 {
+        self.address
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
     }
 }
 

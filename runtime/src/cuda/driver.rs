@@ -102,6 +102,9 @@ driver_table! {
     cuMemFree = "cuMemFree_v2" (address: sys::CUdeviceptr);
     cuMemHostAlloc = "cuMemHostAlloc" (memory: *mut *mut c_void, bytes: usize, flags: c_uint);
     cuMemFreeHost = "cuMemFreeHost" (memory: *mut c_void);
+    cuMemAllocManaged = "cuMemAllocManaged" (address: *mut sys::CUdeviceptr, bytes: usize, flags: c_uint);
+    cuMemHostRegister = "cuMemHostRegister_v2" (memory: *mut c_void, bytes: usize, flags: c_uint);
+    cuMemHostUnregister = "cuMemHostUnregister" (memory: *mut c_void);
     cuMemHostGetDevicePointer = "cuMemHostGetDevicePointer_v2" (address: *mut sys::CUdeviceptr, memory: *mut c_void, flags: c_uint);
     cuMemcpyHtoD = "cuMemcpyHtoD_v2" (to: sys::CUdeviceptr, from: *const c_void, bytes: usize);
     cuMemcpyHtoDAsync = "cuMemcpyHtoDAsync_v2" (to: sys::CUdeviceptr, from: *const c_void, bytes: usize, stream: sys::CUstream);

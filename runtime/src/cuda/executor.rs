@@ -7,14 +7,16 @@ use weft_artifact::Artifact;
 
 use super::{
     context::Context,
-    driver, link,
+    driver,
+    host_memory::CudaHostMemory,
+    link,
     memory::{self, CudaBuffer},
     module::CudaModule,
     stream::{CudaEvent, CudaStream, is_ready, raw_stream},
 };
 use crate::{
     error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, Linking, Module, Rows, Stream},
+    executor::{Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Rows, Stream},
 };
 
 /// A CUDA device.
@@ -54,6 +56,14 @@ impl Executor for CudaExecutor {
 
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         Ok(Arc::new(CudaBuffer::new(&self.context, bytes, stream)?))
+    }
+
+    fn allocate_host(&self, bytes: u64, kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
+        Ok(Arc::new(CudaHostMemory::new(&self.context, bytes, kind)?))
+    }
+
+    fn lock_host(&self, address: u64, bytes: u64) -> Result<Arc<dyn HostMemory>, Error> {
+        Ok(Arc::new(CudaHostMemory::lock(&self.context, address, bytes)?))
     }
 
     fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {

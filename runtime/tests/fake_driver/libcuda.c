@@ -525,6 +525,9 @@ result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, const char *module
 
 result cuMemHostAlloc(void **memory, size_t n, unsigned flags) { ENTER(); (void)flags; *memory = calloc(1, n); return OK; }
 result cuMemFreeHost(void *memory) { ENTER(); free(memory); return OK; }
+result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags) { (void)flags; return cuMemAlloc_v2(address, n); }
+result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); (void)memory; (void)flags; return n ? OK : INVALID; }
+result cuMemHostUnregister(void *memory) { ENTER(); (void)memory; return OK; }
 result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) { ENTER(); (void)flags; *address = (uint64_t)memory; return OK; }
 
 struct function { char name[64]; int dynamic; };

@@ -484,3 +484,24 @@ def test_what_is_linked_is_told_of_the_module(run) -> None:
         """
     )
     assert output.count("end") == 3
+
+
+def test_memory_that_host_and_device_share(run) -> None:
+    run(
+        """
+        for make in (cuda.mapped_array, cuda.managed_array):
+            x = make(4, np.int64)
+            x[:] = 0
+            sum3[1, 1](x[1:], 3, 4)
+            assert x.tolist() == [0, 7, 0, 0]
+            assert x.__cuda_array_interface__["data"] == (x.ctypes.data, False)
+            assert x[1:].__cuda_array_interface__["data"] == (x.ctypes.data + 8, False)
+            stream = cuda.stream()
+            assert make(4, np.int64, stream=stream).__cuda_array_interface__["stream"] == int(stream)
+        host = np.zeros(2, np.int64)
+        with cuda.pinned(host), cuda.mapped(host) as device:
+            sum3[1, 1](device, 1, 2)
+        assert host.tolist() == [3, 0]
+        assert cuda.pinned_array(3).shape == (3,)
+        """
+    )

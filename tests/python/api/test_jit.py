@@ -57,8 +57,6 @@ def test_unknown_options_are_named() -> None:
         cuda.jit(nopython=True)
     with pytest.raises(TypeError, match="'argtypes': pass a signature"):
         cuda.jit(argtypes=[])
-    with pytest.raises(NotImplementedError, match="linking"):
-        cuda.jit(link=["a.cu"])
     with pytest.raises(ValueError, match="inline"):
         cuda.jit(inline="sometimes")
     with pytest.raises(ValueError, match="Got 4 launch bounds"):

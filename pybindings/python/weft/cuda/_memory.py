@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from weft import _weft
@@ -10,12 +11,13 @@ from weft.cuda._device_array import DeviceNDArray, DeviceRecord, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     import numpy as np
 
     from weft.cuda._device_array import Order
+    from weft.cuda._mapped import ManagedNDArray, MappedNDArray
 
 
 def device_array(
@@ -177,21 +179,155 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
 def pinned_array(
     shape: int | Sequence[int], dtype: Any = None, strides: Sequence[int] | None = None, order: Order = "C"
 ) -> np.ndarray[Any, Any]:
-    """Make a NumPy array. It is not page-locked yet: a copy from it takes as long as from any array."""
+    """Make a NumPy array in page-locked memory, which a GPU copies from and to without a detour."""
     import numpy as np
 
-    _check_order(order)
-    element = _weft.as_dtype(np.float64 if dtype is None else dtype)
-    if strides is None:
-        return np.empty(shape, element, "F" if order == "F" else "C")
-    return np.ndarray(shape, element, strides=strides)
+    made: np.ndarray[Any, Any] = _shared(np.ndarray, shape, dtype, strides, order)
+    return made
 
 
 def pinned_array_like(ary: Any) -> np.ndarray[Any, Any]:
-    """Make a NumPy array with the shape, dtype and order of another."""
+    """Make a page-locked NumPy array with the shape, dtype and order of another."""
+    shape, dtype, strides = _like(ary)
+    return pinned_array(shape, dtype, strides)
+
+
+def mapped_array(
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    strides: Sequence[int] | None = None,
+    order: Order = "C",
+    stream: Any = 0,
+    portable: bool = False,  # noqa: ARG001
+    wc: bool = False,  # noqa: ARG001
+) -> MappedNDArray:
+    """Make a NumPy array in memory of the host that kernels read and write there, without a copy.
+
+    Kernels that run write it at any time: wait for them before looking at it.
+
+    Parameters
+    ----------
+    shape
+        Extents.
+    dtype
+        Element type; float64 unless given.
+    strides
+        Strides in bytes; those of ``order`` unless given.
+    order
+        ``"C"`` or ``"F"``.
+    stream
+        The stream that copies of the array use.
+    portable
+        Has no effect: it always is.
+    wc
+        Has no effect: the host can read the memory, too.
+    """
+    from weft.cuda._mapped import MappedNDArray
+
+    made: MappedNDArray = _shared(MappedNDArray, shape, dtype, strides, order, stream)
+    return made
+
+
+def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: bool = False) -> MappedNDArray:
+    """Make a `mapped_array` with the shape, dtype and order of another."""
+    shape, dtype, strides = _like(ary)
+    return mapped_array(shape, dtype, strides, stream=stream, portable=portable, wc=wc)
+
+
+def managed_array(
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    strides: Sequence[int] | None = None,
+    order: Order = "C",
+    stream: Any = 0,
+    attach_global: bool = True,
+) -> ManagedNDArray:
+    """Make a NumPy array in memory that moves to where it is used, host or device.
+
+    The same as `mapped_array` but for that; ``attach_global=False`` says that the host uses it first.
+    """
+    from weft.cuda._mapped import ManagedNDArray
+
+    options = {"managed": True, "attach_global": attach_global}
+    made: ManagedNDArray = _shared(ManagedNDArray, shape, dtype, strides, order, stream, **options)
+    return made
+
+
+def _like(ary: Any) -> tuple[Any, Any, Any]:
+    """Give shape, dtype and strides of an array without gaps that is like another."""
     import numpy as np
 
-    if isinstance(ary, np.ndarray) or not hasattr(ary, "strides"):
-        return np.empty_like(ary)
-    steps = _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
-    return np.ndarray(ary.shape, ary.dtype, strides=steps)
+    if not hasattr(ary, "strides"):
+        ary = np.asarray(ary)
+    return ary.shape, ary.dtype, _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
+
+
+def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: Any = 0, **options: bool) -> Any:
+    """Make an array of a class of NumPy's in memory that host and device share."""
+    import numpy as np
+
+    from weft.cuda._mapped import Block
+
+    _check_order(order)
+    extents = _integers(shape, "shape")
+    element = _weft.as_dtype(np.float64 if dtype is None else dtype)
+    if any(extent < 0 for extent in extents):
+        msg = f"the extents of an array cannot be negative, got shape {shape!r}"
+        raise ValueError(msg)
+    steps = (
+        _weft.contiguous_strides(extents, element.itemsize, order) if strides is None else _integers(strides, "strides")
+    )
+    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True) if extent)
+    if any(step < 0 for step in steps):
+        msg = "negative strides are not supported in a new array"
+        raise NotImplementedError(msg)
+    nbytes = 0 if 0 in extents else last + element.itemsize
+    if nbytes >= 1 << 63:
+        raise _too_big(shape, element, nbytes)
+    memory = _weft.HostMemory(nbytes, **options)
+    # NumPy's arrays keep what their memory is of.
+    array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
+    if of is not np.ndarray:
+        array._memory = memory
+        array.stream = stream
+    return array
+
+
+@contextlib.contextmanager
+def pinned(*arylist: np.ndarray[Any, Any]) -> Iterator[None]:
+    """Lock the pages of NumPy arrays while a block runs."""
+    locked = [_lock(array) for array in arylist]
+    try:
+        yield
+    finally:
+        locked.clear()
+
+
+@contextlib.contextmanager
+def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceNDArray | list[DeviceNDArray]]:
+    """Make device arrays of NumPy arrays, for kernels that use them where they are, while a block runs.
+
+    Gives one device array for one array, and a list for several. They are of no use after the block.
+    """
+    made = []
+    for array in arylist:
+        memory = _lock(array)
+        device = DeviceNDArray(
+            (memory, array), memory.device_address, array.shape, array.strides, array.dtype, memory.device,
+            not array.flags.writeable,
+        )  # fmt: skip
+        if stream:
+            device.stream = stream
+        made.append(device)
+    try:
+        yield made[0] if len(made) == 1 else made
+    finally:
+        _weft.synchronize()
+        made.clear()
+
+
+def _lock(array: np.ndarray[Any, Any]) -> _weft.HostMemory:
+    if not array.flags.forc:
+        msg = "only an array in one piece can be page-locked"
+        raise ValueError(msg)
+    return _weft.HostMemory.lock(array.__array_interface__["data"][0], array.nbytes)
