@@ -68,6 +68,14 @@ def cases(n: int, library: Any) -> list[tuple[str, int, Callable[[], Any], Calla
             matrix, row, sums = mine[:flat].reshape(square), mine[:side], out[:flat].reshape(square)
             rows, line, sheet = theirs[:flat].reshape(square), theirs[:side], back[:flat].reshape(square)
             column, up = row.reshape(side, 1), line.reshape(side, 1)
+            few, lines, ends = mine[:flat].reshape(4, -1), theirs[:flat].reshape(4, -1), cuda.device_array(4, dtype)
+            edge, end, four = cuda.device_array(side, dtype), library.empty(side, dtype), library.empty(4, dtype)
+            found.append(("sums of 4 rows, float32", 4 * flat, lambda a=few, o=ends: add.reduce(a, 1, out=o),
+                          lambda a=lines, o=four: a.sum(1, out=o)))  # fmt: skip
+            found.append(("sums of rows, float32", 4 * flat, lambda a=matrix, o=edge: add.reduce(a, 1, out=o),
+                          lambda a=rows, o=end: a.sum(1, out=o)))  # fmt: skip
+            found.append(("sums of columns, float32", 4 * flat, lambda a=matrix, o=edge: add.reduce(a, 0, out=o),
+                          lambda a=rows, o=end: a.sum(0, out=o)))  # fmt: skip
             found.append(("matrix + row, float32", 8 * flat, lambda a=matrix, b=row, o=sums: add(a, b, out=o),
                           lambda a=rows, b=line, o=sheet: library.add(a, b, out=o)))  # fmt: skip
             found.append(("matrix + column, float32", 8 * flat, lambda a=matrix, b=column, o=sums: add(a, b, out=o),

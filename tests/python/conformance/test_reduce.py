@@ -29,7 +29,7 @@ def largest(a, b):
 def way(request, monkeypatch):
     """Kernels for GPUs run on the CPU too."""
     if request.param == "in tiles":
-        monkeypatch.setattr(_reduce, "_in_pieces", lambda: False)
+        monkeypatch.setattr(_reduce, "in_pieces", lambda: False)
 
 
 @pytest.mark.usefixtures("way")

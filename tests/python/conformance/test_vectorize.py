@@ -345,6 +345,56 @@ def test_reduce_one_axis_or_all():
     assert add.reduce(np.zeros(0, np.int64)) == 0
 
 
+@pytest.mark.parametrize("way", ["as the device does", "by blocks"])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.complex64])
+def test_reduce_rows_of_every_length(way, dtype, monkeypatch):
+    """A thread, a block or several blocks a row; kernels for GPUs run on the CPU too."""
+    from weft.cuda import _rows
+
+    if way == "by blocks":
+        monkeypatch.setattr(_rows, "in_pieces", lambda: False)
+    first = np.array(dtype(1)).dtype
+    total = vectorize([f"{first}({first}, {first})"], target="cuda")(lambda a, b: a + b)
+    shapes = [(3, 63), (5, 64), (2, 2, 65), (4, 511), (3, 513), (70, 1000), (2, 9000), (1, 70_001), (3, 2, 40_000)]
+    for shape in shapes:
+        x = RNG.integers(-8, 9, shape).astype(dtype)
+        padded = np.zeros((*shape[:-1], shape[-1] + 3), dtype)
+        padded[..., :-3] = x
+        wanted = x.sum(-1)
+        for array in (x, cuda.to_device(x), cuda.to_device(padded)[..., :-3]):
+            np.testing.assert_array_equal(np.asarray(total.reduce(array, -1)), wanted)
+        np.testing.assert_array_equal(np.asarray(total.reduce(cuda.to_device(x), 0)), x.sum(0))
+        turned = cuda.to_device(np.ascontiguousarray(np.moveaxis(x, -1, 0)))
+        out = cuda.to_device(np.zeros(wanted.shape, dtype))
+        assert total.reduce(turned, 0, out=out) is out
+        np.testing.assert_array_equal(out.copy_to_host(), wanted)
+        np.testing.assert_array_equal(np.asarray(total.reduce(x, -1, initial=7)), wanted + dtype(7))
+
+
+@pytest.mark.parametrize("way", ["as the device does", "by tiles"])
+def test_reduce_columns_of_every_kind(way, monkeypatch):
+    from weft.cuda import _rows
+
+    if way == "by tiles":
+        monkeypatch.setattr(_rows, "in_pieces", lambda: False)
+    total = vectorize(["int64(int64, int64)"], target="cuda")(lambda a, b: a + b)
+    shapes = [(2, 16), (3, 31), (16, 33), (17, 15), (700, 40), (5, 3000), (3, 400, 20), (2, 3, 9, 64), (20_000, 17)]
+    # More sheets than a grid has rows.
+    shapes += [(66_000, 2, 16)]
+    for shape in shapes:
+        x = RNG.integers(-8, 9, shape)
+        axis = len(shape) - 2
+        wanted = x.sum(axis)
+        padded = np.zeros((*shape[:-1], shape[-1] + 5), np.int64)
+        padded[..., :-5] = x
+        for array in (x, cuda.to_device(x), cuda.to_device(padded)[..., :-5]):
+            np.testing.assert_array_equal(np.asarray(total.reduce(array, axis)), wanted)
+        whole = cuda.to_device(np.full((*wanted.shape[:-1], 2 * wanted.shape[-1]), -1))
+        total.reduce(cuda.to_device(x), axis, out=whole[..., ::2])
+        np.testing.assert_array_equal(whole.copy_to_host()[..., ::2], wanted)
+        assert (whole.copy_to_host()[..., 1::2] == -1).all()
+
+
 def test_accumulate():
     x = RNG.integers(-100, 100, (4, 5, 6))
     for axis in (0, 1, 2, -2):

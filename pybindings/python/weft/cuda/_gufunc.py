@@ -323,6 +323,10 @@ class GUfunc:
             raise ValueError(msg)
         for place, own, (shape, strides) in zip(places, steps, inner, strict=True):
             operands[place] = _operands.view(operands[place], [*extents, *shape], [*own, *strides])
+        self._launch(extents, operands, stream)
+
+    def _launch(self, extents: Sequence[int], operands: Sequence[Any], stream: Any) -> None:
+        """Call the function for each index of the merged outer axes, which come first in each array."""
         count, outer_steps, rest = _operands.outer_steps(extents)
         block = min(self.max_blocksize, 1024)
         self._kernel[-(-int(count) // block), block, stream](count, outer_steps, rest, tuple(operands))

@@ -25,49 +25,22 @@ if TYPE_CHECKING:
     from weft._weft import Dispatcher
 
 # Threads in a block of a GPU, and blocks for each of its multiprocessors: as many threads as one has room for.
-_THREADS = 512
-_TILE = 8 * _THREADS
-_BLOCKS = 4
+THREADS = 512
+_TILE = 8 * THREADS
+BLOCKS = 4
 
 # On the CPU: values that a thread keeps; pieces for each core; elements that are not worth another piece.
-_LANES = 256
-_PIECES = 4
-_LEAST = 1 << 14
+LANES = 256
+PIECES = 4
+LEAST = 1 << 14
 
 
-def _tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
-    """Make the kernel for GPUs: a block goes from tile to tile, and a thread reads eight elements of each.
-
-    A block has `_THREADS` threads and a tile of its own at least; or it is the only one, with no more threads than
-    elements.
-    """
+def meeting(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the function by which the values of a block's threads become one, which the first thread gets."""
 
     @jit(device=True, inline=True)
-    def eight(tile, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # All of the loads are under way before the first is needed.
-        a = core(tile[t], tile[t + _THREADS])
-        b = core(tile[t + 2 * _THREADS], tile[t + 3 * _THREADS])
-        c = core(tile[t + 4 * _THREADS], tile[t + 5 * _THREADS])
-        d = core(tile[t + 6 * _THREADS], tile[t + 7 * _THREADS])
-        return core(core(a, b), core(c, d))
-
-    def reduce_tiles(count, array, partials, start, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        shared = cuda.shared.array(_THREADS, dtype)
-        t, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, cuda.gridDim.x
-        full = count // _TILE
-        first = 0
-        if block < full:
-            value = eight(array[block * _TILE :], t)
-            for number in range(block + blocks, full, blocks):
-                value = core(value, eight(array[number * _TILE :], t))
-        else:
-            value = array[t]
-            first = 1
-        if block == full % blocks:
-            rest = array[full * _TILE :]
-            for k in range(first, 8):
-                if t + k * _THREADS < rest.size:
-                    value = core(value, rest[t + k * _THREADS])
+    def meet(value, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        shared = cuda.shared.array(THREADS, dtype)
         shared[t] = value
         cuda.syncthreads()
         active = cuda.blockDim.x
@@ -77,28 +50,24 @@ def _tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
                 shared[t] = core(shared[t], shared[t + half])
             cuda.syncthreads()
             active = half
-        if t == 0:
-            value = shared[0]
-            partials[cuda.blockIdx.x] = core(value, start) if ends else value
+        return shared[0]
 
-    made: Dispatcher = jit(reduce_tiles)
+    made: Dispatcher = meet
     return made
 
 
-def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
-    """Make the kernel for the CPU: one thread a block, each with a piece of the array.
+def piece_by_piece(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the function by which one thread reduces an array of one dimension on a CPU.
 
-    `lanes` is `_LANES`, but not known to be: loops with a known count are unrolled before they could be vectorized.
+    `lanes` is `LANES`, but not known to be: loops with a known count are unrolled before they could be vectorized.
     """
 
-    def reduce_pieces(count, array, partials, start, ends, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
-        # Indices into parts count from 0: they are known not to be negative, which else is asked of each.
-        piece = array[count * block // blocks : count * (block + 1) // blocks]
+    @jit(device=True, inline=True)
+    def reduced(piece, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         value = piece[0]
         done = 1
         if piece.size > 2 * lanes:
-            kept = cuda.local.array(_LANES, dtype)
+            kept = cuda.local.array(LANES, dtype)
             for lane in range(lanes):
                 kept[lane] = piece[lane]
             rounds = piece.size // lanes
@@ -112,6 +81,61 @@ def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
             done = rounds * lanes
         for i in range(done, piece.size):
             value = core(value, piece[i])
+        return value
+
+    made: Dispatcher = reduced
+    return made
+
+
+def _tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the kernel for GPUs: a block goes from tile to tile, and a thread reads eight elements of each.
+
+    A block has `THREADS` threads and a tile of its own at least; or it is the only one, with no more threads than
+    elements.
+    """
+    meet = meeting(core, dtype)
+
+    @jit(device=True, inline=True)
+    def eight(tile, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        # All of the loads are under way before the first is needed.
+        a = core(tile[t], tile[t + THREADS])
+        b = core(tile[t + 2 * THREADS], tile[t + 3 * THREADS])
+        c = core(tile[t + 4 * THREADS], tile[t + 5 * THREADS])
+        d = core(tile[t + 6 * THREADS], tile[t + 7 * THREADS])
+        return core(core(a, b), core(c, d))
+
+    def reduce_tiles(count, array, partials, start, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        t, block, blocks = cuda.threadIdx.x, cuda.blockIdx.x, cuda.gridDim.x
+        full = count // _TILE
+        first = 0
+        if block < full:
+            value = eight(array[block * _TILE :], t)
+            for number in range(block + blocks, full, blocks):
+                value = core(value, eight(array[number * _TILE :], t))
+        else:
+            value = array[t]
+            first = 1
+        if block == full % blocks:
+            rest = array[full * _TILE :]
+            for k in range(first, 8):
+                if t + k * THREADS < rest.size:
+                    value = core(value, rest[t + k * THREADS])
+        value = meet(value, t)
+        if t == 0:
+            partials[cuda.blockIdx.x] = core(value, start) if ends else value
+
+    made: Dispatcher = jit(reduce_tiles)
+    return made
+
+
+def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the kernel for the CPU: one thread a block, each with a piece of the array."""
+    reduced = piece_by_piece(core, dtype)
+
+    def reduce_pieces(count, array, partials, start, ends, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+        # Indices into parts count from 0: they are known not to be negative, which else is asked of each.
+        value = reduced(array[count * block // blocks : count * (block + 1) // blocks], lanes)
         partials[block] = core(value, start) if ends else value
 
     made: Dispatcher = jit(reduce_pieces)
@@ -196,14 +220,14 @@ class Reduce:
 
         array = _operands.on_device(array, None, stream)
         count = array.size
-        pieces = _in_pieces()
+        pieces = in_pieces()
         kernel = self._kernel(array.dtype, pieces)
         if pieces:
-            threads, blocks = 1, min(_PIECES * _cores(), -(-count // _LEAST))
+            threads, blocks = 1, min(PIECES * cores(), -(-count // LEAST))
         else:
-            threads = min(count, _THREADS)
-            blocks = min(_BLOCKS * _cores(), max(count // _TILE, 1))
-        rest = (_LANES,) if pieces else ()
+            threads = min(count, THREADS)
+            blocks = min(BLOCKS * cores(), max(count // _TILE, 1))
+        rest = (LANES,) if pieces else ()
         own = res is None
         out = device_array(1, array.dtype, stream=stream) if own else _operands.read(res)
         if blocks == 1:
@@ -211,7 +235,7 @@ class Reduce:
         else:
             partials = device_array(blocks, array.dtype, stream=stream)
             kernel.configure(blocks, threads, stream, advise=False)(count, array, partials, start, False, *rest)
-            last = 1 if pieces else min(blocks, _THREADS)
+            last = 1 if pieces else min(blocks, THREADS)
             kernel.configure(1, last, stream, advise=False)(blocks, partials, out, start, ends, *rest)
         return out.getitem(0, stream=stream) if own else None
 
@@ -227,7 +251,7 @@ def _defined(functor: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return applied
 
 
-def _in_pieces() -> bool:
+def in_pieces() -> bool:
     """Whether one thread has a piece of the array for itself, as on the CPU."""
     return _weft.device_kind() == "cpu"
 
@@ -238,7 +262,7 @@ def _cores_of(device: int) -> int:
     return int(get_current_device().MULTIPROCESSOR_COUNT)
 
 
-def _cores() -> int:
+def cores() -> int:
     return _cores_of(_weft.current_device_id())
 
 

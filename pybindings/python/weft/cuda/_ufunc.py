@@ -371,15 +371,18 @@ class Ufunc:
         return array
 
     def _rows(self, loop: Loop, running: bool = False) -> GUfunc:
-        """Give what reduces the last axis, or gives each step of that, one thread a row."""
+        """Give what reduces the last axis, or gives each step of that."""
         found = self._along.get((loop, running))
         if found is None:
             from weft.cuda import _ufunc_kernels
             from weft.cuda._gufunc import GUfunc
+            from weft.cuda._rows import RowReduction
 
             ty = loop.signature.return_type
-            make = _ufunc_kernels.running if running else _ufunc_kernels.along
-            found = GUfunc(make(loop.core), [(ty[:], ty[:])], "(n)->(n)" if running else "(n)->()")
+            if running:
+                found = GUfunc(_ufunc_kernels.running(loop.core), [(ty[:], ty[:])], "(n)->(n)")
+            else:
+                found = RowReduction(loop.core, ty)
             self._along[loop, running] = found
         return found
 
