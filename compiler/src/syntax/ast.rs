@@ -435,6 +435,15 @@ impl CmpOp {
 pub enum ModuleItem {
     /// A function definition.
     Function(Function),
+    /// A class.
+    Class {
+        /// Its name.
+        name: String,
+        /// What it is derived from; nothing is known of one that is decorated or has a metaclass.
+        bases: Option<Vec<Expr>>,
+        /// Where.
+        span: Span,
+    },
     /// `import a.b as c`: (dotted module, bound name).
     Import {
         /// `a.b`.

@@ -137,7 +137,7 @@ impl Program {
         if let Some(value) = module.stars.iter().find_map(|star| known_member(star, name)) {
             return Some(value);
         }
-        if BUILTINS.contains(&name) {
+        if BUILTINS.contains(&name) || intrinsics::is_exception(name) {
             return Some(known(format!("builtins.{name}")));
         }
         module.stars.first().map(|star| known(canonical(&format!("{star}.{name}"))))

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
+    intrinsics::is_exception,
     request::{Captured, External, GpuBody},
     source::{SourceFile, Span},
     syntax::{
@@ -52,6 +53,10 @@ impl Program {
     fn item(&mut self, module: usize, item: ModuleItem) {
         match item {
             ModuleItem::Function(function) => self.define(module, function),
+            ModuleItem::Class { name, bases, span } => {
+                let value = self.class(module, &name, bases.as_deref().unwrap_or_default());
+                self.bind(module, name, value, span);
+            }
             ModuleItem::Import { .. } | ModuleItem::ImportFrom { .. } => {
                 if let Some((name, value, span)) = self.imported(module, item) {
                     self.bind(module, name, value, span);
@@ -136,6 +141,7 @@ impl Program {
                 Some((bound, value, span))
             }
             ModuleItem::Function(_)
+            | ModuleItem::Class { .. }
             | ModuleItem::If { .. }
             | ModuleItem::Try { .. }
             | ModuleItem::Maybe(_)
@@ -162,6 +168,23 @@ impl Program {
         let span = function.name_span;
         let index = self.add_function(module, function, None);
         self.bind(module, name, Value::Function(index), span);
+    }
+
+    /// What a class is to kernels: one that is derived from an exception is an exception.
+    fn class(&self, module: usize, name: &str, bases: &[Expr]) -> Value {
+        let of = self.modules.get(module).map_or("", |module| &module.name);
+        for base in bases {
+            match self.eval(module, base) {
+                Value::Const(Captured::Exception(_)) => {
+                    return Value::Const(Captured::Exception(format!("{of}.{name}")));
+                }
+                Value::Const(Captured::Known(path)) if path.strip_prefix("builtins.").is_some_and(is_exception) => {
+                    return Value::Const(Captured::Exception(format!("{of}.{name}")));
+                }
+                Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => {}
+            }
+        }
+        Value::Opaque("class".into(), None)
     }
 
     /// Adds a function; `decorator` is the `cuda.jit` of `k = cuda.jit(f)`.
@@ -331,6 +354,7 @@ impl Program {
                     }
                 }
                 ModuleItem::Maybe(items) => self.forget(module, items, why),
+                ModuleItem::Class { name, bases: _, span } => self.bind(module, name, unknown(span), span),
                 ModuleItem::Stmt(stmt) => match stmt.kind {
                     StmtKind::Assign { targets, value: _ } => {
                         for target in targets {
@@ -415,6 +439,7 @@ impl Program {
                 ModuleItem::Try { body, handlers: _ } => self.skip(module, body, inside),
                 ModuleItem::Maybe(items) => self.skip(module, items, inside),
                 ModuleItem::Function(_)
+                | ModuleItem::Class { .. }
                 | ModuleItem::Import { .. }
                 | ModuleItem::ImportFrom { .. }
                 | ModuleItem::Binds { .. }

@@ -142,6 +142,37 @@ def k(x):
     assert_eq!(shown, [Some(&Captured::Int(1)), Some(&Captured::Int(3)), Some(&Captured::Int(4)), Some(&unsupported)]);
 }
 
+#[test]
+fn exceptions_of_the_file() {
+    let text = "\
+from weft import cuda
+import abc
+class Base(Exception): pass
+class Derived(abc.ABC, Base):
+    def __init__(self, n): super().__init__(n)
+class Wrong(ArithmeticError): pass
+class Plain(abc.ABC): pass
+class Meta(ValueError, metaclass=abc.ABCMeta): pass
+@decorated
+class Decorated(ValueError): pass
+if abc.x:
+    class Maybe(ValueError): pass
+@cuda.jit
+def k(x):
+    Base, Derived, Wrong, Plain, Meta, Decorated, Maybe, ValueError
+";
+    let globals = globals(text);
+    let exception = |name: &str| Some(Captured::Exception(format!("k.{name}")));
+    for name in ["Base", "Derived", "Wrong"] {
+        assert_eq!(globals.get(name), exception(name).as_ref());
+    }
+    for name in ["Plain", "Meta", "Decorated"] {
+        assert_eq!(globals.get(name), Some(&Captured::Unsupported(Unsupported::Other, "class".into())), "{name}");
+    }
+    assert!(matches!(globals.get("Maybe"), Some(Captured::Unknown(..))));
+    assert_eq!(globals.get("ValueError"), None);
+}
+
 /// What makes a name unknown: why, and the text of the place.
 fn unknown(text: &str, name: &str) -> Option<(String, String)> {
     let text = format!("from numba import cuda\n{text}\n@cuda.jit\ndef k(): {name}\n");

@@ -262,3 +262,21 @@ def k(out, x):
     let failed = folder.weft(&["emit", "k.py", "--function", "area", "--sig", sig, "--target", "host"]).failed(2);
     assert!(failed.contains("the target `host` has none"), "{failed}");
 }
+
+#[test]
+fn exceptions_of_the_file_are_raised() {
+    let text = "\
+from weft import cuda
+class MyError(ValueError):
+    pass
+@cuda.jit('void(i4[:])', exceptions=True)
+def k(x):
+    if x[0] > 3:
+        raise MyError('too big')
+    if x[0] < -3:
+        raise MyError
+";
+    let folder = Folder::with("exc.py", text);
+    let ir = folder.weft(&["emit", "exc.py", "--emit", "ir"]).succeeded();
+    assert!(ir.matches("fault exc.MyError").count() == 2, "{ir}");
+}

@@ -32,7 +32,9 @@ impl Converter<'_> {
                 self.inner(&def.body, &Outer::function(&def.name), items)?;
             }
             py::Stmt::ClassDef(def) => {
-                items.push(bound_to(&def.name, "class", span));
+                let plain = def.decorator_list.is_empty() && def.keywords.is_empty();
+                let bases = if plain { Some(self.exprs(&def.bases)?) } else { None };
+                items.push(ModuleItem::Class { name: identifier(&def.name), bases, span });
                 self.inner(&def.body, &Outer { inside: format!("the class `{}`", def.name), name: None }, items)?;
             }
             py::Stmt::Import(import) => items.extend(import.names.iter().map(|alias| {

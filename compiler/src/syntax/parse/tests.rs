@@ -157,6 +157,7 @@ fn a_file_that_does_not_parse_is_read_statement_by_statement() {
             ModuleItem::Import { module, .. } => format!("import {module}"),
             ModuleItem::ImportFrom { module, name, bound, .. } => format!("from {module} import {name} as {bound}"),
             ModuleItem::Stmt(stmt) => at(text, stmt.span).replace('\n', "|"),
+            ModuleItem::Class { name, .. } => format!("class {name}"),
             ModuleItem::If { .. }
             | ModuleItem::Try { .. }
             | ModuleItem::Maybe(_)
