@@ -123,17 +123,24 @@ fn all_operators_and_conversions() {
 /// ptxas goes on with 32768 where it negates the smallest 16-bit integer.
 #[test]
 fn sixteen_bits_are_not_negated_by_the_instruction() {
-    for opt in [true, false] {
-        let mut k = KernelBuilder::new("kernel");
-        let x = k.array("x", Scalar::I16);
-        let wide = k.array("wide", Scalar::I64);
-        let i = k.index();
-        let value = k.load(x, i);
-        let value = k.b.unary(UnaryOp::Neg, value, SPAN);
-        let value = k.b.convert(value, Type::I64, SPAN);
-        k.store(wide, i, value);
-        let text = ptx_for(&k.finish(), 90, Options { opt, ..Options::default() });
-        assert!(text.contains("not.b16") && !text.contains("neg.s16"), "{text}");
+    for (scalar, from_zero) in [(Scalar::I8, false), (Scalar::I16, false), (Scalar::I16, true)] {
+        for opt in [true, false] {
+            let mut k = KernelBuilder::new("kernel");
+            let x = k.array("x", scalar);
+            let wide = k.array("wide", Scalar::I64);
+            let i = k.index();
+            let value = k.load(x, i);
+            let value = if from_zero {
+                let zero = k.b.zero(Type::Scalar(scalar), SPAN);
+                k.b.binary(BinaryOp::Sub, zero, value, SPAN)
+            } else {
+                k.b.unary(UnaryOp::Neg, value, SPAN)
+            };
+            let value = k.b.convert(value, Type::I64, SPAN);
+            k.store(wide, i, value);
+            let text = ptx_for(&k.finish(), 90, Options { opt, ..Options::default() });
+            assert!(text.contains("sub.u16") && !text.contains("neg.s16") && !text.contains("sub.s16"), "{text}");
+        }
     }
 }
 
