@@ -308,14 +308,14 @@ class ObjectTyper:
         raise TypeError(f"{ty} is no real number")
 
     def construct(self, cls: type, fields: dict[str, object], node: ast.Call) -> tuple[Type, ast.expr]:
-        given = dict(zip(fields, (self.expr(arg) for arg in node.args), strict=False))
+        given = dict(zip(fields, (self.given(arg) for arg in node.args), strict=False))
         order = [(name, arg) for name, arg in zip(fields, node.args, strict=False)]
         if len(node.args) > len(fields):
             raise TypeError("too many fields")
         for keyword in node.keywords:
             if keyword.arg in given or keyword.arg not in fields:
                 raise TypeError(keyword.arg)
-            given[keyword.arg] = self.expr(keyword.value)
+            given[keyword.arg] = self.given(keyword.value)
             order.append((keyword.arg, keyword.value))
         values = {name: known(arg) for name, arg in order}
         for name, default in fields.items():

@@ -65,6 +65,13 @@ class OptionalTyper:
         ty, new = self.expr_or_none(node)
         return (BOOL, new) if isinstance(ty, (Optional, Text)) else self.as_number(ty, new, node)
 
+    def given(self, node: ast.expr) -> tuple[Type, ast.expr]:
+        """An item, a field or an argument, which is passed on as it is: the thread would not end where it is None."""
+        ty, new = self.expr_or_none(node)
+        if isinstance(ty, Optional):
+            raise TypeError("what may be None in something else")
+        return ty, new
+
     def compared_operand(self, node: ast.Compare, operand: ast.expr) -> tuple[Type, ast.expr]:
         """An operand of a comparison, which may be None if it is asked whether two are the same."""
         alone = len(node.ops) == 1 and isinstance(node.ops[0], SAMENESS)

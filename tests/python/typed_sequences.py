@@ -209,7 +209,7 @@ class SequenceTyper:
         types: list[Type] = []
         items: list[ast.expr] = []
         for part in node.elts:
-            ty, item = self.expr(part)
+            ty, item = self.given(part)
             types += ty if isinstance(part, ast.Starred) else [ty]
             items.append(item)
         return tuple(types), ast.Tuple(items, ast.Load())
@@ -347,7 +347,7 @@ class SequenceTyper:
         for keyword in node.keywords:
             if keyword.arg in given:
                 raise TypeError("an argument twice")
-            given[keyword.arg] = self.expr(keyword.value)
+            given[keyword.arg] = self.given(keyword.value)
             order.append(keyword.arg)
         for name, (held, ty) in function.defaults:
             given.setdefault(name, (ty, load(held)))
@@ -357,7 +357,7 @@ class SequenceTyper:
         values: list[Value] = [None] * len(own)
         for name in function.captures:
             read = load(name)
-            given[name] = self.expr(read)
+            given[name] = self.given(read)
             values.append(None if name in function.assigned else known(read))
             if isinstance(given[name][0], Closure):  # it is all known: what it reads is captured beside it
                 given[name] = given[name][0], ast.Constant(0)
@@ -383,7 +383,7 @@ class SequenceTyper:
     def arguments(self, node: ast.expr) -> list[tuple[Type, ast.expr]]:
         """An argument, or those that `*` makes of a tuple in a variable."""
         if not isinstance(node, ast.Starred):
-            return [self.expr(node)]
+            return [self.given(node)]
         ty, value = self.expr(node.value)
         if not isinstance(ty, tuple) or not isinstance(value, ast.Name):
             raise TypeError("* of what is no variable, or no tuple")

@@ -131,8 +131,10 @@ class StatementTyper:
             if not isinstance(node.target, ast.Name):
                 raise TypeError("an index that would be evaluated twice")
             return ast.Assign([self.store(node.target, ty, known(both))], value)
-        if isinstance(node.target, ast.Name):
+        if isinstance(node.target, ast.Name) and isinstance(value.left, ast.Name):
             return ast.AugAssign(self.store(node.target, ty, known(both)), node.op, value.right)
+        if isinstance(node.target, ast.Name):  # whose value may be None
+            return ast.Assign([self.store(node.target, ty, known(both))], value)
         # The index is evaluated once, before the value.
         after, self.env = self.env, before
         self.fits(node.target, ty)

@@ -473,3 +473,19 @@ def test_what_cannot_be():
         asks[1, 1](np.zeros(1))
     with pytest.raises(CompileError, match="known only at run time"):
         bound[1, 1](np.zeros(1))
+
+
+@cuda.jit
+def vector_of_optionals(x, out):
+    i = cuda.grid(1)
+    v = None
+    if x[i] > 2:
+        v = x[i]
+    q = cuda.float32x2((v, 2))
+    out[i] = q.x + q.y
+
+
+def test_lanes_of_a_tuple_that_may_have_none():
+    x = np.array([1.0, 3.0, 2.0, 7.0])
+    *_, out = launch(vector_of_optionals, 1, 4, x, np.full(4, -1.0))
+    assert out.tolist() == [-1, 5, -1, 9]

@@ -242,6 +242,8 @@ impl FnLowerer<'_> {
                 }
             }
         }
+        // What may be `None` in a tuple is computed with here.
+        lanes = lanes.into_iter().map(|lane| self.not_none(lane, span)).collect();
         let wanted = usize::from(vector.lanes());
         if let ([one], 1) = (lanes.as_slice(), args.positional.len()) {
             // One number is all lanes.
