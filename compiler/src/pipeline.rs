@@ -1,12 +1,12 @@
 //! The compiler, stage by stage.
 
-use weft_artifact::{ArgType, Artifact};
+use weft_artifact::{ArgType, Artifact, CodeFormat};
 
 use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend, passes,
-    request::Request,
+    request::{Ask, Request},
     source::SourceMap,
     stack,
 };
@@ -24,6 +24,9 @@ pub struct Output {
     pub llvm: Option<String>,
     /// Host assembly, if asked for.
     pub asm: Option<String>,
+    /// Calls of overloaded functions of which the request does not say which implementation they have. There is no code
+    /// then: whoever made the request adds the answers ([`crate::request::Answer`]) and asks again.
+    pub asks: Vec<Ask>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
     /// The files that spans refer to.
@@ -40,7 +43,10 @@ pub fn check(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure>
 }
 
 fn check_here(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure> {
-    let frontend::Lowered { mut module, warnings, sources } = frontend::lower(request)?;
+    let frontend::Lowered { mut module, warnings, sources, asks } = frontend::lower(request)?;
+    if !asks.is_empty() {
+        return Ok((warnings, sources));
+    }
     let checked = passes::run(&mut module, &request.target).and_then(|()| backend::check(&module));
     match checked {
         Ok(()) => Ok((warnings, sources)),
@@ -69,6 +75,19 @@ pub fn compile(request: &Request) -> Result<Output, Failure> {
 
 fn stages(request: &Request) -> Result<Output, Failure> {
     let lowered = frontend::lower(request)?;
+    if !lowered.asks.is_empty() {
+        let target = request.target.to_string();
+        return Ok(Output {
+            artifact: Artifact { format: CodeFormat::Ptx, target, code: Vec::new(), kernels: Vec::new() },
+            returns: None,
+            ir: None,
+            llvm: None,
+            asm: None,
+            asks: lowered.asks,
+            warnings: Vec::new(),
+            sources: lowered.sources,
+        });
+    }
     let mut module = lowered.module;
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() };
     passes::run(&mut module, &request.target).map_err(fail)?;
@@ -79,6 +98,7 @@ fn stages(request: &Request) -> Result<Output, Failure> {
         ir: request.keep.ir.then(|| module.to_string()),
         llvm: emitted.llvm,
         asm: emitted.asm,
+        asks: Vec::new(),
         warnings: lowered.warnings,
         sources: lowered.sources,
     })

@@ -82,11 +82,33 @@ impl External {
 impl FunctionDef {
     /// The function with a number among this one and those that it leads to.
     pub fn find(self: &Arc<Self>, number: u32) -> Option<Arc<Self>> {
+        let mut found = None;
+        self.each(&mut |def| {
+            if def.number == number {
+                found = Some(Arc::clone(def));
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// A number that neither this function nor one that it leads to has, nor a greater one.
+    pub fn next_number(self: &Arc<Self>) -> u32 {
+        let mut next = 0;
+        self.each(&mut |def| {
+            next = next.max(def.number + 1);
+            true
+        });
+        next
+    }
+
+    /// Visits this function and those that it leads to, as long as it is told to go on.
+    fn each(self: &Arc<Self>, visit: &mut dyn FnMut(&Arc<Self>) -> bool) {
         let mut seen = BTreeSet::new();
         let mut open = vec![Arc::clone(self)];
         while let Some(def) = open.pop() {
-            if def.number == number {
-                return Some(def);
+            if !visit(&def) {
+                return;
             }
             if seen.insert(Arc::as_ptr(&def)) {
                 for value in def.globals.values().chain(def.defaults.values()) {
@@ -94,7 +116,6 @@ impl FunctionDef {
                 }
             }
         }
-        None
     }
 }
 
@@ -149,12 +170,78 @@ pub enum Captured {
     /// [number](FunctionDef::number): definitions are a tree, and here it would be a circle. [`FunctionDef::find`] of
     /// the request's kernel has it.
     Recursive(u32),
+    /// A function that has implementations for kernels, which whoever makes requests finds for the types of a call's
+    /// arguments.
+    Overloaded(Overloaded),
+    /// The implementations that are found, in the kernel's globals under [`ANSWERS`].
+    Answers(Vec<Answer>),
     /// An exception class, by what stands for it: whoever made the request knows it by that.
     Exception(String),
     /// Anything else: what it is, and in words that follow "a" or "an" in the error, such as Python's name of its type.
     Unsupported(Unsupported, String),
     /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
     Unknown(Arc<SourceFile>, Span, String),
+}
+
+/// The name of [`Captured::Answers`] among the globals of a request's function, which no text has.
+pub const ANSWERS: &str = "@answers";
+
+/// The name among the globals of a request's function of what is overloaded by its path: a function in a module that weft
+/// knows (`numpy.linalg.norm`) and kernels do not have, a method (`method.name`) or an attribute (`attribute.name`) of
+/// values. No text has it.
+pub fn overloaded_member(path: &str) -> String {
+    format!("@{path}")
+}
+
+/// A function of Python's with implementations for kernels: `extending.overload`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overloaded {
+    /// What whoever makes requests knows it by.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A call of an overloaded function: which implementation it has is not for the compiler to find.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// [`Overloaded::number`].
+    pub function: u32,
+    /// The arguments; those that are given by name with it.
+    pub args: Vec<(Option<String>, Given)>,
+}
+
+/// What the choice of an implementation sees of an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// Its type.
+    Type(ArgType),
+    /// A text.
+    Str(String),
+}
+
+/// The implementation of an overloaded function for a call's types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The call.
+    pub ask: Ask,
+    /// The implementation; or why there is none, as far as somebody says it.
+    pub chosen: Result<Arc<FunctionDef>, Option<String>>,
+}
+
+impl Ask {
+    /// The arguments' types as errors show them.
+    pub fn shown(&self) -> String {
+        let shown = |given: &Given| match given {
+            Given::Type(ty) => ty.to_string(),
+            Given::Str(text) => format!("'{text}'"),
+        };
+        let args = self.args.iter().map(|(name, given)| match name {
+            Some(name) => format!("{name}={}", shown(given)),
+            None => shown(given),
+        });
+        args.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// An array as a constant: its elements without gaps.
@@ -236,6 +323,8 @@ impl Captured {
             | Self::Enum(..)
             | Self::Class(..)
             | Self::Exception(_)
+            | Self::Overloaded(_)
+            | Self::Answers(_)
             | Self::Array(_)
             | Self::DeviceArray(..)
             | Self::DType(_)
@@ -259,6 +348,7 @@ impl Captured {
             }
             Self::Class(_, items) => items.iter().flatten().for_each(|item| item.for_each_function(visit)),
             Self::Enum(_, _, value) => value.for_each_function(visit),
+            Self::Answers(answers) => answers.iter().flat_map(|answer| &answer.chosen).for_each(visit),
             Self::Module(_, members) => members.values().for_each(|member| member.for_each_function(visit)),
             Self::None
             | Self::Bool(_)
@@ -275,6 +365,7 @@ impl Captured {
             | Self::DType(_)
             | Self::Known(_)
             | Self::Exception(_)
+            | Self::Overloaded(_)
             | Self::Recursive(_)
             | Self::Unsupported(..)
             | Self::Unknown(..) => {}

@@ -13,8 +13,8 @@ use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DTy
 use weft_compiler::{
     VERSION,
     request::{
-        Abi, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu, Keep,
-        LaunchBounds, Options, PtxBody, Request, Role, Signature, Target, Unsupported,
+        Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
+        HostCpu, Keep, LaunchBounds, Options, Overloaded, PtxBody, Request, Role, Signature, Target, Unsupported,
     },
     source::{SourceFile, Span},
 };
@@ -372,6 +372,35 @@ impl Feed {
         }
     }
 
+    fn answer(&mut self, Answer { ask: Ask { function, args }, chosen }: &Answer) {
+        self.number(u64::from(*function));
+        self.number(args.len() as u64);
+        for (name, given) in args {
+            self.optional(name.as_ref(), |feed, name| feed.text(name));
+            match given {
+                Given::Type(ty) => {
+                    self.tag(0);
+                    self.types(std::slice::from_ref(ty));
+                }
+                Given::Str(text) => {
+                    self.tag(1);
+                    self.text(text);
+                }
+            }
+        }
+        match chosen {
+            Ok(function) => {
+                self.tag(0);
+                let digest = self.functions.digest(function);
+                self.bytes(&digest);
+            }
+            Err(why) => {
+                self.tag(1);
+                self.optional(why.as_ref(), |feed, why| feed.text(why));
+            }
+        }
+    }
+
     fn captured(&mut self, value: &Captured) {
         match value {
             Captured::None => self.tag(0),
@@ -496,6 +525,18 @@ impl Feed {
                 self.tag(22);
                 self.time(*time);
                 self.int((*count).into());
+            }
+            Captured::Overloaded(Overloaded { number, name }) => {
+                self.tag(24);
+                self.number(u64::from(*number));
+                self.text(name);
+            }
+            Captured::Answers(answers) => {
+                self.tag(25);
+                self.number(answers.len() as u64);
+                for answer in answers {
+                    self.answer(answer);
+                }
             }
             Captured::Recursive(number) => {
                 self.tag(21);

@@ -8,8 +8,8 @@ use weft_artifact::{
 };
 use weft_compiler::{
     request::{
-        Abi, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu, Keep,
-        LaunchBounds, Options, PtxBody, Request, Role, Signature, Target, Unsupported,
+        Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
+        HostCpu, Keep, LaunchBounds, Options, Overloaded, PtxBody, Request, Role, Signature, Target, Unsupported,
     },
     source::{SourceFile, Span},
     syntax,
@@ -105,6 +105,12 @@ fn host(triple: &str, name: &str, features: &str) -> Request {
 /// The request with another kernel.
 fn with(kernel: FunctionDef) -> Request {
     Request { function: Arc::new(kernel), ..sample() }
+}
+
+/// What is known of a call of an overloaded function.
+fn answer(number: u32, name: Option<&str>, given: Given, chosen: Result<(), Option<String>>) -> Answer {
+    let ask = Ask { function: number, args: vec![(name.map(str::to_owned), given)] };
+    Answer { ask, chosen: chosen.map(|()| Arc::new(function(file(SCALED), &[]))) }
 }
 
 /// The request with another value of `N`.
@@ -254,6 +260,16 @@ fn every_change_gives_another_digest() {
         capturing(Captured::Bytes(b"3".to_vec())),
         capturing(Captured::Exception("builtins.ValueError".into())),
         capturing(Captured::Exception("program.Bad#2".into())),
+        capturing(Captured::Overloaded(Overloaded { number: 3, name: "f".into() })),
+        capturing(Captured::Overloaded(Overloaded { number: 4, name: "f".into() })),
+        capturing(Captured::Answers(Vec::new())),
+        capturing(Captured::Answers(vec![answer(3, None, Given::Type(Scalar::F32.into()), Err(None))])),
+        capturing(Captured::Answers(vec![answer(4, None, Given::Type(Scalar::F32.into()), Err(None))])),
+        capturing(Captured::Answers(vec![answer(3, Some("x"), Given::Type(Scalar::F32.into()), Err(None))])),
+        capturing(Captured::Answers(vec![answer(3, None, Given::Type(Scalar::F64.into()), Err(None))])),
+        capturing(Captured::Answers(vec![answer(3, None, Given::Str("float32".into()), Err(None))])),
+        capturing(Captured::Answers(vec![answer(3, None, Given::Str("float32".into()), Err(Some("no".into())))])),
+        capturing(Captured::Answers(vec![answer(3, None, Given::Str("float32".into()), Ok(()))])),
         capturing(Captured::Struct(pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(other_pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(swapped, vec![Captured::Int(3), Captured::Int(3)])),

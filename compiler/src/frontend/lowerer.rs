@@ -26,7 +26,7 @@ use crate::{
         BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, SharedId, StmtKind,
         Type,
     },
-    request::FunctionDef,
+    request::{Ask, FunctionDef},
     source::{SourceMap, Span},
 };
 
@@ -70,6 +70,8 @@ pub(super) struct Lowerer {
     pub(super) names: usize,
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
     pub(super) undefined: Vec<Diagnostic>,
+    /// Calls of overloaded functions whose implementations the request does not have.
+    pub(super) asks: Vec<Ask>,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
     /// What must not happen, to be reported if no error explains it.

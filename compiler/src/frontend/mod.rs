@@ -34,7 +34,7 @@ use weft_artifact::ArgType;
 use crate::{
     diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,
-    request::{Entry, Foreign, Request, Role, Target},
+    request::{Ask, Entry, Foreign, Request, Role, Target},
     source::SourceMap,
 };
 
@@ -43,6 +43,8 @@ use crate::{
 pub struct Lowered {
     /// The kernel and its callees.
     pub module: Module,
+    /// Calls of which the request does not say which implementation they have. The module is not whole then.
+    pub asks: Vec<Ask>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
     /// The files that spans refer to.
@@ -86,7 +88,10 @@ pub fn result_type(request: &Request) -> Result<Option<ArgType>, Failure> {
 
 /// What a lowerer holds at the end.
 fn finished(lowerer: lowerer::Lowerer) -> Result<Lowered, Failure> {
-    let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, .. } = lowerer;
+    let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, asks, .. } = lowerer;
+    if !asks.is_empty() {
+        return Ok(Lowered { module, asks, warnings: Vec::new(), sources });
+    }
     for explanation in [undefined, faults] {
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             diagnostics.extend(explanation);
@@ -97,5 +102,5 @@ fn finished(lowerer: lowerer::Lowerer) -> Result<Lowered, Failure> {
         return Err(Failure { diagnostics, sources });
     }
     module.sources = sources.clone();
-    Ok(Lowered { module, warnings: diagnostics, sources })
+    Ok(Lowered { module, asks, warnings: diagnostics, sources })
 }

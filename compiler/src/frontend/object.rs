@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 use weft_artifact::{ClassId, ClassKind, DType, Scalar, Time, Vector};
 
 use super::{expr::Closure, fault::Exception, print::Slot, ty::shown_path, value::Known};
-use crate::request::{Captured, FunctionDef};
+use crate::request::{Captured, FunctionDef, Overloaded};
 
 /// What an object is.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,6 +160,8 @@ pub(super) enum Static {
     Function(Arc<FunctionDef>),
     /// An exception class, or an exception.
     Exception(Exception),
+    /// A function with implementations that whoever made the request chooses among.
+    Overloaded(Overloaded),
 }
 
 impl PartialEq for Static {
@@ -174,6 +176,7 @@ impl PartialEq for Static {
             (Self::Module(a, x), Self::Module(b, y)) => a == b && (Arc::ptr_eq(x, y) || x == y),
             (Self::Function(a), Self::Function(b)) => Arc::ptr_eq(a, b),
             (Self::Exception(a), Self::Exception(b)) => a == b,
+            (Self::Overloaded(a), Self::Overloaded(b)) => a == b,
             (
                 Self::None
                 | Self::Str(_)
@@ -183,7 +186,8 @@ impl PartialEq for Static {
                 | Self::Known(_)
                 | Self::Module(..)
                 | Self::Function(_)
-                | Self::Exception(_),
+                | Self::Exception(_)
+                | Self::Overloaded(_),
                 _,
             ) => false,
         }
@@ -202,6 +206,7 @@ impl fmt::Display for Static {
             Self::Module(name, _) => write!(f, "module {name}"),
             Self::Function(def) => write!(f, "function {}", def.ast.name),
             Self::Exception(exception) => write!(f, "exception {}", shown_path(&exception.class)),
+            Self::Overloaded(function) => write!(f, "function {}", function.name),
         }
     }
 }

@@ -239,7 +239,8 @@ def named(function: Any) -> tuple[Any, str | None]:
         tree = _quietly("".join(kept.lines() if kept else []), code, ast.PyCF_ONLY_AST)
     except (SyntaxError, ValueError):
         tree = ast.Module([], [])
-    for node in ast.walk(tree):
+    # Of lambdas in each other the inner one: the code of the other has that of this in it.
+    for node in reversed(list(ast.walk(tree))):
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _is_lambda(code, node):
             text = f"def lambda_({ast.unparse(node.args)}):\n    return {ast.unparse(node.body)}\n"
             own = code.replace(co_name="lambda_", co_qualname=code.co_qualname.replace("<lambda>", "lambda_"))

@@ -102,6 +102,11 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         }
     }
 
+    /// A capturer whose functions have no numbers that those of a request have.
+    pub(crate) fn beside(py: Python<'py>, function: &Arc<FunctionDef>) -> Self {
+        Self { count: function.next_number(), ..Self::new(py) }
+    }
+
     /// The definition behind a dispatcher, with the values that its names have now.
     pub(crate) fn dispatcher(&mut self, dispatcher: &Bound<'py, D>) -> PyResult<Arc<FunctionDef>> {
         if let Some((_, known)) = self.done.iter().find(|(done, _)| done.is(dispatcher)) {

@@ -9,7 +9,7 @@ use pyo3::{
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };
 use weft_artifact::{Compound, DType, MAX_LEAVES, Number, Scalar};
-use weft_compiler::request::{Captured, Unsupported};
+use weft_compiler::request::{Captured, Overloaded, Unsupported};
 
 use super::{Capturer, Jitted, objects::host_array};
 use crate::{
@@ -66,6 +66,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         }
         if let Some(taken) = self.foreign_function(value)? {
             return self.device_function(&taken);
+        }
+        if let Some(captured) = self.extended(value)? {
+            return Ok(captured);
         }
         if let Ok(class) = value.cast::<PyType>()
             && class.is_subclass_of::<PyBaseException>()?
@@ -125,6 +128,25 @@ impl<'py, D: Jitted> Capturer<'py, D> {
             return Ok(None);
         }
         self.py.import("weft.cuda._jit")?.call_method1("take_over", (value,)).map(Some)
+    }
+
+    /// A function that `weft.cuda.extending` was told about.
+    fn extended(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Option<Captured>> {
+        if !value.is_callable() {
+            return Ok(None);
+        }
+        // Who has told it anything has imported it.
+        let modules = self.py.import(intern!(self.py, "sys"))?.getattr(intern!(self.py, "modules"))?;
+        let Ok(extending) = modules.get_item(intern!(self.py, "weft.cuda.extending")) else { return Ok(None) };
+        let found = extending.call_method1(intern!(self.py, "_find"), (value,))?;
+        if found.is_none() {
+            return Ok(None);
+        }
+        if found.cast::<D>().is_ok() {
+            return self.device_function(&found).map(Some);
+        }
+        let (number, name) = found.extract()?;
+        Ok(Some(Captured::Overloaded(Overloaded { number, name })))
     }
 
     fn module(&mut self, module: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {

@@ -14,14 +14,8 @@ use weft_compiler::{
 };
 use weft_runtime::LoadedKernel;
 
-use super::Dispatcher;
-use crate::{
-    capture::Capturer,
-    devices,
-    engine::{self, options},
-    errors,
-    types::tuple_of_types,
-};
+use super::{Dispatcher, answers, overload::Found};
+use crate::{capture::Capturer, devices, engine::options, errors, types::tuple_of_types};
 
 /// The error for a device function's code on the CPU.
 fn no_host_code(name: &str) -> PyErr {
@@ -44,7 +38,7 @@ impl Dispatcher {
         };
         let host = matches!(target, Target::Host(_));
         let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
-        let function = match this.compiled(args) {
+        let mut function = match this.compiled(args) {
             Some(overload) => Arc::clone(&overload.function),
             None => Capturer::new(py).dispatcher(slf)?,
         };
@@ -55,7 +49,7 @@ impl Dispatcher {
             }
             jit.code.entry = Entry::Foreign(Foreign { role: Role::Function(Abi::C), symbol: None });
         }
-        let output = engine::compile(py, &function, args, target, &jit, keep)?;
+        let output = answers::compile(py, &mut function, &mut Found::default(), args, &target, &jit, keep)?;
         let text = match what {
             "ir" => output.ir.clone(),
             "llvm" => output.llvm.clone(),

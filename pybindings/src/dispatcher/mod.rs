@@ -1,9 +1,11 @@
 //! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
-//! one that was compiled, [`inspect`] tells of them, [`foreign`] has code for other programs, [`launcher`] and [`forall`] configure launches, [`launch`] makes
-//! one, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a call.
+//! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
+//! [`foreign`] has code for other programs, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`call`]
+//! gives each parameter its argument, [`messages`] says what is wrong with a call.
 
+mod answers;
 mod call;
 pub(crate) mod forall;
 mod foreign;

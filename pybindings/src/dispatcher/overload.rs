@@ -14,14 +14,12 @@ use weft_compiler::{
 };
 use weft_runtime::{Buffer, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
+use super::answers;
 use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
-    engine::{
-        self,
-        options::{self, JitOptions},
-    },
+    engine::options::{self, JitOptions},
     errors,
     types::{Signature, key, tuple_of_types},
 };
@@ -69,7 +67,7 @@ pub(crate) struct Resolved {
 }
 
 /// What capturing a kernel's functions has found besides their definitions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Device arrays whose addresses are in the code.
     pub(crate) kept: Vec<Py<PyAny>>,
@@ -126,14 +124,15 @@ impl Overload {
     /// Compiles for the current device and loads the code.
     pub(crate) fn compile(
         py: Python<'_>,
-        function: &Arc<FunctionDef>,
+        mut function: Arc<FunctionDef>,
         args: &[ArgType],
         jit: &JitOptions,
-        Found { kept, links }: Found,
+        mut found: Found,
     ) -> PyResult<Self> {
         let executor = devices::current(py)?;
         let target = options::target(&executor.target())?;
-        let output = engine::compile(py, function, args, target, jit, Keep::default())?;
+        let output = answers::compile(py, &mut function, &mut found, args, &target, jit, Keep::default())?;
+        let Found { kept, links } = found;
         let Some(kernel) = output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
@@ -158,7 +157,7 @@ impl Overload {
             loaded,
             _module: module,
             output,
-            function: Arc::clone(function),
+            function,
             jit: jit.clone(),
             lent: kept
                 .iter()
@@ -214,8 +213,9 @@ impl CompiledKernel {
     /// The kernel compiled for GPUs of a compute capability, the device's unless one is given.
     fn compiled_for(&self, py: Python<'_>, cc: Option<(u32, u32)>, keep: Keep) -> PyResult<Arc<Output>> {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
-        let (function, args) = (&self.overload.function, &self.overload.args);
-        engine::compile(py, function, args, options::of_capability(major, minor), &self.overload.jit, keep)
+        let Overload { function, args, jit, .. } = &*self.overload;
+        let target = options::of_capability(major, minor);
+        answers::compile(py, &mut Arc::clone(function), &mut Found::default(), args, &target, jit, keep)
     }
 }
 

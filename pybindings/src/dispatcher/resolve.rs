@@ -152,7 +152,7 @@ impl Dispatcher {
         args: &[ArgType],
         found: Found,
     ) -> PyResult<Arc<Overload>> {
-        let compiled = Arc::new(Overload::compile(py, function, args, &self.jit, found)?);
+        let compiled = Arc::new(Overload::compile(py, Arc::clone(function), args, &self.jit, found)?);
         let mut state = self.state();
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {

@@ -27,7 +27,8 @@ thread_local! {
     static HELD: RefCell<Option<HeldEngine<'static>>> = const { RefCell::new(None) };
 }
 
-/// Compiles a function for a target, with texts if they are wanted.
+/// Compiles a function for a target, with texts if they are wanted. What it gives may have questions in place of code:
+/// `dispatcher::answers` has the answers.
 pub(crate) fn compile(
     py: Python<'_>,
     function: &Arc<FunctionDef>,

@@ -33,6 +33,8 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         | Captured::Enum(..)
         | Captured::Class(..)
         | Captured::Exception(_)
+        | Captured::Overloaded(_)
+        | Captured::Answers(_)
         | Captured::Array(_)
         | Captured::DeviceArray(..)
         | Captured::Recursive(_)

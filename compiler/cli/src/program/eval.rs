@@ -254,11 +254,14 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         | Captured::Function(_)
         | Captured::Recursive(_)
         | Captured::Exception(_)
+        | Captured::Overloaded(_)
         | Captured::Class(..) => true,
         // Their classes may say otherwise.
         Captured::Struct(..) | Captured::Enum(..) => return None,
-        Captured::Array(_) | Captured::DeviceArray(..) | Captured::Unsupported(..) | Captured::Unknown(..) => {
-            return None;
-        }
+        Captured::Array(_)
+        | Captured::DeviceArray(..)
+        | Captured::Answers(_)
+        | Captured::Unsupported(..)
+        | Captured::Unknown(..) => return None,
     })
 }

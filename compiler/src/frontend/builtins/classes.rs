@@ -91,7 +91,9 @@ impl FnLowerer<'_> {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         Value::Bool(matches!(
             value,
-            Value::Static(Static::Known(Known::Row(_)) | Static::DType(_) | Static::Function(_))
+            Value::Static(
+                Static::Known(Known::Row(_)) | Static::DType(_) | Static::Function(_) | Static::Overloaded(_)
+            )
         ))
     }
 

@@ -28,7 +28,8 @@ impl FnLowerer<'_> {
                 | Static::Class(..)
                 | Static::Known(_)
                 | Static::Module(..)
-                | Static::Function(_) => None,
+                | Static::Function(_)
+                | Static::Overloaded(_) => None,
             }
         } else {
             of.ty().number()

@@ -28,6 +28,10 @@ impl FnLowerer<'_> {
     }
 
     pub(in crate::frontend) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
+        let value = match self.overloaded_attribute(value, attr, span) {
+            Ok(found) => return found,
+            Err(value) => value,
+        };
         match value {
             Value::Poison => Value::Poison,
             Value::Static(Static::Known(known)) => self.known_attribute(known.path(), attr, span),
@@ -82,6 +86,12 @@ impl FnLowerer<'_> {
         let full = format!("{path}.{attr}");
         if let Some(value) = self.resolve_known(&full, span) {
             return value;
+        }
+        if let Some(function) = self.overloaded_at(&full) {
+            return Value::Static(Static::Overloaded(function));
+        }
+        if self.leads_to_overloaded(&full) {
+            return Value::Static(Static::Known(Known::Path(full)));
         }
         let shown = shown_path(path).to_owned();
         if let Some(diagnostic) = super::name::only_in_numba(&full, Code::NoSuchAttribute, span) {

@@ -72,6 +72,12 @@ impl FnLowerer<'_> {
                 args.positional.insert(0, (object, value.span));
                 return self.intrinsic(row, args, span);
             }
+            if let Some(function) = self.overloaded_method(&object, attr) {
+                let object = self.before(object, value.span, args);
+                let Some(mut args) = self.args(args, keywords) else { return Value::Poison };
+                args.positional.insert(0, (object, value.span));
+                return self.call_overloaded(&function, args, span);
+            }
             self.attribute_of(object, attr, func.span)
         } else {
             self.expr(func)
@@ -89,6 +95,7 @@ impl FnLowerer<'_> {
         match callee {
             Value::Poison => Value::Poison,
             Value::Static(Static::Function(def)) => self.call_function(&def, args, span),
+            Value::Static(Static::Overloaded(function)) => self.call_overloaded(&function, args, span),
             Value::Object(ObjectKind::Closure(closure), items) => self.call_closure(&closure, &items, args, span),
             Value::Static(Static::DType(DType::Number(number))) => self.cast(number, args, span),
             Value::Static(Static::DType(dtype)) => self.vector(dtype, args, span),
@@ -102,6 +109,9 @@ impl FnLowerer<'_> {
             Value::Static(Static::Known(Known::Path(path))) => {
                 if let Some(name) = path.strip_prefix("prelude.") {
                     return self.primitive(name, args, span);
+                }
+                if let Some(function) = self.overloaded_at(&path) {
+                    return self.call_overloaded(&function, args, span);
                 }
                 if let Some(name) = path.strip_prefix("builtins.") {
                     return self.no_builtin(name, func.span);
@@ -167,7 +177,7 @@ impl FnLowerer<'_> {
     fn takes_none(&mut self, callee: &Value, args: &Args, span: Span) -> bool {
         let Value::Static(known) = callee else { return matches!(callee, Value::Object(..)) };
         let row = match known {
-            Static::Function(_) | Static::Class(..) => return true,
+            Static::Function(_) | Static::Overloaded(_) | Static::Class(..) => return true,
             Static::DType(dtype) => return *dtype == DType::from(Number::BOOL),
             Static::Known(Known::Row(row)) => *row,
             Static::None

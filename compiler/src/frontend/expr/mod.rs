@@ -12,6 +12,7 @@ mod logic;
 mod matmul;
 mod name;
 mod object;
+mod overloaded;
 mod range;
 mod store;
 mod subscript;

@@ -122,6 +122,8 @@ impl FnLowerer<'_> {
             Captured::Exception(class) => {
                 Value::Static(Static::Exception(crate::frontend::fault::Exception { class: class.clone(), args: None }))
             }
+            Captured::Overloaded(function) => Value::Static(Static::Overloaded(function.clone())),
+            Captured::Answers(_) => Value::Poison,
             Captured::Class(class, values) => Value::Static(Static::Class(*class, values.clone().into())),
             Captured::Unknown(source, place, why) => {
                 let place = Span { file: self.cx.sources.add(source), ..*place };

@@ -1,0 +1,108 @@
+//! Calls of functions whose implementations the compiler does not know: `extending.overload`.
+//!
+//! Which implementation a call has is said by a function of the user's, of the arguments' types. The compiler runs no
+//! Python: a call whose answer the request does not have is noted ([`Ask`]), and the compilation gives what it asks in
+//! place of code. The dry walks ask too, also for types that a loop widens later.
+
+use std::sync::Arc;
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{expr::Args, lowerer::FnLowerer, object::Static, ty::Ty, value::Value},
+    request::{ANSWERS, Answer, Ask, Captured, FunctionDef, Given, Overloaded, overloaded_member},
+    source::Span,
+};
+
+impl FnLowerer<'_> {
+    /// A call of an overloaded function.
+    pub(super) fn call_overloaded(&mut self, function: &Overloaded, args: Args, span: Span) -> Value {
+        let Some(ask) = self.ask(function, &args) else { return Value::Poison };
+        match self.answer(&ask) {
+            Some(Ok(def)) => self.call_function(&def, args, span),
+            Some(Err(why)) => {
+                let message = format!("no implementation of `{}` takes ({})", function.name, ask.shown());
+                let mut diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                if let Some(why) = why {
+                    diagnostic = diagnostic.note(why);
+                }
+                self.report(diagnostic)
+            }
+            None => {
+                if !self.cx.asks.contains(&ask) {
+                    self.cx.asks.push(ask);
+                }
+                Value::Poison
+            }
+        }
+    }
+
+    /// An overloaded function in a module that weft knows.
+    pub(super) fn overloaded_at(&self, path: &str) -> Option<Overloaded> {
+        match self.cx.root.as_ref()?.globals.get(&overloaded_member(path)) {
+            Some(Captured::Overloaded(function)) => Some(function.clone()),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Whether a path is a module's in which something is overloaded.
+    pub(super) fn leads_to_overloaded(&self, path: &str) -> bool {
+        let start = overloaded_member(&format!("{path}."));
+        self.cx.root.as_ref().is_some_and(|root| root.globals.keys().any(|name| name.starts_with(&start)))
+    }
+
+    /// An overloaded method of a value: who is asked says whether its class has it.
+    pub(super) fn overloaded_method(&self, object: &Value, name: &str) -> Option<Overloaded> {
+        if matches!(object, Value::Static(_) | Value::Poison) {
+            return None;
+        }
+        self.overloaded_at(&format!("method.{name}"))
+    }
+
+    /// An overloaded attribute of a value; the value itself where its class has none of this name.
+    pub(super) fn overloaded_attribute(&mut self, value: Value, name: &str, span: Span) -> Result<Value, Value> {
+        if matches!(value, Value::Static(_) | Value::Poison) {
+            return Err(value);
+        }
+        let Some(function) = self.overloaded_at(&format!("attribute.{name}")) else { return Err(value) };
+        let Some(given) = value.ty().widened().arg() else { return Err(value) };
+        let ask = Ask { function: function.number, args: vec![(None, Given::Type(given))] };
+        match self.answer(&ask) {
+            Some(Err(_)) => Err(value),
+            Some(Ok(_)) | None => {
+                let args = Args { positional: vec![(value, span)], keywords: Vec::new() };
+                Ok(self.call_overloaded(&function, args, span))
+            }
+        }
+    }
+
+    /// What a call asks; an argument that has no type of its own is reported.
+    fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<Ask> {
+        let positional = args.positional.iter().map(|(value, at)| (None, value, *at));
+        let named = args.keywords.iter().map(|(name, value, at)| (Some(name.clone()), value, *at));
+        let mut given = Vec::new();
+        for (name, value, at) in positional.chain(named) {
+            let ty = value.ty();
+            let what = if let Ty::Static(Static::Str(text)) = &ty {
+                Some(Given::Str(text.clone()))
+            } else {
+                ty.widened().arg().map(Given::Type)
+            };
+            let Some(what) = what else {
+                if !ty.is_poison() {
+                    let message = format!("{ty} cannot be an argument of the overloaded `{}`", function.name);
+                    self.error(Code::NoMatchingOverload, at, message);
+                }
+                return None;
+            };
+            given.push((name, what));
+        }
+        Some(Ask { function: function.number, args: given })
+    }
+
+    /// What the request says of a call.
+    fn answer(&self, ask: &Ask) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
+        let Some(Captured::Answers(answers)) = self.cx.root.as_ref()?.globals.get(ANSWERS) else { return None };
+        let known = |answer: &&Answer| answer.ask == *ask;
+        answers.iter().find(known).map(|answer| answer.chosen.clone())
+    }
+}

@@ -1,0 +1,284 @@
+"""Functions of Python's own in kernels, for the authors of libraries, as in `numba.cuda.extending`.
+
+`register_jitable` lets kernels call a function that stays a plain one to Python. `overload` gives a function other
+implementations in kernels: a function of the arguments' types chooses one. What needs llvmlite is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from weft import _source
+from weft._weft import Dispatcher
+from weft.cuda import _jit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    # The implementation, or why there is none.
+    Chosen = Dispatcher | str | None
+
+# In which order the implementations for several targets are tried; those for others are none of ours.
+_TARGETS = ("cuda", "gpu", "generic")
+
+
+class _Overloaded:
+    """A function, a method or an attribute with implementations for kernels."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number, self.name = number, name
+        self.choices: list[tuple[int, Callable[..., Any], bool, dict[str, Any]]] = []
+        self.chosen: dict[Any, Chosen] = {}
+
+    def add(self, rank: int, choose: Callable[..., Any], strict: bool, options: dict[str, Any]) -> None:
+        """Add a function that chooses an implementation; of one target, the first that does is taken."""
+        self.choices.append((rank, choose, strict, options))
+        self.choices.sort(key=lambda choice: choice[0])
+        self.chosen.clear()
+
+    def choose(self, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
+        """Choose the implementation for arguments of these types: always the same one."""
+        key = (tuple(args), tuple(kwargs.items()))
+        if key not in self.chosen:
+            self.chosen[key] = self._choose(args, kwargs)
+        return self.chosen[key]
+
+    def _choose(self, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
+        reasons = []
+        for _, choose, strict, options in self.choices:
+            name = getattr(choose, "__name__", repr(choose))
+            try:
+                found = choose(*args, **kwargs)
+            except Exception as error:
+                reasons.append(f"`{name}` raised {type(error).__name__}: {error}")
+                continue
+            if found is None:
+                continue
+            if isinstance(found, Dispatcher):
+                return found
+            if not inspect.isfunction(found):
+                reasons.append(f"`{name}` gave {found!r}, which is no function")
+                continue
+            if strict and (why := _difference(choose, found)):
+                reasons.append(f"the implementation that `{name}` gives {why}")
+                continue
+            return _device_function(found, options)
+        return "; ".join(reasons) or None
+
+
+# By the identity of the function, which the value holds: not all callables have a hash.
+_FUNCTIONS: dict[int, tuple[Any, _Overloaded | Dispatcher]] = {}
+# By path: what weft looks up by name (`numpy.linalg.norm`), methods (`method.name`) and attributes (`attribute.name`).
+_MEMBERS: dict[str, tuple[str, int, str]] = {}
+_ALL: list[_Overloaded] = []
+
+
+def _find(value: Any) -> tuple[int, str] | Dispatcher | None:
+    """Give what a function is to kernels, if it was registered."""
+    _, known = _FUNCTIONS.get(id(value), (None, None))
+    return (known.number, known.name) if isinstance(known, _Overloaded) else known
+
+
+def _choose(number: int, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
+    return _ALL[number].choose(args, kwargs)
+
+
+def _new(name: str) -> _Overloaded:
+    made = _Overloaded(len(_ALL), name)
+    _ALL.append(made)
+    return made
+
+
+def _device_function(function: Callable[..., Any], options: dict[str, Any]) -> Dispatcher:
+    named, source = _source.named(function)
+    made: Dispatcher = _jit.jit(device=True, source=source, **options)(named)
+    return made
+
+
+def _difference(choose: Callable[..., Any], found: Callable[..., Any]) -> str | None:
+    """Say how the parameters of an implementation differ from those of the function that chose it."""
+    wanted, given = (list(inspect.signature(each).parameters.values()) for each in (choose, found))
+    shown = [", ".join(str(each.replace(annotation=each.empty)) for each in params) for params in (wanted, given)]
+    if [(each.name, each.kind) for each in wanted] != [(each.name, each.kind) for each in given]:
+        return f"takes ({shown[1]}), not ({shown[0]})"
+    if [repr(each.default) for each in wanted] != [repr(each.default) for each in given]:
+        return f"has other defaults: ({shown[1]}), not ({shown[0]})"
+    return None
+
+
+def _rank(target: str) -> int | None:
+    return _TARGETS.index(target) if target in _TARGETS else None
+
+
+def overload(
+    func: Any,
+    jit_options: dict[str, Any] | None = None,
+    strict: bool = True,
+    inline: str = "never",
+    prefer_literal: bool = False,  # noqa: ARG001
+    target: str = "cuda",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function that chooses how kernels do what ``func`` does.
+
+    It is called with the types of a call's arguments and gives a function with its own parameters, or None. What
+    kernels have themselves, such as ``math.sin``, stays what it is.
+    """
+    if isinstance(func, Dispatcher):
+        msg = f"{func} is a jitted function, which kernels call as it is"
+        raise TypeError(msg)
+    if not callable(func):
+        msg = f"overload takes a function, not {func!r}"
+        raise TypeError(msg)
+    rank, options = _rank(target), {"inline": inline, **(jit_options or {})}
+
+    def decorate(choose: Callable[..., Any]) -> Callable[..., Any]:
+        if rank is not None:
+            _, known = _FUNCTIONS.get(id(func), (None, None))
+            if not isinstance(known, _Overloaded):
+                known = _new(getattr(func, "__name__", repr(func)))
+                _FUNCTIONS[id(func)] = func, known
+                for path in _paths(func):
+                    _MEMBERS[path] = path, known.number, known.name
+            known.add(rank, choose, strict, options)
+        return choose
+
+    return decorate
+
+
+def _paths(func: Any) -> list[str]:
+    """Give the paths of a function in a module that weft knows."""
+    module, name = getattr(func, "__module__", None), getattr(func, "__name__", None)
+    module = "numpy" if module is None and type(func).__name__ == "ufunc" else module
+    if not isinstance(module, str) or not isinstance(name, str):
+        return []
+    if module.split(".")[0] not in ("numpy", "math", "cmath", "operator", "_operator", "builtins"):
+        return []
+    top = module.split(".")[0].removeprefix("_")
+    return list(dict.fromkeys([f"{module.removeprefix('_')}.{name}", f"{top}.{name}"]))
+
+
+def _of_class(
+    kind: str, cls: type, name: str, strict: bool, options: dict[str, Any], target: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def decorate(choose: Callable[..., Any]) -> Callable[..., Any]:
+        def chosen(*args: Any, **kwargs: Any) -> Any:
+            return choose(*args, **kwargs) if isinstance(args[0], cls) else None
+
+        chosen.__name__ = choose.__name__
+        chosen.__signature__ = inspect.signature(choose)  # type: ignore[attr-defined]
+        if (rank := _rank(target)) is not None:
+            path = f"{kind}.{name}"
+            if path not in _MEMBERS:
+                _MEMBERS[path] = path, _new(name).number, name
+            _ALL[_MEMBERS[path][1]].add(rank, chosen, strict, options)
+        return choose
+
+    return decorate
+
+
+def overload_method(
+    typ: type,
+    attr: str,
+    target: str = "cuda",
+    *,
+    jit_options: dict[str, Any] | None = None,
+    strict: bool = True,
+    inline: str = "never",
+    prefer_literal: bool = False,  # noqa: ARG001
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function that chooses a method for the types of a class: ``overload_method(types.Array, "total")``."""
+    return _of_class("method", typ, attr, strict, {"inline": inline, **(jit_options or {})}, target)
+
+
+def overload_attribute(
+    typ: type,
+    attr: str,
+    target: str = "cuda",
+    *,
+    jit_options: dict[str, Any] | None = None,
+    strict: bool = True,
+    inline: str = "never",
+    prefer_literal: bool = False,  # noqa: ARG001
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function that chooses a function of the object that gives an attribute of it."""
+    return _of_class("attribute", typ, attr, strict, {"inline": inline, **(jit_options or {})}, target)
+
+
+def register_jitable(*args: Callable[..., Any], **options: Any) -> Any:
+    """Let kernels call a function that stays a plain one to Python: ``@register_jitable``, with options or without."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not inspect.isfunction(function):
+            msg = f"register_jitable takes a function of Python, not {function!r}"
+            raise TypeError(msg)
+        known = {name: value for name, value in options.items() if name not in ("target", "_nrt", "nopython")}
+        _FUNCTIONS[id(function)] = function, _device_function(function, known)
+        return function
+
+    if not args:
+        return decorate
+    (function,) = args
+    return decorate(function)
+
+
+def is_jitted(function: object) -> bool:
+    """Say whether a function is one of `cuda.jit`."""
+    return isinstance(function, Dispatcher)
+
+
+_HELP = {
+    "intrinsic": "`cuda.intrinsic` makes a function of PTX and of Python",
+    "overload_classmethod": "write a function and `overload` it",
+    "type_callable": "write a function and `overload` it",
+    "typeof_impl": "pass named tuples, dataclasses or records",
+    "register_model": "pass named tuples, dataclasses or records",
+    "models": "pass named tuples, dataclasses or records",
+    "make_attribute_wrapper": "pass named tuples, dataclasses or records",
+    "as_numba_type": "pass named tuples, dataclasses or records",
+    "box": "pass named tuples, dataclasses or records",
+    "unbox": "pass named tuples, dataclasses or records",
+    "lower_builtin": "`overload` the function with kernel Python",
+    "lower_cast": "`overload` the function with kernel Python",
+    "lower_getattr": "`overload_attribute` with kernel Python",
+    "lower_getattr_generic": "`overload_attribute` with kernel Python",
+    "lower_setattr": "write a function and `overload` it",
+    "lower_setattr_generic": "write a function and `overload` it",
+    "infer": "`overload` the function with kernel Python",
+    "infer_getattr": "`overload_attribute` with kernel Python",
+    "infer_global": "`overload` the function with kernel Python",
+    "lower": "`overload` the function with kernel Python",
+}
+
+
+class _Refused:
+    """What needs llvmlite: an error where it is used, so that a library can still import it beside other names."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _refuse(self) -> NoReturn:
+        msg = f"weft has no llvmlite, which `extending.{self._name}` is for: {_HELP[self._name]}"
+        raise NotImplementedError(msg)
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:  # noqa: ARG002
+        """Refuse."""
+        self._refuse()
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse; what asks any object for names of Python's own hears that there are none."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+
+def __getattr__(name: str) -> Any:
+    """Give what stands for names that Numba has here and weft refuses."""
+    if name in _HELP:
+        return _Refused(name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+__all__ = ["is_jitted", "overload", "overload_attribute", "overload_method", "register_jitable"]
