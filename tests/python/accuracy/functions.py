@@ -180,7 +180,7 @@ POWERS = "1.1754944e-38 <= x <= 3.4028235e38 and abs(y) <= 10.0 and 1.1754944e-3
 # Calls, what they approximate, where. `math.NAME(x)` has it with `fastmath`, libdevice under a name of its own.
 _FAST = [
     *((name, f"fast_{name}f", "abs(x) <= 3.1415927", "from -pi to pi", True) for name in ("sin", "cos")),
-    ("tan", "fast_tanf", "abs(x) <= 1.5", "from -1.5 to 1.5", False),
+    ("tan", "fast_tanf", "abs(x) <= 1.0", "from -1 to 1", True),
     ("exp", "fast_expf", "abs(x) <= 87.0", "from -87 to 87", False),
     ("exp2", "", "abs(x) <= 126.0", "from -126 to 126", False),
     ("exp10", "fast_exp10f", "abs(x) <= 37.0", "from -37 to 37", False),
