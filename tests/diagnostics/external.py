@@ -9,13 +9,13 @@ ffi = cffi.FFI()
 of_array = cuda.declare_device("of_array", "int32(float32[::1])")
 twice = cuda.declare_device("twice", "float32(float32)")
 also_twice = cuda.declare_device("twice", "float64(float64)")
-many = cuda.declare_device("many", "complex64(float32)", abi="c")
+many = cuda.declare_device("many", "float32[:](float32)", abi="c")
 external_kernel = cuda.declare_device("external", "int32()")
 
 
 @cuda.jit
 def external(x, y):
-    a = of_array(x)  # error: [E0211] "takes numbers and pointers, not array(float32, 1d, C)"
+    a = of_array(x)  # error: [E0211] "takes numbers, pointers and tuples of them, not array(float32, 1d, C)"
     b = twice(x[0])
     c = also_twice(x[0])  # error: [E0301] "declared in two ways"
     d = many(x[0])  # error: [E0301] "which no function of C gives"

@@ -90,6 +90,12 @@ pub(crate) fn assemble(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool) -
     bytes
 }
 
+/// Whether PTX calls functions of other languages, but for what prints, which `ptxas` knows.
+fn calls_out(ptx: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(ptx);
+    text.split(".extern .func").skip(1).any(|declared| !declared.contains("vprintf"))
+}
+
 fn run_ptxas(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool, cubin: &Path) -> Result<(), NotAssembled> {
     let failed = |what: String| NotAssembled::Failed(format!("{} {what}", ptxas.display()));
     let cannot_run = |error: std::io::Error| failed(format!("cannot be run: {error}"));
@@ -97,6 +103,10 @@ fn run_ptxas(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool, cubin: &Pat
     command.arg(format!("-arch={target}")).arg("-").arg("-o").arg(cubin);
     if lineinfo {
         command.arg("-lineinfo");
+    }
+    if calls_out(ptx) {
+        // It is linked later with the functions that it calls.
+        command.arg("-c");
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(cannot_run)?;

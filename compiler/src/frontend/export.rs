@@ -105,7 +105,7 @@ fn returned(ty: &Ty) -> Option<ArgType> {
 }
 
 /// Whether a value of a type lives on when its function has ended, as numbers do.
-fn can_return(ty: &ArgType) -> bool {
+pub(super) fn can_return(ty: &ArgType) -> bool {
     match ty {
         ArgType::Value(_) | ArgType::Pointer(_) => true,
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().all(can_return),
@@ -129,7 +129,7 @@ impl FnLowerer<'_> {
 
 impl Ty {
     /// The type with arrays that may be in any memory.
-    fn anywhere(self) -> Self {
+    pub(super) fn anywhere(self) -> Self {
         match self {
             Self::Array(array) => Self::Array(super::ty::ArrayTy { space: Space::Generic, ..array }),
             Self::Object(kind, items) => Self::Object(kind, items.into_iter().map(Self::anywhere).collect()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgType, FaultArg, Param, Scalar, SlotSource};
+use weft_artifact::{ArgType, ArrayType, FaultArg, Leaf, Param, Scalar, SlotSource, SlotType, Which};
 
 use super::{
     Arena, ExprId, FuncId, LocalId,
@@ -195,12 +195,11 @@ pub struct InlinePtx {
 pub struct External {
     /// Its symbol.
     pub symbol: String,
-    /// What it takes; pointers are addresses of the generic space.
-    pub operands: Vec<Type>,
-    /// What it gives. If it writes its results, the first is an `I32`, what it returns, and the others lie one behind the
-    /// other where its first parameter points to.
-    pub results: Vec<Type>,
-    /// It writes its results.
+    /// What it takes. A call's operands are the fields of all; pointers are addresses of the generic space.
+    pub params: Vec<ArgType>,
+    /// What it gives: a call's results are its fields, as of the parameters.
+    pub returns: Option<ArgType>,
+    /// It writes that where its first parameter points to, and returns an `I32`, which is the first of the results.
     pub writes: bool,
     /// A call.
     pub span: Span,
@@ -219,6 +218,38 @@ pub struct LocalArray {
     pub align: u64,
     /// The call.
     pub span: Span,
+}
+
+impl External {
+    /// The types of a call's operands.
+    pub fn operands(&self) -> Vec<Type> {
+        self.params.iter().flat_map(passed).collect()
+    }
+
+    /// The types of its results.
+    pub fn results(&self) -> Vec<Type> {
+        let status = self.writes.then_some(Type::I32);
+        status.into_iter().chain(self.returns.iter().flat_map(passed)).collect()
+    }
+}
+
+/// The types of the fields of what is passed to other languages.
+fn passed(ty: &ArgType) -> Vec<Type> {
+    let mut types = Vec::new();
+    ty.for_each_leaf(&mut |_, leaf| {
+        for field in leaf.fields(Which::Kernel) {
+            types.extend(match (field.ty, leaf) {
+                (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
+                (
+                    SlotType::Pointer,
+                    Leaf::Array(ArrayType { dtype, .. }) | Leaf::Record(dtype) | Leaf::Pointer(dtype),
+                ) => Some(Type::Ptr(dtype.access().0, Space::Generic)),
+                // No value of the front end has such a part.
+                (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
+            });
+        }
+    });
+    types
 }
 
 impl Module {

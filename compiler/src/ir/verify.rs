@@ -360,16 +360,14 @@ impl Checker<'_> {
             self.error(format!("external: {function:?} is not declared"));
             return;
         };
-        let same = types.len() == external.operands.len()
-            && types.iter().zip(&external.operands).all(|(ty, declared)| ty.is_none_or(|ty| ty == *declared));
-        self.check(same, || format!("external: operands {types:?}, it takes {:?}", external.operands));
-        self.check(results.is_empty() || results.len() == external.results.len(), || {
-            format!("external: {} locals take its {} results", results.len(), external.results.len())
+        let (takes, gives) = (external.operands(), external.results());
+        let same = types.len() == takes.len()
+            && types.iter().zip(&takes).all(|(ty, declared)| ty.is_none_or(|ty| ty == *declared));
+        self.check(same, || format!("external: operands {types:?}, it takes {takes:?}"));
+        self.check(results.is_empty() || results.len() == gives.len(), || {
+            format!("external: {} locals take its {} results", results.len(), gives.len())
         });
-        self.check(!external.writes || external.results.first() == Some(&Type::I32), || {
-            "external: what writes its results returns no int32".to_owned()
-        });
-        self.results("external", results, &external.results);
+        self.results("external", results, &gives);
     }
 
     /// The locals that take results of declared types.

@@ -34,7 +34,7 @@ use self::{
     resolve::State,
 };
 use crate::{
-    capture::{Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
+    capture::{Capturer, Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
     devices,
     engine::options::JitOptions,
     types::{Signature, Type, tuple_of_types},
@@ -335,6 +335,13 @@ impl Dispatcher {
     /// Forgets all kernels, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::compile_again(slf)
+    }
+
+    /// What is linked with kernels that lead to it: paths and `LinkableCode`.
+    fn linked(slf: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
+        let mut capturer = Capturer::new(slf.py());
+        capturer.dispatcher(slf)?;
+        Ok(capturer.links)
     }
 
     /// The compiled kernels by their argument types.

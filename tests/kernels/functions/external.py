@@ -10,6 +10,8 @@ scaled = cuda.declare_device("scaled", "float32(float32, float16)")
 summed = cuda.declare_device("summed", sig="complex128(CPointer(float32), int64, complex64)")
 touched = cuda.declare_device("touched", "void(CPointer(complex128), boolean)", use_cooperative=True)
 narrow = cuda.declare_device("narrow", "int8(int8, uint16)", abi="c")
+pair = cuda.declare_device("pair", "Tuple((int8, complex128))(complex64, Tuple((boolean, float16)), int32)", abi="c")
+packed = cuda.declare_device("packed", "Tuple((int8, complex128))(Tuple((boolean, float16)))")
 plain = cuda.declare_device("plain", "void(CPointer(int8))", abi="c")
 
 
@@ -32,3 +34,6 @@ def external(x, b, z, n):
     touched(z, total.real > 0)
     b[i] = narrow(b[i], i)
     plain(ffi.from_buffer(b))
+    small, large = pair(x[i], (n > 3, x[i]), 5)
+    b[i] += small
+    z[n] = large + packed((n > 3, x[i]))[1]

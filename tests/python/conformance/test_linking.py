@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -407,3 +408,61 @@ def test_linkable_code(tmp_path):
         cuda.CUSource("", setup_callback=1)
     with pytest.raises(NotImplementedError, match="NRT"):
         cuda.CUSource("", nrt=True)
+
+
+def passed(a, flag, z, pair, p):
+    p[0] += 1
+    return (a + np.int8(1), z * 2, pair[0] and not flag), p[0] + pair[1][0]
+
+
+SIGNATURES = {
+    "c": "Tuple((Tuple((int8, complex64, boolean)), float64))"
+    "(int8, boolean, complex64, Tuple((boolean, Tuple((float64, float16)))), CPointer(int32))",
+    "numba": "Tuple((Tuple((int8, complex64, boolean)), float64))"
+    "(int8, boolean, complex64, Tuple((boolean, Tuple((float64, float16)))), CPointer(int32))",
+}
+
+
+def caller_of(declared):
+    @cuda.jit
+    def caller(a, flags, z, p, out, total):
+        (b, w, f), t = declared(a[0], flags[0], z[0], (flags[1], (2.5, 1)), p)
+        a[0], z[0], flags[0] = b, w, f
+        total[0] = t
+
+    return cuda.jit("void(int8[::1], boolean[::1], complex64[::1], CPointer(int32), int32[::1], float64[::1])")(
+        caller.py_func
+    )
+
+
+def prototype(ptx: str, start: str) -> str:
+    """A function's result and parameters in PTX, without their names."""
+    found = re.search(re.escape(start) + r"\s*(\(.*?\))?\s*passed\s*\((.*?)\)", ptx, re.DOTALL)
+    return re.sub(r"\s+|(passed|func)_\w+", "", found[0].replace(start, ""))
+
+
+@pytest.mark.parametrize("abi", ["c", "numba"])
+def test_what_is_compiled_can_be_declared(abi):
+    if on_gpu():
+        code, returns = cuda.compile_for_current_device(passed, SIGNATURES[abi], abi=abi)
+    else:
+        code, returns = cuda.compile(passed, SIGNATURES[abi], abi=abi)
+    link = cuda.PTXSource(code, "passed.ptx")
+    declared = cuda.declare_device("passed", SIGNATURES[abi], link=link, abi=abi)(passed)
+    assert declared.sig.return_type == returns
+    kernel = caller_of(declared)
+    calls = kernel.inspect("asm", next(iter(kernel.overloads)), "sm_75")
+    assert prototype(calls, ".extern .func") == prototype(code, ".visible .func")
+    a, flags, z = np.array([41], np.int8), np.array([False, True]), np.array([1 + 2j], np.complex64)
+    p, out, total = cuda.to_device(np.array([6], np.int32)), np.zeros(1, np.int32), np.zeros(1)
+    kernel[1, 1](a, flags, z, p.device_pointer, out, total)
+    assert (a[0], flags[0], z[0], total[0], p.copy_to_host()[0]) == (42, True, 2 + 4j, 9.5, 7)
+
+
+def test_all_code_that_a_function_needs():
+    code, returns = cuda.compile_all(lambda x: through(x, x), (types.float32,), output="ptx")
+    assert ".extern .func" in code[0]
+    assert returns == types.float32
+    assert [type(item) for item in code[1:]] == [cuda.PTXSource]
+    with pytest.raises(TypeError, match="`mul` is code from elsewhere: there is nothing to compile"):
+        cuda.compile(mul, (types.float32, types.float32))

@@ -193,7 +193,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         let given = if let Op::Ptx { text, .. } = op {
             self.cx.ir.inline_ptx.get(text).map_or(0, |ptx| ptx.results.len())
         } else if let Op::External(function) = op {
-            self.cx.ir.externals.get(function).map_or(0, |function| function.results.len())
+            self.cx.ir.externals.get(function).map_or(0, |function| function.results().len())
         } else {
             op.row().results.len()
         };

@@ -134,7 +134,7 @@ pub(super) fn declare<'ctx>(
 }
 
 /// How a small integer becomes one of 32 bits.
-fn extension(ty: Type) -> Option<&'static str> {
+pub(super) fn extension(ty: Type) -> Option<&'static str> {
     match ty {
         Type::Scalar(Scalar::Bool | Scalar::U8 | Scalar::U16) => Some("zeroext"),
         Type::Scalar(Scalar::I8 | Scalar::I16) => Some("signext"),

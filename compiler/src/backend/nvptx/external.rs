@@ -3,19 +3,24 @@
 //! A value is passed as `docs/design/foreign-code.md` says. LLVM's parameters of less than 32 bits are 32 bits in PTX, as
 //! nvcc's are, whose callees read no more than the type's own.
 
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
 use inkwell::{
-    AddressSpace,
+    AddressSpace, IntPredicate,
     attributes::{Attribute, AttributeLoc},
     module::Linkage,
-    types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum},
-    values::{BasicMetadataValueEnum, BasicValueEnum},
+    types::{BasicMetadataTypeEnum, BasicType},
+    values::{BasicMetadataValueEnum, BasicValueEnum, PointerValue},
 };
-use weft_artifact::Scalar;
 
-use super::{SPACES, abi};
+use super::{
+    SPACES,
+    abi::{self, Param, Shape},
+    export::extension,
+};
 use crate::{
     backend::llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, internal},
-    ir::{self, ExternalId, Type},
+    ir::{self, ExternalId, Space, Type},
     request::Abi,
 };
 
@@ -30,42 +35,61 @@ pub(super) fn declare(cx: &ModuleContext<'_, '_>) -> Result<()> {
     Ok(())
 }
 
+fn abi_of(external: &ir::External) -> Abi {
+    if external.writes { Abi::Numba } else { Abi::C }
+}
+
+/// The parameters behind the one that says where the result is written.
+fn params(external: &ir::External) -> impl Iterator<Item = Param> {
+    external.params.iter().flat_map(|ty| abi::params(ty, abi_of(external), Space::Generic))
+}
+
+/// What it gives, as it lies in memory.
+fn result(external: &ir::External) -> Shape {
+    let shape = external.returns.as_ref().map(|ty| Shape::of(ty, abi_of(external), Space::Generic));
+    shape.unwrap_or_default()
+}
+
 fn declare_one(cx: &ModuleContext<'_, '_>, external: &ir::External) -> Result<()> {
     let context = cx.types.context;
-    let mut params: Vec<BasicMetadataTypeEnum<'_>> = Vec::new();
-    // What a result has above its own bits is not known, so none is here.
-    let mut narrow: Vec<(AttributeLoc, Scalar)> = Vec::new();
+    let mut types: Vec<BasicMetadataTypeEnum<'_>> = Vec::new();
+    let mut attributes: Vec<(AttributeLoc, &str, u64)> = Vec::new();
     if external.writes {
-        params.push(context.ptr_type(AddressSpace::from(SPACES.generic)).into());
+        types.push(context.ptr_type(AddressSpace::from(SPACES.generic)).into());
     }
-    for ty in &external.operands {
-        let place = AttributeLoc::Param(params.len() as u32);
-        narrow.extend(ty.scalar().map(|scalar| (place, scalar)));
-        params.push(passed(cx, external, *ty)?.into());
+    for param in params(external) {
+        let place = AttributeLoc::Param(types.len() as u32);
+        match param {
+            Param::Part(part) => {
+                attributes.extend(extension(part.ty).map(|extension| (place, extension, 0)));
+                types.push(abi::alone(&cx.types, part.ty, abi_of(external))?.into());
+            }
+            Param::Struct(shape) => {
+                attributes.push((place, "alignstack", shape.align));
+                types.push(shape.llvm(&cx.types)?.0.into());
+            }
+        }
     }
-    let function = match (external.results.as_slice(), external.writes) {
-        (_, true) => context.i32_type().fn_type(&params, false),
-        ([], false) => context.void_type().fn_type(&params, false),
-        ([one], false) => passed(cx, external, *one)?.fn_type(&params, false),
-        _ => return internal(format!("@{} returns several values", external.symbol)),
+    let shape = result(external);
+    let function = match (shape.parts.as_slice(), external.writes) {
+        (_, true) => context.i32_type().fn_type(&types, false),
+        ([], false) => context.void_type().fn_type(&types, false),
+        // What a small number has above its own bits is not known.
+        ([part], false) if shape.alone => abi::alone(&cx.types, part.ty, Abi::C)?.fn_type(&types, false),
+        (_, false) => {
+            attributes.push((AttributeLoc::Return, "alignstack", shape.align));
+            shape.llvm(&cx.types)?.0.fn_type(&types, false)
+        }
     };
     let value = cx.module.add_function(&external.symbol, function, Some(Linkage::External));
     for name in ["nounwind", "convergent"] {
         cx.attribute(value, name);
     }
-    for (place, scalar) in narrow {
-        if scalar.size_bytes() < 4 {
-            let kind = if scalar.is_signed_int() { "signext" } else { "zeroext" };
-            let kind = Attribute::get_named_enum_kind_id(kind);
-            value.add_attribute(place, context.create_enum_attribute(kind, 0));
-        }
+    for (place, name, number) in attributes {
+        let kind = Attribute::get_named_enum_kind_id(name);
+        value.add_attribute(place, context.create_enum_attribute(kind, number));
     }
     Ok(())
-}
-
-/// The type that a value is passed as, and has in memory.
-fn passed<'ctx>(cx: &ModuleContext<'_, 'ctx>, external: &ir::External, ty: Type) -> Result<BasicTypeEnum<'ctx>> {
-    abi::alone(&cx.types, ty, if external.writes { Abi::Numba } else { Abi::C })
 }
 
 /// Calls a function; gives its results.
@@ -79,77 +103,85 @@ pub(super) fn emit<'ctx>(
     let Some(callee) = cx.module.get_function(&external.symbol) else {
         return internal(format!("@{} has no declaration", external.symbol));
     };
+    let shape = result(external);
     let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
-    let written = external.results.get(usize::from(external.writes)..).unwrap_or_default();
     let mut place = None;
     if external.writes {
-        let fields = written.iter().map(|ty| passed(cx, external, *ty)).collect::<Result<Vec<_>>>()?;
-        // One that gives nothing may write a null pointer there, as Numba's own functions do.
-        let memory = if fields.is_empty() {
-            cx.types.context.i64_type().into()
-        } else {
-            cx.types.context.struct_type(&fields, false).into()
-        };
-        let pointer = emitter.stack(memory, "result", LARGEST_ALIGN)?;
+        // One that gives nothing may write a null pointer there, as numba-cuda's own functions do.
+        let bytes = u32::try_from(shape.size.max(8)).unwrap_or(u32::MAX);
+        let pointer = emitter.stack(cx.types.context.i8_type().array_type(bytes).into(), "result", LARGEST_ALIGN)?;
         args.push(pointer.into());
-        place = Some((pointer, fields));
+        place = Some(pointer);
     }
-    for operand in operands {
-        args.push(given(emitter, external, operand.ty, operand.value)?.into());
+    let mut operands = operands.iter();
+    let mut next = || match operands.next() {
+        Some(operand) => emitter.to_memory(operand.value),
+        None => internal(format!("@{} gets too few operands", external.symbol)),
+    };
+    for param in params(external) {
+        match param {
+            Param::Part(part) => {
+                let (value, wanted) = (next()?, abi::alone(&cx.types, part.ty, abi_of(external))?);
+                let same = value.get_type() == wanted;
+                let value = if same { value } else { emitter.builder.build_bit_cast(value, wanted, "")? };
+                args.push(value.into());
+            }
+            Param::Struct(shape) => {
+                let (ty, places) = shape.llvm(&cx.types)?;
+                let mut whole = ty.get_undef();
+                for place in places {
+                    whole = emitter.builder.build_insert_value(whole, next()?, place, "")?.into_struct_value();
+                }
+                args.push(whole.into());
+            }
+        }
     }
     let call = emitter.builder.build_call(callee, &args, "")?;
     cx.make_convergent(call);
     let returned = call.try_as_basic_value().basic();
-    let Some((pointer, fields)) = place else {
-        return match (external.results.as_slice(), returned) {
-            ([], _) => Ok(Vec::new()),
-            ([one], Some(value)) => Ok(vec![taken(emitter, *one, value)?]),
-            _ => internal(format!("@{} gives nothing", external.symbol)),
-        };
+    let mut values = Vec::new();
+    let parts: Vec<BasicValueEnum<'ctx>> = match (place, returned) {
+        (Some(place), Some(status)) => {
+            values.push(status);
+            shape.parts.iter().map(|part| written(emitter, place, part)).collect::<Result<_>>()?
+        }
+        (None, None) => Vec::new(),
+        (None, Some(BasicValueEnum::StructValue(whole))) => {
+            let (_, places) = shape.llvm(&cx.types)?;
+            let parts = places.into_iter().map(|place| emitter.builder.build_extract_value(whole, place, ""));
+            parts.collect::<std::result::Result<_, _>>()?
+        }
+        (None, Some(value)) => vec![value],
+        (Some(_), None) => return internal(format!("@{} returns no status", external.symbol)),
     };
-    let Some(status) = returned else { return internal(format!("@{} returns no status", external.symbol)) };
-    let mut values = vec![status];
-    let all = if fields.is_empty() { None } else { Some(cx.types.context.struct_type(&fields, false)) };
-    for (index, (ty, field)) in written.iter().zip(&fields).enumerate() {
-        let Some(all) = all else { break };
-        let at = emitter.builder.build_struct_gep(all, pointer, index as u32, "")?;
-        let value = emitter.builder.build_load(*field, at, "")?;
-        values.push(taken(emitter, *ty, value)?);
+    for (part, value) in shape.parts.iter().zip(parts) {
+        values.push(taken(emitter, part.ty, value)?);
     }
     Ok(values)
 }
 
-/// A value as it is passed.
-fn given<'ctx>(
+/// A part of a result where it was written.
+fn written<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
-    external: &ir::External,
-    ty: Type,
-    value: BasicValueEnum<'ctx>,
+    place: PointerValue<'ctx>,
+    part: &abi::Part,
 ) -> Result<BasicValueEnum<'ctx>> {
-    let to = passed(emitter.cx, external, ty)?;
-    match (ty, value, to) {
-        (Type::Scalar(Scalar::Bool), BasicValueEnum::IntValue(flag), BasicTypeEnum::IntType(byte)) => {
-            Ok(emitter.builder.build_int_z_extend(flag, byte, "")?.into())
-        }
-        (Type::Scalar(scalar), value, to) if scalar.is_half() => Ok(emitter.builder.build_bit_cast(value, to, "")?),
-        (Type::Scalar(_) | Type::Ptr(..), value, _) => Ok(value),
-    }
+    let context = emitter.cx.types.context;
+    let offset = context.i64_type().const_int(part.offset, false);
+    // SAFETY: one index on an integer type is a valid getelementptr; the place has room for the result.
+    let at = unsafe { emitter.builder.build_in_bounds_gep(context.i8_type(), place, &[offset], "")? };
+    Ok(emitter.builder.build_load(emitter.cx.types.memory(part.ty)?, at, "")?)
 }
 
-/// A value that was passed, as the kernel has it: of a byte every value but 0 is true.
+/// A value as the kernel has it: of a byte every value but 0 is true.
 fn taken<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     ty: Type,
     value: BasicValueEnum<'ctx>,
 ) -> Result<BasicValueEnum<'ctx>> {
-    match (ty, value) {
-        (Type::Scalar(Scalar::Bool), BasicValueEnum::IntValue(byte)) => {
-            let zero = byte.get_type().const_zero();
-            Ok(emitter.builder.build_int_compare(inkwell::IntPredicate::NE, byte, zero, "")?.into())
-        }
-        (Type::Scalar(scalar), value) if scalar.is_half() => {
-            Ok(emitter.builder.build_bit_cast(value, emitter.cx.types.value(ty)?, "")?)
-        }
-        (Type::Scalar(_) | Type::Ptr(..), value) => Ok(value),
+    if let (Type::BOOL, BasicValueEnum::IntValue(byte)) = (ty, value) {
+        let zero = byte.get_type().const_zero();
+        return Ok(emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into());
     }
+    Ok(value)
 }

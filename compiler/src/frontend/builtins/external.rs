@@ -1,8 +1,9 @@
 //! Calls of functions of other languages, which are linked with the kernel, and the pointers that they take.
 
-use weft_artifact::Layout;
+use weft_artifact::{ArgType, Layout};
 
 use super::super::{
+    export::can_return,
     expr::Args,
     fault::Exception,
     lowerer::FnLowerer,
@@ -12,7 +13,7 @@ use super::super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{self, CompareOp, ExternalId, Op, Space, Type},
+    ir::{self, CompareOp, ExternalId, Op, Type},
     request::{Abi, External, FunctionDef},
     source::Span,
 };
@@ -26,33 +27,31 @@ impl FnLowerer<'_> {
         values: Vec<Value>,
         span: Span,
     ) -> Value {
-        let returns = def.signatures.first().and_then(|signature| signature.returns.as_ref()).map(Ty::of_arg);
-        let returns = returns.map(|ty| in_generic(&ty));
+        let Some(signature) = def.signatures.first() else { return Value::Poison };
         let mut args = Vec::new();
-        for value in values {
-            let ty = value.ty();
-            if !is_passed(&ty) || (external.abi == Abi::C && ty.parts().len() > 1) {
-                return self.not_passed(external, &ty, span);
+        for (value, ty) in values.into_iter().zip(&signature.args) {
+            if !is_passed(ty) || Ty::of_arg(ty).is_poison() {
+                return self.not_passed(external, ty, span);
             }
-            let Some(value) = self.try_convert(value, &in_generic(&ty), span) else { return Value::Poison };
+            let Some(value) = self.try_convert(value, &Ty::of_arg(ty).anywhere(), span) else {
+                return Value::Poison;
+            };
             args.extend(self.flatten(value, span));
         }
-        let mut results: Vec<Type> = match external.abi {
-            Abi::Numba => vec![Type::I32],
-            Abi::C => Vec::new(),
-        };
-        if let Some(ty) = &returns {
-            let parts = ty.parts();
-            if !is_passed(ty) || (external.abi == Abi::C && parts.len() != 1) {
-                let message = format!("`{}` is declared to give {ty}, which no function of C gives", external.symbol);
-                let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
-                return self.report(diagnostic.help("give it a pointer, `CPointer(…)`, to write the result to"));
-            }
-            results.extend(parts.into_iter().map(|(_, ty)| ty));
+        if let Some(ty) = signature.returns.as_ref().filter(|ty| !can_return(ty) || Ty::of_arg(ty).is_poison()) {
+            let message = format!("`{}` is declared to give {ty}, which no function of C gives", external.symbol);
+            let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
+            return self.report(diagnostic.help("give it a pointer, `CPointer(…)`, to write the result to"));
         }
-        let operands: Vec<Type> = args.iter().map(|arg| self.b.ty(*arg)).collect();
-        let locals: Vec<_> = results.iter().map(|ty| self.b.new_temp(*ty)).collect();
-        let Some(function) = self.external(external, operands, results, span) else { return Value::Poison };
+        let declared = ir::External {
+            symbol: external.symbol.clone(),
+            params: signature.args.clone(),
+            returns: signature.returns.clone(),
+            writes: external.abi == Abi::Numba,
+            span: self.at(span),
+        };
+        let locals: Vec<_> = declared.results().into_iter().map(|ty| self.b.new_temp(ty)).collect();
+        let Some(function) = self.external(external, declared, span) else { return Value::Poison };
         self.b.op(Op::External(function), locals.clone(), args, span);
         let mut locals = locals.into_iter();
         if external.abi == Abi::Numba
@@ -63,20 +62,14 @@ impl FnLowerer<'_> {
             let message = format!("`{}` failed: it did not return 0", external.symbol);
             self.end_thread_if(failed, Exception::builtin("RuntimeError", &message), span);
         }
-        match returns {
-            Some(ty) => self.rebuild(&ty, &mut locals, span),
+        match &signature.returns {
+            Some(ty) => self.rebuild(&Ty::of_arg(ty).anywhere(), &mut locals, span),
             None => Value::NONE,
         }
     }
 
     /// The module's declaration of a function; reports one that contradicts another.
-    fn external(
-        &mut self,
-        external: &External,
-        operands: Vec<Type>,
-        results: Vec<Type>,
-        span: Span,
-    ) -> Option<ExternalId> {
+    fn external(&mut self, external: &External, made: ir::External, span: Span) -> Option<ExternalId> {
         if self.is_dry() {
             return Some(ExternalId::new(u32::MAX));
         }
@@ -89,12 +82,10 @@ impl FnLowerer<'_> {
             return None;
         }
         self.cx.module.cooperative |= external.cooperative;
-        let writes = external.abi == Abi::Numba;
-        let made = ir::External { symbol: symbol.clone(), operands, results, writes, span: self.at(span) };
         let Some((id, known)) = self.cx.module.externals.iter().find(|(_, known)| known.symbol == *symbol) else {
             return Some(self.cx.module.externals.push(made));
         };
-        if (&known.operands, &known.results, known.writes) == (&made.operands, &made.results, writes) {
+        if (&known.params, &known.returns, known.writes) == (&made.params, &made.returns, made.writes) {
             return Some(id);
         }
         let before = known.span;
@@ -104,13 +95,10 @@ impl FnLowerer<'_> {
         None
     }
 
-    fn not_passed(&mut self, external: &External, ty: &Ty, span: Span) -> Value {
-        if ty.is_poison() {
-            return Value::Poison;
-        }
-        let message = format!("`{}` takes numbers and pointers, not {ty}", external.symbol);
+    fn not_passed(&mut self, external: &External, ty: &ArgType, span: Span) -> Value {
+        let message = format!("`{}` takes numbers, pointers and tuples of them, not {ty}", external.symbol);
         let mut diagnostic = Diagnostic::error(Code::BadOperand, span, message);
-        if let Ty::Array(array) = ty {
+        if let ArgType::Array(array) = ty {
             let pointer = format!("CPointer({})", array.dtype);
             diagnostic = diagnostic
                 .note("code of other languages knows nothing of arrays")
@@ -144,18 +132,12 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Whether values of a type are passed to other languages: numbers, and pointers.
-fn is_passed(ty: &Ty) -> bool {
-    matches!(ty, Ty::Object(ObjectKind::Pointer, _)) || ty.number().is_some()
-}
-
-/// The type as other languages have it: pointers into any memory.
-fn in_generic(ty: &Ty) -> Ty {
-    if let Ty::Object(ObjectKind::Pointer, items) = ty
-        && let [Ty::Array(place)] = items.as_slice()
-    {
-        let place = ArrayTy { space: Space::Generic, ..*place };
-        return Ty::Object(ObjectKind::Pointer, vec![Ty::Array(place)]);
+/// Whether values of a type are passed to other languages.
+fn is_passed(ty: &ArgType) -> bool {
+    match ty {
+        ArgType::Value(_) | ArgType::Pointer(_) | ArgType::Record(_) => true,
+        ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().all(is_passed),
+        ArgType::Enum(_, value) => is_passed(value),
+        ArgType::Array(_) | ArgType::None | ArgType::Class(_) => false,
     }
-    ty.clone()
 }

@@ -89,6 +89,9 @@ def compile(  # its name in numba.cuda
         raise TypeError(msg)
     # The signature is the device function's own, so that its result is converted.
     signatures = [signature] if device else []
+    if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions["external"]:
+        msg = f"`{pyfunc.targetoptions['external'][0]}` is code from elsewhere: there is nothing to compile"
+        raise TypeError(msg)
     if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions["ptx"]:
         options["ptx"] = pyfunc.targetoptions["ptx"]
         signatures = pyfunc.declared_signatures
@@ -205,7 +208,12 @@ def compile_all(
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
 ) -> tuple[list[Any], Type]:
-    """Compile as `compile` does; the first of the pair is a list of all code that the function needs."""
+    """Compile as `compile` does; the first of the pair is a list of all code that the function needs.
+
+    Behind the function's own code stand `LinkableCode` objects: what functions are linked with that it calls.
+    """
+    from weft.cuda import _link
+
     code, returns = compile(
         pyfunc,
         sig,
@@ -221,7 +229,10 @@ def compile_all(
         forceinline=forceinline,
         launch_bounds=launch_bounds,
     )
-    return [code], returns
+    function, source = _source.named(pyfunc)
+    options = {**_DEFAULTS, "device": True, "link": getattr(pyfunc, "targetoptions", _DEFAULTS)["link"]}
+    dispatcher = _make(function, options=options, signatures=[], source=source)
+    return [code, *_link.gather(dispatcher.linked())], returns
 
 
 def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
