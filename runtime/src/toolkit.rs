@@ -131,3 +131,75 @@ pub(crate) fn newest(folder: &Path, file: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     entries.filter_map(|path| Some((version(path.file_name()?)?, path))).max().map(|(_, path)| path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted = Wanted {
+        name: "A library",
+        file: "libtool.so",
+        beside: None,
+        setting: "WEFT_TOOL",
+        package: "tool",
+        in_site_packages: &["nvidia/tool/lib"],
+        versions: &[],
+    };
+
+    /// A folder of a test's own, with empty files in it.
+    fn folder(test: &str, files: &[&str]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("weft-toolkit-{}-{test}", std::process::id()));
+        for file in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the system's folder can be written");
+            fs::write(path, "").expect("the system's folder can be written");
+        }
+        root
+    }
+
+    fn toolkit(root: &Path) -> Toolkit {
+        let home = root.join("home").display().to_string();
+        let path = root.join("path").display().to_string();
+        let variable = move |name: &str| match name {
+            "CUDA_HOME" => Some(home.clone()),
+            "CUDA_PATH" => Some(path.clone()),
+            _ => None,
+        };
+        Toolkit::new(&Settings::default(), variable, &[root.join("site")])
+    }
+
+    #[test]
+    fn a_library_is_the_newest_of_the_first_folder_that_has_one() {
+        let root = folder(
+            "order",
+            &[
+                "home/lib64/libtool-other.so.99",
+                "home/lib64/libtool.so.9",
+                "home/lib64/libtool.so.13.1",
+                "home/lib64/libtool.so.13",
+                "path/lib/libtool.so",
+                "site/nvidia/tool/lib/libtool.so.14",
+                "site/nvidia/tool/lib/libtool.alt.so.15",
+            ],
+        );
+        let found = toolkit(&root).files(&WANTED);
+        let shown: Vec<String> =
+            found.iter().filter_map(|file| Some(file.strip_prefix(&root).ok()?.display().to_string())).collect();
+        fs::remove_dir_all(&root).expect("the folder is this test's own");
+        let expected = ["home/lib64/libtool.so.13.1", "path/lib/libtool.so", "site/nvidia/tool/lib/libtool.so.14"];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn headers_are_of_the_first_toolkit_and_of_packages() {
+        let files = ["path/include/cuda.h", "path/include/cccl/cuda/std/array", "site/nvidia/curand/include/curand.h"];
+        let root = folder("headers", &files);
+        let found = toolkit(&root).includes();
+        fs::create_dir_all(root.join("home/include")).expect("the system's folder can be written");
+        let same = toolkit(&root).includes();
+        fs::remove_dir_all(&root).expect("the folder is this test's own");
+        let expected = ["path/include", "path/include/cccl", "site/nvidia/curand/include"].map(|at| root.join(at));
+        assert_eq!(found, expected);
+        assert_eq!(same, expected);
+    }
+}

@@ -35,10 +35,6 @@ def _rows():
         return re.compile(name), re.compile(report, re.DOTALL), Reason(kind, text)
 
     missing = [
-        (
-            "linking of code from elsewhere: `link=`, `cuda.CUSource`, `cuda.declare_device`",
-            r"CUSource|link|declare_device",
-        ),
         ("`cuda.cg`: groups of threads, `grid.sync()`", r"cuda\.cg\b|`cuda` has no `cg`|this_grid"),
         (
             "warps: shuffles, votes, matches, lane masks",
@@ -76,7 +72,6 @@ def _rows():
     ]
     missing += [
         ("`print` in kernels", r"built-in `print`|numba has `print`"),
-        ("`types.CPointer`: pointers as arguments", r"no attribute 'CPointer'"),
     ]
     meant = [
         (
@@ -152,6 +147,7 @@ def _rows():
         ("debug=True warns with other words", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
     ]
     elsewhere = [
+        ("code that is linked: a CPU has none, and calls what is written in Python for it", r"is linked code for GPUs"),
         ("device memory for other libraries: there is none on the CPU, the GPU has it", r"the array is in CPU memory"),
         ("more than one GPU", r"need more than 1 gpus"),
         ("a user who is not root", r"Cannot create a directory to which writes"),

@@ -12,6 +12,7 @@ touched = cuda.declare_device("touched", "void(CPointer(complex128), boolean)", 
 narrow = cuda.declare_device("narrow", "int8(int8, uint16)", abi="c")
 pair = cuda.declare_device("pair", "Tuple((int8, complex128))(complex64, Tuple((boolean, float16)), int32)", abi="c")
 packed = cuda.declare_device("packed", "Tuple((int8, complex128))(Tuple((boolean, float16)))")
+half = cuda.declare_device("half", "float16(float16, bfloat16)", abi="c")
 plain = cuda.declare_device("plain", "void(CPointer(int8))", abi="c")
 
 
@@ -34,6 +35,7 @@ def external(x, b, z, n):
     touched(z, total.real > 0)
     b[i] = narrow(b[i], i)
     plain(ffi.from_buffer(b))
+    x[n] = half(x[i], x[n])
     small, large = pair(x[i], (n > 3, x[i]), 5)
     b[i] += small
     z[n] = large + packed((n > 3, x[i]))[1]

@@ -18,7 +18,12 @@ extern "C" __device__ int total(float *result, const float *x, int n)
     return 0;
 }
 
-extern "C" __device__ unsigned short raised(unsigned short half) { return half + 0x400; }
+// A 16-bit float as `cuda_fp16.h` has it, which need not be there.
+struct alignas(2) Half {
+    unsigned short bits;
+};
+
+extern "C" __device__ Half raised(Half half) { return {static_cast<unsigned short>(half.bits + 0x400)}; }
 
 extern "C" __device__ int get_calls(int *result)
 {

@@ -4,8 +4,9 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 
 use crate::{
     ir::{
-        Align, AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind,
-        LocalId, MathFn, Module, Op, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type, UnaryOp, verify,
+        Align, AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, External, ExternalId, FuncId,
+        Function, FunctionKind, LocalId, MathFn, Module, Op, SharedArray, SharedId, Space, SpecialRegister, StmtKind,
+        Type, UnaryOp, verify,
     },
     source::Span,
 };
@@ -182,6 +183,22 @@ fn op(op: Op, args: Vec<ExprId>) -> StmtKind {
     StmtKind::Op { op, results: vec![], args }
 }
 
+/// The whole module with a call of `int f(float *, T)` that is given `a`, a float64.
+fn with_external(param: ArgType) -> Module {
+    let mut module = with_stmt(|b| op(Op::External(ExternalId::new(0)), vec![b.read(FACTOR, HERE)]));
+    let (symbol, returns) = ("f".to_owned(), Some(Scalar::F32.into()));
+    module.externals.push(External { symbol, params: vec![param], returns, writes: true, span: HERE });
+    module
+}
+
+#[test]
+fn functions_of_other_languages_get_what_they_take() {
+    assert_eq!(verify(&with_external(Scalar::F64.into())), Ok(()));
+    let external = &with_external(ArgType::Pointer(Scalar::U8.into())).externals[ExternalId::new(0)];
+    assert_eq!(external.operands(), [Type::Ptr(Scalar::U8, Space::Generic)]);
+    assert_eq!(external.results(), [Type::I32, F32]);
+}
+
 const CALLEE: FuncId = FuncId::new(0);
 
 #[test]
@@ -232,6 +249,8 @@ fn each_broken_module_is_caught() {
     let cases: Vec<(&str, Module)> = vec![
         // The module.
         ("the module has no kernel", changed(|m| m.kernel = None)),
+        ("external: operands", with_external(Scalar::F32.into())),
+        ("is not declared", with_stmt(|_| op(Op::External(ExternalId::new(0)), vec![]))),
         ("is no function", changed(|m| m.kernel = Some(FuncId::new(9)))),
         ("is a device function", changed(|m| m.kernel = Some(CALLEE))),
         ("is a second kernel", changed(|m| m.functions[CALLEE].kind = FunctionKind::Kernel)),
