@@ -55,12 +55,12 @@ fn check_here(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure
 }
 
 /// Finds the type of what a device function returns for one tuple of argument types, and makes no code; `None` where that
-/// is nothing that can be passed on.
+/// is nothing that can be passed on. It may ask as [`compile`] does ([`Output::asks`]).
 ///
 /// # Errors
 ///
 /// All diagnostics of the function and those that it calls, if one of them is an error.
-pub fn result_type(request: &Request) -> Result<Option<ArgType>, Failure> {
+pub fn result_type(request: &Request) -> Result<(Option<ArgType>, Vec<Ask>), Failure> {
     stack::on_large(|| frontend::result_type(request))
 }
 

@@ -80,10 +80,10 @@ pub fn lower(request: &Request) -> Result<Lowered, Failure> {
 /// # Errors
 ///
 /// As [`lower`].
-pub fn result_type(request: &Request) -> Result<Option<ArgType>, Failure> {
+pub fn result_type(request: &Request) -> Result<(Option<ArgType>, Vec<Ask>), Failure> {
     let mut lowerer = lowerer::Lowerer::default();
     let found = function::lower_result(&mut lowerer, request);
-    finished(lowerer).map(|_| found)
+    finished(lowerer).map(|lowered| (found, lowered.asks))
 }
 
 /// What a lowerer holds at the end.

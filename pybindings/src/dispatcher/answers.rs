@@ -25,8 +25,7 @@ use crate::{
 /// So many times the compiler may ask: calls whose types grow with each call ask for ever.
 const MOST_ROUNDS: usize = 200;
 
-/// Compiles a function for a target; it gets the implementations that its calls ask for, and `found` what these have
-/// captured.
+/// Compiles a function for a target, with the implementations that its calls ask for.
 pub(crate) fn compile(
     py: Python<'_>,
     function: &mut Arc<FunctionDef>,
@@ -36,8 +35,22 @@ pub(crate) fn compile(
     jit: &JitOptions,
     keep: Keep,
 ) -> PyResult<Arc<Output>> {
-    let extending = extending(py)?;
-    if let Some(extending) = extending {
+    with_answers(py, function, found, |function| {
+        let output = engine::compile(py, function, args, target.clone(), jit, keep)?;
+        let asks = output.asks.clone();
+        Ok((output, asks))
+    })
+}
+
+/// Does something with a function until that asks nothing more: the function gets the implementations that are asked for,
+/// and `found` what these have captured.
+pub(crate) fn with_answers<T>(
+    py: Python<'_>,
+    function: &mut Arc<FunctionDef>,
+    found: &mut Found,
+    attempt: impl Fn(&Arc<FunctionDef>) -> PyResult<(T, Vec<Ask>)>,
+) -> PyResult<T> {
+    if let Some(extending) = extending(py)? {
         let members: Vec<(String, u32, String)> = extending
             .getattr(intern!(py, "_MEMBERS"))?
             .call_method0(intern!(py, "values"))?
@@ -53,12 +66,12 @@ pub(crate) fn compile(
         }
     }
     for _ in 0..MOST_ROUNDS {
-        let output = engine::compile(py, function, args, target.clone(), jit, keep)?;
-        if output.asks.is_empty() {
-            return Ok(output);
+        let (result, asks) = attempt(function)?;
+        if asks.is_empty() {
+            return Ok(result);
         }
         let mut capturer = Capturer::<Dispatcher>::beside(py, function);
-        let answers = output.asks.iter().map(|ask| answer(&mut capturer, py, ask)).collect::<PyResult<Vec<_>>>()?;
+        let answers = asks.iter().map(|ask| answer(&mut capturer, py, ask)).collect::<PyResult<Vec<_>>>()?;
         found.kept.append(&mut capturer.kept);
         found.links.append(&mut capturer.links);
         let mut answered = FunctionDef::clone(function);
@@ -77,7 +90,7 @@ pub(crate) fn compile(
 }
 
 /// The module that is told of overloaded functions, if somebody has imported it.
-pub(crate) fn extending(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+fn extending(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     Ok(modules.get_item(intern!(py, "weft.cuda.extending")).ok())
 }

@@ -62,14 +62,17 @@ impl Dispatcher {
     /// The type of what the function returns to kernels that call it with arguments of these types.
     pub(crate) fn result(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Option<ArgType>> {
         let py = slf.py();
-        let request = Request {
-            function: Capturer::new(py).dispatcher(slf)?,
-            args: args.to_vec(),
-            target: options::of_capability(0, 0),
-            options: slf.get().jit.code.clone(),
-            keep: Keep::default(),
-        };
-        py.detach(|| pipeline::result_type(&request)).map_err(|failure| errors::compile_error(py, &failure))
+        let mut function = Capturer::new(py).dispatcher(slf)?;
+        answers::with_answers(py, &mut function, &mut Found::default(), |function| {
+            let request = Request {
+                function: Arc::clone(function),
+                args: args.to_vec(),
+                target: options::of_capability(0, 0),
+                options: slf.get().jit.code.clone(),
+                keep: Keep::default(),
+            };
+            py.detach(|| pipeline::result_type(&request)).map_err(|failure| errors::compile_error(py, &failure))
+        })
     }
 
     /// Texts by argument types, or the one of a signature.

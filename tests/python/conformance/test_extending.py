@@ -237,6 +237,12 @@ def test_functions_of_modules_methods_and_attributes():
         last_of_a_number[1, 1](np.zeros(1))
 
 
+def test_ufuncs_and_reductions_call_them_too():
+    twice = weft.vectorize(lambda x: describe(doubled(x)), target="cuda")
+    assert twice(np.arange(3)).tolist() == [100, 102, 104]
+    assert cuda.reduce(lambda a, b: doubled(a) - a + on_targets(b) - 2)(np.arange(5.0)) == 10
+
+
 def growing(x):
     return x
 

@@ -36,6 +36,9 @@ const OPTIONS: [&str; 18] = [
 /// The path of `cuda.declare_device`.
 const DECLARE: &str = "weft.cuda.declare_device";
 
+/// The path of `extending.register_jitable`: a device function that stays a plain one to Python.
+const REGISTER: &str = "weft.cuda.extending.register_jitable";
+
 /// What a decorator says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Jit {
@@ -73,7 +76,8 @@ impl Program {
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
         let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         if let Value::Const(Captured::Known(path)) = self.eval(module, func) {
-            const PATHS: [&str; 5] = ["weft.cuda.jit", "weft.cuda.intrinsic", DECLARE, "weft.jit", "weft.njit"];
+            const PATHS: [&str; 6] =
+                ["weft.cuda.jit", "weft.cuda.intrinsic", DECLARE, REGISTER, "weft.jit", "weft.njit"];
             PATHS.contains(&path.as_str()).then_some(path)
         } else {
             None
@@ -94,7 +98,7 @@ impl Program {
         if path == DECLARE {
             return (Some(self.read_declaration(module, decorator, true, &mut faults)), faults);
         }
-        let mut jit = Jit { device: path == "weft.njit", ..Jit::default() };
+        let mut jit = Jit { device: path == "weft.njit" || path == REGISTER, ..Jit::default() };
         if let ExprKind::Call { args, keywords, .. } = &decorator.kind {
             if let Some(first) = args.first() {
                 match signature::signatures_of(first, &|chain| self.named(module, chain)) {

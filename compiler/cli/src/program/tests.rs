@@ -143,6 +143,24 @@ def k(x):
 }
 
 #[test]
+fn registered_functions_are_device_functions() {
+    let text = "\
+from weft import cuda
+from weft.cuda.extending import register_jitable
+@register_jitable
+def f(x): return x
+@register_jitable(inline='always')
+def g(x): return x
+@cuda.jit
+def k(x): x[0] = f(1) + g(2)
+";
+    let globals = globals(text);
+    assert!(matches!(globals.get("f"), Some(Captured::Function(def)) if !def.inline), "{globals:?}");
+    assert!(matches!(globals.get("g"), Some(Captured::Function(def)) if def.inline), "{globals:?}");
+    assert_eq!(program(text).kernels().len(), 1);
+}
+
+#[test]
 fn exceptions_of_the_file() {
     let text = "\
 from weft import cuda
