@@ -31,6 +31,7 @@ mod _weft {
         command::run_command,
         devices::{
             config, current_device_id, device_attributes, device_count, device_kind, memory_info, select_device,
+            shares_arrays,
             stream::{Event, Stream},
             synchronize,
         },

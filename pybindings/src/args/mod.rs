@@ -363,7 +363,7 @@ impl Arguments {
 
     /// An array of another library, by the CUDA array interface: no copy.
     fn push_interface(&mut self, arg: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<()> {
-        if devices::device_kind(arg.py())? == "cpu" {
+        if !devices::shares_arrays(arg.py())? {
             let class = arg.get_type().fully_qualified_name()?;
             let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
             return Err(errors::launch(arg.py(), &message));

@@ -121,7 +121,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
 
     /// An array of another library that is on the device.
     pub(super) fn foreign_array(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Captured> {
-        if devices::device_kind(value.py())? == "cpu" {
+        if !devices::shares_arrays(value.py())? {
             return Ok(unsupported(value));
         }
         let array = value.py().import("weft.cuda")?.call_method1("as_cuda_array", (value,))?;

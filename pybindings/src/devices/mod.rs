@@ -194,6 +194,13 @@ pub(crate) fn device_kind(py: Python<'_>) -> PyResult<&'static str> {
     chosen.map(|devices| if devices.cuda { "cuda" } else { "cpu" }).map_err(|error| errors::runtime(py, &error))
 }
 
+/// Whether `__cuda_array_interface__` is of memory that kernels reach. On a machine without a driver there is no other
+/// memory, so that programs which hand their own arrays on by it run on the CPU.
+#[pyfunction]
+pub(crate) fn shares_arrays(py: Python<'_>) -> PyResult<bool> {
+    Ok(device_kind(py)? == "cuda" || !cuda::has_driver())
+}
+
 /// How many devices there are; the CPU is one.
 #[pyfunction]
 pub(crate) fn device_count(py: Python<'_>) -> PyResult<usize> {

@@ -76,6 +76,12 @@ impl Stream {
         }
     }
 
+    /// Whether it is another library's: neither weft's nor one of the default streams, whose handles are 0 to 2.
+    #[getter]
+    fn external(&self) -> bool {
+        matches!(self.0, Queue::Other { handle, .. } if handle > 2)
+    }
+
     /// Whether everything queued so far is done.
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
         let (executor, stream) = (self.executor(py)?, self.stream(py)?);

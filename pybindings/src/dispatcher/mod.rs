@@ -412,6 +412,21 @@ impl Dispatcher {
         Self::texts(slf, "llvm", signature, target)
     }
 
+    /// Machine code of GPUs by argument types, or of one signature; needs `ptxas` and `nvdisasm` of the CUDA toolkit.
+    #[pyo3(signature = (signature=None))]
+    fn inspect_sass<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._sass")?.call_method1("inspect", (slf, signature, "-gi"))
+    }
+
+    /// The same as a graph of its blocks, in DOT.
+    #[pyo3(signature = (signature=None))]
+    fn inspect_sass_cfg<'py>(
+        slf: &Bound<'py, Self>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._sass")?.call_method1("inspect", (slf, signature, "-cfg"))
+    }
+
     /// weft's own IR by argument types, or of one signature.
     #[pyo3(signature = (signature=None, *, target=None))]
     fn inspect_ir<'py>(

@@ -185,9 +185,15 @@ fn opened() -> Result<&'static Opened, Error> {
     OPENED.get_or_init(open_driver).as_ref().map_err(Clone::clone)
 }
 
-fn open_driver() -> Result<Opened, Error> {
+/// Whether there is a driver on this machine.
+pub(super) fn is_there() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
     // SAFETY: it opens and closes the library, whose constructors do nothing that matters here.
-    if !unsafe { sys::is_culib_present() } {
+    *THERE.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+fn open_driver() -> Result<Opened, Error> {
+    if !is_there() {
         return Err(no_device(
             "no CUDA driver: libcuda.so was not found (it comes with NVIDIA's driver, not with the CUDA toolkit)",
         ));

@@ -38,3 +38,8 @@ pub fn why_none() -> Option<Error> {
 pub fn open(_settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Error> {
     Ok(Arc::new(executor::CudaExecutor::open(ordinal)?))
 }
+
+/// Whether this machine has a driver of CUDA's, which alone makes device memory. Opens nothing that stays open.
+pub fn has_driver() -> bool {
+    driver::is_there()
+}

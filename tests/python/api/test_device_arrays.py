@@ -230,6 +230,17 @@ def test_an_array_like_another_has_its_order(axes) -> None:
     assert cuda.pinned_array_like([1.0, 2.0]).shape == (2,)
 
 
+def has_driver() -> bool:
+    """Whether another library can have memory of a GPU."""
+    import ctypes
+
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 class Foreign:
     """An array of another library."""
 
@@ -243,7 +254,7 @@ def test_cuda_array_interface() -> None:
         x[0] = 1
 
     device = cuda.to_device(np.arange(3.0))
-    if cuda.get_current_device().kind == "cpu":
+    if cuda.get_current_device().kind == "cpu" and has_driver():
         assert not hasattr(device, "__cuda_array_interface__")
         foreign = Foreign({"shape": (3,), "typestr": "<f8", "data": (16, False), "version": 3})
         with pytest.raises(weft.LaunchError, match="GPU memory, but kernels run on the CPU"):
@@ -269,3 +280,15 @@ def test_as_cuda_array_needs_the_interface() -> None:
     assert not cuda.is_cuda_array(np.zeros(3))
     device = cuda.device_array(3)
     assert cuda.as_cuda_array(device) is device
+
+
+def test_names_of_numbas_inner_modules() -> None:
+    from weft.cuda.cudadrv.error import CudaSupportError
+
+    array = cuda.to_device(np.zeros(3))
+    assert isinstance(array, cuda.cudadrv.devicearray.DeviceNDArray)
+    assert cuda.cudadrv.devicearray.is_cuda_ndarray(array)
+    assert isinstance(cuda.stream(), cuda.cudadrv.driver.Stream)
+    assert CudaSupportError is cuda.CudaSupportError
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = cuda.nothing

@@ -317,3 +317,26 @@ def test_compiled_kernels_show_their_code() -> None:
     assert ".target sm_80\n" in compiled.inspect_asm((8, 0))
     assert "define" in compiled.inspect_llvm()
     assert compiled.inspect_asm() == kernel.inspect_asm(sig)
+
+
+def test_sass_is_shown_by_nvidias_tools(tmp_path, monkeypatch) -> None:
+    kernel = cuda.jit("void(float32[:], float32)")(fill_function)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="ptxas and nvdisasm not found"):
+        kernel.inspect_sass()
+    with pytest.raises(RuntimeError, match="Cannot inspect SASS of a device function"):
+        cuda.jit(device=True)(fill_function).inspect_sass((weft.float32[:], weft.float32))
+    for tool, script in (
+        ("ptxas", 'read line < "$2"; echo "$1" > "$4"'),
+        ("nvdisasm", 'read line < "$2"; echo "$1 of $line"'),
+    ):
+        (tmp_path / tool).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / tool).chmod(0o755)
+    major, minor = cuda.get_current_device().compute_capability
+    [(types, text)] = kernel.inspect_sass().items()
+    assert types == (weft.float32[:], weft.float32)
+    assert text == f"-gi of -arch=sm_{major}{minor}\n"
+    assert kernel.inspect_sass_cfg(types) == f"-cfg of -arch=sm_{major}{minor}\n"
+    (tmp_path / "nvdisasm").write_text("#!/bin/sh\necho no cubin >&2; exit 1\n")
+    with pytest.raises(RuntimeError, match="nvdisasm failed: no cubin"):
+        kernel.inspect_sass(types)

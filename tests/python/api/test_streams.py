@@ -109,3 +109,9 @@ def test_streams_and_events() -> None:
     assert done.wait(5)
     double[1, 32, cuda.default_stream()](x)
     assert (x.copy_to_host() == 4).all()
+
+
+def test_streams_of_other_libraries_say_so() -> None:
+    assert cuda.external_stream(0x12345678).external
+    for own in (cuda.stream(), cuda.default_stream(), cuda.legacy_default_stream(), cuda.per_thread_default_stream()):
+        assert not own.external

@@ -14,7 +14,7 @@ use crate::{
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::BinaryOp,
+    ir::{BinaryOp, CompareOp, LocalId},
     source::Span,
 };
 
@@ -57,6 +57,8 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let mut shape: Vec<Option<Atom>> = Vec::new();
+        // Those that only the launch knows: any of them may be the -1.
+        let mut given: Vec<(usize, LocalId)> = Vec::new();
         for extent in extents {
             let whole =
                 extent.ty().scalar().is_some_and(|scalar| promote::is_integral(scalar) && scalar != Scalar::Bool);
@@ -75,8 +77,22 @@ impl FnLowerer<'_> {
                 continue;
             }
             let Some(expr) = self.number(&extent, Scalar::I64, span) else { return Value::Poison };
-            shape.push(Some(self.nonneg_atom(expr, span)));
+            let signed = extent.ty().scalar().is_some_and(Scalar::is_signed_int);
+            let atom = self.atom(expr, span);
+            match atom {
+                Atom::Int(-1) => {
+                    shape.push(None);
+                    continue;
+                }
+                Atom::Local(local) if signed && !self.b.function.locals[local].nonneg => {
+                    given.push((shape.len(), local));
+                }
+                Atom::Local(local) => self.b.function.locals[local].nonneg = true,
+                Atom::Int(_) => {}
+            }
+            shape.push(Some(atom));
         }
+        self.infer_given(&array.shape, &mut shape, &given, span);
         match shape.iter().filter(|extent| extent.is_none()).count() {
             0 => {}
             1 => {
@@ -106,6 +122,33 @@ impl FnLowerer<'_> {
         }
         let ty = ArrayTy { ndim: shape.len(), ..array.ty };
         Value::Array(ArrayValue { ty, data: array.data, shape, strides: Vec::new() })
+    }
+
+    /// Makes extents of a shape, which are negative where they are not known, what is left of the array's elements.
+    fn infer_given(&mut self, array: &[Atom], shape: &mut [Option<Atom>], given: &[(usize, LocalId)], span: Span) {
+        if given.is_empty() {
+            return;
+        }
+        let is_negative = |this: &mut Self, local: LocalId| {
+            let (extent, zero) = (this.b.read(local, span), this.b.i64(0, span));
+            this.b.compare(CompareOp::Lt, extent, zero, span)
+        };
+        for &(at, local) in given {
+            let (negative, one, extent) = (is_negative(self, local), self.b.i64(1, span), self.b.read(local, span));
+            let counted = self.b.select(negative, one, extent, span);
+            shape[at] = Some(self.nonneg_atom(counted, span));
+        }
+        let known: Vec<Atom> = shape.iter().copied().flatten().collect();
+        let (all, others) = (self.product_of(array, span), self.product_of(&known, span));
+        let (all, others) = (self.use_atom(all, span), self.use_atom(others, span));
+        let rest = self.b.binary(BinaryOp::DivNonneg, all, others, span);
+        let rest = self.b.temp(rest, span);
+        for &(at, local) in given {
+            let (negative, rest, extent) =
+                (is_negative(self, local), self.b.read(rest, span), self.b.read(local, span));
+            let extent = self.b.select(negative, rest, extent, span);
+            shape[at] = Some(self.nonneg_atom(extent, span));
+        }
     }
 
     /// The product of extents.

@@ -322,3 +322,13 @@ __all__ = [
     "reduce_or_sync",
     "reduce_xor_sync",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Only programs written for numba-cuda name it.
+    if name == "cudadrv":
+        import importlib
+
+        return importlib.import_module("weft.cuda.cudadrv")
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -63,8 +63,8 @@ class DeviceNDArray(DeviceArrayBase):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The array for other libraries, without a copy. There is none for memory of the CPU."""
-        if _weft.device_kind() == "cpu":
+        """The array for other libraries, without a copy. On the CPU it is there if no driver of CUDA's is."""
+        if not _weft.shares_arrays():
             msg = "the array is in CPU memory"
             raise AttributeError(msg)
         stream = int(self.stream) or None

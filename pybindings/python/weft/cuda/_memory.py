@@ -164,7 +164,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     from weft.cuda._streams import external_stream
     from weft.errors import LaunchError
 
-    if _weft.device_kind() == "cpu":
+    if not _weft.shares_arrays():
         msg = "the array is in GPU memory, but kernels run on the CPU"
         raise LaunchError(msg)
     address, shape, strides, dtype, readonly, producer = _weft.read_array_interface(desc)
