@@ -87,6 +87,10 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
     let mut diagnostic = Diagnostic::error(Code::SharedTooLarge, largest.span, message)
         .label(format!("this one takes {} bytes", size(largest.elem, largest.len)))
         .help("make the arrays smaller, or take them from dynamic shared memory: a shape of 0, and the bytes at the launch");
+    if largest.name.starts_with("coop") {
+        diagnostic = diagnostic
+            .help("say how many threads a block has at most (`launch_bounds`), or give each thread fewer items");
+    }
     for (_, array) in module.shared.iter() {
         if array.span != largest.span {
             diagnostic = diagnostic.also(array.span, format!("this one takes {} bytes", size(array.elem, array.len)));

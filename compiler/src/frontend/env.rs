@@ -5,11 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{expr::used_before, lowerer::FnLowerer, object::ObjectKind, promote, ty::Ty, value::Value};
+use weft_artifact::SlotField;
+
+use super::{
+    expr::used_before,
+    lowerer::FnLowerer,
+    object::ObjectKind,
+    promote,
+    ty::Ty,
+    value::{ArrayValue, Atom, Value},
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{LocalId, StmtKind, Type},
     source::Span,
+    syntax::bound_once,
 };
 
 /// A variable at a point of the program.
@@ -127,10 +137,38 @@ impl FnLowerer<'_> {
             self.given.insert(name.to_owned());
         }
         let locals = self.storage(name, &ty);
+        if let Value::Array(array) = &value {
+            self.note_extents(&locals, array);
+        }
         self.store_parts(&locals, value, span);
         if let Some(env) = &mut self.env {
             env.insert(name.to_owned(), Var { ty, span, maybe_undefined: false });
         }
+    }
+
+    /// Notes which extents of an array that a variable gets are constants.
+    fn note_extents(&mut self, locals: &[LocalId], array: &ArrayValue) {
+        for (local, field) in locals.iter().zip(array.ty.fields()) {
+            let SlotField::Shape(dim) = field else { continue };
+            let extent = match array.shape.get(usize::from(dim)) {
+                Some(Atom::Int(extent)) => Some(*extent),
+                Some(Atom::Local(_)) | None => None,
+            };
+            let known = self.extents.entry(*local).or_insert(extent);
+            *known = known.filter(|known| Some(*known) == extent);
+        }
+    }
+
+    /// An extent that is a constant, also of an array in a variable that is assigned in one place.
+    pub(super) fn constant_extent(&self, extent: Atom) -> Option<i64> {
+        let local = match extent {
+            Atom::Int(extent) => return Some(extent),
+            Atom::Local(local) => local,
+        };
+        let of = |(_, stored): &(&String, &Vec<(Ty, Vec<LocalId>)>)| stored.iter().any(|(_, of)| of.contains(&local));
+        let (name, _) = self.storage.iter().find(of)?;
+        let once = bound_once(&self.def.ast).contains(name);
+        self.extents.get(&local).copied().flatten().filter(|_| once)
     }
 
     /// Assigns a value's run-time parts to locals.

@@ -140,6 +140,7 @@ impl<'a> FnLowerer<'a> {
             b,
             env: Some(BTreeMap::new()),
             storage: BTreeMap::new(),
+            extents: BTreeMap::new(),
             loops: Vec::new(),
             assigned,
             given: BTreeSet::new(),

@@ -63,6 +63,7 @@ pub(super) struct Lowerer {
     /// The shared memory of the calls of `cuda.coop`, and the place of the last of them.
     pub(super) scratch: Option<SharedId>,
     pub(super) cells: Option<SharedId>,
+    pub(super) warps: Option<SharedId>,
     pub(super) scratch_call: Option<Span>,
     /// How many threads a block has at most, if the request says so.
     pub(super) most_threads: Option<u32>,
@@ -153,6 +154,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) env: Env,
     /// The locals of each variable, one set a type.
     pub(super) storage: BTreeMap<String, Vec<(Ty, Vec<LocalId>)>>,
+    /// The extents of arrays in variables, by the locals that hold them: a constant, if all assignments give the same.
+    pub(super) extents: BTreeMap<LocalId, Option<i64>>,
     pub(super) loops: Vec<LoopState>,
     /// Names that the body binds.
     pub(super) assigned: BTreeSet<String>,

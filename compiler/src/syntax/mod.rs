@@ -8,6 +8,7 @@ mod names;
 mod parse;
 
 pub use names::{
-    OWN_BUILTIN, assigns_from_inside, bound_names, free_chains, free_names, nonlocal_names, shape_names, target_names,
+    OWN_BUILTIN, assigns_from_inside, bound_names, bound_once, free_chains, free_names, nonlocal_names, shape_names,
+    target_names,
 };
 pub use parse::{parse_expression, parse_function, parse_module};

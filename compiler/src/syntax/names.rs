@@ -56,6 +56,17 @@ pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
     names.bound
 }
 
+/// The names that a function's body binds in one place, which are no parameters and no variables of a function around it.
+pub fn bound_once(function: &Function) -> BTreeSet<String> {
+    let mut names = Names::default();
+    names.stmts(&function.body);
+    let Names { mut bound, again, outer, .. } = names;
+    let declared = declared_nonlocal(&function.body);
+    let is_param = |name: &String| function.params.iter().any(|param| param.name == *name);
+    bound.retain(|name| !again.contains(name) && !outer.contains(name) && !declared.contains(name) && !is_param(name));
+    bound
+}
+
 /// The names in the shapes of arrays that a function makes (`….array(shape, …)`), which must be constants, but for those
 /// that its body binds.
 pub fn shape_names(function: &Function) -> BTreeSet<String> {
@@ -73,6 +84,8 @@ fn root(chain: &str) -> &str {
 #[derive(Default)]
 struct Names {
     bound: BTreeSet<String>,
+    /// What is bound in more than one place.
+    again: BTreeSet<String>,
     read: BTreeSet<String>,
     shapes: BTreeSet<String>,
     /// What is assigned to and belongs to a function around this one.
@@ -132,7 +145,7 @@ impl Names {
                 self.maybe(message.as_ref());
             }
             StmtKind::FunctionDef(inner) => {
-                self.bound.insert(inner.name.clone());
+                self.bind(&inner.name);
                 self.read.extend(free(inner));
                 self.outer.extend(nonlocal_names(inner));
                 // Defaults of a nested function are evaluated where it is defined.
@@ -155,12 +168,16 @@ impl Names {
         }
     }
 
+    fn bind(&mut self, name: &str) {
+        if !self.bound.insert(name.to_owned()) {
+            self.again.insert(name.to_owned());
+        }
+    }
+
     /// Something that is assigned to: a plain name is bound, all else is read.
     fn target(&mut self, target: &Expr) {
         match &target.kind {
-            ExprKind::Name(name) => {
-                self.bound.insert(name.clone());
-            }
+            ExprKind::Name(name) => self.bind(name),
             ExprKind::Tuple(items) | ExprKind::List(items) => {
                 for item in items {
                     self.target(item);
@@ -225,7 +242,8 @@ impl Names {
                 inner.expr(element);
                 inner.read.retain(|chain| !own.bound.contains(root(chain)));
                 self.read.extend(inner.read);
-                self.bound.extend(inner.bound);
+                inner.bound.iter().for_each(|name| self.bind(name));
+                self.again.extend(inner.again);
             }
             ExprKind::Constant(_)
             | ExprKind::Binary { .. }

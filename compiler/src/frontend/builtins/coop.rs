@@ -11,6 +11,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         expr::{Args, Index},
+        function::count as arguments,
         lowerer::FnLowerer,
         object::Static,
         prelude,
@@ -38,6 +39,8 @@ const MODULE: &str = "weft.cuda.coop.";
 enum Piece {
     Scratch,
     Cells,
+    /// What each warp has a part of, and touches when it likes to.
+    Warps,
 }
 
 /// Values in a piece, one behind the other; of tuples, so many of each part.
@@ -68,9 +71,30 @@ impl FnLowerer<'_> {
             self.cx.fault(self.at(span), &format!("the prelude lacks `{}`", row.path));
             return Value::Poison;
         };
+        let count = def.ast.params.iter().position(|param| param.name == prelude::COUNT);
+        if let Some(place) = count {
+            let shown = shown_path(row.path);
+            if let Some((_, _, at)) = args.keywords.iter().find(|(name, ..)| name == prelude::COUNT) {
+                return self.error(
+                    Code::ArgumentCount,
+                    *at,
+                    format!("`{shown}` has no parameter `{}`", prelude::COUNT),
+                );
+            }
+            let given = args.positional.len();
+            if given > place {
+                let message = format!("`{shown}` takes {}, not {given}", arguments(place, "argument"));
+                return self.error(Code::ArgumentCount, span, message);
+            }
+        }
         let given = args.positional.iter().map(|(value, _)| value);
         let types: Vec<Ty> = given.chain(args.keywords.iter().map(|(_, value, _)| value)).map(Value::ty).collect();
-        let Some(values) = self.bind_all(row, &def, args, span) else { return Value::Poison };
+        let Some(mut values) = self.bind_all(row, &def, args, span) else { return Value::Poison };
+        if let Some(place) = count {
+            let Some(count) = self.count_of(row, &values, span) else { return Value::Poison };
+            values.truncate(place);
+            values.push(count);
+        }
         for (param, value) in def.ast.params.iter().zip(&values) {
             let wanted = match (param.name.as_str(), value) {
                 ("threads", Value::Int(1 | 2 | 4 | 8 | 16 | 32)) | ("aggregate" | "broadcast", Value::Bool(_)) => {
@@ -109,8 +133,28 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
+    /// How many items a thread has: the extent of the first array, or one. What a call gives for the parameter counts
+    /// for nothing: it is the last one.
+    fn count_of(&mut self, row: &Intrinsic, values: &[Value], span: Span) -> Option<Value> {
+        let array = |value| if let &Value::Array(ref array) = value { Some(array.shape.as_slice()) } else { None };
+        let mut arrays = values.iter().filter_map(array);
+        let Some(first) = arrays.next() else { return Some(Value::Int(1)) };
+        let known =
+            |this: &Self, shape: &[Atom]| if let [extent] = shape { this.constant_extent(*extent) } else { None };
+        if let Some(extent) = known(self, first)
+            && arrays.all(|shape| known(self, shape) == Some(extent))
+        {
+            return Some(Value::Int(i128::from(extent)));
+        }
+        let name = shown_path(row.path);
+        let message = format!("`{name}` must know how many items a thread has when the kernel is compiled");
+        let help = "make the arrays, of one dimension and one size, in the function that makes the call";
+        self.report(Diagnostic::error(Code::NotConstant, span, message).help(help));
+        None
+    }
+
     /// `slot(k, x)`, the value of the type of `x` in a place of a row; `put_slot(k, x)`, and the same of `rake`, `cell` and
-    /// `kept`; `buffer(n, x)`, the scratch as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
+    /// `kept`; `buffer(n, x, m, y, …)`, the scratch behind `m` numbers like `y` as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
     /// no block of the kernel exceeds.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         if let [number, x] = values
@@ -138,10 +182,18 @@ impl FnLowerer<'_> {
                     }
                 }
             }
-            ("buffer", [Value::Int(count), x]) => {
+            ("buffer" | "warp_buffer", [Value::Int(count), x, before @ ..]) => {
+                let piece = if name == "buffer" { Piece::Scratch } else { Piece::Warps };
+                let mut start = 0_u64;
+                for pair in before.chunks(2) {
+                    let [Value::Int(count), x] = pair else { return None };
+                    let bytes = DType::from(x.ty().number()?).size_bytes();
+                    start = start.saturating_add(bytes.saturating_mul(u64::try_from(*count).ok()?));
+                    start = start.next_multiple_of(16);
+                }
                 let number = x.ty().number()?;
                 let count = i64::try_from(*count).ok()?;
-                Some(Value::Array(self.scratch(Piece::Scratch, number, 0, count, span)))
+                Some(Value::Array(self.scratch(piece, number, start, count, span)))
             }
             _ => None,
         }
@@ -170,6 +222,7 @@ impl FnLowerer<'_> {
             let (place, name) = match piece {
                 Piece::Scratch => (&mut self.cx.scratch, "coop"),
                 Piece::Cells => (&mut self.cx.cells, "coop_cells"),
+                Piece::Warps => (&mut self.cx.warps, "coop_warps"),
             };
             let id = *place.get_or_insert_with(|| {
                 shared.push(SharedArray { name: name.to_owned(), elem: Scalar::U8, len: 0, align: 16, span: at })

@@ -11,6 +11,7 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        prelude,
         ty::{Ty, shown_path},
         typing::result_type,
         value::{Known, Value},
@@ -45,7 +46,8 @@ fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<T
     if types.iter().take(others).any(|ty| *ty != ty.widened()) {
         let shapes = syntax::shape_names(&def.ast);
         for (ty, param) in types.iter_mut().zip(&def.ast.params).take(others) {
-            if !shapes.contains(&param.name) {
+            let is_count = prelude::is_own(def) && param.name == prelude::COUNT;
+            if !is_count && !shapes.contains(&param.name) {
                 *ty = ty.widened();
             }
         }

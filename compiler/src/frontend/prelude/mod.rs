@@ -38,7 +38,7 @@ impl File {
 const FOLDER: &str = "weft/prelude/";
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 17] = [
+static FILES: [File; 18] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -54,6 +54,7 @@ static FILES: [File; 17] = [
     File::new("warps.py", include_str!("warps.py")),
     File::new("groups.py", include_str!("groups.py")),
     File::new("coop.py", include_str!("coop.py")),
+    File::new("coop_sort.py", include_str!("coop_sort.py")),
     File::new("libdevice.py", include_str!("libdevice.py")),
     File::new("special.py", include_str!("special.py")),
 ];
@@ -79,6 +80,7 @@ const NAMES: &[(&str, &str)] = &[
     ("put_slot", "prelude.put_slot"),
     ("rake", "prelude.rake"),
     ("slot", "prelude.slot"),
+    ("warp_buffer", "prelude.warp_buffer"),
     ("byte_perm", "prelude.math.byte_perm"),
     ("funnel_left", "prelude.math.funnel_left"),
     ("funnel_right", "prelude.math.funnel_right"),
@@ -146,6 +148,9 @@ fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>
 fn in_files(name: &str, count: usize) -> Option<Arc<FunctionDef>> {
     (0..count).find_map(|number| functions(number)?.get(name).cloned())
 }
+
+/// The name of parameters of the prelude's whose values its functions know where a caller does.
+pub(super) const COUNT: &str = "count";
 
 /// Whether a function is one of the prelude's.
 pub(super) fn is_own(def: &FunctionDef) -> bool {

@@ -41,6 +41,46 @@ pub(super) const COOP: &[Intrinsic] = &[
         "`exclusive_sum(x, aggregate=False)`: the sum of the values of the threads before this one. Two barriers. CUB's `BlockScan::ExclusiveSum`.",
     ),
     coop(
+        "weft.cuda.coop.block.striped_to_blocked",
+        "`striped_to_blocked(items)`: item `k` of thread `t` was the one with the number `k * threads + t` of the block's, and becomes the one with `t * len(items) + k`. Two barriers, and shared memory for all items. CUB's `BlockExchange::StripedToBlocked`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.blocked_to_striped",
+        "`blocked_to_striped(items)`: the other way. CUB's `BlockExchange::BlockedToStriped`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.scatter_to_blocked",
+        "`scatter_to_blocked(items, ranks)`: each item comes to the place with the number `ranks[k]`, of those that lie one behind the other in a thread. CUB's `BlockExchange::ScatterToBlocked`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.scatter_to_striped",
+        "`scatter_to_striped(items, ranks)`: the same of places that are dealt out to the threads in turns. CUB's `BlockExchange::ScatterToStriped`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.merge_sort_keys",
+        "`merge_sort_keys(keys, less=None, valid=None)`: sorts the block's items, the smallest first (NaN last) or as `less(a, b)` says; equal ones stay in order. Of the first `valid` items alone, the others stay where they are. An array is sorted in place, of numbers each thread gets one. Two barriers for every doubling of the threads. CUB's `BlockMergeSort`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.merge_sort_pairs",
+        "`merge_sort_pairs(keys, values, less=None, valid=None)`: the same with a value for each key; of numbers gives a tuple.",
+    ),
+    coop(
+        "weft.cuda.coop.block.radix_sort_keys",
+        "`radix_sort_keys(keys, begin_bit=0, end_bit=None)`: sorts the block's integers or floats by their bits, the smallest first; equal ones stay in order. Six or seven barriers for every four bits. CUB's `BlockRadixSort::Sort`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.radix_sort_keys_descending",
+        "`radix_sort_keys_descending(keys, begin_bit=0, end_bit=None)`: the largest first.",
+    ),
+    coop(
+        "weft.cuda.coop.block.radix_sort_pairs",
+        "`radix_sort_pairs(keys, values, begin_bit=0, end_bit=None)`: with a value for each key; of numbers gives a tuple.",
+    ),
+    coop(
+        "weft.cuda.coop.block.radix_sort_pairs_descending",
+        "`radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None)`: the largest first.",
+    ),
+    coop(
         "weft.cuda.coop.warp.reduce",
         "`reduce(x, op, threads=32, valid=None)`: the values of the lanes of the warp, or of each group of `threads` lanes (a power of two), or of the first `valid` of it, in the order of the lanes. Every lane gets the result. CUB's `WarpReduce::Reduce`.",
     ),
@@ -68,5 +108,14 @@ pub(super) const COOP: &[Intrinsic] = &[
     coop(
         "weft.cuda.coop.warp.exclusive_sum",
         "`exclusive_sum(x, threads=32, aggregate=False)`: the sum of the values of the lanes before this one. CUB's `WarpScan::ExclusiveSum`.",
+    ),
+    coop(
+        "weft.cuda.coop.warp.striped_to_blocked",
+        "`striped_to_blocked(items, threads=32)`: as that of the block, among the lanes of the warp or of groups. CUB's `WarpExchange`.",
+    ),
+    coop("weft.cuda.coop.warp.blocked_to_striped", "`blocked_to_striped(items, threads=32)`: the other way."),
+    coop(
+        "weft.cuda.coop.warp.merge_sort_keys",
+        "`merge_sort_keys(keys, less=None, threads=32, valid=None)`: sorts the items of the warp, or of each group of lanes. CUB's `WarpMergeSort`.",
     ),
 ];

@@ -1,0 +1,396 @@
+"""How the threads of a block, or the lanes of a warp, sort and exchange their items: `cuda.coop`.
+
+Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x)`, of which each
+warp has its part. An array of a thread's own has `count` items, which lie one after the other in the order of the
+threads (blocked) or are dealt out to the threads in turns (striped).
+"""
+
+import numpy as np
+from weft import cuda
+
+
+def coop_wait(lanes):
+    """The block waits, or some lanes of a warp."""
+    if lanes is None:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp(lanes)
+
+
+# ---- exchanges ------------------------------------------------------------------------------------------------------
+
+
+def coop_padded(k, count):
+    """Where an item lies, so that threads which read a power of two apart do not meet in a bank of memory."""
+    if count > 4:
+        return k + (k >> 5)
+    return k
+
+
+def coop_put(memory, items, first, step, count):
+    """Stores a thread's items, each some places behind the one before."""
+    for k in range(count):
+        memory[coop_padded(np.uint32(first + k * step), count)] = items[k]
+
+
+def coop_get(memory, items, first, step, count):
+    """Loads them."""
+    for k in range(count):
+        items[k] = memory[coop_padded(np.uint32(first + k * step), count)]
+
+
+def coop_block_striped_to_blocked(items, count=None):
+    """Item `k` of thread `t` was the one with the number `k * threads + t`, and becomes that with `t * count + k`."""
+    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    rank = block_thread_rank()
+    coop_put(memory, items, rank, block_num_threads(), count)
+    cuda.syncthreads()
+    coop_get(memory, items, rank * count, 1, count)
+    cuda.syncthreads()
+
+
+def coop_block_blocked_to_striped(items, count=None):
+    """The other way."""
+    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    rank = block_thread_rank()
+    coop_put(memory, items, rank * count, 1, count)
+    cuda.syncthreads()
+    coop_get(memory, items, rank, block_num_threads(), count)
+    cuda.syncthreads()
+
+
+def coop_scatter(memory, items, ranks, count):
+    """Stores a thread's items where each is to come."""
+    for k in range(count):
+        memory[coop_padded(np.uint32(ranks[k]), count)] = items[k]
+
+
+def coop_block_scatter_to_blocked(items, ranks, count=None):
+    """Item `k` becomes the one with the number `ranks[k]`, of the blocked ones."""
+    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    coop_scatter(memory, items, ranks, count)
+    cuda.syncthreads()
+    coop_get(memory, items, block_thread_rank() * count, 1, count)
+    cuda.syncthreads()
+
+
+def coop_block_scatter_to_striped(items, ranks, count=None):
+    """The same of the striped ones."""
+    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    coop_scatter(memory, items, ranks, count)
+    cuda.syncthreads()
+    coop_get(memory, items, block_thread_rank(), block_num_threads(), count)
+    cuda.syncthreads()
+
+
+def coop_group_size(threads, lane):
+    """How many lanes the thread's group has."""
+    return lane + coop_left(threads, lane)
+
+
+def coop_warp_striped_to_blocked(items, threads=32, count=None):
+    """Among the lanes of a group."""
+    memory = warp_buffer(most_threads() * count, items[0])
+    lanes, lane = coop_group(threads)
+    size, base = coop_group_size(threads, lane), (block_thread_rank() - lane) * count
+    for k in range(count):
+        memory[np.uint32(base + k * size + lane)] = items[k]
+    cuda.syncwarp(lanes)
+    for k in range(count):
+        items[k] = memory[np.uint32(base + lane * count + k)]
+    cuda.syncwarp(lanes)
+
+
+def coop_warp_blocked_to_striped(items, threads=32, count=None):
+    """The other way."""
+    memory = warp_buffer(most_threads() * count, items[0])
+    lanes, lane = coop_group(threads)
+    size, base = coop_group_size(threads, lane), (block_thread_rank() - lane) * count
+    for k in range(count):
+        memory[np.uint32(base + lane * count + k)] = items[k]
+    cuda.syncwarp(lanes)
+    for k in range(count):
+        items[k] = memory[np.uint32(base + k * size + lane)]
+    cuda.syncwarp(lanes)
+
+
+# ---- sorts by merging -----------------------------------------------------------------------------------------------
+
+
+def coop_precedes(a, b, less):
+    """Whether a key comes before another; NaN is the last."""
+    if less is None:
+        if isinstance(a, float):
+            return a < b or (b != b and a == a)
+        return a < b
+    return bool(less(a, b))
+
+
+def coop_sort_own(keys, values, less, own, count):
+    """Sorts a thread's first items, by neighbors that change places: equal ones stay in order."""
+    for turn in range(count):
+        for k in range(turn & 1, count - 1, 2):
+            if k + 1 < own:
+                if coop_precedes(keys[k + 1], keys[k], less):
+                    key = keys[k]
+                    keys[k] = keys[k + 1]
+                    keys[k + 1] = key
+                    if values is not None:
+                        value = values[k]
+                        values[k] = values[k + 1]
+                        values[k + 1] = value
+
+
+def coop_split(memory, a, n_a, b, n_b, diagonal, less):
+    """Of the first so many of two sorted lists together, how many are of the first list."""
+    low, high = max(diagonal - n_b, 0), min(diagonal, n_a)
+    while low < high:
+        middle = (low + high) >> 1
+        if coop_precedes(memory[np.uint32(b + diagonal - 1 - middle)], memory[np.uint32(a + middle)], less):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def coop_merge(keys, values, less, total, rank, base, memory, more, lanes, count):
+    """Sorts the first items of a block or of a group: each thread its own, then lists of twice as many in each turn.
+
+    A thread finds where its items of the merged list begin in the two, and takes them from there.
+    """
+    coop_sort_own(keys, values, less, total - rank * count, count)
+    width = 1
+    while width * count < total:
+        for k in range(count):
+            memory[np.uint32(base + rank * count + k)] = keys[k]
+            if values is not None:
+                more[np.uint32(base + rank * count + k)] = values[k]
+        coop_wait(lanes)
+        begin = rank // (2 * width) * (2 * width) * count
+        n_a = min(width * count, max(total - begin, 0))
+        n_b = min(width * count, max(total - begin - width * count, 0))
+        a = base + begin
+        b = a + n_a
+        diagonal = min(rank * count - begin, n_a + n_b)
+        i = coop_split(memory, a, n_a, b, n_b, diagonal, less)
+        j = diagonal - i
+        for k in range(count):
+            if i + j < n_a + n_b:
+                second = i >= n_a
+                if j < n_b and not second:
+                    second = coop_precedes(memory[np.uint32(b + j)], memory[np.uint32(a + i)], less)
+                place = np.uint32(b + j if second else a + i)
+                keys[k] = memory[place]
+                if values is not None:
+                    values[k] = more[place]
+                if second:
+                    j += 1
+                else:
+                    i += 1
+        coop_wait(lanes)
+        width *= 2
+
+
+def coop_total(count, valid, threads):
+    """How many items are sorted."""
+    if valid is None:
+        return np.int32(count * threads)
+    return np.int32(min(max(valid, 0), count * threads))
+
+
+def coop_block_merge_sort_keys(keys, less=None, valid=None, count=None):
+    """Sorts the items of a block."""
+    if isinstance(keys, np.ndarray):
+        memory = buffer(most_threads() * count, keys[0])
+        total = coop_total(count, valid, block_num_threads())
+        coop_merge(keys, None, less, total, block_thread_rank(), 0, memory, None, None, count)
+        return None
+    own = cuda.local.array(1, type(keys))
+    own[0] = keys
+    memory = buffer(most_threads(), keys)
+    total = coop_total(1, valid, block_num_threads())
+    coop_merge(own, None, less, total, block_thread_rank(), 0, memory, None, None, 1)
+    return own[0]
+
+
+def coop_block_merge_sort_pairs(keys, values, less=None, valid=None, count=None):
+    """Sorts the items of a block by their keys."""
+    if isinstance(keys, np.ndarray):
+        memory = buffer(most_threads() * count, keys[0])
+        more = buffer(most_threads() * count, values[0], most_threads() * count, keys[0])
+        total = coop_total(count, valid, block_num_threads())
+        coop_merge(keys, values, less, total, block_thread_rank(), 0, memory, more, None, count)
+        return None
+    own, beside = cuda.local.array(1, type(keys)), cuda.local.array(1, type(values))
+    own[0], beside[0] = keys, values
+    memory = buffer(most_threads(), keys)
+    more = buffer(most_threads(), values, most_threads(), keys)
+    total = coop_total(1, valid, block_num_threads())
+    coop_merge(own, beside, less, total, block_thread_rank(), 0, memory, more, None, 1)
+    return own[0], beside[0]
+
+
+def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count=None):
+    """Sorts the items of a group of lanes."""
+    lanes, lane = coop_group(threads)
+    size, rank = coop_group_size(threads, lane), block_thread_rank() - lane
+    if isinstance(keys, np.ndarray):
+        memory = warp_buffer(most_threads() * count, keys[0])
+        coop_merge(keys, None, less, coop_total(count, valid, size), lane, rank * count, memory, None, lanes, count)
+        return None
+    own = cuda.local.array(1, type(keys))
+    own[0] = keys
+    memory = warp_buffer(most_threads(), keys)
+    coop_merge(own, None, less, coop_total(1, valid, size), lane, rank, memory, None, lanes, 1)
+    return own[0]
+
+
+# ---- sorts by digits ------------------------------------------------------------------------------------------------
+
+
+def coop_digits(x, descending):
+    """A number as bits, ordered as numbers are; both zeros are one, and NaN is the first or the last by its sign."""
+    if isinstance(x, float):
+        if np.finfo(type(x)).bits == 64:
+            bits = x.view(np.uint64)
+            top = np.uint64(1 << 63)
+        elif np.finfo(type(x)).bits == 32:
+            bits = x.view(np.uint32)
+            top = np.uint32(1 << 31)
+        else:
+            bits = x.view(np.uint16)
+            top = np.uint16(1 << 15)
+        if x == 0:
+            bits = type(bits)(top)
+        elif bits & top != 0:
+            bits = type(bits)(~bits)
+        else:
+            bits = type(bits)(bits | top)
+    else:
+        if np.iinfo(type(x)).bits == 64:
+            bits = np.uint64(x)
+        elif np.iinfo(type(x)).bits == 32:
+            bits = np.uint32(x)
+        elif np.iinfo(type(x)).bits == 16:
+            bits = np.uint16(x)
+        else:
+            bits = np.uint8(x)
+        if np.iinfo(type(x)).min < 0:
+            bits = type(bits)(bits ^ type(bits)(1 << (np.iinfo(type(x)).bits - 1)))
+    if descending:
+        bits = type(bits)(~bits)
+    return bits
+
+
+def coop_width(x):
+    """Bits of a number."""
+    if isinstance(x, float):
+        return np.finfo(type(x)).bits
+    return np.iinfo(type(x)).bits
+
+
+def coop_digit(x, descending, bit, mask):
+    """A digit of a number: 0 to 15."""
+    return np.uint32(coop_digits(x, descending) >> bit) & mask
+
+
+def coop_radix(keys, values, descending, begin, end, count):
+    """Sorts the items of a block by their bits, four at a time, from the lowest on.
+
+    Each thread counts its digits; the counts are added up over digits and threads, which says where each item goes. A
+    word has two counts, of a digit below 8 and of the one 8 above. The slots of the scan lie before them.
+    """
+    places = cuda.local.array(count, np.uint32)
+    counters = buffer(most_threads() * 8 + most_threads() // 4 + 1, np.uint32(0), 264, np.uint32(0))
+    room = most_threads() * count + (most_threads() * count >> 5) + 1
+    memory = buffer(room, keys[0], 264, np.uint32(0))
+    more = None
+    if values is not None:
+        more = buffer(room, values[0], 264, np.uint32(0), room, keys[0])
+    rank, threads = block_thread_rank(), block_num_threads()
+    for bit in range(begin, end, 4):
+        mask = np.uint32((1 << min(end - bit, 4)) - 1)
+        for k in range(8):
+            counters[coop_padded(np.uint32(k * threads + rank), 8)] = 0
+        for k in range(count):
+            digit = coop_digit(keys[k], descending, bit, mask)
+            at = coop_padded(np.uint32((digit & 7) * threads + rank), 8)
+            shift = (digit >> 3) * 16
+            word = counters[at]
+            places[k] = (word >> shift) & 0xFFFF
+            counters[at] = word + (1 << shift)
+        cuda.syncthreads()
+        here = np.uint32(0)
+        for k in range(8):
+            here = np.uint32(here + counters[coop_padded(np.uint32(rank * 8 + k), 8)])
+        start, total = coop_exclusive_sum_of(here)
+        start = np.uint32(start + (total << 16))
+        for k in range(8):
+            at = coop_padded(np.uint32(rank * 8 + k), 8)
+            word = counters[at]
+            counters[at] = start
+            start = np.uint32(start + word)
+        cuda.syncthreads()
+        for k in range(count):
+            digit = coop_digit(keys[k], descending, bit, mask)
+            at = coop_padded(np.uint32((digit & 7) * threads + rank), 8)
+            places[k] += (counters[at] >> ((digit >> 3) * 16)) & 0xFFFF
+        cuda.syncthreads()
+        for k in range(count):
+            memory[coop_padded(places[k], count)] = keys[k]
+            if values is not None:
+                more[coop_padded(places[k], count)] = values[k]
+        cuda.syncthreads()
+        coop_get(memory, keys, rank * count, 1, count)
+        if values is not None:
+            coop_get(more, values, rank * count, 1, count)
+        cuda.syncthreads()
+
+
+def coop_last_bit(x, end_bit):
+    """The bit behind the last that counts."""
+    if end_bit is None:
+        return coop_width(x)
+    return end_bit
+
+
+def coop_radix_keys(keys, descending, begin_bit, end_bit, count):
+    """Of an array of items, or of one."""
+    if isinstance(keys, np.ndarray):
+        coop_radix(keys, None, descending, begin_bit, coop_last_bit(keys[0], end_bit), count)
+        return None
+    own = cuda.local.array(1, type(keys))
+    own[0] = keys
+    coop_radix(own, None, descending, begin_bit, coop_last_bit(keys, end_bit), 1)
+    return own[0]
+
+
+def coop_radix_pairs(keys, values, descending, begin_bit, end_bit, count):
+    """Of arrays of items, or of one."""
+    if isinstance(keys, np.ndarray):
+        coop_radix(keys, values, descending, begin_bit, coop_last_bit(keys[0], end_bit), count)
+        return None
+    own, beside = cuda.local.array(1, type(keys)), cuda.local.array(1, type(values))
+    own[0], beside[0] = keys, values
+    coop_radix(own, beside, descending, begin_bit, coop_last_bit(keys, end_bit), 1)
+    return own[0], beside[0]
+
+
+def coop_block_radix_sort_keys(keys, begin_bit=0, end_bit=None, count=None):
+    """Sorts the items of a block, the smallest first."""
+    return coop_radix_keys(keys, False, begin_bit, end_bit, count)
+
+
+def coop_block_radix_sort_keys_descending(keys, begin_bit=0, end_bit=None, count=None):
+    """The largest first."""
+    return coop_radix_keys(keys, True, begin_bit, end_bit, count)
+
+
+def coop_block_radix_sort_pairs(keys, values, begin_bit=0, end_bit=None, count=None):
+    """Sorts the items of a block by their keys, the smallest first."""
+    return coop_radix_pairs(keys, values, False, begin_bit, end_bit, count)
+
+
+def coop_block_radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None, count=None):
+    """The largest first."""
+    return coop_radix_pairs(keys, values, True, begin_bit, end_bit, count)
