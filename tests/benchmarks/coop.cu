@@ -22,7 +22,11 @@ __global__ void __launch_bounds__(Threads) sums(const T *x, T *out, int turns) {
         __syncthreads();
         total += sum;
         // A turn needs the last one's result.
-        if (threadIdx.x == 0) items[0] = sum;
+        if (threadIdx.x == 0) {
+            T next = sum > T(5) ? T(1) : T(2);
+#pragma unroll
+            for (int k = 0; k < Items; ++k) items[k] = next;
+        }
     }
     // Only the first thread of a block has the sums.
     if (threadIdx.x == 0) out[blockIdx.x] = total;

@@ -2,7 +2,8 @@
 
 A kernel does the same collective over and over, so that nothing else counts, with as many blocks as fill the GPU and
 with one block a multiprocessor. The two take turns, and their results are compared. CUB's sums are the first thread's
-alone, weft's every thread's unless it is told otherwise.
+alone, weft's every thread's unless it is told otherwise. CUB's kernels know how many threads a block has; weft's are
+told by `launch_bounds`.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ SUM, FIRST, RAKING, WARPS = "sum", "sum, for the first thread", "scan", "scan, C
 NUMBERS = {SUM: 0, FIRST: 0, RAKING: 1, WARPS: 2}
 
 
-def sums(items: int, broadcast: bool) -> Any:
+def sums(items: int, threads: int, broadcast: bool) -> Any:
     """Give a kernel that sums up a block's items many times, for every thread or for the first."""
 
-    @cuda.jit
+    @cuda.jit(launch_bounds=threads)
     def kernel(x, out, turns):
         own = cuda.local.array(items, x.dtype)
         for k in range(items):
             own[k] = x[cuda.grid(1) * items + k]
         total = x.dtype.type(0)
+        one, two, five = x.dtype.type(1), x.dtype.type(2), x.dtype.type(5)
         for _ in range(turns):
             if items == 1:
                 found = coop.block.sum(own[0], broadcast=broadcast)
@@ -52,17 +54,19 @@ def sums(items: int, broadcast: bool) -> Any:
             total = x.dtype.type(total + found)
             # A turn needs the last one's result.
             if cuda.threadIdx.x == 0:
-                own[0] = found
+                following = one if found > five else two
+                for k in range(items):
+                    own[k] = following
         if cuda.threadIdx.x == 0:
             out[cuda.blockIdx.x] = total
 
     return kernel
 
 
-def scans(items: int) -> Any:
+def scans(items: int, threads: int) -> Any:
     """Give a kernel that scans a block's items many times."""
 
-    @cuda.jit
+    @cuda.jit(launch_bounds=threads)
     def kernel(x, out, turns):
         own = cuda.local.array(items, x.dtype)
         for k in range(items):
@@ -119,7 +123,7 @@ def row(cub: Any, what: str, dtype: str, threads: int, items: int, blocks: int, 
     host = np.random.default_rng(1).integers(0, 3, blocks * threads * items).astype(dtype)
     x = cuda.to_device(host)
     mine, theirs = cuda.to_device(np.zeros(blocks * threads, dtype)), cuda.to_device(np.zeros(blocks * threads, dtype))
-    kernel = sums(items, what == SUM) if NUMBERS[what] == 0 else scans(items)
+    kernel = sums(items, threads, what == SUM) if NUMBERS[what] == 0 else scans(items, threads)
     kind = TYPES.index(dtype)
 
     def weft() -> float:

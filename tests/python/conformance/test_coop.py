@@ -29,7 +29,7 @@ def rank():
     return (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def block_reductions(x, out):
     t = rank()
     out[0, t] = coop.block.sum(x[t])
@@ -42,7 +42,7 @@ def block_reductions(x, out):
         out[4, 0], out[5, 0] = total, largest
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def block_scans(x, out):
     t = rank()
     out[0, t] = coop.block.inclusive_sum(x[t])
@@ -123,7 +123,7 @@ def test_blocks_of_known_bounds(most):
         check(kernel, expected, numbers("float32")[:size], size)
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def complex_sums(x, out):
     t = rank()
     out[0, t] = coop.block.sum(x[t])
@@ -159,7 +159,7 @@ def test_sums_of_bfloat16():
     np.testing.assert_array_equal(got[1], np.maximum.accumulate(x))
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def counts(x, out):
     t = rank()
     yes = x[t] > 0
@@ -202,7 +202,7 @@ def map_then(f, g):
     return Map(np.uint32(f.a * g.a), np.uint32(f.b * g.a + g.b))
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def composed(x, out):
     t = rank()
     pair = (x[0, t], x[1, t])
@@ -245,7 +245,7 @@ def test_functions_that_do_not_commute():
         np.testing.assert_array_equal(got[12:14], np.hstack(eighths))
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def first_ones(x, valid, out):
     t = rank()
     out[0, t] = coop.block.sum(x[t], valid=valid)
@@ -408,7 +408,7 @@ def test_calls_one_after_the_other_do_not_meet(size):
     np.testing.assert_array_equal(got, v.reshape(-1))
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def close(x, out):
     t = rank()
     out[0, t] = coop.block.sum(x[t])

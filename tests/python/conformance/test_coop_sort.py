@@ -25,7 +25,7 @@ def keys_of(dtype, size, seed=1):
     return numbers
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def one_key_a_thread(x, out):
     t = cuda.threadIdx.x
     out[0, t] = coop.block.merge_sort_keys(x[t])
@@ -148,7 +148,7 @@ def test_some_bits_alone():
     np.testing.assert_array_equal(got, [x[order], order])
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=1024)
 def warp_sorts(x, out):
     t = cuda.threadIdx.x
     out[0, t] = coop.warp.merge_sort_keys(x[t])

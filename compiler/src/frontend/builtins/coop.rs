@@ -136,8 +136,16 @@ impl FnLowerer<'_> {
     /// How many items a thread has: the extent of the first array, or one. What a call gives for the parameter counts
     /// for nothing: it is the last one.
     fn count_of(&mut self, row: &Intrinsic, values: &[Value], span: Span) -> Option<Value> {
-        let array = |value| if let &Value::Array(ref array) = value { Some(array.shape.as_slice()) } else { None };
-        let mut arrays = values.iter().filter_map(array);
+        let mut arrays = values.iter().filter_map(|value| match value {
+            Value::Array(array) => Some(array.shape.as_slice()),
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => None,
+        });
         let Some(first) = arrays.next() else { return Some(Value::Int(1)) };
         let known =
             |this: &Self, shape: &[Atom]| if let [extent] = shape { this.constant_extent(*extent) } else { None };

@@ -1,4 +1,4 @@
-"""What the threads of a block or of a warp compute together: `cuda.coop`.
+"""What the threads of a block compute together: `cuda.coop`.
 
 A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads count in the order of their numbers, and
 lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute.
@@ -44,10 +44,23 @@ def coop_same(x):
 def coop_one(x, op):
     """A thread's value: that of all of its items, if it has several."""
     if isinstance(x, np.ndarray):
-        total = x[0]
-        for k in range(1, len(x)):
-            total = like(op(total, x[k]), total)
-        return total
+        quarter = len(x) >> 2
+        if quarter < 2:
+            total = x[0]
+            for k in range(1, len(x)):
+                total = like(op(total, x[k]), total)
+            return total
+        # Four parts side by side: an operation waits for the one before it.
+        a, b, c, d = x[0], x[quarter], x[2 * quarter], x[3 * quarter]
+        for k in range(1, quarter):
+            a = like(op(a, x[k]), a)
+            b = like(op(b, x[quarter + k]), a)
+            c = like(op(c, x[2 * quarter + k]), a)
+            d = like(op(d, x[3 * quarter + k]), a)
+        a = like(op(like(op(a, b), a), like(op(c, d), a)), a)
+        for k in range(4 * quarter, len(x)):
+            a = like(op(a, x[k]), a)
+        return a
     return x
 
 
@@ -74,6 +87,20 @@ def coop_down(x, op, left):
     x = coop_down1(x, op, left, 4)
     x = coop_down1(x, op, left, 8)
     return coop_down1(x, op, left, 16)
+
+
+def coop_all_down(x, op):
+    """The values of all 32 lanes, in the first."""
+    x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 1)), x)
+    x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 2)), x)
+    x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 4)), x)
+    x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 8)), x)
+    return like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 16)), x)
+
+
+def coop_is_exact():
+    """The block is as large as it may be, and has whole warps: so its size is known."""
+    return most_threads() % 32 == 0 and block_num_threads() == most_threads()
 
 
 def coop_up1(x, op, lane, step):
@@ -103,7 +130,11 @@ def coop_pair(a, b, op, both):
 def coop_first(x, op, count):
     """What the first slots hold together, one to eight of them, side by side."""
     low = coop_pair(slot(0, x), slot(1, x), op, count > 1)
+    if most_threads() <= 64:
+        return low
     low = coop_pair(low, coop_pair(slot(2, x), slot(3, x), op, count > 3), op, count > 2)
+    if most_threads() <= 128:
+        return low
     high = coop_pair(slot(4, x), slot(5, x), op, count > 5)
     high = coop_pair(high, coop_pair(slot(6, x), slot(7, x), op, count > 7), op, count > 6)
     return coop_pair(low, high, op, count > 4)
@@ -115,10 +146,15 @@ def coop_is_large(warps):
 
 
 def coop_block_fold(x, op, valid, broadcast):
-    """The values of the first threads of the block."""
+    """The values of the block's threads, or of the first."""
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
-    x = coop_down(x, op, min(np.int32(valid - rank), np.int32(32 - lane)))
+    if valid is None and coop_is_exact():
+        x = coop_all_down(x, op)
+    elif valid is None:
+        x = coop_down(x, op, min(np.int32(block_num_threads() - rank), np.int32(32 - lane)))
+    else:
+        x = coop_down(x, op, min(np.int32(valid - rank), np.int32(32 - lane)))
     if most_threads() <= 32:
         return cuda.shfl_sync(0xFFFFFFFF, x, 0)
     if lane == 0:
@@ -126,11 +162,20 @@ def coop_block_fold(x, op, valid, broadcast):
     cuda.syncthreads()
     total = x
     if rank < 32:
-        warps = np.int32((valid + 31) >> 5)
-        if coop_is_large(warps):
-            total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
+        if valid is None and coop_is_exact():
+            if most_threads() > 256:
+                warps = np.int32(most_threads() // 32)
+                total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
+            else:
+                total = coop_first(x, op, most_threads() // 32)
         else:
-            total = coop_first(x, op, warps)
+            warps = np.int32((block_num_threads() + 31) >> 5)
+            if valid is not None:
+                warps = np.int32((valid + 31) >> 5)
+            if coop_is_large(warps):
+                total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
+            else:
+                total = coop_first(x, op, warps)
         if broadcast and lane == 0:
             put_cell(0, total)
     cuda.syncthreads()
@@ -152,7 +197,9 @@ def coop_block_words(x, across, op, spare, broadcast):
     total = x
     if rank < 32:
         warps = np.int32((block_num_threads() + 31) >> 5)
-        if coop_is_large(warps):
+        if coop_is_exact() and most_threads() <= 256:
+            total = coop_first(x, op, most_threads() // 32)
+        elif coop_is_large(warps):
             part = slot(lane, x)
             if lane >= warps:
                 part = spare(slot(0, x))
@@ -176,14 +223,14 @@ def coop_block_of(x, op, across, spare, valid, broadcast):
             return coop_block_words(x, across, op, spare, broadcast)
         if np.iinfo(type(x)).bits < 32:
             return type(x)(coop_block_words(np.int32(x), across, op, spare, broadcast))
-    return coop_block_fold(x, op, block_num_threads(), broadcast)
+    return coop_block_fold(x, op, None, broadcast)
 
 
 def coop_block_reduce(x, op, valid=None, broadcast=True):
     """Of all threads, or of the first `valid`."""
     x = coop_one(x, op)
     if valid is None:
-        return coop_block_fold(x, op, block_num_threads(), broadcast)
+        return coop_block_fold(x, op, None, broadcast)
     return coop_block_fold(x, op, np.int32(valid), broadcast)
 
 
@@ -203,24 +250,47 @@ def coop_block_max(x, valid=None, broadcast=True):
 
 
 def coop_climb(x, op):
-    """The values before the thread's own, and all: by shuffles, and a scan of what the warps have."""
+    """The values before the thread's own, and all: by shuffles, and a scan of what the warps have.
+
+    Each warp scans that, if all have 32 lanes; else the first does.
+    """
     rank, threads = block_thread_rank(), block_num_threads()
     lane, warp, warps = np.int32(rank & 31), np.int32(rank >> 5), np.int32((threads + 31) >> 5)
     here = coop_up(x, op, lane)
     if lane == 31 or rank == threads - 1:
         put_slot(warp, here)
     cuda.syncthreads()
-    if rank < 32:
+    before = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
+    below = x
+    total = x
+    if threads % 32 == 0:
+        part = coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane)
+        below = cuda.shfl_sync(0xFFFFFFFF, part, warp - 1)
+        total = cuda.shfl_sync(0xFFFFFFFF, part, warps - 1)
+    elif rank < 32:
         put_cell(lane, coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane))
     cuda.syncthreads()
-    before = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
+    if threads % 32 != 0:
+        below = cell(max(warp - 1, 0), x)
+        total = cell(warps - 1, x)
     if warp > 0:
-        below = cell(warp - 1, x)
         if lane == 0:
             before = below
         else:
             before = like(op(below, before), x)
-    return before, cell(warps - 1, x)
+    return before, total
+
+
+def coop_place(first, k):
+    """Where the value of a thread lies."""
+    return first + k + (first + k >> 5)
+
+
+def coop_keep_behind(before, x, place, op, lane):
+    """Keeps what comes before the value of a thread."""
+    if lane > 0:
+        x = like(op(before, x), x)
+    put_kept(place, x)
 
 
 def coop_raked(x, first, k, op, each, own):
@@ -240,12 +310,72 @@ def coop_keep(before, x, first, k, op, each, own, behind):
         put_kept(at + (at >> 5), x)
 
 
+def coop_rake_all(x, op):
+    """What the lanes of the first warp do where each has the values of as many threads, a number that is known."""
+    lane = np.int32(block_thread_rank())
+    each = most_threads() // 32
+    first = lane * each
+    place = first + (first >> 5)
+    x0 = rake(place, x)
+    x1, x2, x3, x4, x5, x6, x7 = x0, x0, x0, x0, x0, x0, x0
+    if each > 1:
+        x1 = like(op(x0, rake(coop_place(first, 1), x)), x)
+    if each > 2:
+        x2 = like(op(x1, rake(coop_place(first, 2), x)), x)
+    if each > 3:
+        x3 = like(op(x2, rake(coop_place(first, 3), x)), x)
+    if each > 4:
+        x4 = like(op(x3, rake(coop_place(first, 4), x)), x)
+    if each > 5:
+        x5 = like(op(x4, rake(coop_place(first, 5), x)), x)
+    if each > 6:
+        x6 = like(op(x5, rake(coop_place(first, 6), x)), x)
+    if each > 7:
+        x7 = like(op(x6, rake(coop_place(first, 7), x)), x)
+    last = x0
+    if each == 2:
+        last = x1
+    if each == 3:
+        last = x2
+    if each == 4:
+        last = x3
+    if each == 5:
+        last = x4
+    if each == 6:
+        last = x5
+    if each == 7:
+        last = x6
+    if each == 8:
+        last = x7
+    all_of = coop_up(last, op, lane)
+    before = cuda.shfl_up_sync(0xFFFFFFFF, all_of, 1)
+    put_kept(place, before)
+    if each > 1:
+        coop_keep_behind(before, x0, coop_place(first, 1), op, lane)
+    if each > 2:
+        coop_keep_behind(before, x1, coop_place(first, 2), op, lane)
+    if each > 3:
+        coop_keep_behind(before, x2, coop_place(first, 3), op, lane)
+    if each > 4:
+        coop_keep_behind(before, x3, coop_place(first, 4), op, lane)
+    if each > 5:
+        coop_keep_behind(before, x4, coop_place(first, 5), op, lane)
+    if each > 6:
+        coop_keep_behind(before, x5, coop_place(first, 6), op, lane)
+    if each > 7:
+        coop_keep_behind(before, x6, coop_place(first, 7), op, lane)
+    if lane == 31:
+        put_kept(263, all_of)
+
+
 def coop_rake(x, op):
     """The same by the lanes of the first warp, each of which goes over the values of up to eight threads."""
     rank, threads = block_thread_rank(), block_num_threads()
     put_rake(rank + (rank >> 5), x)
     cuda.syncthreads()
-    if rank < 32:
+    if rank < 32 and coop_is_exact():
+        coop_rake_all(x, op)
+    elif rank < 32:
         each = np.int32((threads + 31) >> 5)
         first = np.int32(rank * each)
         own = np.int32(threads - first)
@@ -391,147 +521,3 @@ def coop_block_exclusive_sum(x, aggregate=False):
     if aggregate:
         return start, total
     return start
-
-
-def coop_group(threads):
-    """The lanes of the group of so many of the thread's warp, and its number among them."""
-    lane = np.int32(block_thread_rank() & 31)
-    own = np.int32(lane & (threads - 1))
-    if threads == 32:
-        return np.uint32(0xFFFFFFFF), own
-    return np.uint32(((1 << threads) - 1) << (lane - own)), own
-
-
-def coop_left(threads, lane):
-    """How many lanes the thread's group has from its own on."""
-    return np.int32(min(threads - lane, block_num_threads() - block_thread_rank()))
-
-
-def coop_warp_down(lanes, x, op, left, threads):
-    """The values of the lanes of a group from the thread's own on."""
-    for k in range(5):
-        step = 1 << k
-        if step < threads:
-            other = cuda.shfl_down_sync(lanes, x, step)
-            if step < left:
-                x = like(op(x, other), x)
-    return x
-
-
-def coop_warp_up(lanes, x, op, lane, threads):
-    """The values of the lanes of a group up to the thread's own."""
-    for k in range(5):
-        step = 1 << k
-        if step < threads:
-            other = cuda.shfl_up_sync(lanes, x, step)
-            if lane >= step:
-                x = like(op(other, x), x)
-    return x
-
-
-def coop_warp_fold(x, op, threads, valid):
-    """The values of a group, or of its first lanes."""
-    lanes, lane = coop_group(threads)
-    left = coop_left(threads, lane)
-    if valid is not None:
-        left = min(left, np.int32(valid - lane))
-    x = coop_warp_down(lanes, x, op, left, threads)
-    return cuda.shfl_sync(lanes, x, 0, threads)
-
-
-def coop_warp_of(x, op, across, threads, valid):
-    """The same by a function for which integers have an instruction."""
-    if valid is None and isinstance(x, int) and not isinstance(x, bool):
-        lanes, _ = coop_group(threads)
-        if np.iinfo(type(x)).bits == 32:
-            return across(lanes, x)
-        if np.iinfo(type(x)).bits < 32:
-            return type(x)(across(lanes, np.int32(x)))
-    return coop_warp_fold(x, op, threads, valid)
-
-
-def coop_warp_reduce(x, op, threads=32, valid=None):
-    """Of all lanes, or of the first `valid`."""
-    return coop_warp_fold(coop_one(x, op), op, threads, valid)
-
-
-def coop_warp_sum(x, threads=32, valid=None):
-    """The sum."""
-    return coop_warp_of(coop_counted(x), coop_add, cuda.reduce_add_sync, threads, valid)
-
-
-def coop_warp_min(x, threads=32, valid=None):
-    """The smallest."""
-    return coop_warp_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, threads, valid)
-
-
-def coop_warp_max(x, threads=32, valid=None):
-    """The largest."""
-    return coop_warp_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, threads, valid)
-
-
-def coop_warp_scan(x, op, threads):
-    """The values up to the thread's own, those before it, of which the first has none, and all of the group."""
-    lanes, lane = coop_group(threads)
-    here = coop_warp_up(lanes, x, op, lane, threads)
-    total = cuda.shfl_sync(lanes, here, lane + coop_left(threads, lane) - 1, threads)
-    before = cuda.shfl_up_sync(lanes, here, 1, threads)
-    return here, before, total, lane
-
-
-def coop_warp_inclusive_scan(x, op, threads=32, aggregate=False):
-    """The values up to the thread's own."""
-    here, before, total, lane = coop_warp_scan(coop_one(x, op), op, threads)
-    if isinstance(x, np.ndarray):
-        coop_run(x, op, before, lane)
-        if aggregate:
-            return total
-        return None
-    if aggregate:
-        return here, total
-    return here
-
-
-def coop_warp_exclusive_scan(x, op, initial, threads=32, aggregate=False):
-    """The values before the thread's own, behind an initial one."""
-    here, before, total, lane = coop_warp_scan(coop_one(x, op), op, threads)
-    start = like(initial, here)
-    if lane > 0:
-        start = like(op(start, before), here)
-    if isinstance(x, np.ndarray):
-        coop_run_behind(x, op, start)
-        if aggregate:
-            return total
-        return None
-    if aggregate:
-        return start, total
-    return start
-
-
-def coop_warp_inclusive_sum(x, threads=32, aggregate=False):
-    """The sum up to the thread's own value."""
-    if isinstance(x, np.ndarray):
-        _, before, total, lane = coop_warp_scan(coop_one(x, coop_add), coop_add, threads)
-        coop_run(x, coop_add, before, lane)
-        if aggregate:
-            return total
-        return None
-    here, before, total, lane = coop_warp_scan(coop_counted(x), coop_add, threads)
-    if aggregate:
-        return here, total
-    return here
-
-
-def coop_warp_exclusive_sum(x, threads=32, aggregate=False):
-    """The sum of the values before the thread's own."""
-    here, before, total, lane = coop_warp_scan(coop_counted(x), coop_add, threads)
-    if lane == 0:
-        before = coop_zero(here)
-    if isinstance(x, np.ndarray):
-        coop_run_behind(x, coop_add, before)
-        if aggregate:
-            return total
-        return None
-    if aggregate:
-        return before, total
-    return before

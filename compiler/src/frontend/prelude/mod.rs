@@ -38,7 +38,7 @@ impl File {
 const FOLDER: &str = "weft/prelude/";
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 18] = [
+static FILES: [File; 19] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -54,6 +54,7 @@ static FILES: [File; 18] = [
     File::new("warps.py", include_str!("warps.py")),
     File::new("groups.py", include_str!("groups.py")),
     File::new("coop.py", include_str!("coop.py")),
+    File::new("coop_warp.py", include_str!("coop_warp.py")),
     File::new("coop_sort.py", include_str!("coop_sort.py")),
     File::new("libdevice.py", include_str!("libdevice.py")),
     File::new("special.py", include_str!("special.py")),
