@@ -120,6 +120,8 @@ pub enum Lowering {
     Operator(&'static str),
     /// An operation: its operands are the arguments, where an array and an index are one pointer.
     Op(Op),
+    /// The same for overloads whose last argument is an integer of 32 bits; for the others the prelude's function of a name.
+    WordOp(Op, &'static str),
     /// Code of its own in `frontend/builtins`.
     Custom(Custom),
 }

@@ -1,5 +1,7 @@
 """Functions of bits and numbers, clocks, and loads and stores with a word to the caches."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from harness import assert_exact, launch, like_python, module
@@ -229,3 +231,28 @@ def waits(flag, out):
 
 def test_a_volatile_load_waits_for_a_store():
     assert launch(waits, 2, 1, np.zeros(1, np.int32), np.zeros(1, np.int32))[1][0] == 5
+
+
+@cuda.jit
+def rounded_fma(x, out):
+    i = cuda.grid(1)
+    v = x[i]
+    out[0, i] = cuda.fma(v, v, v, rounding="rn")
+    out[1, i] = cuda.fma(v, v, v, rounding="rz")
+    out[2, i] = cuda.fma(v, v, v, rounding="rd")
+    out[3, i] = cuda.fma(v, v, v, rounding="ru")
+    out[4, i] = cuda.fma(v, v, v)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fma_rounds_as_it_is_told(dtype):
+    x = np.random.default_rng(1).standard_normal(512).astype(dtype)
+    near, zero, down, up, usual = launch(rounded_fma, 2, 256, x, np.zeros((5, 512), dtype))[1]
+    np.testing.assert_array_equal(near, usual)
+    np.testing.assert_array_equal(zero, np.where(near < 0, up, down))
+    exact = [Fraction(float(v)) ** 2 + Fraction(float(v)) for v in x]
+    for value, low, high, nearest in zip(exact, down, up, near, strict=True):
+        assert Fraction(float(low)) <= value <= Fraction(float(high))
+        assert high == low or high == np.nextafter(low, np.dtype(dtype).type(np.inf))
+        assert nearest in (low, high)
+    assert (down < up).mean() > 0.9

@@ -230,6 +230,48 @@ def test_reductions(dtype, block):
     run(reductions, 3, block, x, np.zeros((3 * block, 6), dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.parametrize("block", [128, 40, 8])
+def test_reductions_of_64_bits(dtype, block):
+    x = np.random.default_rng(3).integers(0, 1 << 64, 3 * block, np.uint64).view(dtype)
+    run(reductions, 3, block, x, np.zeros((3 * block, 6), dtype))
+
+
+@cuda.jit
+def reductions_of_some(x, out):
+    i = cuda.grid(1)
+    v = x[i]
+    lane = cuda.laneid
+    if lane % 3 == 0:
+        out[i, 0] = cuda.reduce_add_sync(0x49249249, v)
+        out[i, 1] = cuda.reduce_min_sync(0x49249249, v)
+    else:
+        out[i, 0] = cuda.reduce_add_sync(0xB6DB6DB6, v)
+        out[i, 1] = cuda.reduce_max_sync(0xB6DB6DB6, v)
+    out[i, 2] = cuda.reduce_add_sync(FULL, v)
+    out[i, 3] = cuda.reduce_max_sync(FULL, v)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("block", [64, 50, 3])
+def test_reductions_of_every_type_and_of_some_lanes(dtype, block):
+    x = np.random.default_rng(5).integers(-50, 50, 2 * block).astype(dtype)
+    run(reductions_of_some, 2, block, x, np.zeros((2 * block, 4), dtype))
+
+
+@cuda.jit
+def sums_of_complex(x, out):
+    i = cuda.grid(1)
+    out[i] = cuda.reduce_add_sync(FULL, x[i])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_complex_numbers(dtype):
+    x = (np.arange(48) - 1j * np.arange(48)[::-1]).astype(dtype)
+    got = launch(sums_of_complex, 1, 48, x, np.zeros_like(x))[1]
+    np.testing.assert_array_equal(got, np.repeat([x[:32].sum(), x[32:].sum()], [32, 16]))
+
+
 @cuda.jit
 def lane_masks(out):
     i = cuda.grid(1)

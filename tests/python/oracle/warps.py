@@ -124,11 +124,13 @@ def _match_all(lane: int, brought: dict[int, tuple]) -> tuple[np.int32, np.bool_
 
 
 def reduced(function: Callable) -> Callable:
-    """A reduction of int32 and uint32: other integers are converted."""
+    """A reduction: smaller integers become int32 and uint32."""
 
     def combine(lane: int, brought: dict[int, tuple]) -> object:
         items = [item for _, (item,) in sorted(brought.items())]
-        dtype = np.dtype(np.uint32 if np.asarray(items[0]).dtype.kind == "u" else np.int32)
+        dtype = np.asarray(items[0]).dtype
+        if dtype.kind in "iub" and dtype.itemsize <= 4:
+            dtype = np.dtype(np.uint32 if dtype.kind == "u" and dtype.itemsize == 4 else np.int32)
         items = np.array([np.asarray(item).astype(dtype) for item in items], dtype)
         return dtype.type(function.reduce(items, dtype=dtype) if function is np.add else function.reduce(items))
 

@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
     }
 
     /// The choice that a keyword names, which must be known: taken out of the arguments.
-    fn choice<T: Copy>(
+    pub(super) fn choice<T: Copy>(
         &mut self,
         row: &Intrinsic,
         keyword: &str,

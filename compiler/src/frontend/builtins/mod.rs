@@ -58,6 +58,7 @@ impl FnLowerer<'_> {
             Lowering::Fold(of) => self.fold(row, *of, args, span),
             Lowering::Operator(symbol) => self.operator(row, symbol, args, span),
             Lowering::Op(op) => self.operation(row, op, args, span),
+            Lowering::WordOp(op, name) => self.word_operation(row, op, name, args, span),
             Lowering::Custom(custom) => self.custom(row, custom, args, span),
         }
     }
@@ -210,8 +211,36 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// An operation on integers of 32 bits, and a function of the prelude's on other numbers.
+    fn word_operation(&mut self, row: &'static Intrinsic, op: Op, name: &'static str, args: Args, span: Span) -> Value {
+        if self.no_keywords(row, &args).is_none() {
+            return Value::Poison;
+        }
+        let values: Vec<Value> = args.positional.iter().map(|(value, _)| value.clone()).collect();
+        let Some(sig) = self.choose_overload(row, &values, span) else { return Value::Poison };
+        if matches!(sig.args.last(), Some(Arg::Scalar(Scalar::I32 | Scalar::U32))) {
+            self.operation(row, op, args, span)
+        } else {
+            self.own_function(row, name, args, span)
+        }
+    }
+
+    /// How `cuda.fma` rounds: as `rounding=` says.
+    fn rounding(&mut self, row: &'static Intrinsic, args: &mut Args) -> Option<MathFn> {
+        let choices = [MathFn::FmaRn, MathFn::FmaRz, MathFn::FmaRd, MathFn::FmaRu];
+        let names = ["rn", "rz", "rd", "ru"];
+        let name = |function| choices.iter().position(|choice| *choice == function).map_or("", |index| names[index]);
+        self.choice(row, "rounding", &choices, name, MathFn::Fma, args)
+    }
+
     /// A function of floats, by the overload that fits best.
-    fn math(&mut self, row: &'static Intrinsic, function: MathFn, args: Args, span: Span) -> Value {
+    fn math(&mut self, row: &'static Intrinsic, function: MathFn, mut args: Args, span: Span) -> Value {
+        let function = if row.path == "weft.cuda.fma" {
+            let Some(function) = self.rounding(row, &mut args) else { return Value::Poison };
+            function
+        } else {
+            function
+        };
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }

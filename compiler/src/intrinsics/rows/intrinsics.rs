@@ -117,7 +117,13 @@ pub(super) const INTRINSICS: &[Intrinsic] = &[
         Ptx::Has("shf.r"),
         "`funnelshift_rc(low, high, n)`: the same, shifted by at most 32.",
     ),
-    row("weft.cuda.fma", FMA, Lowering::Math(MathFn::Fma), Ptx::Has("fma.rn"), "x * y + z, rounded once."),
+    row(
+        "weft.cuda.fma",
+        FMA,
+        Lowering::Math(MathFn::Fma),
+        Ptx::Has("fma.rn"),
+        "`fma(x, y, z, rounding=\"rn\")`: x * y + z, rounded once: to the nearest, or toward zero (`\"rz\"`), down (`\"rd\"`) or up (`\"ru\"`). PTX ISA, `fma`.",
+    ),
     row("weft.cuda.cbrt", FLOAT, Lowering::Math(MathFn::Cbrt), Ptx::Computed, "Cube root."),
     row("weft.cuda.rsqrt", FLOAT, Lowering::Prelude("libdevice_rsqrt"), Ptx::Computed, "1 / sqrt(x)."),
     row(

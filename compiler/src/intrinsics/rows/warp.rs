@@ -32,7 +32,18 @@ const MATCHED_ALL: &[Signature] = &[
 ];
 
 /// A mask and a number.
-const REDUCED: &[Signature] = numbers![I32 I32 -> I32, I32 U32 -> U32];
+const ADDED: &[Signature] = numbers![
+    I32 I32 -> I32, I32 U32 -> U32, I32 I64 -> I64, I32 U64 -> U64, I32 F32 -> F32, I32 F64 -> F64,
+    I32 C64 -> C64, I32 C128 -> C128,
+];
+
+/// A mask and a real number.
+const COMPARED: &[Signature] = numbers![
+    I32 I32 -> I32, I32 U32 -> U32, I32 I64 -> I64, I32 U64 -> U64, I32 F32 -> F32, I32 F64 -> F64,
+];
+
+/// A mask and an integer.
+const BITWISE: &[Signature] = numbers![I32 I32 -> I32, I32 U32 -> U32, I32 I64 -> I64, I32 U64 -> U64];
 
 const VOTED_FOR: &[Signature] = numbers![I32 -> BOOL];
 
@@ -45,6 +56,16 @@ const fn warp(
     doc: &'static str,
 ) -> Intrinsic {
     Intrinsic { path, signatures, lowering, ptx: Ptx::Operation, doc }
+}
+
+const fn reduction(
+    path: &'static str,
+    signatures: &'static [Signature],
+    of: WarpReduction,
+    function: &'static str,
+    doc: &'static str,
+) -> Intrinsic {
+    row(path, signatures, Lowering::WordOp(Op::WarpReduce(of), function), doc)
 }
 
 const fn lanes(path: &'static str, function: &'static str, doc: &'static str) -> Intrinsic {
@@ -157,40 +178,46 @@ pub(super) const WARP: &[Intrinsic] = &[
         Lowering::Prelude("elect_sync"),
         "`elect_sync(mask)`: true in one of the lanes of the mask, the lowest that has not returned, and false in the others.",
     ),
-    warp(
+    reduction(
         "weft.cuda.reduce_add_sync",
-        REDUCED,
-        Lowering::Op(Op::WarpReduce(WarpReduction::Add)),
-        "`reduce_add_sync(mask, value)`: the sum of the values of the lanes in the mask, which wraps. CUDA's `__reduce_add_sync`; PTX ISA, `redux.sync`, and shuffles where an SM has none.",
+        ADDED,
+        WarpReduction::Add,
+        "lanes_add",
+        "`reduce_add_sync(mask, value)`: the sum of the values of the lanes in the mask, the same bits in all of them; that of integers wraps. CUDA's `__reduce_add_sync`; of 32 bits PTX ISA's `redux.sync` where an SM has it, else shuffles.",
     ),
-    warp(
+    reduction(
         "weft.cuda.reduce_min_sync",
-        REDUCED,
-        Lowering::Op(Op::WarpReduce(WarpReduction::Min)),
+        COMPARED,
+        WarpReduction::Min,
+        "lanes_min",
         "`reduce_min_sync(mask, value)`: the smallest value of the lanes in the mask. PTX ISA, `redux.sync`.",
     ),
-    warp(
+    reduction(
         "weft.cuda.reduce_max_sync",
-        REDUCED,
-        Lowering::Op(Op::WarpReduce(WarpReduction::Max)),
+        COMPARED,
+        WarpReduction::Max,
+        "lanes_max",
         "`reduce_max_sync(mask, value)`: the largest value of the lanes in the mask. PTX ISA, `redux.sync`.",
     ),
-    warp(
+    reduction(
         "weft.cuda.reduce_and_sync",
-        REDUCED,
-        Lowering::Op(Op::WarpReduce(WarpReduction::And)),
+        BITWISE,
+        WarpReduction::And,
+        "lanes_and",
         "`reduce_and_sync(mask, value)`: the bits that all lanes in the mask have set. PTX ISA, `redux.sync`.",
     ),
-    warp(
+    reduction(
         "weft.cuda.reduce_or_sync",
-        REDUCED,
-        Lowering::Op(Op::WarpReduce(WarpReduction::Or)),
+        BITWISE,
+        WarpReduction::Or,
+        "lanes_or",
         "`reduce_or_sync(mask, value)`: the bits that one of the lanes in the mask has set. PTX ISA, `redux.sync`.",
     ),
-    warp(
+    reduction(
         "weft.cuda.reduce_xor_sync",
-        REDUCED,
-        Lowering::Op(Op::WarpReduce(WarpReduction::Xor)),
+        BITWISE,
+        WarpReduction::Xor,
+        "lanes_xor",
         "`reduce_xor_sync(mask, value)`: the bits that an odd number of lanes in the mask have set. PTX ISA, `redux.sync`.",
     ),
 ];
