@@ -33,8 +33,10 @@ impl FnLowerer<'_> {
             if !is_passed(ty) || Ty::of_arg(ty).is_poison() {
                 return self.not_passed(external, ty, span);
             }
-            let Some(value) = self.try_convert(value, &Ty::of_arg(ty).anywhere(), span) else {
-                return Value::Poison;
+            let given = value.ty();
+            let Some(value) = self.try_convert(for_c(value), &Ty::of_arg(ty).anywhere(), span) else {
+                let message = format!("`{}` takes {ty}, not {given}", external.symbol);
+                return self.error(Code::BadOperand, span, message);
             };
             args.extend(self.flatten(value, span));
         }
@@ -130,6 +132,18 @@ impl FnLowerer<'_> {
         let place = ArrayValue { ty, data: array.data, shape: Vec::new(), strides: Vec::new() };
         Value::Object(ObjectKind::Pointer, vec![Value::Array(place)])
     }
+}
+
+/// A value as it is passed: a signature does not say which pointers are `const`.
+fn for_c(mut value: Value) -> Value {
+    if let Value::Object(ObjectKind::Pointer, items) = &mut value {
+        for item in items {
+            if let Value::Array(array) = item {
+                array.ty.readonly = false;
+            }
+        }
+    }
+    value
 }
 
 /// Whether values of a type are passed to other languages.

@@ -310,20 +310,25 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
     Gives one device array for one array, and a list for several. They are of no use after the block.
     """
     made = []
+    owners: list[list[Any]] = []
     for array in arylist:
         memory = _lock(array)
+        # The names that the block gave stay behind it: the memory is let go by its owner.
+        owners.append([memory, array])
         device = DeviceNDArray(
-            (memory, array), memory.device_address, array.shape, array.strides, array.dtype, memory.device,
+            owners[-1], memory.device_address, array.shape, array.strides, array.dtype, memory.device,
             not array.flags.writeable,
         )  # fmt: skip
         if stream:
             device.stream = stream
         made.append(device)
+        del memory
     try:
         yield made[0] if len(made) == 1 else made
     finally:
         _weft.synchronize()
-        made.clear()
+        for owner in owners:
+            del owner[0]
 
 
 def _lock(array: np.ndarray[Any, Any]) -> _weft.HostMemory:
