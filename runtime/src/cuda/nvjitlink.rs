@@ -26,8 +26,8 @@ const WANTED: Wanted = Wanted {
     versions: &[".13", ".12", ""],
 };
 
-/// What its log says where there is nothing to optimize together.
-const NO_LTO_IR: &str = "NVVM_ERROR_NO_MODULE_IN_PROGRAM";
+/// What its log says where there is nothing to optimize together: in 13.5, and in 13.0, of the same error by its number.
+const NO_LTO_IR: [&str; 2] = ["NVVM_ERROR_NO_MODULE_IN_PROGRAM", "ERROR 8 in nvvmCompileProgram"];
 
 /// A link of nvJitLink's.
 type Handle = *mut c_void;
@@ -102,7 +102,9 @@ impl NvJitLink {
     ) -> Result<Vec<u8>, Error> {
         match self.link_with(inputs, sm, max_registers, true) {
             // Whether objects hold LTO-IR, only a look into them tells.
-            Err(error) if error.message.contains(NO_LTO_IR) => self.link_with(inputs, sm, max_registers, false),
+            Err(error) if NO_LTO_IR.iter().any(|text| error.message.contains(text)) => {
+                self.link_with(inputs, sm, max_registers, false)
+            }
             linked => linked,
         }
     }
