@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import assert_exact, launch, module
+from harness import assert_exact, launch, module, run
 from weft import cuda
 
 MOST = 2**63 - 1
@@ -181,3 +181,20 @@ def test_the_smallest_integer_of_a_type_is_its_own_negative(dtype):
     wide = negative.astype(np.int64)
     columns = [wide, size, wide >> 3, wide // 7, wide < 0, size > 100]
     assert out.tolist() == np.stack([column.astype(np.int64) for column in columns], 1).tolist()
+
+
+@cuda.jit
+def indexed_by_differences(x, y, out):
+    i = cuda.grid(1)
+    own = cuda.local.array(12, np.uint8)
+    for k in range(12):
+        own[k] = y[i] + k
+    out[i, 0] = own.reshape(3, 4)[:, ::-1][2, -(max(x[i], y[i]) % 4) - 1]
+    out[i, 1] = own[np.uint16(8 - (x[i] & 3)) + 3]
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int8, np.uint8])
+def test_a_difference_of_few_bits_is_an_index(dtype):
+    """As `sub.u16` ptxas 13.0 takes it apart, and what wraps is then the index without its largest part."""
+    x, y = np.arange(40, dtype=dtype), np.arange(40, dtype=dtype)[::-1].copy()
+    run(indexed_by_differences, 1, 40, x, y, np.zeros((40, 2), np.int64))

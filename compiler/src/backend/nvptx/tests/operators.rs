@@ -139,7 +139,7 @@ fn sixteen_bits_are_not_negated_by_the_instruction() {
             let value = k.b.convert(value, Type::I64, SPAN);
             k.store(wide, i, value);
             let text = ptx_for(&k.finish(), 90, Options { opt, ..Options::default() });
-            assert!(text.contains("sub.u16") && !text.contains("neg.s16") && !text.contains("sub.s16"), "{text}");
+            assert!(text.contains("not.b16") && !text.contains("neg.s16") && !text.contains("sub."), "{text}");
         }
     }
 }
