@@ -141,3 +141,13 @@ def test_atomic_steps_on_mapped_memory() -> None:
     cuda.synchronize()
     assert x[:3].tolist() == [63, 128, 9]
     assert sorted([*old.tolist(), int(x[3])]) == [-1, *range(64)]
+
+
+@pytest.mark.parametrize("make", [cuda.device_array, cuda.mapped_array, cuda.managed_array])
+def test_shapes_and_strides_of_new_arrays_are_checked(make) -> None:
+    with pytest.raises(ValueError, match="strides and shape differ in length"):
+        make((2, 3), np.int32, strides=(4,))
+    with pytest.raises(ValueError, match="cannot be negative"):
+        make((2, -3))
+    with pytest.raises(ValueError, match="is too big"):
+        make((1 << 40, 1 << 40))

@@ -30,10 +30,6 @@ _REMOVED = {
     "bind": "kernels are always loaded on the current device",
 }
 
-_NOT_YET = {
-    "extensions": "argument extensions are not supported yet",
-}
-
 _CARVEOUTS = {"default": -1, "maxl1": 0, "maxshared": 100}
 
 # What a dispatcher is made with, where nobody says otherwise.
@@ -136,7 +132,8 @@ def jit(
         msg = f"cuda.jit() got an unexpected option {name!r}"
         raise TypeError(msg)
     if extensions:
-        raise NotImplementedError(_NOT_YET["extensions"])
+        msg = "argument extensions are not supported yet"
+        raise NotImplementedError(msg)
     if not isinstance(inline, bool) and inline not in ("never", "always"):
         msg = f"inline must be 'never', 'always' or a bool, not {inline!r}"
         raise ValueError(msg)

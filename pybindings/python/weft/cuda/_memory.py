@@ -42,6 +42,16 @@ def device_array(
     stream
         The stream that allocates, and that copies of the array use.
     """
+    extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
+    memory = Memory(nbytes, stream)
+    array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
+    if stream:
+        array.stream = stream
+    return array
+
+
+def _layout(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[int], np.dtype[Any], list[int], int]:
+    """Give the extents, the dtype, the strides and the size in bytes of a new array."""
     import numpy as np
 
     extents = _integers(shape, "shape")
@@ -67,11 +77,7 @@ def device_array(
     last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True) if extent)
     if last + element.itemsize >= 1 << 63 or any(step >= 1 << 63 for step in steps):
         raise _too_big(shape, element, last)
-    memory = Memory(0 if 0 in extents else last + element.itemsize, stream)
-    array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
-    if stream:
-        array.stream = stream
-    return array
+    return extents, element, steps, 0 if 0 in extents else last + element.itemsize
 
 
 def _too_big(shape: Any, dtype: Any, nbytes: int) -> ValueError:
@@ -268,22 +274,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
 
     from weft.cuda._mapped import Block
 
-    _check_order(order)
-    extents = _integers(shape, "shape")
-    element = _weft.as_dtype(np.float64 if dtype is None else dtype)
-    if any(extent < 0 for extent in extents):
-        msg = f"the extents of an array cannot be negative, got shape {shape!r}"
-        raise ValueError(msg)
-    steps = (
-        _weft.contiguous_strides(extents, element.itemsize, order) if strides is None else _integers(strides, "strides")
-    )
-    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True) if extent)
-    if any(step < 0 for step in steps):
-        msg = "negative strides are not supported in a new array"
-        raise NotImplementedError(msg)
-    nbytes = 0 if 0 in extents else last + element.itemsize
-    if nbytes >= 1 << 63:
-        raise _too_big(shape, element, nbytes)
+    extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
     memory = _weft.HostMemory(nbytes, **options)
     # NumPy's arrays keep what their memory is of.
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
