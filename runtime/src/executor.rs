@@ -361,6 +361,13 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn synchronize(&self) -> Result<(), Error>;
+    /// Has a profiler that watches this process take down what the device does from now on, or no longer; where no profiler
+    /// does, nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn profile(&self, on: bool) -> Result<(), Error>;
     /// A stream that someone else made and keeps alive: the driver's handle of one, where 1 is the legacy default
     /// stream and 2 the default stream of the calling thread. It is not destroyed when dropped.
     ///

@@ -41,8 +41,6 @@ def _rows():
             r"check_pycache|in check_hits|'stats'|test_caching\.py:159|np\.int64\(15\) != 6",
         ),
         ("memory shared between processes", r"get_ipc_handle"),
-        ("`cuda.profiling`", r"no attribute 'profiling'"),
-        ("`carray` and `farray`: arrays over pointers", r"", r"test_array\.py.*carray"),
         (
             "the callbacks of linked code get weft's `ObjectCode`, whose handle is a module, not that of `cuda.core`",
             r"",

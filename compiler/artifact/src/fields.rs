@@ -21,7 +21,7 @@ pub enum Leaf {
     Array(ArrayType),
     /// A record in device memory.
     Record(DType),
-    /// The address of elements.
+    /// The address of elements; of bytes where nothing is known of them.
     Pointer(DType),
 }
 
@@ -119,7 +119,7 @@ impl ArgType {
             Self::Enum(_, value) => value.walk(path, visit),
             Self::Array(array) => visit(path, Leaf::Array(*array)),
             Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
-            Self::Pointer(dtype) => visit(path, Leaf::Pointer(*dtype)),
+            Self::Pointer(dtype) => visit(path, Leaf::Pointer(dtype.unwrap_or(DType::U8))),
             Self::None | Self::Class(_) => {}
             Self::Tuple(items) | Self::Struct(_, items) => {
                 for (step, item) in items.iter().enumerate() {
@@ -138,7 +138,7 @@ impl ArgType {
             (Self::Enum(_, value), path) => value.leaf(path),
             (Self::Array(array), []) => Some(Leaf::Array(*array)),
             (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
-            (Self::Pointer(dtype), []) => Some(Leaf::Pointer(*dtype)),
+            (Self::Pointer(dtype), []) => Some(Leaf::Pointer(dtype.unwrap_or(DType::U8))),
             (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
             (
                 Self::Value(_)

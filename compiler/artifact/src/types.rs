@@ -82,8 +82,8 @@ pub enum ArgType {
     Record(DType),
     /// A type, such as `np.float32`: nothing is passed.
     Class(DType),
-    /// C's pointer to elements: an address, of which nothing more is known.
-    Pointer(DType),
+    /// C's pointer to elements, or without a type to anything: an address, of which nothing more is known.
+    Pointer(Option<DType>),
 }
 
 impl ArgType {
@@ -138,7 +138,8 @@ impl fmt::Display for ArgType {
             }
             Self::Record(dtype) => dtype.fmt(f),
             Self::Class(dtype) => write!(f, "class({dtype})"),
-            Self::Pointer(dtype) => write!(f, "CPointer({dtype})"),
+            Self::Pointer(Some(dtype)) => write!(f, "CPointer({dtype})"),
+            Self::Pointer(None) => f.write_str("voidptr"),
         }
     }
 }

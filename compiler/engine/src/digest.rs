@@ -241,7 +241,7 @@ impl Feed {
                 }
                 ArgType::Pointer(dtype) => {
                     self.tag(8);
-                    self.dtype(*dtype);
+                    self.optional(*dtype, Self::dtype);
                 }
             }
         }

@@ -69,6 +69,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Enum(_)
                     | ObjectKind::Record
                     | ObjectKind::Pointer
+                    | ObjectKind::VoidPointer
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice

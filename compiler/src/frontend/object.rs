@@ -26,6 +26,8 @@ pub(super) enum ObjectKind {
     Record,
     /// C's pointer: an array of no dimensions, the element that it points to.
     Pointer,
+    /// C's `void *`: an array of no dimensions, the byte that it points to.
+    VoidPointer,
     /// A vector: its lanes.
     Vector(Vector),
     /// A `datetime64` or `timedelta64`: the count of its units.
@@ -106,6 +108,7 @@ impl ObjectKind {
             | Self::Optional
             | Self::Record
             | Self::Pointer
+            | Self::VoidPointer
             | Self::Chars
             | Self::Time(_)
             | Self::Vector(_)

@@ -135,8 +135,10 @@ impl Ty {
                 Self::Object(kind, vec![Self::Array(ArrayTy::of_arg(&place))])
             }
             ArgType::Pointer(dtype) => {
-                let place = ArrayType { dtype: *dtype, ndim: 0, layout: Layout::C, readonly: false };
-                Self::Object(ObjectKind::Pointer, vec![Self::Array(ArrayTy::of_arg(&place))])
+                let kind = if dtype.is_some() { ObjectKind::Pointer } else { ObjectKind::VoidPointer };
+                let dtype = dtype.unwrap_or(DType::U8);
+                let place = ArrayType { dtype, ndim: 0, layout: Layout::C, readonly: false };
+                Self::Object(kind, vec![Self::Array(ArrayTy::of_arg(&place))])
             }
         }
     }
@@ -156,7 +158,8 @@ impl Ty {
                 }
                 (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, Box::new(item.arg()?))),
                 (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
-                (ObjectKind::Pointer, [Self::Array(place)]) => Some(ArgType::Pointer(place.dtype)),
+                (ObjectKind::Pointer, [Self::Array(place)]) => Some(ArgType::Pointer(Some(place.dtype))),
+                (ObjectKind::VoidPointer, _) => Some(ArgType::Pointer(None)),
                 (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
                 (
                     ObjectKind::Enum(_)
@@ -370,10 +373,11 @@ impl fmt::Display for Ty {
                     }
                     ObjectKind::Pointer => {
                         return match items.as_slice() {
-                            [Self::Array(place)] => ArgType::Pointer(place.dtype).fmt(f),
+                            [Self::Array(place)] => ArgType::Pointer(Some(place.dtype)).fmt(f),
                             _ => Ok(()),
                         };
                     }
+                    ObjectKind::VoidPointer => return ArgType::Pointer(None).fmt(f),
                     ObjectKind::Closure(closure) => return write!(f, "function {}", closure.name()),
                     ObjectKind::Slice => return f.write_str("slice"),
                     ObjectKind::Group(group) => return f.write_str(group.name()),

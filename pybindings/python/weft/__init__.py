@@ -16,6 +16,7 @@ from __future__ import annotations
 from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
+from weft._pointers import carray, farray
 from weft._vectorize import guvectorize, vectorize
 from weft._weft import Signature, Type, __version__, as_dtype, from_dtype
 from weft._weft import typeof_value as typeof
@@ -50,8 +51,10 @@ __all__ = [
     "WeftWarning",
     "__version__",
     "as_dtype",
+    "carray",
     "config",
     "errors",
+    "farray",
     "from_dtype",
     "guvectorize",
     "none",

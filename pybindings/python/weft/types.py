@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 void = none = Type("void")
+voidptr = Type.make_pointer()
 
 signed_domain = frozenset({int8, int16, int32, int64})  # noqa: F405
 unsigned_domain = frozenset({uint8, uint16, uint32, uint64})  # noqa: F405
@@ -410,5 +411,6 @@ __all__ = [
     "signed_domain",
     "unsigned_domain",
     "void",
+    "voidptr",
     *_numbers,
 ]

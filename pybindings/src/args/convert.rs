@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn an_integer_is_an_address_and_nothing_else_is() {
-        let pointer = [ArgType::Pointer(Number::F32.into())];
+        let pointer = [ArgType::Pointer(Some(Number::F32.into()))];
         let found = match_types(&[scalar(Number::U64)], &pointer).expect("an unsafe conversion");
         assert_eq!((found.casts, found.rank), (Vec::new(), [Conversion::Unsafe].into_iter().collect()));
         for other in [Number::BOOL, Number::F64, Number::C64] {

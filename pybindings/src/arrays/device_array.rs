@@ -46,6 +46,12 @@ impl Memory {
         self.buffer.address()
     }
 
+    /// The same by Numba's name.
+    #[getter]
+    fn device_pointer(&self) -> u64 {
+        self.buffer.address()
+    }
+
     /// Size in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {

@@ -236,6 +236,13 @@ pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
     py.detach(|| executor.synchronize()).map_err(|error| errors::runtime(py, &error))
 }
 
+/// Has a profiler take down what the current device does, or no longer.
+#[pyfunction]
+pub(crate) fn profile(py: Python<'_>, on: bool) -> PyResult<()> {
+    let executor = current(py)?;
+    py.detach(|| executor.profile(on)).map_err(|error| errors::runtime(py, &error))
+}
+
 /// What a device is and can: the fields of `DeviceAttributes`, with CUDA's names where CUDA has one.
 #[pyfunction]
 pub(crate) fn device_attributes(py: Python<'_>, id: u32) -> PyResult<Bound<'_, PyDict>> {

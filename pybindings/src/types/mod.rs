@@ -108,13 +108,15 @@ impl Type {
         Ok(Self::of(ArgType::Class(dtype)))
     }
 
-    /// The type of pointers to elements of a type.
+    /// The type of pointers to elements of a type, or to anything.
     #[staticmethod]
-    fn make_pointer(dtype: &Self) -> PyResult<Self> {
+    #[pyo3(signature = (dtype=None))]
+    fn make_pointer(dtype: Option<&Self>) -> PyResult<Self> {
+        let Some(dtype) = dtype else { return Ok(Self::of(ArgType::Pointer(None))) };
         let pointed = dtype.dtype_itself();
         let pointed =
             pointed.ok_or_else(|| PyTypeError::new_err(format!("a pointer cannot point to {}", dtype.__str__())))?;
-        Ok(Self::of(ArgType::Pointer(pointed)))
+        Ok(Self::of(ArgType::Pointer(Some(pointed))))
     }
 
     /// An array type by its parts; `layout` is "C", "F" or "A".
@@ -171,7 +173,8 @@ impl Type {
                 [first, rest @ ..] if rest.iter().all(|item| item == first) => Ok(Self::of(first.clone())),
                 _ => Err(PyAttributeError::new_err(format!("{} has items of several types", self.__str__()))),
             },
-            ArgType::Class(dtype) | ArgType::Pointer(dtype) => Ok(Self::of_dtype(*dtype)),
+            ArgType::Class(dtype) | ArgType::Pointer(Some(dtype)) => Ok(Self::of_dtype(*dtype)),
+            ArgType::Pointer(None) => Err(PyAttributeError::new_err("voidptr points to no known type")),
             ArgType::Value(_) | ArgType::None | ArgType::Record(_) => self.array().map(|_| self.clone()),
         }
     }
@@ -262,7 +265,7 @@ impl Type {
         }
     }
 
-    /// What a type is of: "number", "array", "tuple", "none", "object", "member", "class", "pointer"; or what a compound dtype is:
+    /// What a type is of: "number", "array", "tuple", "none", "object", "member", "class", "pointer", "address" (of anything); or what a compound dtype is:
     /// "record", "vector", "time", "chars", "nested".
     #[getter]
     fn kind(&self) -> &'static str {
@@ -283,7 +286,8 @@ impl Type {
             ArgType::Struct(..) => "object",
             ArgType::Enum(..) => "member",
             ArgType::Class(_) => "class",
-            ArgType::Pointer(_) => "pointer",
+            ArgType::Pointer(Some(_)) => "pointer",
+            ArgType::Pointer(None) => "address",
         }
     }
 
@@ -394,7 +398,10 @@ impl Type {
                 (self.dtype()?, array.ndim, array.layout.letter(), array.readonly).into_pyobject(py)?,
             ),
             ArgType::Class(_) => (class.getattr("make_class")?, (self.dtype()?,).into_pyobject(py)?),
-            ArgType::Pointer(_) => (class.getattr("make_pointer")?, (self.dtype()?,).into_pyobject(py)?),
+            ArgType::Pointer(dtype) => {
+                let dtype = dtype.map(Self::of_dtype);
+                (class.getattr("make_pointer")?, (dtype,).into_pyobject(py)?)
+            }
             ArgType::Tuple(_) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
             ArgType::Struct(..) => {
                 (class.getattr("make_object")?, (self.instance_class(py)?, self.types()?).into_pyobject(py)?)

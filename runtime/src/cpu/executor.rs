@@ -126,6 +126,10 @@ impl Executor for CpuExecutor {
         self.shared.pending.tell()
     }
 
+    fn profile(&self, _on: bool) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
         Ok(Arc::new(CpuEvent::default()))
     }

@@ -90,6 +90,8 @@ driver_table! {
     cuCtxPushCurrent = "cuCtxPushCurrent_v2" (context: sys::CUcontext);
     cuCtxPopCurrent = "cuCtxPopCurrent_v2" (context: *mut sys::CUcontext);
     cuCtxSynchronize = "cuCtxSynchronize" ();
+    cuProfilerStart = "cuProfilerStart" ();
+    cuProfilerStop = "cuProfilerStop" ();
     cuCtxGetLimit = "cuCtxGetLimit" (value: *mut usize, limit: c_uint);
     cuCtxSetLimit = "cuCtxSetLimit" (limit: c_uint, value: usize);
     cuMemGetInfo = "cuMemGetInfo_v2" (free: *mut usize, total: *mut usize);

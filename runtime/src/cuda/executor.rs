@@ -124,6 +124,17 @@ impl Executor for CudaExecutor {
         self.context.look_at_faults()
     }
 
+    fn profile(&self, on: bool) -> Result<(), Error> {
+        let (driver, _entered) = (&self.context.driver, self.context.enter()?);
+        if on {
+            // SAFETY: it takes no pointer.
+            unsafe { driver.cuProfilerStart() }
+        } else {
+            // SAFETY: as above.
+            unsafe { driver.cuProfilerStop() }
+        }
+    }
+
     fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
         Ok(Arc::new(CudaEvent::new(&self.context)?))
     }

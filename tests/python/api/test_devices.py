@@ -95,3 +95,11 @@ def test_the_cpu_says_once_that_it_stands_in(tmp_path) -> None:
 def test_the_compute_capability_of_the_cpu_is_a_setting() -> None:
     code = "from weft import cuda\nprint(cuda.get_current_device().compute_capability)"
     assert python(code, WEFT_DEVICE="cpu", WEFT_CPU_COMPUTE_CAPABILITY="7.5").stdout == "(7, 5)\n"
+
+
+def test_profiling_does_nothing_where_nobody_profiles() -> None:
+    with cuda.profiling():
+        x = cuda.to_device([1, 2])
+    cuda.profile_start()
+    cuda.profile_stop()
+    assert x.copy_to_host().tolist() == [1, 2]

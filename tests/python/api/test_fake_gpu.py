@@ -104,6 +104,28 @@ def test_host_arrays_go_there_and_back(run) -> None:
     )
 
 
+def test_a_profiler_is_told_where_to_look(run, tmp_path) -> None:
+    calls = tmp_path / "calls"
+    run(
+        """
+        cuda.synchronize()
+        with cuda.profiling():
+            cuda.synchronize()
+        try:
+            with cuda.profiling():
+                raise ValueError
+        except ValueError:
+            cuda.profile_start()
+            cuda.profile_stop()
+        """,
+        FAKE_TRACE=str(calls),
+    )
+    told = [call for call in calls.read_text().split() if call.startswith(("cuProfiler", "cuCtxSynchronize"))]
+    pair = ["cuProfilerStart", "cuProfilerStop"]
+    assert told[:4] == ["cuCtxSynchronize", "cuProfilerStart", "cuCtxSynchronize", "cuProfilerStop"]
+    assert told[4:8] == pair * 2
+
+
 def test_warnings(run) -> None:
     run(
         """

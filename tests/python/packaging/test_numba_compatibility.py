@@ -38,7 +38,7 @@ def test_totals_and_reasons(tool):
     text = page.page(
         results(
             one=("passed", ""),
-            two=("error", "AttributeError: module 'weft.cuda' has no attribute 'profiling'"),
+            two=("error", "AttributeError: 'DeviceNDArray' object has no attribute 'get_ipc_handle'"),
             three=("skipped", "Skipped: need more than 1 gpus"),
             four=("failed", "E   ValueError: an unheard-of `fault`"),
         ),
@@ -47,7 +47,7 @@ def test_totals_and_reasons(tool):
     assert "1 of the 4 public tests of numba-cuda 0.30.4 pass on the CPU executor." in text
     assert "of weft 1234567, on Python 3.11.7" in text
     assert "| cudapy/test_a.py | 1 | 4 |" in text
-    assert "**`cuda.profiling`** (1)\n\n- cudapy/test_a.py: two\n" in text
+    assert "**memory shared between processes** (1)\n\n- cudapy/test_a.py: two\n" in text
     assert "**more than one GPU** (1)\n\n- cudapy/test_a.py: three\n" in text
     assert "**ValueError: an unheard-of 'fault'** (1)\n\n- cudapy/test_a.py: four\n" in text
     assert "one" not in text.split("## By module")[1].replace("more than one", "")
@@ -71,5 +71,5 @@ def test_a_missing_package_hides_no_failure_of_weft(tool):
     _, reasons = tool
     missing = reasons.reason("cudapy/test_a.py::T::test_b", "E   ModuleNotFoundError: No module named 'cupy'")
     assert missing.kind == reasons.ELSEWHERE
-    own = reasons.reason("cudapy/test_a.py::T::test_b", "module 'weft.cuda' has no attribute 'profiling'")
+    own = reasons.reason("cudapy/test_a.py::T::test_b", "'DeviceNDArray' object has no attribute 'get_ipc_handle'")
     assert own.kind == reasons.MISSING

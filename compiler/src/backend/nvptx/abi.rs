@@ -72,6 +72,10 @@ impl Shape {
         self.size += size;
     }
 
+    fn push_address(&mut self, of: DType, space: Space, path: &[Step]) {
+        self.push(Type::Ptr(of.access().0, space), Some((path.to_vec(), SlotField::Data)));
+    }
+
     /// The next part lies at a multiple of this.
     fn start(&mut self, align: u64) {
         self.align = self.align.max(align);
@@ -103,9 +107,8 @@ impl Shape {
                     self.push(Type::Scalar(Scalar::I64), Some((path.clone(), SlotField::Value)));
                 }
             }
-            ArgType::Record(dtype) | ArgType::Pointer(dtype) => {
-                self.push(Type::Ptr(dtype.access().0, space), Some((path.clone(), SlotField::Data)));
-            }
+            ArgType::Record(dtype) => self.push_address(*dtype, space, path),
+            ArgType::Pointer(dtype) => self.push_address(dtype.unwrap_or(DType::U8), space, path),
             ArgType::Array(array) => {
                 for filler in DESCRIPTOR {
                     self.push(filler, None);

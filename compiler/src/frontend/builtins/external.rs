@@ -136,7 +136,7 @@ impl FnLowerer<'_> {
 
 /// A value as it is passed: a signature does not say which pointers are `const`.
 fn for_c(mut value: Value) -> Value {
-    if let Value::Object(ObjectKind::Pointer, items) = &mut value {
+    if let Value::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, items) = &mut value {
         for item in items {
             if let Value::Array(array) = item {
                 array.ty.readonly = false;

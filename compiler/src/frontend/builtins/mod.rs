@@ -14,6 +14,7 @@ mod numbers;
 mod operators;
 mod overload;
 mod own;
+mod pointers;
 mod ptx;
 mod reduce;
 mod sequences;
@@ -21,7 +22,7 @@ mod views;
 mod warps;
 mod whole;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Layout, Scalar};
 
 use super::{
     expr::Args,
@@ -72,6 +73,8 @@ impl FnLowerer<'_> {
             Custom::Abs => self.abs(row, args, span),
             Custom::All => self.any_or_all(row, true, args, span),
             Custom::Any => self.any_or_all(row, false, args, span),
+            Custom::CArray => self.pointed_array(row, Layout::C, args, span),
+            Custom::FArray => self.pointed_array(row, Layout::F, args, span),
             Custom::Callable => self.callable(row, args, span),
             Custom::Dist => self.dist(row, args, span),
             Custom::Divmod => self.divmod(row, args, span),

@@ -229,6 +229,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::Optional => true,
         ObjectKind::Record
         | ObjectKind::Pointer
+        | ObjectKind::VoidPointer
         | ObjectKind::Group(_)
         | ObjectKind::Formatted(_)
         | ObjectKind::Chars

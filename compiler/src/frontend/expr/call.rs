@@ -437,7 +437,7 @@ impl FnLowerer<'_> {
                     to.space = array.ty.space;
                     Ty::Array(to)
                 }
-                (pointer @ Value::Object(ObjectKind::Pointer, _), _) => pointer.ty(),
+                (pointer @ Value::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, _), _) => pointer.ty(),
                 (_, to) => to,
             };
             out.push(self.try_convert(value, &to, span)?);

@@ -54,6 +54,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Enum(_)
                 | ObjectKind::Record
                 | ObjectKind::Pointer
+                | ObjectKind::VoidPointer
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
@@ -95,6 +96,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Unrolled
                 | ObjectKind::Record
                 | ObjectKind::Pointer
+                | ObjectKind::VoidPointer
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice

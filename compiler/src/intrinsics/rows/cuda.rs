@@ -231,6 +231,20 @@ pub(super) const CUDA: &[Intrinsic] = &[
         doc: "An array of the thread's own: `array(shape, dtype)`, the shape known when the kernel is compiled. Contents are undefined at first.",
     },
     Intrinsic {
+        path: "weft.carray",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::CArray),
+        ptx: Ptx::Computed,
+        doc: "An array in C order over what a pointer points to: `carray(ptr, shape, dtype=None)`. A `voidptr` needs the dtype. On the host of a pointer of `ctypes`.",
+    },
+    Intrinsic {
+        path: "weft.farray",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::FArray),
+        ptx: Ptx::Computed,
+        doc: "The same in Fortran order: `farray(ptr, shape, dtype=None)`.",
+    },
+    Intrinsic {
         path: "weft.cuda.literal_unroll",
         signatures: &[],
         lowering: Lowering::Custom(Custom::LiteralUnroll),

@@ -194,7 +194,7 @@ fn with_external(param: ArgType) -> Module {
 #[test]
 fn functions_of_other_languages_get_what_they_take() {
     assert_eq!(verify(&with_external(Scalar::F64.into())), Ok(()));
-    let external = &with_external(ArgType::Pointer(Scalar::U8.into())).externals[ExternalId::new(0)];
+    let external = &with_external(ArgType::Pointer(None)).externals[ExternalId::new(0)];
     assert_eq!(external.operands(), [Type::Ptr(Scalar::U8, Space::Generic)]);
     assert_eq!(external.results(), [Type::I32, F32]);
 }

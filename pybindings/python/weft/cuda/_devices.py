@@ -183,6 +183,29 @@ def require_context(function: Any) -> Any:
     return function
 
 
+def profile_start() -> None:
+    """Have a profiler take down what the device does, if it waits for that (``nsys profile -c cudaProfilerApi``).
+
+    Without a profiler nothing happens, and on the CPU nothing does.
+    """
+    _weft.profile(True)
+
+
+def profile_stop() -> None:
+    """Have it take down nothing more."""
+    _weft.profile(False)
+
+
+class profiling:  # its name in numba.cuda
+    """``with cuda.profiling():`` a profiler takes down what the device does in the block."""
+
+    def __enter__(self) -> None:
+        profile_start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        profile_stop()
+
+
 def synchronize() -> None:
     """Wait for everything on the current device."""
     _weft.synchronize()

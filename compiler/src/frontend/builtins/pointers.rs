@@ -1,0 +1,164 @@
+//! `carray` and `farray`: arrays over what a pointer points to.
+//!
+//! Nothing is known of the memory but its address: that it has the elements of the shape, and that they lie at multiples
+//! of their alignment, is the program's word. An extent that is negative counts as 0, so that no array has one.
+
+use weft_artifact::{DType, EXTENT_BITS, Layout, MAX_NDIM, Number, Scalar};
+
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    frontend::{
+        expr::Args,
+        lowerer::FnLowerer,
+        object::{ObjectKind, Static},
+        promote,
+        ty::{ArrayTy, shown_path},
+        value::{ArrayValue, Atom, Value},
+    },
+    intrinsics::Intrinsic,
+    ir::BinaryOp,
+    source::Span,
+};
+
+/// The largest extent of an array.
+const LARGEST: i64 = (1 << EXTENT_BITS) - 1;
+
+const PARAMS: [&str; 3] = ["ptr", "shape", "dtype"];
+
+impl FnLowerer<'_> {
+    /// `carray(ptr, shape, dtype=None)`, in C order, or `farray` in Fortran order.
+    pub(super) fn pointed_array(&mut self, row: &Intrinsic, layout: Layout, args: Args, span: Span) -> Value {
+        let Some([ptr, shape, dtype]) = self.pointed_args(row, args, span) else { return Value::Poison };
+        let (Some(ptr), Some(shape)) = (ptr, shape) else {
+            let message = format!("`{}` takes a pointer, a shape and a dtype", shown_path(row.path));
+            return self.error(Code::ArgumentCount, span, message);
+        };
+        let (place, known) = match &ptr {
+            Value::Object(ObjectKind::Pointer, items) if let [Value::Array(place)] = items.as_slice() => {
+                (place.clone(), Some(place.ty.dtype))
+            }
+            Value::Object(ObjectKind::VoidPointer, items) if let [Value::Array(place)] = items.as_slice() => {
+                (place.clone(), None)
+            }
+            Value::Poison => return Value::Poison,
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_) => {
+                let message = format!("`{}` takes a pointer, not {}", shown_path(row.path), ptr.ty());
+                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                return self.report(diagnostic.help("declare the argument as `types.CPointer(…)` or `types.voidptr`"));
+            }
+        };
+        let Some(dtype) = self.pointed_dtype(row, &ptr, known, dtype, span) else { return Value::Poison };
+        let Some(shape) = self.pointed_shape(row, shape, span) else { return Value::Poison };
+        // One contiguous dimension is C, as of slices.
+        let layout = if shape.len() <= 1 { Layout::C } else { layout };
+        let ty = ArrayTy { dtype, ndim: shape.len(), layout, ..place.ty };
+        let data = self.use_atom(place.data, span);
+        let data = self.b.convert(data, ty.pointer(), span);
+        let data = Atom::Local(self.b.temp(data, span));
+        Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
+    }
+
+    /// Pointer, shape and dtype, by position or name.
+    fn pointed_args(&mut self, row: &Intrinsic, args: Args, span: Span) -> Option<[Option<Value>; 3]> {
+        let mut out = [None, None, None];
+        let given = args.positional.len();
+        let positional = args.positional.into_iter().map(|(value, at)| (None, value, at));
+        let named = args.keywords.into_iter().map(|(name, value, at)| (Some(name), value, at));
+        for (index, (name, value, at)) in positional.chain(named).enumerate() {
+            let index = match &name {
+                None => Some(index),
+                Some(name) => PARAMS.iter().position(|known| known == name),
+            };
+            let shown = shown_path(row.path);
+            let message = match (index.and_then(|index| out.get_mut(index)), name) {
+                (Some(place @ None), _) => {
+                    *place = Some(value);
+                    continue;
+                }
+                (Some(_), name) => format!("`{shown}` gets `{}` twice", name.unwrap_or_default()),
+                (None, Some(name)) => format!("`{shown}` has no parameter `{name}`"),
+                (None, None) => format!("`{shown}` takes a pointer, a shape and a dtype, not {given} arguments"),
+            };
+            self.error(Code::ArgumentCount, if given > PARAMS.len() { span } else { at }, message);
+            return None;
+        }
+        Some(out)
+    }
+
+    /// The type of the elements: the pointer's, and of one to anything what is given.
+    fn pointed_dtype(
+        &mut self,
+        row: &Intrinsic,
+        ptr: &Value,
+        known: Option<DType>,
+        given: Option<Value>,
+        span: Span,
+    ) -> Option<DType> {
+        let given = match given {
+            None | Some(Value::Static(Static::None)) => None,
+            Some(Value::Static(Static::DType(dtype))) => Some(dtype),
+            Some(Value::Static(Static::Str(name))) if let Some(number) = Number::from_name(&name) => {
+                Some(number.into())
+            }
+            Some(Value::Poison) => return None,
+            Some(other) => {
+                let message = format!("`{}` takes a type as its dtype, not {}", shown_path(row.path), other.ty());
+                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                self.report(diagnostic.help("write a type such as `weft.float32` or `np.float32`"));
+                return None;
+            }
+        };
+        match (known, given) {
+            (Some(known), Some(given)) if known != given => {
+                let message = format!("the dtype {given} is not what {} points to", ptr.ty());
+                self.error(Code::NoMatchingOverload, span, message);
+                None
+            }
+            (Some(dtype), _) | (None, Some(dtype)) => Some(dtype),
+            (None, None) => {
+                let message = format!("`{}` of {} needs a dtype", shown_path(row.path), ptr.ty());
+                self.error(Code::ArgumentCount, span, message);
+                None
+            }
+        }
+    }
+
+    /// The extents: an integer, or a tuple of them.
+    fn pointed_shape(&mut self, row: &Intrinsic, shape: Value, span: Span) -> Option<Vec<Atom>> {
+        let items = shape.as_tuple().map_or_else(|| vec![shape.clone()], <[Value]>::to_vec);
+        if items.len() > MAX_NDIM {
+            let message = format!("a shape has 0 to {MAX_NDIM} extents, not {}", items.len());
+            self.error(Code::NoMatchingOverload, span, message);
+            return None;
+        }
+        let mut extents = Vec::new();
+        for item in items {
+            let ty = item.ty();
+            if ty.is_poison() {
+                return None;
+            }
+            if !ty.scalar().is_some_and(|scalar| promote::is_integral(scalar) && scalar != Scalar::Bool) {
+                let message = format!("the extents in the shape of `{}` are integers, not {ty}", shown_path(row.path));
+                self.error(Code::NoMatchingOverload, span, message);
+                return None;
+            }
+            if let Value::Int(known) = item {
+                extents.push(Atom::Int(known.clamp(0, i128::from(LARGEST)) as i64));
+                continue;
+            }
+            let extent = self.number(&item, Scalar::I64, span)?;
+            let zero = self.b.i64(0, span);
+            let extent = self.b.binary(BinaryOp::Max, extent, zero, span);
+            let largest = self.b.i64(LARGEST, span);
+            let extent = self.b.binary(BinaryOp::Min, extent, largest, span);
+            extents.push(self.nonneg_atom(extent, span));
+        }
+        Some(extents)
+    }
+}
