@@ -356,6 +356,8 @@ def test_reduce_rows_of_every_length(way, dtype, monkeypatch):
     first = np.array(dtype(1)).dtype
     total = vectorize([f"{first}({first}, {first})"], target="cuda")(lambda a, b: a + b)
     shapes = [(3, 63), (5, 64), (2, 2, 65), (4, 511), (3, 513), (70, 1000), (2, 9000), (1, 70_001), (3, 2, 40_000)]
+    # Around the lengths that more lanes, and more warps, have a row from; rows that do not fill the last block.
+    shapes += [(300, 7), (259, 8), (130, 17), (40, 33), (9, 2, 127), (17, 128), (9, 257), (3, 1025), (2, 2049)]
     for shape in shapes:
         x = RNG.integers(-8, 9, shape).astype(dtype)
         padded = np.zeros((*shape[:-1], shape[-1] + 3), dtype)
