@@ -160,14 +160,17 @@ def coop_block_fold(x, op, valid, broadcast):
     if lane == 0:
         put_slot(rank >> 5, x)
     cuda.syncthreads()
+    if most_threads() <= 128:
+        count = np.int32(block_num_threads())
+        if valid is not None:
+            count = valid
+        total = coop_first(x, op, np.int32((count + 31) >> 5))
+        cuda.syncthreads()
+        return total
     total = x
     if rank < 32:
-        if valid is None and coop_is_exact():
-            if most_threads() > 256:
-                warps = np.int32(most_threads() // 32)
-                total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
-            else:
-                total = coop_first(x, op, most_threads() // 32)
+        if valid is None and most_threads() <= 256 and coop_is_exact():
+            total = coop_first(x, op, most_threads() // 32)
         else:
             warps = np.int32((block_num_threads() + 31) >> 5)
             if valid is not None:
@@ -176,7 +179,7 @@ def coop_block_fold(x, op, valid, broadcast):
                 total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
             else:
                 total = coop_first(x, op, warps)
-        if broadcast and lane == 0:
+        if broadcast and rank == 0:
             put_cell(0, total)
     cuda.syncthreads()
     if broadcast:
@@ -187,26 +190,27 @@ def coop_block_fold(x, op, valid, broadcast):
 def coop_block_words(x, across, op, spare, broadcast):
     """The same of integers of 32 bits, of which `across` reduces a warp's."""
     rank = block_thread_rank()
-    lane = np.int32(rank & 31)
     x = across(0xFFFFFFFF, x)
     if most_threads() <= 32:
         return x
-    if lane == 0:
+    if rank & 31 == 0:
         put_slot(rank >> 5, x)
     cuda.syncthreads()
+    if most_threads() <= 128:
+        total = coop_first(x, op, np.int32((block_num_threads() + 31) >> 5))
+        cuda.syncthreads()
+        return total
     total = x
     if rank < 32:
         warps = np.int32((block_num_threads() + 31) >> 5)
-        if coop_is_exact() and most_threads() <= 256:
-            total = coop_first(x, op, most_threads() // 32)
-        elif coop_is_large(warps):
-            part = slot(lane, x)
-            if lane >= warps:
+        if coop_is_large(warps):
+            part = slot(rank, x)
+            if rank >= warps:
                 part = spare(slot(0, x))
             total = across(0xFFFFFFFF, part)
         else:
             total = coop_first(x, op, warps)
-        if broadcast and lane == 0:
+        if broadcast and rank == 0:
             put_cell(0, total)
     cuda.syncthreads()
     if broadcast:
@@ -250,35 +254,24 @@ def coop_block_max(x, valid=None, broadcast=True):
 
 
 def coop_climb(x, op):
-    """The values before the thread's own, and all: by shuffles, and a scan of what the warps have.
-
-    Each warp scans that, if all have 32 lanes; else the first does.
-    """
+    """The values before the thread's own, and all: each warp scans its own by shuffles, the first what they have."""
     rank, threads = block_thread_rank(), block_num_threads()
     lane, warp, warps = np.int32(rank & 31), np.int32(rank >> 5), np.int32((threads + 31) >> 5)
     here = coop_up(x, op, lane)
     if lane == 31 or rank == threads - 1:
         put_slot(warp, here)
     cuda.syncthreads()
-    before = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
-    below = x
-    total = x
-    if threads % 32 == 0:
-        part = coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane)
-        below = cuda.shfl_sync(0xFFFFFFFF, part, warp - 1)
-        total = cuda.shfl_sync(0xFFFFFFFF, part, warps - 1)
-    elif rank < 32:
+    if rank < 32:
         put_cell(lane, coop_up(slot(min(lane, np.int32(warps - 1)), x), op, lane))
+    before = cuda.shfl_up_sync(0xFFFFFFFF, here, 1)
     cuda.syncthreads()
-    if threads % 32 != 0:
-        below = cell(max(warp - 1, 0), x)
-        total = cell(warps - 1, x)
     if warp > 0:
+        below = cell(warp - 1, x)
         if lane == 0:
             before = below
         else:
             before = like(op(below, before), x)
-    return before, total
+    return before, cell(warps - 1, x)
 
 
 def coop_place(first, k):
@@ -293,25 +286,8 @@ def coop_keep_behind(before, x, place, op, lane):
     put_kept(place, x)
 
 
-def coop_raked(x, first, k, op, each, own):
-    """With the value of one thread more, if it is one of the lane's."""
-    if k < each and k < own:
-        at = first + k
-        x = like(op(x, rake(at + (at >> 5), x)), x)
-    return x
-
-
-def coop_keep(before, x, first, k, op, each, own, behind):
-    """Keeps what comes before the value of a thread, if it is one of the lane's."""
-    if k < each and k < own:
-        if behind:
-            x = like(op(before, x), x)
-        at = first + k
-        put_kept(at + (at >> 5), x)
-
-
-def coop_rake_all(x, op):
-    """What the lanes of the first warp do where each has the values of as many threads, a number that is known."""
+def coop_rake_lane(x, op, aggregate):
+    """What a lane of the first warp does with the values of its threads, up to eight, as many as every lane has."""
     lane = np.int32(block_thread_rank())
     each = most_threads() // 32
     first = lane * each
@@ -364,84 +340,61 @@ def coop_rake_all(x, op):
         coop_keep_behind(before, x5, coop_place(first, 6), op, lane)
     if each > 7:
         coop_keep_behind(before, x6, coop_place(first, 7), op, lane)
-    if lane == 31:
+    if aggregate and lane == 31:
         put_kept(263, all_of)
 
 
-def coop_rake(x, op):
-    """The same by the lanes of the first warp, each of which goes over the values of up to eight threads."""
-    rank, threads = block_thread_rank(), block_num_threads()
-    put_rake(rank + (rank >> 5), x)
+def coop_rake(x, op, aggregate):
+    """The values before the thread's own, and all if asked for: by the lanes of the first warp, for all threads."""
+    rank = block_thread_rank()
+    place = rank + (rank >> 5)
+    put_rake(place, x)
     cuda.syncthreads()
-    if rank < 32 and coop_is_exact():
-        coop_rake_all(x, op)
-    elif rank < 32:
-        each = np.int32((threads + 31) >> 5)
-        first = np.int32(rank * each)
-        own = np.int32(threads - first)
-        x0 = rake(first + (first >> 5), x)
-        x1 = coop_raked(x0, first, 1, op, each, own)
-        x2 = coop_raked(x1, first, 2, op, each, own)
-        x3 = coop_raked(x2, first, 3, op, each, own)
-        x4 = coop_raked(x3, first, 4, op, each, own)
-        x5 = coop_raked(x4, first, 5, op, each, own)
-        x6 = coop_raked(x5, first, 6, op, each, own)
-        x7 = coop_raked(x6, first, 7, op, each, own)
-        # Lanes behind the last thread have no values to put together.
-        all_of = coop_up(x7, op, np.int32(rank if own > 0 else 0))
-        before = cuda.shfl_up_sync(0xFFFFFFFF, all_of, 1)
-        behind = rank > 0 and own > 0
-        put_kept(first + (first >> 5), before)
-        coop_keep(before, x0, first, 1, op, each, own, behind)
-        coop_keep(before, x1, first, 2, op, each, own, behind)
-        coop_keep(before, x2, first, 3, op, each, own, behind)
-        coop_keep(before, x3, first, 4, op, each, own, behind)
-        coop_keep(before, x4, first, 5, op, each, own, behind)
-        coop_keep(before, x5, first, 6, op, each, own, behind)
-        coop_keep(before, x6, first, 7, op, each, own, behind)
-        if own > 0 and own <= each:
-            put_kept(263, all_of)
+    if rank < 32:
+        coop_rake_lane(x, op, aggregate)
     cuda.syncthreads()
-    return kept(rank + (rank >> 5), x), kept(263, x)
+    if aggregate:
+        return kept(place, x), kept(263, x)
+    return kept(place, x), x
 
 
-def coop_preceding(x, op):
-    """The values before the thread's own, of which the first thread has none, and all."""
+def coop_preceding(x, op, aggregate):
+    """The values before the thread's own, of which the first thread has none, and all if asked for."""
     if most_threads() <= 32:
         here = coop_up(x, op, np.int32(block_thread_rank()))
         total = cuda.shfl_sync(0xFFFFFFFF, here, block_num_threads() - 1)
         return cuda.shfl_up_sync(0xFFFFFFFF, here, 1), total
-    if most_threads() <= 256:
-        return coop_rake(x, op)
+    if most_threads() > 256 or most_threads() % 32 != 0:
+        return coop_climb(x, op)
     before = x
     total = x
-    if block_num_threads() > 256:
-        before, total = coop_climb(x, op)
+    if coop_is_exact():
+        before, total = coop_rake(x, op, aggregate)
     else:
-        before, total = coop_rake(x, op)
+        before, total = coop_climb(x, op)
     return before, total
 
 
-def coop_inclusive(x, op):
-    """The values up to the thread's own, and all."""
-    before, total = coop_preceding(x, op)
+def coop_inclusive(x, op, aggregate):
+    """The values up to the thread's own, and all if asked for."""
+    before, total = coop_preceding(x, op, aggregate)
     if block_thread_rank() > 0:
         x = like(op(before, x), x)
     return x, total
 
 
-def coop_exclusive(x, op, initial):
-    """What all begins with and the values before the thread's own, and all without that."""
-    before, total = coop_preceding(x, op)
+def coop_exclusive(x, op, initial, aggregate):
+    """What all begins with and the values before the thread's own, and all without that if asked for."""
+    before, total = coop_preceding(x, op, aggregate)
     start = like(initial, x)
     if block_thread_rank() > 0:
         start = like(op(start, before), x)
     return start, total
 
 
-def coop_exclusive_sum_of(x):
-    """The sum of the values before the thread's own, and that of all."""
-    before, total = coop_preceding(x, coop_add)
+def coop_exclusive_sum_of(x, aggregate):
+    """The sum of the values before the thread's own, and that of all if asked for."""
+    before, total = coop_preceding(x, coop_add, aggregate)
     if block_thread_rank() == 0:
         before = coop_zero(x)
     return before, total
@@ -470,12 +423,12 @@ def coop_run_behind(items, op, start):
 def coop_block_inclusive_scan(x, op, aggregate=False):
     """The values up to the thread's own."""
     if isinstance(x, np.ndarray):
-        before, total = coop_preceding(coop_one(x, op), op)
+        before, total = coop_preceding(coop_one(x, op), op, aggregate)
         coop_run(x, op, before, block_thread_rank())
         if aggregate:
             return total
         return None
-    here, total = coop_inclusive(x, op)
+    here, total = coop_inclusive(x, op, aggregate)
     if aggregate:
         return here, total
     return here
@@ -483,7 +436,7 @@ def coop_block_inclusive_scan(x, op, aggregate=False):
 
 def coop_block_exclusive_scan(x, op, initial, aggregate=False):
     """The values before the thread's own, behind an initial one."""
-    start, total = coop_exclusive(coop_one(x, op), op, initial)
+    start, total = coop_exclusive(coop_one(x, op), op, initial, aggregate)
     if isinstance(x, np.ndarray):
         coop_run_behind(x, op, start)
         if aggregate:
@@ -497,14 +450,14 @@ def coop_block_exclusive_scan(x, op, initial, aggregate=False):
 def coop_block_inclusive_sum(x, aggregate=False):
     """The sum up to the thread's own value."""
     if isinstance(x, np.ndarray):
-        start, total = coop_exclusive_sum_of(coop_one(x, coop_add))
+        start, total = coop_exclusive_sum_of(coop_one(x, coop_add), aggregate)
         x[0] += start
         for k in range(1, len(x)):
             x[k] += x[k - 1]
         if aggregate:
             return total
         return None
-    here, total = coop_inclusive(coop_counted(x), coop_add)
+    here, total = coop_inclusive(coop_counted(x), coop_add, aggregate)
     if aggregate:
         return here, total
     return here
@@ -512,7 +465,7 @@ def coop_block_inclusive_sum(x, aggregate=False):
 
 def coop_block_exclusive_sum(x, aggregate=False):
     """The sum of the values before the thread's own."""
-    start, total = coop_exclusive_sum_of(coop_counted(x))
+    start, total = coop_exclusive_sum_of(coop_counted(x), aggregate)
     if isinstance(x, np.ndarray):
         coop_run_behind(x, coop_add, start)
         if aggregate:

@@ -323,7 +323,7 @@ def coop_radix(keys, values, descending, begin, end, count):
         here = np.uint32(0)
         for k in range(8):
             here = np.uint32(here + counters[coop_padded(np.uint32(rank * 8 + k), 8)])
-        start, total = coop_exclusive_sum_of(here)
+        start, total = coop_exclusive_sum_of(here, True)
         start = np.uint32(start + (total << 16))
         for k in range(8):
             at = coop_padded(np.uint32(rank * 8 + k), 8)
