@@ -48,6 +48,8 @@ def test_contexts() -> None:
     context = cuda.current_context()
     assert context.device == cuda.get_current_device()
     info = context.get_memory_info()
+    context.deallocations.clear()
+    assert len(context.deallocations) == 0  # freed at once
     assert 0 < info.free <= info.total
     context.synchronize()
     cuda.close()

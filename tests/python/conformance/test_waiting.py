@@ -101,6 +101,54 @@ def grid_barrier(bar, a, n):
                 a[i] = v + 1
 
 
+@cuda.jit
+def handed_down(ready, steps):
+    """Each thread does a step when the thread after it has done that one: a turn of the loop may bring none."""
+    i = cuda.threadIdx.x
+    last = cuda.blockDim.x - 1
+    step = steps.shape[0] - 1
+    while step >= 0:
+        if i == last:
+            steps[step, i] = step
+            cuda.threadfence()
+            cuda.atomic.add(ready, i - 1, 1)
+            step -= 1
+        elif cuda.atomic.add(ready, i, 0) > 0:
+            steps[step, i] = steps[step, i + 1] + 1
+            cuda.threadfence()
+            if i > 0:
+                cuda.atomic.add(ready, i - 1, 1)
+            cuda.atomic.sub(ready, i, 1)
+            step -= 1
+
+
+@cuda.jit
+def flag_at_a_computed_place(flags, out):
+    """The place of the flag is computed in each turn, and is the same in all."""
+    i = cuda.threadIdx.x
+    if i == cuda.blockDim.x - 1:
+        cuda.atomic.exch(flags, 2, 1)
+    else:
+        while True:
+            place = 2 + i // 1024
+            if cuda.atomic.add(flags, place, 0) == 1:
+                break
+    out[i] = 1
+
+
+@pytest.mark.parametrize("threads", [2, 31, 128])
+def test_steps_that_are_handed_down_from_the_last_thread(threads):
+    steps = np.full((5, threads), -1, np.int64)
+    handed_down[1, threads](np.zeros(threads, np.int32), steps)
+    np.testing.assert_array_equal(steps, np.arange(5)[:, None] + np.arange(threads)[::-1])
+
+
+def test_a_flag_at_a_place_that_each_turn_computes():
+    out = np.zeros(64, np.int64)
+    flag_at_a_computed_place[1, 64](np.zeros(4, np.int32), out)
+    assert out.all()
+
+
 @pytest.mark.parametrize("threads", [2, 64])
 def test_a_producer_and_a_consumer(threads):
     flag, box, out = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(10, np.int64)

@@ -15,7 +15,7 @@ use weft_artifact::{HostContext, Scalar};
 use super::{
     clock, fibers,
     offsets::Offsets,
-    plan::{Fixed, Look, waiting::loop_waits},
+    plan::{Fixed, Look},
     stop::Watch,
 };
 use crate::{
@@ -388,7 +388,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             return Ok(());
         }
         if self.stacks {
-            fibers::turn(emitter, self.frame.get().context, loop_waits(function, body, step))
+            fibers::turn(emitter, self.frame.get().context, self.look.waits(function, body, step))
         } else {
             self.look_up(emitter)
         }

@@ -122,7 +122,7 @@ impl Strategy {
         let fibers = match options.cpu_threads {
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
-                plan::waiting::waits(module, &circles)
+                plan::waiting::Waiting::of(module, &circles).in_module(module)
                     || plan::meeting::arms_meet(module)
                     || waits_on_circle(module, &circles)
             }

@@ -90,6 +90,19 @@ class Device:
         return f"<{'CUDA' if self._attributes['kind'] == 'cuda' else 'CPU'} device {self.id} '{self.name}'>"
 
 
+class Deallocations:
+    """Memory that is no longer used and not free yet. There is none: memory is freed with the arrays that use it."""
+
+    def clear(self) -> None:
+        """Do nothing."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "<no pending deallocations>"
+
+
 class Context:
     """What a device has in use. Each device has one."""
 
@@ -104,6 +117,11 @@ class Context:
     def get_memory_info(self) -> MemoryInfo:
         """Free and total memory in bytes."""
         return MemoryInfo(*_weft.memory_info(self.device.id))
+
+    @property
+    def deallocations(self) -> Deallocations:
+        """What is still to be freed: nothing."""
+        return Deallocations()
 
     def reset(self) -> None:
         """Wait for everything on the device; memory is freed with the arrays that use it."""

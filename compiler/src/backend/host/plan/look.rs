@@ -5,11 +5,7 @@
 //! before the next turn, and after a call of a function that has such a loop. What is not known to count goes on for
 //! ever.
 
-use super::{
-    fixed::Fixed,
-    waiting::{circles_wait, loop_waits},
-    walk::escapes,
-};
+use super::{fixed::Fixed, waiting::Waiting, walk::escapes};
 use crate::ir::{
     BinaryOp, Circles, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister, Stmt,
     StmtKind, UnaryOp, for_each_expr, for_each_stmt,
@@ -34,16 +30,15 @@ struct Called {
 #[derive(Debug)]
 pub(crate) struct Look {
     functions: Vec<Called>,
-    /// Functions that call themselves wait for other threads.
-    circles_wait: bool,
+    waiting: Waiting,
 }
 
 impl Look {
     /// Reads a module's functions, callees first.
     pub(crate) fn of(module: &Module) -> Self {
         let circles = Circles::of(module);
-        let circles_wait = circles_wait(module, &circles);
-        let mut this = Self { functions: Vec::with_capacity(module.functions.len()), circles_wait };
+        let waiting = Waiting::of(module, &circles);
+        let mut this = Self { functions: Vec::with_capacity(module.functions.len()), waiting };
         for (id, function) in module.functions.iter() {
             let fixed = Fixed::of(function, &function.body);
             let turns = this.turns(function, &fixed, &function.body);
@@ -72,7 +67,12 @@ impl Look {
         !Counter::of(function, fixed, body, step).is_some_and(|counter| counter.ends())
             || self.for_long(function, fixed, body)
             || self.for_long(function, fixed, step)
-            || loop_waits(function, body, step)
+            || self.waits(function, body, step)
+    }
+
+    /// Whether a thread may wait in a loop for what another one writes.
+    pub(crate) fn waits(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
+        self.waiting.in_loop(function, body, step)
     }
 
     /// Whether some statements may go on for long.
@@ -87,7 +87,7 @@ impl Look {
 
     /// Whether a call of a function is a turn of a loop, and then whether that waits for other threads.
     pub(crate) fn at_start(&self, func: FuncId) -> Option<bool> {
-        self.called(func).on_circle.then_some(self.circles_wait)
+        self.called(func).on_circle.then_some(self.waiting.circles)
     }
 
     /// Whether a call of a function may go on for long, or a block of a kernel.

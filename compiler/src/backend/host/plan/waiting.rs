@@ -2,216 +2,211 @@
 //!
 //! Run one after the other, the first thread of a block would wait for ever for the second. A loop is taken to wait if
 //! it can be left by a condition on memory that its own turns do not move on from: the condition depends on a load, or
-//! on the result of an operation or a call, whose operands do not change in the loop, and on nothing else that does. So
-//! `while cas(lock, 0, 1) != 0` and `while flag[0] == 0` wait; a search `while x[j] != v: j += 1`, and an update that
-//! compares with what it last saw, do not.
+//! on the result of an operation or a call, whose operands are the same in each turn, and on nothing else that changes.
+//! So `while cas(lock, 0, 1) != 0` and `while flag[0] == 0` wait; a search `while x[j] != v: j += 1`, and an update that
+//! compares with what it last saw, do not. Nor does a loop that itself writes what it reads in each turn, such as one
+//! that draws random numbers, or that reads the thread's own memory.
 //!
-//! A function that calls itself is a loop, too. It is taken to wait if it reads memory at a place that its calls of itself
-//! do not move on from, whatever it does with what it read.
+//! A loop also waits if such a condition decides whether a turn brings the thread further at all:
+//! `while t < n: if add(ready, t, 0) != 0: t += 1` ([`quiet`](super::quiet)).
+//!
+//! A function that calls itself is a loop, too ([`rounds`](super::rounds)).
 
 use super::{
-    fixed::Fixed,
+    quiet::{Quiet, exposed},
+    reads::{Reads, is_own_space, same},
+    rounds::circles_wait,
     walk::{escapes, for_each_read},
 };
 use crate::ir::{
-    Circles, Effects, ExprId, ExprKind, FuncId, Function, LocalId, Module, Space, Stmt, StmtKind, Touches, Type,
-    for_each_expr, for_each_expr_of_block, for_each_stmt,
+    Circles, ExprId, ExprKind, FuncId, Function, LocalId, Module, Stmt, StmtKind, for_each_expr, for_each_stmt,
 };
 
-/// `true` if a function of the module has such a loop, or is one.
-pub(crate) fn waits(module: &Module, circles: &Circles) -> bool {
-    circles_wait(module, circles)
-        || module.functions.iter().any(|(_, function)| {
-            let mut found = false;
-            for_each_stmt(&function.body, &mut |stmt| {
-                if let StmtKind::Loop { body, step } = &stmt.kind {
-                    found = found || loop_waits(function, body, step);
-                }
-            });
-            found
-        })
+/// What is known of a module's functions.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    /// By function.
+    reads: Vec<Reads>,
+    /// Functions that call themselves wait for other threads.
+    pub circles: bool,
 }
 
-/// `true` if a thread may wait in functions that call themselves.
-pub(crate) fn circles_wait(module: &Module, circles: &Circles) -> bool {
-    !circles.is_empty() && Rounds::of(module, circles).wait()
-}
-
-/// What moves on from call to call on circles.
-struct Rounds<'a> {
-    module: &'a Module,
-    circles: &'a Circles,
-    /// Of each function, the locals that have one value, and can be computed again.
-    fixed: Vec<Fixed>,
-    /// By function and local: a parameter that a call on the circle gives something else, or that the function assigns.
-    moves: Vec<Vec<bool>>,
-}
-
-impl<'a> Rounds<'a> {
-    fn of(module: &'a Module, circles: &'a Circles) -> Self {
-        let functions = || module.functions.iter().map(|(_, function)| function);
-        let fixed = functions().map(|function| Fixed::of(function, &function.body)).collect();
-        let moves = functions().map(|function| {
-            let mut assigned = vec![false; function.locals.len()];
-            for_each_stmt(&function.body, &mut |stmt| {
-                stmt.kind.assigned().iter().for_each(|local| assigned[local.index()] = true);
-            });
-            assigned
-        });
-        let moves = moves.collect();
-        let mut rounds = Self { module, circles, fixed, moves };
-        while rounds.note() {}
-        rounds
+impl Waiting {
+    /// Reads a module.
+    pub(crate) fn of(module: &Module, circles: &Circles) -> Self {
+        Self { reads: Reads::of_module(module), circles: circles_wait(module, circles) }
     }
 
-    /// Notes which parameters move on; `true` if another one does.
-    fn note(&mut self) -> bool {
-        let mut found = Vec::new();
-        for (id, function) in self.module.functions.iter() {
-            for_each_stmt(&function.body, &mut |stmt| {
-                let StmtKind::Call { func, args, .. } = &stmt.kind else { return };
-                if !self.circles.have_both(id, *func) {
-                    return;
-                }
-                for (&param, &arg) in self.module.functions[*func].params.iter().zip(args) {
-                    if self.is_moved(id, function, arg) && !self.moves[func.index()][param.index()] {
-                        found.push((func.index(), param.index()));
+    /// `true` if a thread may wait somewhere in the module.
+    pub(crate) fn in_module(&self, module: &Module) -> bool {
+        self.circles
+            || module.functions.iter().any(|(_, function)| {
+                let mut found = false;
+                for_each_stmt(&function.body, &mut |stmt| {
+                    if let StmtKind::Loop { body, step } = &stmt.kind {
+                        found = found || self.in_loop(function, body, step);
                     }
-                }
-            });
-        }
-        for &(func, param) in &found {
-            self.moves[func][param] = true;
-        }
-        !found.is_empty()
+                });
+                found
+            })
     }
 
-    /// Whether an argument is something else than a parameter as it came, and no constant.
-    fn is_moved(&self, id: FuncId, function: &Function, arg: ExprId) -> bool {
-        match function.local(arg) {
-            Some(local) if function.params.contains(&local) => self.local_moves(id, function, local),
-            Some(local) => self.fixed[id.index()].value(local).is_none_or(|value| self.is_moved(id, function, value)),
-            None => {
-                let mut reads = false;
-                for_each_expr(function, arg, &mut |expr| {
-                    let kind = &function.exprs[expr].kind;
-                    reads |= matches!(kind, ExprKind::Local(_) | ExprKind::Load(..));
-                });
-                reads
+    /// `true` if a thread may wait in a loop with this body and step.
+    pub(crate) fn in_loop(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
+        let exposed = exposed(function, body, step);
+        let mut all = Vec::new();
+        for part in [body, step] {
+            for_each_stmt(part, &mut |stmt| all.push(stmt));
+        }
+        let inside = Inside::of(self, function, &all, &exposed, own_stores(body, step));
+        if inside.left_by_memory(body) {
+            return true;
+        }
+        let quiet = Quiet::of(function, body, step, &exposed);
+        if quiet.decisions.is_empty() {
+            return false;
+        }
+        let inside = Inside::of(self, function, &quiet.stmts, &exposed, own_stores(body, step));
+        quiet.decisions.iter().any(|&cond| inside.waits_for(cond))
+    }
+
+    fn reads(&self, func: FuncId) -> Reads {
+        self.reads.get(func.index()).copied().unwrap_or(Reads::Others)
+    }
+}
+
+/// The pointers that each turn of a loop stores to.
+fn own_stores(body: &[Stmt], step: &[Stmt]) -> Vec<ExprId> {
+    let mut pointers = Vec::new();
+    for part in [body, step] {
+        for stmt in part {
+            if let StmtKind::Store { pointer, .. } = &stmt.kind {
+                pointers.push(*pointer);
+            }
+            if escapes(std::slice::from_ref(stmt)).continues {
+                break;
             }
         }
     }
-
-    /// Whether a local may differ from call to call.
-    fn local_moves(&self, id: FuncId, function: &Function, local: LocalId) -> bool {
-        let of_value = |value: ExprId| self.moves(id, function, value);
-        match self.fixed[id.index()].value(local) {
-            Some(value) => of_value(value),
-            // One that is assigned in the function holds anything.
-            None => !function.params.contains(&local) || self.moves[id.index()][local.index()],
-        }
-    }
-
-    fn moves(&self, id: FuncId, function: &Function, root: ExprId) -> bool {
-        let mut moves = false;
-        for_each_read(function, root, &mut |local| moves |= self.local_moves(id, function, local));
-        moves
-    }
-
-    /// Whether something reads memory where it has read in the call before.
-    fn wait(&self) -> bool {
-        let effects = Effects::of_module(self.module);
-        let mut waits = false;
-        for (id, function) in self.module.functions.iter().filter(|(id, _)| self.circles.contains(*id)) {
-            let others = |ty: Type| !matches!(ty, Type::Ptr(_, Space::Local | Space::Constant));
-            for_each_expr_of_block(function, &function.body, &mut |expr| {
-                if let ExprKind::Load(pointer, _) = function.exprs[expr].kind {
-                    waits |= others(function.exprs[pointer].ty) && !self.moves(id, function, pointer);
-                }
-            });
-            for_each_stmt(&function.body, &mut |stmt| {
-                let (reads, args) = match &stmt.kind {
-                    StmtKind::Op { op, args, .. } => (op.row().memory.reads(), args),
-                    StmtKind::Call { func, args, .. } if !self.circles.have_both(id, *func) => {
-                        (Effects::of_function(&effects, *func).touches >= Touches::Reads, args)
-                    }
-                    StmtKind::Call { .. }
-                    | StmtKind::Assign(..)
-                    | StmtKind::Store { .. }
-                    | StmtKind::If { .. }
-                    | StmtKind::Loop { .. }
-                    | StmtKind::Break
-                    | StmtKind::Continue
-                    | StmtKind::Return(_) => return,
-                };
-                waits |= reads && !args.iter().any(|&arg| self.moves(id, function, arg));
-            });
-        }
-        waits
-    }
+    pointers
 }
 
-/// `true` if a thread may wait in a loop with this body and step.
-pub(crate) fn loop_waits(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
-    let mut inside = Inside {
-        function,
-        changes: vec![false; function.locals.len()],
-        memory: vec![false; function.locals.len()],
-        progress: vec![false; function.locals.len()],
-    };
-    for part in [body, step] {
-        for_each_stmt(part, &mut |stmt| {
-            stmt.kind.assigned().iter().for_each(|local| inside.changes[local.index()] = true);
-        });
-    }
-    // What a local is computed from may be assigned after it.
-    while [body, step].iter().fold(false, |more, part| inside.note(part) | more) {}
-    inside.left_by_memory(body)
-}
-
+/// Where what is in the locals comes from, in the turns of a loop or in some of them.
 struct Inside<'a> {
+    waiting: &'a Waiting,
     function: &'a Function,
-    /// By the local's index: the loop assigns it.
-    changes: Vec<bool>,
+    /// By the local's index: it may differ from turn to turn.
+    varies: Vec<bool>,
     /// It may hold what came from memory at an address that stays.
     memory: Vec<bool>,
     /// It may hold what the loop's own turns move on.
     progress: Vec<bool>,
+    /// The pointers that each turn stores to.
+    stores: Vec<ExprId>,
 }
 
-impl Inside<'_> {
-    /// Notes where locals come from; `true` if something is new.
-    fn note(&mut self, part: &[Stmt]) -> bool {
-        let mut more = false;
-        for_each_stmt(part, &mut |stmt| {
-            let stays = stmt.kind.exprs().iter().all(|&root| self.stays(root));
+impl<'a> Inside<'a> {
+    /// Reads the statements of the turns; `exposed` says which locals a turn may read before it assigns them.
+    fn of(
+        waiting: &'a Waiting,
+        function: &'a Function,
+        stmts: &[&Stmt],
+        exposed: &[bool],
+        stores: Vec<ExprId>,
+    ) -> Self {
+        let none = vec![false; function.locals.len()];
+        let mut inside = Self { waiting, function, varies: none.clone(), memory: none.clone(), progress: none, stores };
+        inside.note_what_varies(stmts, exposed);
+        // What a local is computed from may be assigned after it.
+        while stmts.iter().fold(false, |more, stmt| inside.note(stmt) | more) {}
+        inside
+    }
+
+    /// A local that a turn assigns once, before it reads it, and from what stays, is the same in every turn.
+    fn note_what_varies(&mut self, stmts: &[&Stmt], exposed: &[bool]) {
+        let mut counts = vec![0_u32; self.function.locals.len()];
+        for stmt in stmts {
             for local in stmt.kind.assigned() {
-                let (memory, progress) = if let StmtKind::Assign(_, value) = stmt.kind {
-                    (self.reads_memory(value), self.moves(value, Some(local)))
-                } else {
-                    // The result of an operation or a call.
-                    (stays, !stays)
-                };
-                more |= (memory && !self.memory[local.index()]) || (progress && !self.progress[local.index()]);
-                self.memory[local.index()] |= memory;
-                self.progress[local.index()] |= progress;
+                counts[local.index()] += 1;
+                let again = matches!(stmt.kind, StmtKind::Assign(_, value) if !self.loads(value));
+                self.varies[local.index()] |= exposed[local.index()] || counts[local.index()] > 1 || !again;
             }
-        });
+        }
+        loop {
+            let mut more = false;
+            for stmt in stmts {
+                if let StmtKind::Assign(local, value) = stmt.kind {
+                    more |= !self.varies[local.index()] && !self.stays(value);
+                    self.varies[local.index()] |= !self.stays(value);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+
+    /// Notes where a statement's locals come from; `true` if something is new.
+    fn note(&mut self, stmt: &Stmt) -> bool {
+        let mut more = false;
+        for local in stmt.kind.assigned() {
+            let (memory, progress) = self.source(stmt, local);
+            more |= (memory && !self.memory[local.index()]) || (progress && !self.progress[local.index()]);
+            self.memory[local.index()] |= memory;
+            self.progress[local.index()] |= progress;
+        }
         more
+    }
+
+    /// Whether what a statement gives a local came from memory, and whether the turns move it on.
+    fn source(&self, stmt: &Stmt, local: LocalId) -> (bool, bool) {
+        let exprs = stmt.kind.exprs();
+        let of_values = || {
+            (exprs.iter().any(|&root| self.reads_memory(root)), exprs.iter().any(|&root| self.moves(root, Some(local))))
+        };
+        let stays = || exprs.iter().all(|&root| self.stays(root));
+        match &stmt.kind {
+            StmtKind::Call { func, .. } => match self.waiting.reads(*func) {
+                Reads::Nothing => of_values(),
+                Reads::Own => (false, true),
+                Reads::Others => (stays(), !stays()),
+            },
+            StmtKind::Op { .. } => (stays(), !stays()),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => of_values(),
+        }
+    }
+
+    fn loads(&self, root: ExprId) -> bool {
+        let mut found = false;
+        for_each_expr(self.function, root, &mut |id| {
+            found |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
+        });
+        found
     }
 
     /// `true` if an expression has the same operands in every turn.
     fn stays(&self, root: ExprId) -> bool {
         let mut stays = true;
-        for_each_read(self.function, root, &mut |local| stays &= !self.changes[local.index()]);
+        for_each_read(self.function, root, &mut |local| stays &= !self.varies[local.index()]);
         stays
+    }
+
+    /// `true` if each turn stores to a place itself.
+    fn is_stored(&self, pointer: ExprId) -> bool {
+        self.stores.iter().any(|&store| same(self.function, store, pointer))
     }
 
     fn reads_memory(&self, root: ExprId) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
             if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
-                found |= self.stays(pointer);
+                found |= !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer);
             } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
                 found |= self.memory[local.index()];
             }
@@ -220,17 +215,22 @@ impl Inside<'_> {
     }
 
     /// `true` if an expression depends on what the turns move on: a local that is computed from itself, a load from an
-    /// address that changes.
+    /// address that changes, or from one that each turn stores to.
     fn moves(&self, root: ExprId, of: Option<LocalId>) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
             if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
-                found |= !self.stays(pointer);
+                found |= !self.stays(pointer) || self.is_stored(pointer);
             } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
                 found |= self.progress[local.index()] || of == Some(local);
             }
         });
         found
+    }
+
+    /// `true` if a condition depends on memory that others write, and on nothing that moves on.
+    fn waits_for(&self, cond: ExprId) -> bool {
+        self.reads_memory(cond) && !self.moves(cond, None)
     }
 
     /// `true` if a way out of the loop depends on such memory and on nothing that moves on.
@@ -241,9 +241,7 @@ impl Inside<'_> {
             if !(yes.breaks || yes.returns || no.breaks || no.returns) {
                 return false;
             }
-            (self.reads_memory(*cond) && !self.moves(*cond, None))
-                || self.left_by_memory(then)
-                || self.left_by_memory(otherwise)
+            self.waits_for(*cond) || self.left_by_memory(then) || self.left_by_memory(otherwise)
         })
     }
 }

@@ -6,3 +6,4 @@ mod large;
 mod lockstep;
 mod look;
 mod vector;
+mod waiting;
