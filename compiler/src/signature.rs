@@ -236,7 +236,8 @@ impl Reader<'_> {
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
                 | ArgType::Class(_)
-                | ArgType::Pointer(_)) => {
+                | ArgType::Pointer(_)
+                | ArgType::Optional(_)) => {
                     Err(bad(value.span, format!("{other} cannot be the element type of an array")))
                 }
             },
@@ -291,7 +292,18 @@ impl Reader<'_> {
 
     fn is_constructor(self, func: &Expr) -> bool {
         self.path(func).is_some_and(|path| {
-            matches!(last(&path), "array" | "Array" | "Tuple" | "UniTuple" | "from_dtype" | "CPointer")
+            matches!(
+                last(&path),
+                "array"
+                    | "Array"
+                    | "Tuple"
+                    | "UniTuple"
+                    | "from_dtype"
+                    | "CPointer"
+                    | "Optional"
+                    | "OptionalType"
+                    | "optional"
+            )
         })
     }
 
@@ -330,7 +342,8 @@ impl Reader<'_> {
                     | ArgType::Struct(..)
                     | ArgType::Enum(..)
                     | ArgType::Class(_)
-                    | ArgType::Pointer(_)) => {
+                    | ArgType::Pointer(_)
+                    | ArgType::Optional(_)) => {
                         Err(bad(dtype.span, format!("{other} cannot be the element type of an array")))
                     }
                 }
@@ -359,10 +372,16 @@ impl Reader<'_> {
                 | ArgType::Struct(..)
                 | ArgType::Enum(..)
                 | ArgType::Class(_)
-                | ArgType::Pointer(_)) => Err(bad(of.span, format!("a pointer cannot point to {other}"))),
+                | ArgType::Pointer(_)
+                | ArgType::Optional(_)) => Err(bad(of.span, format!("a pointer cannot point to {other}"))),
             },
-            (name @ ("array" | "Array" | "UniTuple" | "CPointer"), _) => {
+            ("Optional" | "OptionalType" | "optional", [of]) => {
+                let ty = self.ty(of)?;
+                ty.or_none().ok_or_else(|| bad(of.span, "what is None or None is `none`"))
+            }
+            (name @ ("array" | "Array" | "UniTuple" | "CPointer" | "Optional" | "OptionalType" | "optional"), _) => {
                 let form = match name {
+                    "Optional" | "OptionalType" | "optional" => "Optional(float32)",
                     "UniTuple" => "UniTuple(int64, 2)",
                     "CPointer" => "CPointer(float32)",
                     _ => "array(float32, 1d, C)",

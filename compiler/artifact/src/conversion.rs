@@ -92,6 +92,12 @@ impl Conversion {
                     Ok(if from == to { Self::Exact } else { Self::Safe })
                 }
             }
+            // As Numba: what may be missing is a little less than what is there.
+            (ArgType::None, ArgType::Optional(_)) => Ok(Self::Promote),
+            (ArgType::Optional(from), ArgType::Optional(to)) => Self::of_argument(from, to, cell, number),
+            (from, ArgType::Optional(to)) => {
+                Self::of_argument(from, to, cell, number).map(|way| way.max(Self::Promote))
+            }
             // A member of an `IntEnum` is an int.
             (ArgType::Enum(class, from), ArgType::Value(_)) if class.get().kind == ClassKind::IntEnum => {
                 Self::of_argument(from, declared, cell, number).map(|conversion| conversion.max(Self::Safe))
@@ -126,7 +132,8 @@ impl Conversion {
                 | ArgType::Enum(..)
                 | ArgType::Record(_)
                 | ArgType::Class(_)
-                | ArgType::Pointer(_),
+                | ArgType::Pointer(_)
+                | ArgType::Optional(_),
                 _,
             ) => Err(Misfit::Type),
         }
@@ -309,6 +316,12 @@ mod tests {
         assert_eq!(pass(&point(other, Number::F64, Number::F64), &floats), Err(Misfit::Type));
         assert_eq!(pass(&ArgType::Tuple(vec![Number::F64.into(); 2]), &floats), Err(Misfit::Type));
         assert_eq!(pass(&ArgType::None, &ArgType::None), Ok(Conversion::Exact));
+        let maybe = floats.clone().or_none().expect("is not None");
+        assert_eq!(pass(&maybe, &maybe), Ok(Conversion::Exact));
+        assert_eq!(pass(&ArgType::None, &maybe), Ok(Conversion::Promote));
+        assert_eq!(pass(&floats, &maybe), Ok(Conversion::Promote));
+        assert_eq!(pass(&maybe, &floats), Err(Misfit::Type));
+        assert_eq!(pass(&Number::F64.into(), &maybe), Err(Misfit::Type));
         assert_eq!(pass(&ArgType::None, &floats), Err(Misfit::Type));
         let [plain, int] = [ClassKind::Enum, ClassKind::IntEnum]
             .map(|kind| ArgType::Enum(class(kind, "conversion.E"), Box::new(Number::I64.into())));

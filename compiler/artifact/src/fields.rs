@@ -108,6 +108,9 @@ impl Leaf {
 }
 
 impl ArgType {
+    /// Whether a value that may be missing is there: the way to it is the first step into the [`Self::Optional`].
+    const GIVEN: Self = Self::Value(DType::BOOL);
+
     /// Visits the values and arrays in it, with the way to each through nested tuples and objects.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], Leaf)) {
         self.walk(&mut Vec::new(), visit);
@@ -121,6 +124,13 @@ impl ArgType {
             Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
             Self::Pointer(dtype) => visit(path, Leaf::Pointer(dtype.unwrap_or(DType::U8))),
             Self::None | Self::Class(_) => {}
+            Self::Optional(of) => {
+                for (step, item) in [&Self::GIVEN, of.as_ref()].into_iter().enumerate() {
+                    path.push(step as Step);
+                    item.walk(path, visit);
+                    path.pop();
+                }
+            }
             Self::Tuple(items) | Self::Struct(_, items) => {
                 for (step, item) in items.iter().enumerate() {
                     path.push(step as Step);
@@ -140,6 +150,8 @@ impl ArgType {
             (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
             (Self::Pointer(dtype), []) => Some(Leaf::Pointer(dtype.unwrap_or(DType::U8))),
             (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
+            (Self::Optional(_), [0]) => Self::GIVEN.leaf(&[]),
+            (Self::Optional(of), [1, rest @ ..]) => of.leaf(rest),
             (
                 Self::Value(_)
                 | Self::Array(_)
@@ -148,7 +160,8 @@ impl ArgType {
                 | Self::Struct(..)
                 | Self::Record(_)
                 | Self::Class(_)
-                | Self::Pointer(_),
+                | Self::Pointer(_)
+                | Self::Optional(_),
                 _,
             ) => None,
         }

@@ -84,9 +84,27 @@ pub enum ArgType {
     Class(DType),
     /// C's pointer to elements, or without a type to anything: an address, of which nothing more is known.
     Pointer(Option<DType>),
+    /// What is of a type, or `None`: whether it is there, and what it is passed as, which is zero where it is not.
+    Optional(Box<ArgType>),
 }
 
 impl ArgType {
+    /// This type or `None`; `None` where it is of `None` alone. What may be missing twice is missing.
+    pub fn or_none(self) -> Option<Self> {
+        match self {
+            Self::None => None,
+            Self::Optional(_) => Some(self),
+            Self::Value(_)
+            | Self::Array(_)
+            | Self::Tuple(_)
+            | Self::Struct(..)
+            | Self::Enum(..)
+            | Self::Record(_)
+            | Self::Class(_)
+            | Self::Pointer(_) => Some(Self::Optional(Box::new(self))),
+        }
+    }
+
     /// What a launch passes for a value of a dtype: of records and texts the address.
     pub fn of_value(dtype: DType) -> Self {
         match dtype {
@@ -140,6 +158,7 @@ impl fmt::Display for ArgType {
             Self::Class(dtype) => write!(f, "class({dtype})"),
             Self::Pointer(Some(dtype)) => write!(f, "CPointer({dtype})"),
             Self::Pointer(None) => f.write_str("voidptr"),
+            Self::Optional(of) => write!(f, "OptionalType({of})"),
         }
     }
 }
@@ -188,6 +207,7 @@ mod tests {
             (ArgType::Enum(class(ClassKind::IntEnum, "Shape"), Box::new(int.clone())), "IntEnum<int64>(Shape)"),
             (ArgType::Tuple(vec![int.clone(), ArgType::None]), "Tuple(int64, none)"),
             (ArgType::Tuple(vec![int.clone(), int.clone()]), "UniTuple(int64 x 2)"),
+            (ArgType::Optional(Box::new(int.clone())), "OptionalType(int64)"),
             (ArgType::Tuple(vec![int]), "UniTuple(int64 x 1)"),
         ];
         for (ty, text) in cases {

@@ -243,6 +243,10 @@ impl Feed {
                     self.tag(8);
                     self.optional(*dtype, Self::dtype);
                 }
+                ArgType::Optional(of) => {
+                    self.tag(9);
+                    self.types(std::slice::from_ref(of));
+                }
             }
         }
     }

@@ -343,6 +343,8 @@ fn every_change_gives_another_digest() {
         taking(ArgType::Pointer(Some(DType::F32))),
         taking(ArgType::Pointer(Some(DType::F64))),
         taking(ArgType::Pointer(None)),
+        taking(ArgType::Optional(Box::new(ArgType::Pointer(None)))),
+        taking(ArgType::Optional(Box::new(DType::F64.into()))),
         calling(on_gpu(GpuBody::Ptx(PtxBody { text: "add.f32 %0, %1, %1;".into(), pure: false }))),
         calling(on_gpu(GpuBody::Ptx(PtxBody { text: "add.f32 %0, %1, %1;".into(), pure: true }))),
         calling(on_gpu(GpuBody::External(external()))),

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{Builder, Circles, Function, FunctionKind, Space, Type},
-    request::{GpuBody, Request},
+    request::{Abi, Entry, Foreign, GpuBody, Request, Role},
     source::Span,
     syntax::ast,
 };
@@ -66,7 +66,16 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
         return;
     }
     let passed = returned(&returns);
+    let c = matches!(request.options.entry, Entry::Foreign(Foreign { role: Role::Function(Abi::C), .. }));
     let expected = match &passed {
+        Some(ArgType::Optional(of)) if c => {
+            let message = format!("`{name}` returns {of} or None, and no result of C's says which");
+            let error = Diagnostic::error(Code::ReturnTypes, span, message);
+            let help = "return a tuple of the value and whether there is one, or declare the result as what it is without \
+                        None: a thread in which it is None ends";
+            lowerer.report(error.help(help));
+            return;
+        }
         Some(arg) => Ty::of_arg(arg),
         None if returns == Ty::Static(Static::None) => returns,
         None => {
@@ -110,6 +119,7 @@ pub(super) fn can_return(ty: &ArgType) -> bool {
         ArgType::Value(_) | ArgType::Pointer(_) => true,
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().all(can_return),
         ArgType::Enum(_, value) => can_return(value),
+        ArgType::Optional(of) => can_return(of),
         ArgType::Array(_) | ArgType::None | ArgType::Record(_) | ArgType::Class(_) => false,
     }
 }

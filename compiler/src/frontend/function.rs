@@ -109,6 +109,7 @@ pub(super) fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {
         ArgType::Value(dtype) => Ty::of_arg(arg).is_poison().then_some(*dtype),
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().find_map(by_value),
+        ArgType::Optional(of) => by_value(of),
         ArgType::Array(_)
         | ArgType::None
         | ArgType::Enum(..)
@@ -400,6 +401,13 @@ impl FnLowerer<'_> {
         let value = self.close_over(value, span);
         let value = self.with_written(value, span);
         let ty = self.ty_of(&value);
+        let is_there = |expected: &Ty| expected.optional().is_none() && *expected != Ty::Static(Static::None);
+        let declared = self.returns.as_ref().and_then(|returns| returns.expected.as_ref()).is_some_and(is_there);
+        // Its signature says that it does not return None: a thread that does ends.
+        let (value, ty) = match ty.optional() {
+            Some(inner) if declared => (self.not_none(value, span), inner.clone()),
+            Some(_) | None => (value, ty),
+        };
         if let Some(expected) = self.returns.as_ref().and_then(|returns| returns.expected.clone())
             && (ty.is_own() || expected.is_own())
         {

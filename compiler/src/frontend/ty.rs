@@ -134,6 +134,9 @@ impl Ty {
                 let kind = if dtype.chars().is_some() { ObjectKind::Chars } else { ObjectKind::Record };
                 Self::Object(kind, vec![Self::Array(ArrayTy::of_arg(&place))])
             }
+            ArgType::Optional(of) => {
+                Self::Object(ObjectKind::Optional, vec![Self::Scalar(Scalar::Bool), Self::of_arg(of)])
+            }
             ArgType::Pointer(dtype) => {
                 let kind = if dtype.is_some() { ObjectKind::Pointer } else { ObjectKind::VoidPointer };
                 let dtype = dtype.unwrap_or(DType::U8);
@@ -159,6 +162,7 @@ impl Ty {
                 (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, Box::new(item.arg()?))),
                 (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
                 (ObjectKind::Pointer, [Self::Array(place)]) => Some(ArgType::Pointer(Some(place.dtype))),
+                (ObjectKind::Optional, [_, of]) => of.arg()?.or_none(),
                 (ObjectKind::VoidPointer, _) => Some(ArgType::Pointer(None)),
                 (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
                 (

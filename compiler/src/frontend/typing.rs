@@ -264,12 +264,13 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
 /// Walks a device function dry, once: the types of its loops, what it returns, and whether it may end the thread.
 fn walk(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Loops, Ty, bool) {
     let (mut returns, mut may_end_thread) = (Ty::Bottom, false);
+    let declared = declared_result(def, args);
     let loops = find_types(cx, def, |lowerer| {
-        let found = walk_device(lowerer, args, None, false);
+        let found = walk_device(lowerer, args, declared.clone(), false);
         may_end_thread = lowerer.ends_thread;
         returns = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     });
-    if let Some(declared) = declared_result(def, args) {
+    if let Some(declared) = declared {
         returns = declared;
     }
     if matches!(returns, Ty::Conflict(_)) {

@@ -28,6 +28,12 @@ fn signatures_are_read_as_numba_writes_them() {
         ("void(array(float32, 1d, C), Tuple((int32, float32)))", "void(array(float32, 1d, C), Tuple(int32, float32))"),
         ("void(none, None, Tuple(none, int32))", "void(none, none, Tuple(none, int32))"),
         ("f4(types.CPointer(f4), CPointer(c8))", "float32(CPointer(float32), CPointer(complex64))"),
+        (
+            "Optional(f4)(types.Optional(i8), optional(f4[:]), Optional(Optional(b1)))",
+            "OptionalType(float32)(OptionalType(int64), OptionalType(array(float32, 1d, A)), OptionalType(boolean))",
+        ),
+        ("void(Optional(none))", "what is None or None is `none` at 14..18"),
+        ("void(Optional())", "`Optional` is written `Optional(float32)` at 5..15"),
         ("void(voidptr, types.voidptr)", "void(voidptr, voidptr)"),
         ("void(CPointer(f4[:]))", "a pointer cannot point to array(float32, 1d, A) at 14..19"),
         ("void(CPointer())", "`CPointer` is written `CPointer(float32)` at 5..15"),
@@ -73,6 +79,7 @@ fn what_a_type_prints_is_read_back() {
     }
     types.extend(Number::all().map(|number| ArgType::Pointer(Some(number.into()))));
     types.push(ArgType::Pointer(None));
+    types.extend(types.clone().into_iter().filter_map(ArgType::or_none));
     types.push(ArgType::Tuple(vec![]));
     types.push(ArgType::Tuple(vec![ArgType::Value(DType::I64)]));
     types.push(ArgType::Tuple(vec![ArgType::Value(DType::I64); 3]));

@@ -292,30 +292,19 @@ class Record(metaclass=_Kind):
         return from_dtype(np.dtype(layout, align=aligned))
 
 
-class Optional:
-    """What is of a type or ``None``. Kernels find such values out by themselves; no argument is declared so."""
+class Optional(metaclass=_Kind):
+    """Type of what is of a type or ``None``: arguments that are declared so take both."""
 
-    type: Type
+    @staticmethod
+    def _has(ty: Type) -> bool:
+        return ty.kind == "optional"
 
-    def __init__(self, type: Type | Optional) -> None:  # Numba's name
-        self.type = type.type if isinstance(type, Optional) else type
+    def __new__(cls, type: Type) -> Type:  # type: ignore[misc]  # see Array; Numba's name
+        """Make the type."""
+        return Type.make_optional(type)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Optional) and self.type == other.type
 
-    def __hash__(self) -> int:
-        return hash((Optional, self.type))
-
-    def __repr__(self) -> str:
-        return f"OptionalType({self.type})"
-
-    @property
-    def name(self) -> str:
-        """Numba's name."""
-        return str(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Optional, (self.type,)
+optional = Optional
 
 
 class Literal:
@@ -407,6 +396,7 @@ __all__ = [
     "literal",
     "none",
     "number_domain",
+    "optional",
     "real_domain",
     "signed_domain",
     "unsigned_domain",

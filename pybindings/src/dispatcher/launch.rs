@@ -94,6 +94,8 @@ fn run(
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;
     }
     let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(dispatcher, &resolved, stream, arguments)? };
+    // Of an argument that may be None: there is one. That there is none, and what it is then, are cells that are missing.
+    arguments.cells.push(1);
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
     let (launched, stopped) = py.detach(|| {

@@ -173,7 +173,7 @@ impl Overload {
     /// How arguments of the types of `key` reach this kernel.
     pub(crate) fn resolve(self: &Arc<Self>, py: Python<'_>, words: &[u32], casts: Vec<Cast>) -> PyResult<Resolved> {
         let given = key::decode(words);
-        let cells = key::cells_of(&given, &self.kernel.slots);
+        let cells = key::cells_of(&given, &self.args, &self.kernel.slots);
         let cells = cells.ok_or_else(|| {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;

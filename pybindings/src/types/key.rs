@@ -6,7 +6,7 @@
 //! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
 //! the same places.
 
-use weft_artifact::{ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotSource};
+use weft_artifact::{ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotField, SlotSource};
 
 const TUPLE: u32 = 1 << 31;
 const ARRAY: u32 = 1 << 30;
@@ -107,26 +107,70 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
     Some(ArgType::Array(ArrayType { dtype, ndim: (word >> NDIM & 7) as u8, layout, readonly: word & READONLY != 0 }))
 }
 
-/// For each cell of a launch of these slots, the argument's cell that it is taken from; `None` if a slot fits no
-/// argument.
-pub(crate) fn cells_of(args: &[ArgType], slots: &[Slot]) -> Option<Box<[u32]>> {
+/// What a slot of a launch is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// A cell of the argument's.
+    Cell(usize),
+    /// The argument is not there: 0.
+    Missing,
+    /// It is: 1.
+    There,
+}
+
+/// The cell that follows those of the arguments, which holds 1; behind it all cells are 0.
+fn one_behind(given: &[ArgType]) -> usize {
+    given.iter().map(ArgType::cells).sum()
+}
+
+/// Where a field of a declared argument is in what is given for it.
+fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField) -> Option<Source> {
+    match (given, declared, path) {
+        (ArgType::None, ArgType::Optional(_), _) => Some(Source::Missing),
+        (_, ArgType::Optional(_), [0]) => Some(Source::There),
+        (given, ArgType::Optional(of), [1, rest @ ..]) => source_of(given, of, rest, field),
+        (
+            ArgType::Tuple(given) | ArgType::Struct(_, given),
+            ArgType::Tuple(declared) | ArgType::Struct(_, declared),
+            [step, rest @ ..],
+        ) => {
+            let step = *step as usize;
+            let before: usize = given.get(..step)?.iter().map(ArgType::cells).sum();
+            Some(match source_of(given.get(step)?, declared.get(step)?, rest, field)? {
+                Source::Cell(cell) => Source::Cell(before + cell),
+                other @ (Source::Missing | Source::There) => other,
+            })
+        }
+        (given, _, path) => given.cell(path, field).map(Source::Cell),
+    }
+}
+
+/// For each cell of a launch of a kernel with these parameters and slots, the cell of what is given that it is taken from;
+/// `None` if a slot fits no argument. Behind the arguments' own cells is one that holds 1, and then 0.
+pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Option<Box<[u32]>> {
     let mut cells = Vec::with_capacity(slots.len());
     for slot in slots {
-        let first = match &slot.source {
+        let (before, source) = match &slot.source {
             SlotSource::Argument { param, path, field } => {
                 let param = *param as usize;
-                args.get(..param)?.iter().map(ArgType::cells).sum::<usize>() + args.get(param)?.cell(path, *field)?
+                let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
+                (before, source_of(given.get(param)?, declared.get(param)?, path, *field)?)
             }
             SlotSource::Runtime(slot) => match *slot {},
         };
-        cells.extend((first..first + slot.ty.cells()).map(|cell| cell as u32));
+        let one = one_behind(given);
+        cells.extend((0..slot.ty.cells()).map(|part| match source {
+            Source::Cell(cell) => (before + cell + part) as u32,
+            Source::There => one as u32,
+            Source::Missing => one as u32 + 1,
+        }));
     }
     Some(cells.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use weft_artifact::{Class, ClassKind, Number, SlotField, SlotType};
+    use weft_artifact::{Class, ClassKind, Number, SlotType};
 
     use super::*;
 
@@ -176,7 +220,7 @@ mod tests {
                 }
                 ArgType::Record(dtype) => out.push(record(*dtype)),
                 ArgType::Class(dtype) => out.push(class(*dtype)),
-                ArgType::Pointer(_) => unreachable!("what a launch is given is no pointer"),
+                ArgType::Pointer(_) | ArgType::Optional(_) => unreachable!("what a launch is given is there"),
             }
         }
     }
@@ -212,7 +256,7 @@ mod tests {
         let types = types();
         let cells = |param, path: &[u32], field, ty| {
             let source = SlotSource::Argument { param, path: path.to_vec(), field };
-            cells_of(&types, &[Slot { source, ty }])
+            cells_of(&types, &types, &[Slot { source, ty }])
         };
         let cell = |param, path, field| cells(param, path, field, SlotType::Pointer).map(|cells| cells[0]);
         assert_eq!(cell(0, &[], SlotField::Imag), Some(1));
@@ -224,5 +268,28 @@ mod tests {
         assert_eq!(cell(2, &[0], SlotField::Value), None);
         let long = SlotType::Bytes { size: 16, align: 8 };
         assert_eq!(cells(1, &[2], SlotField::Shape(0), long).as_deref(), Some([5, 6].as_slice()));
+    }
+
+    #[test]
+    fn what_may_be_missing_says_whether_it_is_there() {
+        let maybe = |ty: ArgType| ty.or_none().expect("is not None");
+        let array = ArgType::Array(ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false });
+        let pair = ArgType::Tuple(vec![DType::I8.into(), maybe(array.clone())]);
+        let declared = [DType::I8.into(), maybe(pair.clone()), maybe(DType::F64.into())];
+        let slots: Vec<Slot> = (0..)
+            .zip(&declared)
+            .flat_map(|(param, ty)| {
+                ty.fields().into_iter().map(move |(path, field)| Slot {
+                    source: SlotSource::Argument { param, path, field: field.field },
+                    ty: field.ty,
+                })
+            })
+            .collect();
+        let cells = |pair, last| cells_of(&[DType::I8.into(), pair, last], &declared, &slots).map(Vec::from);
+        let given = |inner| ArgType::Tuple(vec![DType::I8.into(), inner]);
+        // The number, and of the pair: whether it is there, its number, whether its array is there, that, the last.
+        assert_eq!(cells(given(array), DType::F64.into()), Some(vec![0, 9, 2, 9, 4, 5, 9, 7]));
+        assert_eq!(cells(given(ArgType::None), ArgType::None), Some(vec![0, 4, 2, 5, 5, 5, 5, 5]));
+        assert_eq!(cells(ArgType::None, DType::F64.into()), Some(vec![0, 5, 5, 5, 5, 5, 4, 2]));
     }
 }

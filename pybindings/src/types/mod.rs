@@ -54,7 +54,8 @@ impl Type {
             | ArgType::Struct(..)
             | ArgType::Enum(..)
             | ArgType::Class(_)
-            | ArgType::Pointer(_) => None,
+            | ArgType::Pointer(_)
+            | ArgType::Optional(_) => None,
         }
     }
 
@@ -119,6 +120,22 @@ impl Type {
         Ok(Self::of(ArgType::Pointer(Some(pointed))))
     }
 
+    /// The type of what is of a type or `None`.
+    #[staticmethod]
+    fn make_optional(of: &Self) -> PyResult<Self> {
+        let made = of.arg.clone().or_none().map(Self::of);
+        made.ok_or_else(|| PyTypeError::new_err("what is None or None is `none`"))
+    }
+
+    /// What a value is that may be `None`, where it is not.
+    #[getter]
+    fn r#type(&self) -> PyResult<Self> {
+        if let ArgType::Optional(of) = &self.arg {
+            return Ok(Self::of((**of).clone()));
+        }
+        Err(PyAttributeError::new_err(format!("{} has no type of its value", self.__str__())))
+    }
+
     /// An array type by its parts; `layout` is "C", "F" or "A".
     #[staticmethod]
     #[pyo3(signature = (dtype, ndim, layout, readonly=false))]
@@ -175,7 +192,9 @@ impl Type {
             },
             ArgType::Class(dtype) | ArgType::Pointer(Some(dtype)) => Ok(Self::of_dtype(*dtype)),
             ArgType::Pointer(None) => Err(PyAttributeError::new_err("voidptr points to no known type")),
-            ArgType::Value(_) | ArgType::None | ArgType::Record(_) => self.array().map(|_| self.clone()),
+            ArgType::Value(_) | ArgType::None | ArgType::Record(_) | ArgType::Optional(_) => {
+                self.array().map(|_| self.clone())
+            }
         }
     }
 
@@ -265,7 +284,7 @@ impl Type {
         }
     }
 
-    /// What a type is of: "number", "array", "tuple", "none", "object", "member", "class", "pointer", "address" (of anything); or what a compound dtype is:
+    /// What a type is of: "number", "array", "tuple", "none", "object", "member", "class", "pointer", "address" (of anything), "optional"; or what a compound dtype is:
     /// "record", "vector", "time", "chars", "nested".
     #[getter]
     fn kind(&self) -> &'static str {
@@ -288,6 +307,7 @@ impl Type {
             ArgType::Class(_) => "class",
             ArgType::Pointer(Some(_)) => "pointer",
             ArgType::Pointer(None) => "address",
+            ArgType::Optional(_) => "optional",
         }
     }
 
@@ -402,6 +422,7 @@ impl Type {
                 let dtype = dtype.map(Self::of_dtype);
                 (class.getattr("make_pointer")?, (dtype,).into_pyobject(py)?)
             }
+            ArgType::Optional(_) => (class.getattr("make_optional")?, (self.r#type()?,).into_pyobject(py)?),
             ArgType::Tuple(_) => (class.getattr("make_tuple")?, (self.types()?,).into_pyobject(py)?),
             ArgType::Struct(..) => {
                 (class.getattr("make_object")?, (self.instance_class(py)?, self.types()?).into_pyobject(py)?)

@@ -63,6 +63,43 @@ def test_prototypes(signature, abi, expected, returns) -> None:
     assert result == returns
 
 
+def test_what_may_be_none() -> None:
+    def first(x, y):
+        return x if y is None else None
+
+    maybe = types.Optional(float32)
+    code, returns = cuda.compile(first, (float32, types.Optional(int8)), abi="numba")
+    assert prototype(code) == ".func (.param .b32 ) first( .param .b64 , .param .b32 , .param .b32 , .param .b32 )"
+    assert returns == maybe
+    assert re.search(r"b32 \t%r\d+, -2;|\[func_retval0\], -2;|, -2, ", code)
+    declared, returns = cuda.compile(first, maybe(maybe, types.Optional(int8)), abi="numba")
+    assert prototype(declared).count(".param") == 6
+    assert returns == maybe
+    with pytest.raises(weft.CompileError, match="`first` returns float32 or None, and no result of C's says which"):
+        cuda.compile(first, (float32, types.Optional(int8)), abi="c")
+    code, returns = cuda.compile(first, float32(float32, types.Optional(int8)), abi="c")
+    assert prototype(code) == ".func (.param .b32 ) first( .param .b32 , .param .b32 , .param .b32 )"
+    assert returns == float32
+    # A thread in which it is None ends: of that nothing is told to C.
+    assert "exit;" in code
+
+    def tuples(x):
+        return x, x is None
+
+    code, returns = cuda.compile(tuples, (types.Optional(float64),))
+    assert prototype(code) == ".func (.param .align 8 .b8 [24]) tuples( .param .b64 , .param .b32 )"
+    assert returns == types.Tuple((types.Optional(float64), boolean))
+
+
+def test_kernels_for_other_code_take_what_may_be_none() -> None:
+    def kernel(x, n):
+        if x is not None and n is not None:
+            x[0] = n
+
+    code, _ = cuda.compile_ptx(kernel, (types.Optional(float32[::1]), types.Optional(float64)))
+    assert len(set(re.findall(r"kernel_param_\d+", code))) == 7 + 1 + 1 + 1
+
+
 def test_arrays_are_descriptors() -> None:
     def head(x):
         return x[0, 1]
@@ -184,7 +221,7 @@ def test_what_cannot_be_compiled() -> None:
 
     with pytest.raises(weft.errors.CompileError, match=r"`view` returns array\(float32, 1d, C\)"):
         cuda.compile(view, (float32[::1],))
-    with pytest.raises(weft.errors.CompileError, match="which other code cannot get"):
+    with pytest.raises(weft.errors.CompileError, match="returns float32 or None, and no result of C's says which"):
         cuda.compile(maybe, (float32,))
     with pytest.raises(TypeError, match=r"has `\*args`"):
         cuda.compile(values, (float32,))

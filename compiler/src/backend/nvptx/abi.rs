@@ -44,6 +44,28 @@ pub(super) enum Param {
     Struct(Shape),
 }
 
+impl Param {
+    /// The same of an item.
+    fn behind(self, step: Step) -> Self {
+        let deeper = |part: Part| Part {
+            field: part.field.map(|(mut steps, field)| {
+                steps.insert(0, step);
+                (steps, field)
+            }),
+            ..part
+        };
+        match self {
+            Self::Part(part) => Self::Part(deeper(part)),
+            Self::Struct(shape) => {
+                Self::Struct(Shape { parts: shape.parts.into_iter().map(deeper).collect(), ..shape })
+            }
+        }
+    }
+}
+
+/// Whether a value that may be missing is there.
+const GIVEN: ArgType = ArgType::Value(DType::BOOL);
+
 /// An array's descriptor of numba-cuda's: two pointers and two counts come before what weft reads.
 const DESCRIPTOR: [Type; 4] = [ADDRESS, ADDRESS, Type::Scalar(Scalar::I64), Type::Scalar(Scalar::I64)];
 const ADDRESS: Type = Type::Ptr(Scalar::U8, Space::Generic);
@@ -57,7 +79,12 @@ impl Shape {
             ArgType::Value(dtype) => !matches!(dtype, DType::Number(Number::Complex(_))),
             ArgType::Enum(_, value) => Self::of(value, abi, space).alone,
             ArgType::Record(_) | ArgType::Pointer(_) => true,
-            ArgType::Array(_) | ArgType::Tuple(_) | ArgType::None | ArgType::Struct(..) | ArgType::Class(_) => false,
+            ArgType::Array(_)
+            | ArgType::Tuple(_)
+            | ArgType::None
+            | ArgType::Struct(..)
+            | ArgType::Class(_)
+            | ArgType::Optional(_) => false,
         };
         shape
     }
@@ -123,18 +150,10 @@ impl Shape {
                 }
             }
             ArgType::Tuple(items) | ArgType::Struct(_, items) => {
-                let mut inner = Self { align: 1, ..Self::default() };
-                for (step, item) in items.iter().enumerate() {
-                    path.push(step as Step);
-                    inner.add(item, abi, space, path);
-                    path.pop();
-                }
-                self.start(inner.align);
-                let base = self.size;
-                self.parts.extend(inner.parts.into_iter().map(|part| Part { offset: base + part.offset, ..part }));
-                self.size += inner.size;
-                self.end(inner.align);
+                self.add_items(items.iter().zip(0..), abi, space, path);
             }
+            // numba-cuda has the value first.
+            ArgType::Optional(of) => self.add_items([(&**of, 1), (&GIVEN, 0)].into_iter(), abi, space, path),
             ArgType::Enum(_, value) => self.add(value, abi, space, path),
             // numba-cuda has a pointer where there is nothing to pass.
             ArgType::None | ArgType::Class(_) => {
@@ -143,6 +162,27 @@ impl Shape {
                 }
             }
         }
+    }
+
+    /// A struct of items, each with its step on the way.
+    fn add_items<'a>(
+        &mut self,
+        items: impl Iterator<Item = (&'a ArgType, Step)>,
+        abi: Abi,
+        space: Space,
+        path: &mut Vec<Step>,
+    ) {
+        let mut inner = Self { align: 1, ..Self::default() };
+        for (item, step) in items {
+            path.push(step);
+            inner.add(item, abi, space, path);
+            path.pop();
+        }
+        self.start(inner.align);
+        let base = self.size;
+        self.parts.extend(inner.parts.into_iter().map(|part| Part { offset: base + part.offset, ..part }));
+        self.size += inner.size;
+        self.end(inner.align);
     }
 
     /// The struct of its parts, and which of its fields each part is.
@@ -174,6 +214,12 @@ impl Shape {
 
 /// The parameters that an argument is passed as.
 pub(super) fn params(ty: &ArgType, abi: Abi, space: Space) -> Vec<Param> {
+    if let ArgType::Optional(of) = ty {
+        // In both ABIs the value, and whether it is there.
+        let inner = params(of, abi, space).into_iter().map(|param| param.behind(1));
+        let given = params(&GIVEN, abi, space).into_iter().map(|param| param.behind(0));
+        return inner.chain(given).collect();
+    }
     let shape = Shape::of(ty, abi, space);
     let flat = match (abi, ty) {
         (Abi::Numba, _) | (Abi::C, ArgType::Array(_)) => true,
@@ -186,6 +232,7 @@ pub(super) fn params(ty: &ArgType, abi: Abi, space: Space) -> Vec<Param> {
             | ArgType::Enum(..)
             | ArgType::Record(_)
             | ArgType::Pointer(_)
+            | ArgType::Optional(_)
             | ArgType::Class(_),
         ) => shape.alone,
     };

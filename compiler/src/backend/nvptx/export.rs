@@ -10,7 +10,7 @@ use inkwell::{
     types::{BasicMetadataTypeEnum, BasicType},
     values::{BasicValueEnum, FunctionValue},
 };
-use weft_artifact::{Scalar, SlotSource};
+use weft_artifact::{ArgType, Scalar, SlotSource};
 
 use super::{
     abi::{self, Param, Part, Shape},
@@ -25,9 +25,11 @@ use crate::{
     request::{Abi, Entry, Foreign, Role},
 };
 
-/// What numba-cuda's functions return where nothing is wrong, and where an exception ended the thread.
+/// What numba-cuda's functions return where nothing is wrong, where an exception ended the thread, and where the result is
+/// `None` instead of a value.
 const DONE: u64 = 0;
 const RAISED: u64 = 1;
+const NONE: u64 = -2_i32 as u32 as u64;
 
 impl Role {
     fn abi(self) -> Abi {
@@ -65,7 +67,12 @@ fn params(module: &Module, role: Role) -> Vec<(u32, Param)> {
 
 /// What a function returns, as it lies in memory.
 fn result(module: &Module, abi: Abi) -> Shape {
-    module.returns.as_ref().map(|ty| Shape::of(ty, abi, Space::Generic)).unwrap_or_default()
+    match (&module.returns, abi) {
+        // Whether there is a value is the status.
+        (Some(ArgType::Optional(of)), Abi::Numba) => Shape::of(of, abi, Space::Generic),
+        (Some(ty), Abi::Numba | Abi::C) => Shape::of(ty, abi, Space::Generic),
+        (None, _) => Shape::default(),
+    }
 }
 
 /// Declares the function.
@@ -202,8 +209,8 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
     let shape = result(cx.ir, abi);
     let builder = &emitter.builder;
     let status = |value| cx.types.context.i32_type().const_int(value, false);
-    let own = shape.parts.iter().filter(|part| part.field.is_some()).count();
-    let (values, ends) = values.split_at(own.min(values.len()));
+    let fields = cx.ir.returns.as_ref().map(ArgType::fields).unwrap_or_default();
+    let (values, ends) = values.split_at(fields.len().min(values.len()));
     if let [BasicValueEnum::IntValue(ends)] = ends {
         let (raised, done) = (emitter.block("raised"), emitter.block("done"));
         builder.build_conditional_branch(*ends, raised, done)?;
@@ -218,17 +225,38 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
         };
         builder.position_at_end(done);
     }
-    let mut memory = Vec::new();
-    for &value in values {
-        memory.push(emitter.to_memory(value)?);
+    // What may be missing is laid out in another order than it is passed within weft.
+    let may_be_none = abi == Abi::Numba && matches!(cx.ir.returns, Some(ArgType::Optional(_)));
+    if may_be_none {
+        let Some(BasicValueEnum::IntValue(given)) = values.first() else {
+            return internal("what may be missing does not say whether it is there");
+        };
+        let (none, some) = (emitter.block("none"), emitter.block("some"));
+        builder.build_conditional_branch(*given, some, none)?;
+        builder.position_at_end(none);
+        builder.build_return(Some(&status(NONE)))?;
+        builder.position_at_end(some);
     }
-    let own = || shape.parts.iter().enumerate().filter(|(_, part)| part.field.is_some());
+    let value_of = |part: &Part| {
+        let (mut steps, field) = part.field.clone()?;
+        if may_be_none {
+            steps.insert(0, 1);
+        }
+        let index = fields.iter().position(|(path, known)| *path == steps && known.field == field)?;
+        values.get(index).copied()
+    };
+    let mut own = Vec::new();
+    for (index, part) in shape.parts.iter().enumerate() {
+        if let Some(value) = value_of(part) {
+            own.push((index, part, emitter.to_memory(value)?));
+        }
+    }
     match abi {
         Abi::Numba => {
             let Some(BasicValueEnum::PointerValue(place)) = emitter.value.get_nth_param(0) else {
                 return internal(format!("@{} has no place for its result", emitter.function.name));
             };
-            for ((_, part), value) in own().zip(memory) {
+            for (_, part, value) in own {
                 let offset = cx.types.context.i64_type().const_int(part.offset, false);
                 // SAFETY: one index on an integer type is a valid getelementptr; the caller's place has room for the result.
                 let to = unsafe { builder.build_in_bounds_gep(cx.types.context.i8_type(), place, &[offset], "")? };
@@ -236,18 +264,18 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
             }
             builder.build_return(Some(&status(DONE)))?;
         }
-        Abi::C => match (memory.as_slice(), shape.alone) {
+        Abi::C => match (own.as_slice(), shape.alone) {
             ([], _) => {
                 builder.build_return(None)?;
             }
-            ([one], true) => {
+            ([(_, _, one)], true) => {
                 builder.build_return(Some(one))?;
             }
             (parts, _) => {
                 let (ty, places) = shape.llvm(&cx.types)?;
                 let mut whole = ty.get_undef();
-                for ((index, _), &part) in own().zip(parts) {
-                    let set = builder.build_insert_value(whole, part, places[index], "")?;
+                for &(index, _, value) in parts {
+                    let set = builder.build_insert_value(whole, value, places[index], "")?;
                     whole = set.into_struct_value();
                 }
                 builder.build_return(Some(&whole))?;

@@ -40,7 +40,9 @@ impl FnLowerer<'_> {
             };
             args.extend(self.flatten(value, span));
         }
-        if let Some(ty) = signature.returns.as_ref().filter(|ty| !can_return(ty) || Ty::of_arg(ty).is_poison()) {
+        if let Some(ty) =
+            signature.returns.as_ref().filter(|ty| !can_return(ty) || !is_passed(ty) || Ty::of_arg(ty).is_poison())
+        {
             let message = format!("`{}` is declared to give {ty}, which no function of C gives", external.symbol);
             let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
             return self.report(diagnostic.help("give it a pointer, `CPointer(…)`, to write the result to"));
@@ -152,6 +154,8 @@ fn is_passed(ty: &ArgType) -> bool {
         ArgType::Value(_) | ArgType::Pointer(_) | ArgType::Record(_) => true,
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().all(is_passed),
         ArgType::Enum(_, value) => is_passed(value),
+        // No prototype of C's says it of a value.
+        ArgType::Optional(_) => false,
         ArgType::Array(_) | ArgType::None | ArgType::Class(_) => false,
     }
 }

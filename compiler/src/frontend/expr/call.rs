@@ -12,7 +12,7 @@ use crate::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         prelude,
-        ty::{Ty, shown_path},
+        ty::{ArrayTy, Ty, shown_path},
         typing::result_type,
         value::{Known, Value},
     },
@@ -406,11 +406,19 @@ impl FnLowerer<'_> {
         if def.signatures.is_empty() {
             return Some(values);
         }
-        let values: Vec<Value> = values.into_iter().map(|value| self.not_none(value, span)).collect();
         let given: Option<Vec<ArgType>> = values.iter().map(|value| value.ty().arg()).collect();
         let fitting = def.signatures.iter().filter(|sig| sig.args.len() == values.len()).filter_map(|sig| {
             let conversions = given.as_deref()?.iter().zip(&sig.args).map(|(given, declared)| {
-                Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to?)).ok()
+                let way = |given| {
+                    Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to?)).ok()
+                };
+                match (given, declared) {
+                    // A thread in which it is None ends.
+                    (ArgType::Optional(of), declared) if !matches!(declared, ArgType::Optional(_)) => {
+                        way(of.as_ref()).map(|way| way.max(Conversion::Safe))
+                    }
+                    (given, _) => way(given),
+                }
             });
             Some((conversions.collect::<Option<Rank>>()?, sig))
         });
@@ -431,18 +439,26 @@ impl FnLowerer<'_> {
         };
         let mut out = Vec::new();
         for (value, arg) in values.into_iter().zip(&chosen.args) {
-            let to = match (&value, Ty::of_arg(arg)) {
-                // A declared array says nothing of the address space.
-                (Value::Array(array), Ty::Array(mut to)) => {
-                    to.space = array.ty.space;
-                    Ty::Array(to)
-                }
-                (pointer @ Value::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, _), _) => pointer.ty(),
-                (_, to) => to,
-            };
+            let keeps_none = matches!(arg, ArgType::Optional(_));
+            let value = if keeps_none { value } else { self.not_none(value, span) };
+            let to = where_it_is(&value.ty(), Ty::of_arg(arg));
             out.push(self.try_convert(value, &to, span)?);
         }
         Some(out)
+    }
+}
+
+/// A declared type, which says nothing of the memory that arrays and pointers are in, as that of a value.
+fn where_it_is(given: &Ty, declared: Ty) -> Ty {
+    match (given, declared) {
+        (Ty::Array(array), Ty::Array(to)) => Ty::Array(ArrayTy { space: array.space, ..to }),
+        (given, Ty::Object(ObjectKind::Optional, items)) => {
+            let given = given.optional().unwrap_or(given);
+            let known = |(place, item)| if place == 1 { where_it_is(given, item) } else { item };
+            Ty::Object(ObjectKind::Optional, items.into_iter().enumerate().map(known).collect())
+        }
+        (Ty::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, _), _) => given.clone(),
+        (_, declared) => declared,
     }
 }
 
