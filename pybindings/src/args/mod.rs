@@ -368,7 +368,7 @@ impl Arguments {
             let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
             return Err(errors::launch(arg.py(), &message));
         }
-        let foreign = Interface::read(interface, MAX_NDIM, &mut self.cells)?;
+        let foreign = Interface::read(interface, Some(arg), MAX_NDIM, &mut self.cells)?;
         if !foreign.is_aligned {
             return Err(strides::misaligned(foreign.array.dtype));
         }

@@ -31,14 +31,19 @@ pub(crate) struct Interface {
 
 impl Interface {
     /// Reads an interface of at most so many dimensions and adds its address, extents and strides to `cells`, which are
-    /// as before on an error.
+    /// as before on an error. The object that it is of says what elements are whose `typestr` gives their size alone.
     ///
     /// # Errors
     ///
     /// `TypeError` and `ValueError` for what a kernel cannot take.
-    pub(crate) fn read(interface: &Bound<'_, PyAny>, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Self> {
+    pub(crate) fn read(
+        interface: &Bound<'_, PyAny>,
+        owner: Option<&Bound<'_, PyAny>>,
+        max_ndim: usize,
+        cells: &mut Vec<u64>,
+    ) -> PyResult<Self> {
         let first = cells.len();
-        let read = read(interface.cast::<PyDict>()?, max_ndim, cells);
+        let read = read(interface.cast::<PyDict>()?, owner, max_ndim, cells);
         if read.is_err() {
             cells.truncate(first);
         }
@@ -46,7 +51,12 @@ impl Interface {
     }
 }
 
-fn read<'py>(interface: &Bound<'py, PyDict>, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Interface> {
+fn read<'py>(
+    interface: &Bound<'py, PyDict>,
+    owner: Option<&Bound<'py, PyAny>>,
+    max_ndim: usize,
+    cells: &mut Vec<u64>,
+) -> PyResult<Interface> {
     let py = interface.py();
     let field = |name: &Bound<'py, PyString>| -> PyResult<Bound<'py, PyAny>> {
         let missing = || PyTypeError::new_err(format!("its __cuda_array_interface__ has no `{name}`"));
@@ -58,7 +68,7 @@ fn read<'py>(interface: &Bound<'py, PyDict>, max_ndim: usize, cells: &mut Vec<u6
     if optional(intern!(py, "mask"))?.is_some() {
         return Err(PyNotImplementedError::new_err("masked arrays are not supported"));
     }
-    let dtype = dtype_of(&field(intern!(py, "typestr"))?)?;
+    let dtype = dtype_of(&field(intern!(py, "typestr"))?, optional(intern!(py, "descr"))?, owner)?;
     let data = field(intern!(py, "data"))?;
     let (address, readonly): (u64, bool) = data.extract()?;
     let shape = field(intern!(py, "shape"))?;
@@ -104,18 +114,48 @@ fn tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
 }
 
 /// The dtype of a `typestr`; NumPy is asked only for those that are not written as it writes them.
-fn dtype_of(typestr: &Bound<'_, PyAny>) -> PyResult<DType> {
-    let text = typestr.cast::<PyString>()?;
-    Number::from_typestr(text.to_str()?).map_or_else(|| numpy::dtype_of(typestr), |number| Ok(number.into()))
+///
+/// One of kind `V` says how large elements are, not what they are: records have a `descr`
+/// (<https://numpy.org/doc/stable/reference/arrays.interface.html>), or the array has a dtype. bfloat16 is none of NumPy's.
+fn dtype_of<'py>(
+    typestr: &Bound<'py, PyAny>,
+    descr: Option<Bound<'py, PyAny>>,
+    owner: Option<&Bound<'py, PyAny>>,
+) -> PyResult<DType> {
+    let py = typestr.py();
+    let text = typestr.cast::<PyString>()?.to_str()?;
+    if let Some(number) = Number::from_typestr(text) {
+        return Ok(number.into());
+    }
+    if text.get(1..2) != Some("V") {
+        return numpy::dtype_of(typestr);
+    }
+    if let Some(descr) = descr
+        && descr.len()? > 0
+        && !descr.get_item(0)?.get_item(0)?.eq("")?
+    {
+        let format = py.import(intern!(py, "numpy.lib.format"))?;
+        return numpy::dtype_of(&format.call_method1(intern!(py, "descr_to_dtype"), (descr,))?);
+    }
+    let own = owner.map(|owner| owner.getattr_opt(intern!(py, "dtype"))).transpose()?.flatten();
+    match own {
+        Some(own) if numpy::import(py)?.is_dtype(&own) => numpy::dtype_of(&own),
+        Some(own) if own.str()? == "torch.bfloat16" => Ok(DType::BF16),
+        Some(_) | None => numpy::dtype_of(typestr),
+    }
 }
 
 /// A `__cuda_array_interface__` dictionary as its parts: address, shape, strides in bytes, dtype, whether it is
 /// read-only, and the stream to wait for.
 #[pyfunction]
-pub(crate) fn read_array_interface<'py>(desc: &Bound<'py, PyAny>) -> PyResult<Parts<'py>> {
+#[pyo3(signature = (desc, owner=None))]
+pub(crate) fn read_array_interface<'py>(
+    desc: &Bound<'py, PyAny>,
+    owner: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Parts<'py>> {
     let py = desc.py();
     let mut cells = Vec::new();
-    let Interface { array, stream, .. } = Interface::read(desc, NUMPY_NDIM, &mut cells)?;
+    let Interface { array, stream, .. } = Interface::read(desc, owner, NUMPY_NDIM, &mut cells)?;
     let (address, rest) = cells.split_first().map_or((0, [].as_slice()), |(address, rest)| (*address, rest));
     let (shape, strides) = rest.split_at(rest.len() / 2);
     let strides = strides.iter().map(|stride| *stride as i64);

@@ -274,6 +274,62 @@ def test_cuda_array_interface() -> None:
     assert device.copy_to_host().tolist() == [1, 1, 2]
 
 
+def test_cuda_array_interface_of_elements_that_have_no_typestr() -> None:
+    if cuda.get_current_device().kind == "cpu" and has_driver():
+        pytest.skip("the arrays are in CPU memory, beside a GPU")
+
+    @cuda.jit
+    def record(x):
+        x[1].b = x[0].b + x[1].a
+
+    dtype = np.dtype({"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [0, 16], "itemsize": 32})
+    host = np.zeros(2, dtype)
+    host[0]["b"], host[1]["a"] = 2.5, 3
+    device = cuda.to_device(host)
+    interface = device.__cuda_array_interface__
+    assert interface["typestr"] == "|V32"
+    # By what the interface says, and by the dtype of the array that has it, as CuPy's.
+    foreign = Foreign(interface)
+    assert cuda.as_cuda_array(foreign).dtype == dtype
+    record[1, 1](foreign)
+    assert device.copy_to_host()[1]["b"] == 5.5
+    del interface["descr"]
+    record[1, 1](device)
+    with pytest.raises(TypeError, match=r"dtype \|V32 are not supported"):
+        record[1, 1](Foreign(interface))
+    foreign = Foreign(interface)
+    foreign.dtype = dtype
+    assert cuda.as_cuda_array(foreign).dtype == dtype
+    overlapping = cuda.to_device(np.zeros(1, {"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2]}))
+    assert "descr" not in overlapping.__cuda_array_interface__
+
+
+def test_cuda_array_interface_of_bfloat16() -> None:
+    if cuda.get_current_device().kind == "cpu" and has_driver():
+        pytest.skip("the arrays are in CPU memory, beside a GPU")
+
+    @cuda.jit
+    def double(x):
+        x[0] = x[0] * x.dtype.type(2)
+
+    class Named:
+        def __str__(self) -> str:
+            return "torch.bfloat16"
+
+    bits = cuda.to_device(np.array([0x3FC0], np.uint16))  # 1.5
+    foreign = Foreign(dict(bits.__cuda_array_interface__, typestr="<V2"))
+    with pytest.raises(TypeError, match=r"dtype \|V2 are not supported"):
+        double[1, 1](foreign)
+    foreign.dtype = Named()
+    double[1, 1](foreign)
+    assert bits.copy_to_host()[0] == 0x4040
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    foreign.dtype = np.dtype(ml_dtypes.bfloat16)
+    assert cuda.as_cuda_array(foreign).dtype == foreign.dtype
+    double[1, 1](foreign)
+    assert bits.copy_to_host()[0] == 0x40C0
+
+
 def test_as_cuda_array_needs_the_interface() -> None:
     with pytest.raises(TypeError, match="doesn't implement the cuda array interface"):
         cuda.as_cuda_array(np.zeros(3))

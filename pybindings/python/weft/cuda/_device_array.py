@@ -68,11 +68,19 @@ class DeviceNDArray(DeviceArrayBase):
             msg = "the array is in CPU memory"
             raise AttributeError(msg)
         stream = int(self.stream) or None
+        descr = {}
+        if self.dtype.names is not None:
+            import contextlib
+
+            # Fields that overlap or lie in another order have none.
+            with contextlib.suppress(ValueError):
+                descr["descr"] = self.dtype.descr
         return {
             "version": 3,
             "shape": self.shape,
             "strides": None if self.is_c_contiguous() else self.strides,
             "typestr": self.dtype.str,
+            **descr,
             "data": (self.address if self.size else 0, self.readonly),
             "stream": stream,
         }

@@ -173,7 +173,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     if not _weft.shares_arrays():
         msg = "the array is in GPU memory, but kernels run on the CPU"
         raise LaunchError(msg)
-    address, shape, strides, dtype, readonly, producer = _weft.read_array_interface(desc)
+    address, shape, strides, dtype, readonly, producer = _weft.read_array_interface(desc, owner)
     array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.current_device_id(), readonly)
     if producer is not None:
         array.stream = external_stream(producer)
