@@ -30,8 +30,8 @@ mod _weft {
         capture::{free_names, intrinsics},
         command::run_command,
         devices::{
-            config, current_device_id, device_attributes, device_count, device_kind, memory_info, profile,
-            select_device, shares_arrays,
+            config, current_device_id, device_attribute, device_attributes, device_count, device_kind, memory_info,
+            profile, select_device, shares_arrays,
             stream::{Event, Stream},
             synchronize,
         },

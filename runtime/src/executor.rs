@@ -285,6 +285,13 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn memory_info(&self) -> Result<(u64, u64), Error>;
+    /// One of the driver's attributes of a device by its number in `cuda.h`. The CPU answers what a GPU would where a
+    /// program computes its launches of it, and 0 for what it has not.
+    ///
+    /// # Errors
+    ///
+    /// The driver has no such attribute.
+    fn attribute(&self, number: u32) -> Result<i32, Error>;
     /// The compiler's target: `sm_90`, or `host`.
     fn target(&self) -> String;
     /// Allocates memory with undefined contents, in the order of `stream` where the device can.

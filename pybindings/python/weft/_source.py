@@ -35,6 +35,9 @@ _FUNCTION = 0x1  # not that of a class or a module
 _KIND = 0x2C  # ``*args``, ``**kwargs``, generator
 _FUTURES = 0x1FF0000  # ``from __future__``
 
+_LAMBDA = "lambda_"
+"""The name of the function that is made of a lambda, in one line."""
+
 _LOADERS = ("_frozen_importlib_external", "zipimport")
 """Modules of the loaders that run a file's code as it is."""
 
@@ -190,10 +193,7 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
     name, first = code.co_filename, max(code.co_firstlineno, 1)
     if source is not None:
         _check_given(function, source)
-        return name, source, 1, enclosing_class(code)
-    if function.__name__ == "<lambda>":
-        msg = f"{name}:{first}: a lambda cannot be a kernel or a device function: use def"
-        raise TypeError(msg)
+        return name, source, first if function.__name__ == _LAMBDA else 1, enclosing_class(code)
     found = False
     for text in _candidates(function, kept):
         lines = text.lines()
@@ -242,9 +242,9 @@ def named(function: Any) -> tuple[Any, str | None]:
     # Of lambdas in each other the inner one: the code of the other has that of this in it.
     for node in reversed(list(ast.walk(tree))):
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _is_lambda(code, node):
-            text = f"def lambda_({ast.unparse(node.args)}):\n    return {ast.unparse(node.body)}\n"
-            own = code.replace(co_name="lambda_", co_qualname=code.co_qualname.replace("<lambda>", "lambda_"))
-            made = types.FunctionType(own, function.__globals__, "lambda_", function.__defaults__, function.__closure__)
+            text = f"def {_LAMBDA}({ast.unparse(node.args)}): return {ast.unparse(node.body)}\n"
+            own = code.replace(co_name=_LAMBDA, co_qualname=code.co_qualname.replace("<lambda>", _LAMBDA))
+            made = types.FunctionType(own, function.__globals__, _LAMBDA, function.__defaults__, function.__closure__)
             made.__module__ = function.__module__
             made.__doc__ = function.__doc__
             return made, text

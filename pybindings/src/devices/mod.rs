@@ -243,6 +243,12 @@ pub(crate) fn profile(py: Python<'_>, on: bool) -> PyResult<()> {
     py.detach(|| executor.profile(on)).map_err(|error| errors::runtime(py, &error))
 }
 
+/// One of the driver's attributes of a device, by its number in `cuda.h`.
+#[pyfunction]
+pub(crate) fn device_attribute(py: Python<'_>, id: u32, number: u32) -> PyResult<i32> {
+    by_id(py, id)?.attribute(number).map_err(|error| errors::runtime(py, &error))
+}
+
 /// What a device is and can: the fields of `DeviceAttributes`, with CUDA's names where CUDA has one.
 #[pyfunction]
 pub(crate) fn device_attributes(py: Python<'_>, id: u32) -> PyResult<Bound<'_, PyDict>> {

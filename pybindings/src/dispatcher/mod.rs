@@ -437,6 +437,13 @@ impl Dispatcher {
         Self::texts(slf, "ir", signature, target)
     }
 
+    /// Print the types of what each compiled kernel computes.
+    #[pyo3(signature = (file=None))]
+    fn inspect_types(slf: &Bound<'_, Self>, file: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        slf.py().import("weft.cuda._inspect")?.call_method1("types", (slf, file))?;
+        Ok(())
+    }
+
     /// A dispatcher and its last configuration refer to each other.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if !self.made {

@@ -370,7 +370,8 @@ impl Type {
 
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let types: Option<Vec<_>> = args.iter().map(|arg| arg.cast_into::<Self>().ok()).collect();
+        let types: Vec<_> = args.iter().map(|arg| signature::own_type(&arg)).collect::<PyResult<_>>()?;
+        let types: Option<Vec<_>> = types.into_iter().map(|ty| ty.cast_into::<Self>().ok()).collect();
         if let Some(types) = types {
             return Ok(Signature { args: args_of(types), returns: self.arg.clone() }.into_pyobject(py)?.into_any());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyString};
+use pyo3::{exceptions::PyTypeError, intern, prelude::*, types::PyString};
 use weft_compiler::{
     request,
     source::{SourceFile, SourceMap},
@@ -24,15 +24,32 @@ pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature>
             errors::diagnostics(signature.py(), &[diagnostic], &sources)
         });
     }
+    if is_numbas(signature)? {
+        return read(&signature.py().import("weft._foreign")?.call_method1("own_signature", (signature,))?);
+    }
     let types = signature.try_iter().map_err(|_| wrong(signature))?;
     let args = types
         .map(|ty| {
-            let ty = ty?;
+            let ty = own_type(&ty?)?;
             let ty = ty.cast::<Type>().map_err(|_| wrong(&ty))?.get();
             Ok(ty.arg.clone())
         })
         .collect::<PyResult<_>>()?;
     Ok(request::Signature { args, returns: None })
+}
+
+/// Whether the class of a value is Numba's own.
+fn is_numbas(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module = value.get_type().getattr(intern!(value.py(), "__module__"))?;
+    Ok(module.extract::<&str>().is_ok_and(|module| module.starts_with("numba")))
+}
+
+/// weft's type for one of Numba's, and anything else as it is.
+pub(super) fn own_type<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if is_numbas(value)? {
+        return value.py().import("weft._foreign")?.call_method1("own_type", (value,));
+    }
+    Ok(value.clone())
 }
 
 fn wrong(value: &Bound<'_, PyAny>) -> PyErr {

@@ -57,6 +57,10 @@ impl Executor for CpuExecutor {
         Ok((free.saturating_add(self.kept.bytes()).min(total), total))
     }
 
+    fn attribute(&self, number: u32) -> Result<i32, Error> {
+        Ok(machine::attribute(&self.shared.attributes, number))
+    }
+
     fn target(&self) -> String {
         "host".to_owned()
     }

@@ -45,6 +45,31 @@ pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
     }
 }
 
+/// One of the driver's attributes by its number in `cuda.h`, of those that are not among the fields: limits are a GPU's.
+pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
+    match number {
+        // TOTAL_CONSTANT_MEMORY, MAX_REGISTERS_PER_BLOCK, MAX_REGISTERS_PER_MULTIPROCESSOR
+        9 | 12 | 82 => 64 << 10,
+        // CLOCK_RATE
+        13 => clock_rate(),
+        // INTEGRATED, CAN_MAP_HOST_MEMORY, UNIFIED_ADDRESSING, MANAGED_MEMORY, HOST_NATIVE_ATOMIC_SUPPORTED,
+        // PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH
+        18 | 19 | 41 | 83 | 86 | 88 | 89 | 91 | 95 => 1,
+        // MAX_THREADS_PER_MULTI_PROCESSOR
+        39 => 2048,
+        // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: a block's, and the kilobyte that the driver keeps of it
+        81 => attributes.max_shared_memory_per_block_optin as i32 + 1024,
+        _ => 0,
+    }
+}
+
+/// The clock of the first core in kilohertz; 0 where the system does not tell.
+fn clock_rate() -> i32 {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let megahertz = field(&info, "cpu MHz").and_then(|text| text.parse::<f64>().ok());
+    megahertz.map_or(0, |megahertz| (megahertz * 1000.0) as i32)
+}
+
 /// The CPU's model as the system names it, or its architecture.
 fn name() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -189,6 +189,11 @@ impl Context {
         })
     }
 
+    /// One of the device's attributes by its number.
+    pub(super) fn attribute(&self, number: u32) -> Result<i32, Error> {
+        numbered_attribute(self.driver, self.device, number)
+    }
+
     /// Free and total memory. What the pool keeps for the next allocation counts as free.
     pub(super) fn memory_info(&self) -> Result<(u64, u64), Error> {
         let _entered = self.enter()?;
@@ -252,12 +257,17 @@ fn open_pool(driver: &Driver, device: sys::CUdevice) -> Result<Option<Handle<sys
     Ok(Some(Handle(pool)))
 }
 
-/// A device attribute; none of those that are asked for is negative.
+/// A device attribute; none of those that is asked for is negative.
 fn attribute(driver: &Driver, device: sys::CUdevice, which: Attribute) -> Result<u32, Error> {
+    numbered_attribute(driver, device, which as u32).map(|value| value as u32)
+}
+
+/// A device attribute by its number.
+fn numbered_attribute(driver: &Driver, device: sys::CUdevice, number: u32) -> Result<i32, Error> {
     let mut value = 0;
     // SAFETY: it writes one int.
-    unsafe { driver.cuDeviceGetAttribute(&raw mut value, which as u32, device) }?;
-    Ok(value as u32)
+    unsafe { driver.cuDeviceGetAttribute(&raw mut value, number, device) }?;
+    Ok(value)
 }
 
 fn read_attributes(driver: &Driver, device: sys::CUdevice, id: u32) -> Result<DeviceAttributes, Error> {

@@ -49,6 +49,10 @@ impl Executor for CudaExecutor {
         self.context.blame(self.context.memory_info())
     }
 
+    fn attribute(&self, number: u32) -> Result<i32, Error> {
+        self.context.attribute(number)
+    }
+
     fn target(&self) -> String {
         let (major, minor) = self.context.attributes.compute_capability;
         format!("sm_{major}{minor}")

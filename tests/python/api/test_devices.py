@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from weft import cuda
 
@@ -44,12 +45,27 @@ def test_the_cpu_answers_with_a_capability():
     assert cuda.get_current_device().compute_capability == (9, 0)
 
 
+def test_attributes_of_the_driver() -> None:
+    device = cuda.get_current_device()
+    assert device.MAX_REGISTERS_PER_BLOCK >= 32 * 1024
+    assert device.TOTAL_CONSTANT_MEMORY == 64 * 1024
+    assert device.MAX_THREADS_PER_MULTI_PROCESSOR >= device.MAX_THREADS_PER_BLOCK
+    assert device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR > device.MAX_SHARED_MEMORY_PER_BLOCK
+    assert device.COOPERATIVE_LAUNCH == device.CAN_MAP_HOST_MEMORY == device.UNIFIED_ADDRESSING == 1
+    assert device.CLOCK_RATE >= 0
+    assert "L2_CACHE_SIZE" in dir(device)
+    with pytest.raises(AttributeError, match="no attribute 'L9_CACHE_SIZE'"):
+        device.L9_CACHE_SIZE  # noqa: B018
+
+
 def test_contexts() -> None:
     context = cuda.current_context()
     assert context.device == cuda.get_current_device()
     info = context.get_memory_info()
     context.deallocations.clear()
     assert len(context.deallocations) == 0  # freed at once
+    with cuda.defer_cleanup(), cuda.defer_cleanup():
+        cuda.to_device(np.zeros(3))
     assert 0 < info.free <= info.total
     context.synchronize()
     cuda.close()

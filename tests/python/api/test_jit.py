@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import pickle
 
 import numpy as np
@@ -83,8 +84,35 @@ def test_unknown_options_are_named() -> None:
 def test_what_cannot_be_jitted() -> None:
     with pytest.raises(TypeError, match="not of int"):
         cuda.jit(3)
-    with pytest.raises(TypeError, match="use def"):
-        cuda.jit(lambda x: None)[1, 1](np.zeros(1))
+    with pytest.raises(weft.errors.SourceError, match="use def"):
+        cuda.jit(eval("lambda x: None"))
+
+
+def test_a_lambda() -> None:
+    times = cuda.jit(device=True)(lambda x, y=2: x * y)
+    declared = cuda.jit("int32(float64)", device=True)(lambda x: x)
+
+    @cuda.jit
+    def kernel(x):
+        x[0] = times(1.5)
+        x[1] = times(0.5, 3)
+        x[2] = declared(2.75)
+
+    x = np.zeros(3)
+    kernel[1, 1](x)
+    assert x.tolist() == [3.0, 1.5, 2.0]
+
+
+def test_an_error_in_a_lambda_has_its_line() -> None:
+    wrong = cuda.jit(device=True)(lambda x: x.missing)
+    line = test_an_error_in_a_lambda_has_its_line.__code__.co_firstlineno + 1
+
+    @cuda.jit
+    def kernel(x):
+        x[0] = wrong(x)
+
+    with pytest.raises(weft.CompileError, match=rf"no attribute `missing`\n.*test_jit\.py:{line}:"):
+        kernel[1, 1](np.zeros(1))
 
 
 def fresh(source="    x[0] = 1\n", decorator="@cuda.jit", head=""):
@@ -155,6 +183,10 @@ def test_inspect() -> None:
     assert "define" in kernel.inspect_llvm(types)
     assert kernel.inspect_llvm() == {types: kernel.inspect_llvm(types)}
     assert "kernel @fill_function" in kernel.inspect_ir(types)
+    file = io.StringIO()
+    kernel.inspect_types(file)
+    assert file.getvalue().startswith("fill_function (array(float32, 1d, C), float64)\n---")
+    assert "$i: int64" in file.getvalue()
     with pytest.raises(ValueError, match="there is no target `gpu`"):
         kernel.inspect_asm(types, target="gpu")
     with pytest.raises(TypeError, match="takes 2 arguments"):

@@ -141,3 +141,54 @@ def test_signatures_are_compiled_at_once() -> None:
         cuda.jit("float32(float32[:], int32)")(fill_function)
     with pytest.raises(weft.CompileError, match="E0301"):
         cuda.jit("void(flot32[:])")
+
+
+def numbas(kind: str, text: str, **attributes: object) -> object:
+    """Something like a type of Numba's: told by its class and module, read by its attributes."""
+    class_ = type(kind, (), {"__module__": "numba.core.types", "__str__": lambda _: text})
+    made = class_()
+    made.__dict__.update(attributes)
+    return made
+
+
+def numbas_array(dtype: object, ndim: int, layout: str, mutable: bool = True, aligned: bool = True) -> object:
+    return numbas("Array", "", dtype=dtype, ndim=ndim, layout=layout, mutable=mutable, aligned=aligned)
+
+
+def test_types_of_numba_are_read() -> None:
+    f4, i4, none = numbas("Float", "float32"), numbas("Integer", "int32"), numbas("NoneType", "none")
+    pair = numbas("UniTuple", "UniTuple(int32 x 2)", types=(i4, i4))
+    nested = numbas("NestedArray", "", dtype=i4, shape=(3,))
+    fields = {"a": numbas("field", "", type=f4, offset=0), "b": numbas("field", "", type=nested, offset=4)}
+    record = numbas("Record", "", fields=fields, size=16)
+    args = (numbas_array(f4, 2, "C"), i4, pair, numbas("Boolean", "bool"), numbas_array(record, 1, "A", aligned=False))
+    signature = numbas("Signature", "", return_type=none, args=args)
+    dtype = np.dtype([("a", "f4"), ("b", "i4", (3,))])
+    expected = weft.void(
+        weft.float32[:, ::1], weft.int32, weft.types.UniTuple(weft.int32, 2), weft.boolean, weft.from_dtype(dtype)[:]
+    )
+    padded = np.dtype({"names": ["a", "b"], "formats": ["f4", ("i4", (3,))], "offsets": [0, 4], "itemsize": 16})
+    assert padded == dtype
+    assert weft.void(*args) == expected
+    for declared in (signature, [signature], args):
+
+        @cuda.jit(declared)
+        def kernel(x, n, pair, flag, records):
+            if flag:
+                x[n, 1] = pair[1] + records[0].b[2]
+
+        x = np.zeros((2, 2), np.float32)
+        records = np.zeros(1, dtype)
+        records["b"] = 5
+        kernel[1, 1](x, 1, (2, 3), True, records)
+        assert x.tolist() == [[0, 0], [0, 8]]
+        assert kernel.signatures == [expected.args]
+
+
+def test_types_of_numba_that_there_are_not() -> None:
+    with pytest.raises(NotImplementedError, match="unaligned"):
+        weft.void(numbas_array(numbas("Float", "float32"), 1, "C", aligned=False))
+    with pytest.raises(ValueError, match="there is no type `list`"):
+        weft.void(numbas("List", "list"))
+    with pytest.raises(TypeError, match="is no signature"):
+        cuda.compile_ptx(lambda x: None, numbas("Float", "float32"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft import _source, config
+from weft import config
 from weft._weft import Dispatcher, parse_signature
 from weft.cuda._jit import _DEFAULTS, _launch_bounds, _make, _warn_about_debug
 
@@ -95,8 +95,7 @@ def compile(  # its name in numba.cuda
     if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions["ptx"]:
         options["ptx"] = pyfunc.targetoptions["ptx"]
         signatures = pyfunc.declared_signatures
-    pyfunc, source = _source.named(pyfunc)
-    dispatcher = _make(pyfunc, options=options, signatures=signatures, source=source)
+    dispatcher = _make(pyfunc, options=options, signatures=signatures, source=None)
     return dispatcher.compile_foreign(signature, abi if device else "kernel", _symbol(abi_info), _target(cc))
 
 
@@ -229,9 +228,8 @@ def compile_all(
         forceinline=forceinline,
         launch_bounds=launch_bounds,
     )
-    function, source = _source.named(pyfunc)
     options = {**_DEFAULTS, "device": True, "link": getattr(pyfunc, "targetoptions", _DEFAULTS)["link"]}
-    dispatcher = _make(function, options=options, signatures=[], source=source)
+    dispatcher = _make(pyfunc, options=options, signatures=[], source=None)
     return [code, *_link.gather(dispatcher.linked())], returns
 
 

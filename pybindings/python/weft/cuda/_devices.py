@@ -17,6 +17,48 @@ if TYPE_CHECKING:
 MemoryInfo = collections.namedtuple("MemoryInfo", ("free", "total"))  # noqa: PYI024 (typing takes long to import)
 MemoryInfo.__doc__ = "Memory of a device in bytes."
 
+_ATTRIBUTES = {
+    "TOTAL_CONSTANT_MEMORY": 9,
+    "MAX_PITCH": 11,
+    "MAX_REGISTERS_PER_BLOCK": 12,
+    "CLOCK_RATE": 13,
+    "TEXTURE_ALIGNMENT": 14,
+    "GPU_OVERLAP": 15,
+    "KERNEL_EXEC_TIMEOUT": 17,
+    "INTEGRATED": 18,
+    "CAN_MAP_HOST_MEMORY": 19,
+    "COMPUTE_MODE": 20,
+    "SURFACE_ALIGNMENT": 30,
+    "CONCURRENT_KERNELS": 31,
+    "ECC_ENABLED": 32,
+    "PCI_BUS_ID": 33,
+    "PCI_DEVICE_ID": 34,
+    "TCC_DRIVER": 35,
+    "MEMORY_CLOCK_RATE": 36,
+    "GLOBAL_MEMORY_BUS_WIDTH": 37,
+    "L2_CACHE_SIZE": 38,
+    "MAX_THREADS_PER_MULTI_PROCESSOR": 39,
+    "ASYNC_ENGINE_COUNT": 40,
+    "UNIFIED_ADDRESSING": 41,
+    "PCI_DOMAIN_ID": 50,
+    "STREAM_PRIORITIES_SUPPORTED": 78,
+    "GLOBAL_L1_CACHE_SUPPORTED": 79,
+    "LOCAL_L1_CACHE_SUPPORTED": 80,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": 82,
+    "MANAGED_MEMORY": 83,
+    "IS_MULTI_GPU_BOARD": 84,
+    "MULTI_GPU_BOARD_GROUP_ID": 85,
+    "HOST_NATIVE_ATOMIC_SUPPORTED": 86,
+    "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO": 87,
+    "PAGEABLE_MEMORY_ACCESS": 88,
+    "CONCURRENT_MANAGED_ACCESS": 89,
+    "COMPUTE_PREEMPTION_SUPPORTED": 90,
+    "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM": 91,
+    "COOPERATIVE_LAUNCH": 95,
+}
+"""Attributes that the driver is asked for when they are read, by their numbers in ``cuda.h``."""
+
 
 class Device:
     """A GPU, or the CPU in its place.
@@ -62,11 +104,13 @@ class Device:
         attributes = self.__dict__.get("_attributes", {})
         if name in attributes:
             return attributes[name]
+        if name in _ATTRIBUTES:
+            return _weft.device_attribute(self.id, _ATTRIBUTES[name])
         msg = f"devices have no attribute {name!r}"
         raise AttributeError(msg)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._attributes})
+        return sorted({*super().__dir__(), *self._attributes, *_ATTRIBUTES})
 
     def get_primary_context(self) -> Context:
         """Give the device's context."""
@@ -194,6 +238,21 @@ def select_device(device_id: int) -> Device:
 def current_context(devnum: int | None = None) -> Context:
     """Give the context of the current device, or of the one named."""
     return Context(get_current_device() if devnum is None else Device(devnum))
+
+
+class _Deferred:
+    """Nothing is put off: freeing memory waits for nothing but the work that uses it."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        return None
+
+
+def defer_cleanup() -> _Deferred:
+    """Give a context in which memory is freed as outside of it: that does not wait for the device."""
+    return _Deferred()
 
 
 def require_context(function: Any) -> Any:

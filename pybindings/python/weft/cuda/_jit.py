@@ -7,7 +7,7 @@ import operator
 import types
 import warnings
 
-from weft import _source, config
+from weft import _foreign, _source, config
 from weft._weft import (
     Dispatcher,
     Signature,
@@ -158,7 +158,7 @@ def jit(
     }
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
-    if isinstance(func_or_sig, _SIGNATURES):
+    if isinstance(func_or_sig, _SIGNATURES) or _foreign.is_signature(func_or_sig):
         signatures = [parse_signature(func_or_sig)]
     elif isinstance(func_or_sig, list):
         signatures = [parse_signature(signature) for signature in func_or_sig]
@@ -183,6 +183,9 @@ def _make(
     if not isinstance(function, types.FunctionType):
         msg = f"cuda.jit() makes kernels of Python functions, not of {type(function).__name__}"
         raise TypeError(msg)
+    if source is None and function.__name__ == "<lambda>":
+        function, source = _source.named(function)
+        kept = None
     if kept is None and source is None:
         kept = _source.keep(function)
     dispatcher = kind(function, options, signatures, source, kept)
@@ -198,9 +201,8 @@ def _make(
 
 
 def device_function(function: Callable[..., Any]) -> Dispatcher:
-    """Make a device function of a function, also of a lambda, which no decorator gets."""
-    function, source = _source.named(function)
-    made: Dispatcher = jit(function, device=True, source=source)
+    """Make a device function of a function."""
+    made: Dispatcher = jit(function, device=True)
     return made
 
 

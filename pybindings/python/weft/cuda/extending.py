@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 
-from weft import _source
 from weft._weft import Dispatcher
 from weft.cuda import _jit
 
@@ -92,8 +91,7 @@ def _new(name: str) -> _Overloaded:
 
 
 def _device_function(function: Callable[..., Any], options: dict[str, Any]) -> Dispatcher:
-    named, source = _source.named(function)
-    made: Dispatcher = _jit.jit(device=True, source=source, **options)(named)
+    made: Dispatcher = _jit.jit(device=True, **options)(function)
     return made
 
 
