@@ -98,6 +98,12 @@ impl FnLowerer<'_> {
 
     /// The value of a type with which a join has met `None`.
     pub(super) fn missing(&mut self, of: &Ty, span: Span) -> Value {
+        let inner = self.zeros(of, span);
+        self.optional(false, inner, span)
+    }
+
+    /// A value of a type of which all is zero.
+    pub(super) fn zeros(&mut self, of: &Ty, span: Span) -> Value {
         let zeros: Vec<_> = of
             .parts()
             .into_iter()
@@ -106,8 +112,7 @@ impl FnLowerer<'_> {
                 self.b.temp(zero, span)
             })
             .collect();
-        let inner = self.rebuild(of, &mut zeros.into_iter(), span);
-        self.optional(false, inner, span)
+        self.rebuild(of, &mut zeros.into_iter(), span)
     }
 
     /// A value that is there, or is not, where others may be missing.

@@ -185,6 +185,7 @@ pub enum Custom {
     CoalescedThreads,
     Frexp,
     FromBuffer,
+    GroupCollective,
     GroupMethod,
     GetAttr,
     HasAttr,

@@ -164,8 +164,8 @@ def test_what_is_refused():
     assert "are integers, not float32" in rejected("x[0] = carray(p, (3, n))[0, 0]")
     assert "takes a type as its dtype, not int64" in rejected("x[0] = carray(q, 3, 4)[0]")
     assert "has no parameter `order`" in rejected("x[0] = carray(p, 3, order=1)[0]")
-    assert "gets `shape` twice" in rejected("x[0] = carray(p, 3, shape=1)[0]")
-    assert "takes a pointer, a shape and a dtype" in rejected("x[0] = carray(p)[0]")
+    assert "`carray` takes 2 to 3 arguments" in rejected("x[0] = carray(p, 3, shape=1)[0]")
+    assert "`carray` takes 2 to 3 arguments, not 1" in rejected("x[0] = carray(p)[0]")
     assert "voidptr cannot be indexed" in rejected("x[0] = q[0]")
 
 

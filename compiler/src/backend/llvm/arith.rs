@@ -191,6 +191,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 }
                 Ok(self.builder.build_address_space_cast(pointer, ty, "")?.into())
             }
+            (Type::Ptr(..), Type::Scalar(Scalar::U64)) => {
+                let BasicValueEnum::PointerValue(pointer) = value else { return internal("a pointer that is none") };
+                Ok(self.builder.build_ptr_to_int(pointer, self.cx.types.context.i64_type(), "")?.into())
+            }
             (from, to) => internal(format!("a conversion from {from} to {to}")),
         }
     }

@@ -5,7 +5,9 @@
 //! *cells*. A call may write the scratch when it begins, and does not touch it behind its last barrier; it writes cells
 //! behind its first barrier only, and reads them behind the next.
 
-use weft_artifact::{DType, Layout, Number};
+use std::sync::Arc;
+
+use weft_artifact::{Compound, DType, Layout, Number, Scalar, Vector};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -13,17 +15,17 @@ use crate::{
         expr::{Args, Index},
         function::count as arguments,
         lowerer::FnLowerer,
-        object::Static,
+        object::{ObjectKind, Static},
         prelude,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::{ExprKind, SharedArray, Space},
+    ir::{BinaryOp, CompareOp, ExprKind, SharedArray, Space, Type},
+    request::FunctionDef,
     source::Span,
     syntax::ast::ParamKind,
 };
-use weft_artifact::Scalar;
 
 /// Warps of the largest block.
 const WARPS: i64 = 32;
@@ -33,6 +35,12 @@ const RAKED: i64 = 264;
 
 /// What the rows' paths begin with.
 const MODULE: &str = "weft.cuda.coop.";
+
+/// Parameters that are no items of the threads', but where they lie in memory.
+const MEMORY: [&str; 2] = ["source", "target"];
+
+/// How a block goes over memory.
+const ALGORITHMS: [&str; 5] = ["direct", "striped", "vectorize", "transpose", "warp_transpose"];
 
 /// A piece of shared memory that all calls share.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +99,9 @@ impl FnLowerer<'_> {
         let types: Vec<Ty> = given.chain(args.keywords.iter().map(|(_, value, _)| value)).map(Value::ty).collect();
         let Some(mut values) = self.bind_all(row, &def, args, span) else { return Value::Poison };
         if let Some(place) = count {
-            let Some(count) = self.count_of(row, &values, span) else { return Value::Poison };
+            let items = def.ast.params.iter().zip(&values).filter(|(param, _)| !MEMORY.contains(&param.name.as_str()));
+            let items: Vec<Value> = items.map(|(_, value)| value.clone()).collect();
+            let Some(count) = self.count_of(row, &items, span) else { return Value::Poison };
             values.truncate(place);
             values.push(count);
         }
@@ -100,6 +110,8 @@ impl FnLowerer<'_> {
                 ("threads", Value::Int(1 | 2 | 4 | 8 | 16 | 32)) | ("aggregate" | "broadcast", Value::Bool(_)) => {
                     continue;
                 }
+                ("algorithm", Value::Static(Static::Str(name))) if ALGORITHMS.contains(&name.as_str()) => continue,
+                ("algorithm", _) => "\"direct\", \"striped\", \"vectorize\", \"transpose\" or \"warp_transpose\"",
                 ("threads", _) => "1, 2, 4, 8, 16 or 32",
                 ("aggregate" | "broadcast", _) => "True or False",
                 _ => continue,
@@ -107,12 +119,24 @@ impl FnLowerer<'_> {
             let message = format!("`{}` is {wanted} and known when the kernel is compiled", param.name);
             return self.error(Code::NotConstant, span, message);
         }
+        self.call_coop(row, &def, values, &types, span)
+    }
+
+    /// Calls a function of the prelude that may use the shared memory of all such calls.
+    pub(super) fn call_coop(
+        &mut self,
+        row: &'static Intrinsic,
+        def: &Arc<FunctionDef>,
+        values: Vec<Value>,
+        types: &[Ty],
+        span: Span,
+    ) -> Value {
         let literals = def.ast.params.iter().filter(|param| param.default.is_some()).count();
-        debug_assert!(def.ast.params.iter().all(|param| param.kind == ParamKind::Plain), "{name}");
+        debug_assert!(def.ast.params.iter().all(|param| param.kind == ParamKind::Plain), "{}", def.ast.name);
         self.cx.scratch_call = Some(self.at(span));
         let before = self.cx.diagnostics.len();
         let args = Args { positional: values.into_iter().map(|value| (value, span)).collect(), keywords: Vec::new() };
-        let value = self.call_with_literals(&def, args, literals, span);
+        let value = self.call_with_literals(def, args, literals, span);
         let errors = self.cx.diagnostics.split_off(before);
         let Some(error) = errors.into_iter().next() else { return value };
         // A fault in a function of the user's is told where it is, but not how weft came there.
@@ -162,8 +186,9 @@ impl FnLowerer<'_> {
     }
 
     /// `slot(k, x)`, the value of the type of `x` in a place of a row; `put_slot(k, x)`, and the same of `rake`, `cell` and
-    /// `kept`; `buffer(n, x, m, y, …)`, the scratch behind `m` numbers like `y` as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; and `most_threads()`, which
-    /// no block of the kernel exceeds.
+    /// `kept`; `buffer(n, x, m, y, …)`, the scratch behind `m` numbers like `y` as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; `most_threads()`, which
+    /// no block of the kernel exceeds; `vectors(a, n)`, an array as one of vectors, which `is_aligned` of it, or not;
+    /// `vector(a, x, y, …)`, an element of it; and `zero(x)`.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         if let [number, x] = values
             && let Some(row) = Row::of(name.strip_prefix("put_").unwrap_or(name))
@@ -178,6 +203,25 @@ impl FnLowerer<'_> {
         }
         match (name, values) {
             ("most_threads", []) => Some(Value::Int(i128::from(self.cx.most_threads.unwrap_or(1024)))),
+            ("zero", [x]) => Some(self.zeros(&x.ty().widened(), span)),
+            ("vectors", [Value::Array(array), Value::Int(count)]) => Some(self.as_vectors(array, *count, span)),
+            ("vector", [Value::Array(wide), lanes @ ..]) => {
+                let DType::Compound(id) = wide.ty.dtype else { return None };
+                let Compound::Vector(vector) = id.get() else { return None };
+                let lanes = lanes.iter().map(|lane| self.number(lane, vector.scalar(), span));
+                let lanes: Option<Vec<_>> = lanes.collect();
+                let lanes = lanes?.into_iter().map(|lane| Value::Scalar(lane, vector.scalar())).collect();
+                Some(Value::Object(ObjectKind::Vector(*vector), lanes))
+            }
+            ("is_aligned", [Value::Array(wide)]) => {
+                let word = Type::Scalar(Scalar::U64);
+                let data = self.use_atom(wide.data, span);
+                let address = self.b.convert(data, word, span);
+                let rest = self.b.int(Scalar::U64, i128::from(wide.ty.dtype.align_bytes() - 1), span);
+                let rest = self.b.binary(BinaryOp::And, address, rest, span);
+                let zero = self.b.int(Scalar::U64, 0, span);
+                Some(Value::Scalar(self.b.compare(CompareOp::Eq, rest, zero, span), Scalar::Bool))
+            }
             ("like", [value, x]) => {
                 let to = x.ty().widened();
                 let from = value.ty();
@@ -205,6 +249,29 @@ impl FnLowerer<'_> {
             }
             _ => None,
         }
+    }
+
+    /// A contiguous array as one of vectors, of which a thread's items make a whole number; `None` where there are none such,
+    /// and on the CPU, where LLVM makes vectors of plain loads.
+    fn as_vectors(&mut self, array: &ArrayValue, count: i128, span: Span) -> Value {
+        let lanes = if count % 4 == 0 { 4 } else { 2 };
+        let scalar = array.ty.dtype.number().and_then(Number::real);
+        let vector = scalar.and_then(|scalar| Vector::new(scalar, lanes).ok());
+        let dtype = vector.and_then(|vector| DType::intern(Compound::Vector(vector)));
+        let (Some(dtype), [extent], true) =
+            (dtype, array.shape.as_slice(), array.ty.layout == Layout::C && count % 2 == 0 && self.cx.ptx)
+        else {
+            return Value::NONE;
+        };
+        let (extent, lanes) = (self.use_atom(*extent, span), self.b.i64(i64::from(lanes), span));
+        let extent = self.b.binary(BinaryOp::DivNonneg, extent, lanes, span);
+        let extent = self.nonneg_atom(extent, span);
+        // Whoever asks for vectors sees first whether they lie where they can be loaded.
+        let ty = ArrayTy { dtype, packed: false, ..array.ty };
+        let data = self.use_atom(array.data, span);
+        let data = self.b.convert(data, ty.pointer(), span);
+        let data = Atom::Local(self.b.temp(data, span));
+        Value::Array(ArrayValue { ty, data, shape: vec![extent], strides: Vec::new() })
     }
 
     /// A part of a piece as an array.

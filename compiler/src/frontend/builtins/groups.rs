@@ -1,20 +1,22 @@
 //! Cooperative groups: the threads that do something together, as values with methods.
 //!
 //! What a group is is known when the kernel is compiled, but for the lanes of a coalesced one. Its methods are functions of
-//! the prelude (`prelude/groups.py`), over barriers, registers and the operations of warps.
+//! the prelude (`prelude/groups.py`), over barriers, registers and the operations of warps; what its threads compute
+//! together (`prelude/groups_collective.py`) is over those of `cuda.coop`.
 
 use weft_artifact::Scalar;
 
+use super::warps::is_plain;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         expr::Args,
         function::count,
         lowerer::FnLowerer,
-        object::{Group, ObjectKind},
+        object::{Group, ObjectKind, Static},
         prelude,
         ty::{Ty, shown_path},
-        value::Value,
+        value::{Known, Value},
     },
     intrinsics::Intrinsic,
     ir::{Op, StmtKind as Ir, Type},
@@ -114,8 +116,75 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// `cg.reduce(group, value, op)`, `cg.inclusive_scan(group, value, op=plus)`, `cg.exclusive_scan(group, value, op=plus)`.
+    pub(super) fn group_collective(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let method = row.path.rsplit('.').next().unwrap_or_default();
+        let is_reduction = method == "reduce";
+        let needed = if is_reduction { 3 } else { 2 };
+        let Some([Some(group), Some(value), op]) = self.named(row, ["group", "value", "op"], needed, args, span) else {
+            return Value::Poison;
+        };
+        let op = op.unwrap_or_else(|| Value::Static(Static::Known(Known::of(format!("{CG}plus")))));
+        let types = [group.ty(), value.ty(), op.ty()];
+        if types.iter().any(Ty::is_poison) {
+            return Value::Poison;
+        }
+        let is_value = match &value {
+            Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_) => true,
+            Value::Object(kind, _) => is_plain(kind),
+            Value::Array(_) | Value::Static(_) | Value::Poison => false,
+        };
+        let (of, lanes) = match group {
+            Value::Object(ObjectKind::Group(of @ (Group::Block | Group::Tile(_) | Group::Coalesced)), lanes) => {
+                (of, lanes)
+            }
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => return self.no_overload(row, &types, span),
+        };
+        let Some(def) = prelude::function(&format!("cg_{}_{method}", of.prefix())).filter(|_| is_value) else {
+            return self.no_overload(row, &types, span);
+        };
+        let mut values = lanes;
+        values.push(value);
+        let across = across(&op);
+        values.push(op);
+        if is_reduction {
+            let (name, same) = across.unwrap_or_default();
+            let known = |name: &str| Value::Static(Static::Known(Known::of(format!("weft.cuda.{name}"))));
+            values.push(across.map_or(Value::NONE, |_| known(name)));
+            values.push(Value::Bool(same));
+        }
+        if let Group::Tile(size) = of {
+            values.push(Value::Int(i128::from(size)));
+        }
+        self.call_coop(row, &def, values, &types, span)
+    }
+
     fn wrong_given(&mut self, row: &Intrinsic, takes: usize, given: usize, span: Span) -> Value {
         let message = format!("`{}` takes {}, not {given}", shown_path(row.path), count(takes, "argument"));
         self.error(Code::ArgumentCount, span, message)
     }
+}
+
+/// What the rows' paths begin with.
+const CG: &str = "weft.cuda.cg.";
+
+/// What reduces integers of a warp as a function of `cg` does, and whether that changes nothing that it is given twice.
+fn across(op: &Value) -> Option<(&'static str, bool)> {
+    let Value::Static(Static::Known(known)) = op else { return None };
+    Some(match known.path().strip_prefix(CG)? {
+        "plus" => ("reduce_add_sync", false),
+        "less" => ("reduce_min_sync", true),
+        "greater" => ("reduce_max_sync", true),
+        "bit_and" => ("reduce_and_sync", true),
+        "bit_or" => ("reduce_or_sync", true),
+        "bit_xor" => ("reduce_xor_sync", false),
+        _ => return None,
+    })
 }

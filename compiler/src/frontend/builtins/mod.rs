@@ -136,6 +136,7 @@ impl FnLowerer<'_> {
             Custom::ThisThreadBlock => self.this_group(row, Group::Block, args, span),
             Custom::CoalescedThreads => self.this_group(row, Group::Coalesced, args, span),
             Custom::TiledPartition => self.tiled_partition(row, args, span),
+            Custom::GroupCollective => self.group_collective(row, args, span),
             Custom::GroupMethod => self.group_method(row, args, span),
             Custom::Coop => self.coop(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),

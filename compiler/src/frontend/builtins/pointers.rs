@@ -23,15 +23,11 @@ use crate::{
 /// The largest extent of an array.
 const LARGEST: i64 = (1 << EXTENT_BITS) - 1;
 
-const PARAMS: [&str; 3] = ["ptr", "shape", "dtype"];
-
 impl FnLowerer<'_> {
     /// `carray(ptr, shape, dtype=None)`, in C order, or `farray` in Fortran order.
     pub(super) fn pointed_array(&mut self, row: &Intrinsic, layout: Layout, args: Args, span: Span) -> Value {
-        let Some([ptr, shape, dtype]) = self.pointed_args(row, args, span) else { return Value::Poison };
-        let (Some(ptr), Some(shape)) = (ptr, shape) else {
-            let message = format!("`{}` takes a pointer, a shape and a dtype", shown_path(row.path));
-            return self.error(Code::ArgumentCount, span, message);
+        let Some([Some(ptr), Some(shape), dtype]) = self.named(row, ["ptr", "shape", "dtype"], 2, args, span) else {
+            return Value::Poison;
         };
         let (place, known) = match &ptr {
             Value::Object(ObjectKind::Pointer, items) if let [Value::Array(place)] = items.as_slice() => {
@@ -62,33 +58,6 @@ impl FnLowerer<'_> {
         let data = self.b.convert(data, ty.pointer(), span);
         let data = Atom::Local(self.b.temp(data, span));
         Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
-    }
-
-    /// Pointer, shape and dtype, by position or name.
-    fn pointed_args(&mut self, row: &Intrinsic, args: Args, span: Span) -> Option<[Option<Value>; 3]> {
-        let mut out = [None, None, None];
-        let given = args.positional.len();
-        let positional = args.positional.into_iter().map(|(value, at)| (None, value, at));
-        let named = args.keywords.into_iter().map(|(name, value, at)| (Some(name), value, at));
-        for (index, (name, value, at)) in positional.chain(named).enumerate() {
-            let index = match &name {
-                None => Some(index),
-                Some(name) => PARAMS.iter().position(|known| known == name),
-            };
-            let shown = shown_path(row.path);
-            let message = match (index.and_then(|index| out.get_mut(index)), name) {
-                (Some(place @ None), _) => {
-                    *place = Some(value);
-                    continue;
-                }
-                (Some(_), name) => format!("`{shown}` gets `{}` twice", name.unwrap_or_default()),
-                (None, Some(name)) => format!("`{shown}` has no parameter `{name}`"),
-                (None, None) => format!("`{shown}` takes a pointer, a shape and a dtype, not {given} arguments"),
-            };
-            self.error(Code::ArgumentCount, if given > PARAMS.len() { span } else { at }, message);
-            return None;
-        }
-        Some(out)
     }
 
     /// The type of the elements: the pointer's, and of one to anything what is given.

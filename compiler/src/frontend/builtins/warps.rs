@@ -34,7 +34,7 @@ enum Atom32 {
 
 impl FnLowerer<'_> {
     /// The arguments of some parameters, by position or by name; those that are not needed may be missing.
-    fn named<const N: usize>(
+    pub(super) fn named<const N: usize>(
         &mut self,
         row: &Intrinsic,
         params: [&str; N],

@@ -38,7 +38,7 @@ impl File {
 const FOLDER: &str = "weft/prelude/";
 
 /// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 19] = [
+static FILES: [File; 21] = [
     File::new("operators.py", include_str!("operators.py")),
     File::new("elements.py", include_str!("elements.py")),
     File::new("numpy.py", include_str!("numpy.py")),
@@ -56,6 +56,8 @@ static FILES: [File; 19] = [
     File::new("coop.py", include_str!("coop.py")),
     File::new("coop_warp.py", include_str!("coop_warp.py")),
     File::new("coop_sort.py", include_str!("coop_sort.py")),
+    File::new("coop_memory.py", include_str!("coop_memory.py")),
+    File::new("groups_collective.py", include_str!("groups_collective.py")),
     File::new("libdevice.py", include_str!("libdevice.py")),
     File::new("special.py", include_str!("special.py")),
 ];
@@ -82,6 +84,10 @@ const NAMES: &[(&str, &str)] = &[
     ("rake", "prelude.rake"),
     ("slot", "prelude.slot"),
     ("warp_buffer", "prelude.warp_buffer"),
+    ("is_aligned", "prelude.is_aligned"),
+    ("vector", "prelude.vector"),
+    ("vectors", "prelude.vectors"),
+    ("zero", "prelude.zero"),
     ("byte_perm", "prelude.math.byte_perm"),
     ("funnel_left", "prelude.math.funnel_left"),
     ("funnel_right", "prelude.math.funnel_right"),

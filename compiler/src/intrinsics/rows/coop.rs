@@ -41,6 +41,14 @@ pub(super) const COOP: &[Intrinsic] = &[
         "`exclusive_sum(x, aggregate=False)`: the sum of the values of the threads before this one. Two barriers. CUB's `BlockScan::ExclusiveSum`.",
     ),
     coop(
+        "weft.cuda.coop.block.load",
+        "`load(source, items, valid=None, default=None, algorithm=\"direct\")`: fills each thread's array with its items of the first elements of `source`; of elements from `valid` on with the default, or not at all. `\"direct\"`, `\"vectorize\"` (two or four at once), `\"transpose\"` and `\"warp_transpose\"` (neighbors read neighbors, and exchange) give item `k` of thread `t` the element `t * len(items) + k`, `\"striped\"` the element `k * threads + t`. `\"transpose\"` has two barriers. CUB's `BlockLoad`.",
+    ),
+    coop(
+        "weft.cuda.coop.block.store",
+        "`store(target, items, valid=None, algorithm=\"direct\")`: the other way, of an array of items or of one. Elements from `valid` on stay what they are. CUB's `BlockStore`.",
+    ),
+    coop(
         "weft.cuda.coop.block.striped_to_blocked",
         "`striped_to_blocked(items)`: item `k` of thread `t` was the one with the number `k * threads + t` of the block's, and becomes the one with `t * len(items) + k`. Two barriers, and shared memory for all items. CUB's `BlockExchange::StripedToBlocked`.",
     ),

@@ -1,6 +1,14 @@
 //! Rows of cooperative groups: functions that give one, and the methods of each.
 
-use super::super::{Custom, Intrinsic, Lowering, Ptx};
+use super::{
+    super::{Custom, Intrinsic, Lowering, Ptx, Signature},
+    tables::{numbers, row as operator},
+};
+
+const SUM: &[Signature] =
+    numbers![I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64, C64 C64 -> C64, C128 C128 -> C128];
+const ORDER: &[Signature] = numbers![I64 I64 -> I64, U64 U64 -> U64, F32 F32 -> F32, F64 F64 -> F64];
+const BITS: &[Signature] = numbers![BOOL BOOL -> BOOL, I64 I64 -> I64, U64 U64 -> U64];
 
 const fn group(path: &'static str, custom: Custom, doc: &'static str) -> Intrinsic {
     Intrinsic { path, signatures: &[], lowering: Lowering::Custom(custom), ptx: Ptx::Computed, doc }
@@ -27,6 +35,27 @@ pub(super) const GROUPS: &[Intrinsic] = &[
         Custom::CoalescedThreads,
         "The lanes of the warp that are here with the thread, as `activemask` says.",
     ),
+    group(
+        "weft.cuda.cg.reduce",
+        Custom::GroupCollective,
+        "`reduce(group, value, op)`: the values of all threads of a block, a tile or a coalesced group, put together by an associative function `op(a, b)` in the order of the threads. Every thread gets the result.",
+    ),
+    group(
+        "weft.cuda.cg.inclusive_scan",
+        Custom::GroupCollective,
+        "`inclusive_scan(group, value, op=plus)`: the values of the threads up to this one.",
+    ),
+    group(
+        "weft.cuda.cg.exclusive_scan",
+        Custom::GroupCollective,
+        "`exclusive_scan(group, value, op=plus)`: the values of the threads before this one; the first gets 0.",
+    ),
+    operator("weft.cuda.cg.plus", SUM, Lowering::Operator("+"), "`a + b`."),
+    operator("weft.cuda.cg.less", ORDER, Lowering::Custom(Custom::Min), "The smaller of two."),
+    operator("weft.cuda.cg.greater", ORDER, Lowering::Custom(Custom::Max), "The larger of two."),
+    operator("weft.cuda.cg.bit_and", BITS, Lowering::Operator("&"), "`a & b`."),
+    operator("weft.cuda.cg.bit_or", BITS, Lowering::Operator("|"), "`a | b`."),
+    operator("weft.cuda.cg.bit_xor", BITS, Lowering::Operator("^"), "`a ^ b`."),
     method(
         "weft.cuda.cg.GridGroup.sync",
         "All threads of the grid that have not returned wait for each other; gives 0. Memory is ordered between them.",

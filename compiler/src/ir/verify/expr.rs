@@ -83,7 +83,9 @@ impl Checker<'_> {
                 let can = match (*from, ty) {
                     (Type::Scalar(_), Type::Scalar(_)) => true,
                     (Type::Ptr(_, from), Type::Ptr(_, to)) => to == from || to == Space::Generic,
-                    (Type::Scalar(_), Type::Ptr(..)) | (Type::Ptr(..), Type::Scalar(_)) => false,
+                    // Its address.
+                    (Type::Ptr(..), Type::Scalar(to)) => to == Scalar::U64,
+                    (Type::Scalar(_), Type::Ptr(..)) => false,
                 };
                 holds(can, &format!("{from} does not convert"))
             }

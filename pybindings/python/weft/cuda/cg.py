@@ -1,4 +1,4 @@
-"""Cooperative groups, for kernels: `this_grid().sync()`, `this_thread_block()`, `tiled_partition(block, 8)`.
+"""Cooperative groups, for kernels: `this_grid().sync()`, `tiled_partition(block, 8)`, `reduce(group, x, plus)`.
 
 The names are CUDA's; docs/reference/intrinsics.md lists them, and the methods of each group.
 """

@@ -1,4 +1,4 @@
-"""What the threads of a block compute together, for kernels: reductions, scans, sorts and exchanges.
+"""What the threads of a block compute together, for kernels: reductions, scans, sorts, exchanges, loads.
 
 The names are CUB's; docs/reference/intrinsics.md lists them.
 """
