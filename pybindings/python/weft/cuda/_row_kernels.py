@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from weft._weft import Dispatcher
 
 WARP = 32
-# Reads that a thread has under way at once along rows, and down columns.
-DEEP = 8
+# Reads that a thread has under way at once down columns. Along rows they are 4 or 8 (`along`).
 DOWN_DEEP = 4
 # Threads of a block down columns, at most; columns that a thread has at once on the CPU, at most.
 DOWN = 16
@@ -39,11 +38,11 @@ def part(number: Any, parts: Any, share: Any, more: Any, unit: Any, size: Any) -
     return first, first + (share + np.uint64(np.uint64(number) < more)) * unit
 
 
-def along(core: Dispatcher, dtype: Any, lanes: int) -> Dispatcher:
+def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
     """Make the kernel for GPUs that reduces rows whose elements are neighbors.
 
-    `lanes` threads side by side have a row, or whole warps if they are 32; a block has several rows then that lie along
-    y. No part of a row has fewer elements than threads.
+    `lanes` threads side by side have a row, or whole warps if they are 32; a block has several rows, which lie along y,
+    or one. No part of a row has fewer elements than threads. A thread has `deep` reads under way at once, 4 or 8.
     """
 
     @jit(device=True, inline=True)
@@ -51,6 +50,8 @@ def along(core: Dispatcher, dtype: Any, lanes: int) -> Dispatcher:
         # All of the loads are under way before the first is needed.
         a, b = row[at], row[at + np.uint64(lanes)]
         c, d = row[at + np.uint64(2 * lanes)], row[at + np.uint64(3 * lanes)]
+        if deep == 4:
+            return core(core(a, b), core(c, d))
         e, f = row[at + np.uint64(4 * lanes)], row[at + np.uint64(5 * lanes)]
         g, h = row[at + np.uint64(6 * lanes)], row[at + np.uint64(7 * lanes)]
         return core(core(core(a, b), core(c, d)), core(core(e, f), core(g, h)))
@@ -73,8 +74,8 @@ def along(core: Dispatcher, dtype: Any, lanes: int) -> Dispatcher:
         index = place(min(own, type(count)(count - type(count)(1))), steps, extents)
         row = array[index]
         first, end = part(number, cuda.gridDim.y, share, more, np.uint64(WARP), row.size)
-        tile = np.uint64(DEEP * width)
-        at = first + np.uint64(x // lanes * DEEP * lanes + x % lanes)
+        tile = np.uint64(deep * width)
+        at = first + np.uint64(x // lanes * deep * lanes + x % lanes)
         if first + tile <= end:
             value = several(row, at)
             first += tile
@@ -87,7 +88,7 @@ def along(core: Dispatcher, dtype: Any, lanes: int) -> Dispatcher:
             value = row[first + np.uint64(x)]
             at = first + np.uint64(x + width)
             first += np.uint64(width)
-        if first + np.uint64(4 * width) <= end:
+        if deep > 4 and first + np.uint64(4 * width) <= end:
             a, b = row[at], row[at + np.uint64(width)]
             c, d = row[at + np.uint64(2 * width)], row[at + np.uint64(3 * width)]
             value = core(value, core(core(a, b), core(c, d)))

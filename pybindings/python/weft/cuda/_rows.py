@@ -13,7 +13,7 @@ from weft.cuda import _operands, _row_kernels
 from weft.cuda._gufunc import GUfunc
 from weft.cuda._memory import device_array
 from weft.cuda._reduce import LANES, LEAST, PIECES, cores, in_pieces
-from weft.cuda._row_kernels import ABREAST, DEEP, DOWN, WARP
+from weft.cuda._row_kernels import ABREAST, DOWN, WARP
 from weft.cuda._ufunc_kernels import along
 
 TYPE_CHECKING = False
@@ -23,20 +23,27 @@ if TYPE_CHECKING:
 
     from weft._weft import Dispatcher, Type
 
-# On a GPU: threads of a block with several rows; most warps of a row; blocks for each multiprocessor that are enough;
-# elements that are worth a block; elements between those of a row that lie apart and still share lines of memory.
+# On a GPU, as measured on an H200: threads of a block with several rows; most warps of a row, and turns of each that
+# are worth twice as many; blocks of rows and of columns for each multiprocessor that are enough; elements that deserve
+# a block; elements between those of a row that lie apart and still share lines of memory.
 _THREADS = 256
 _WARPS = 8
+_TURNS = 4
 _BLOCKS = 16
+_TILES = 8
 _PIECE = 4096
 _APART = 4
 # Rows whose elements are far apart: of how many elements they are worth more than a thread each, and how many rows for
 # each multiprocessor are not.
 _ROW = 64
 _ROWS = 1024
-# Columns that are worth it; rows for each thread down that are worth another block.
+# Columns that are worth it; rows for each thread down that are worth another block, and that are worth more threads
+# down than some where the warps fill each multiprocessor without; how many do.
 _COLUMNS = 16
 _DEPTH = 16
+_LONG = 64
+_LEAST_DOWN = 4
+_FULL = 64
 # Blocks along x, and along y and z, at most.
 _GRID_X = (1 << 31) - 1
 _GRID = 65535
@@ -73,10 +80,11 @@ class RowReduction(GUfunc):
         if is_apart and (length < _ROW or count >= _ROWS * cores()):
             return False
         parts = max(min(-(-_BLOCKS * cores() // int(count)), length // _PIECE, _GRID), 1)
+        deep = 8 if array.itemsize <= 4 else 4
         lanes, warps = 1, 1
-        while lanes < WARP and 2 * lanes * DEEP <= length:
+        while lanes < WARP and 2 * lanes * deep <= length:
             lanes *= 2
-        while lanes == WARP and warps < _WARPS and 2 * warps * WARP * DEEP <= length // parts:
+        while lanes == WARP and warps < _WARPS and 2 * warps * WARP * deep * _TURNS <= length // parts:
             warps *= 2
         rows = _THREADS // lanes if warps == 1 else 1
         blocks = -(-int(count) // rows)
@@ -86,7 +94,7 @@ class RowReduction(GUfunc):
         if parts > 1:
             into = device_array((*extents, parts), array.dtype, stream=stream)
         share, more = divmod(length // WARP, parts)
-        kernel = self._kernel_for(_row_kernels.along, lanes)
+        kernel = self._kernel_for(_row_kernels.along, lanes, deep)
         kernel.configure((blocks, parts), (lanes * warps, rows), stream, advise=False)(
             count, np.uint64(share), np.uint64(more), steps, rest, array, into
         )
@@ -122,7 +130,7 @@ class RowReduction(GUfunc):
         lines = _operands.view(out, [*outer, 1, inner], [*own, out.itemsize * inner, out.strides[-2]])
         count = int(_operands.outer_steps(outer)[0])
         wide = -(-inner // (ABREAST if in_pieces() else WARP))
-        wanted, least = (PIECES, LANES) if in_pieces() else (_BLOCKS, _DEPTH * DOWN)
+        wanted, least = (PIECES, LANES) if in_pieces() else (_TILES, _DEPTH * DOWN)
         parts = max(min(-(-wanted * cores() // (count * wide)), length // least), 1)
         tiles = self._tiles_abreast if in_pieces() else self._tiles_down
         if parts == 1:
@@ -138,6 +146,8 @@ class RowReduction(GUfunc):
         down = 1
         while down < DOWN and down * 2 <= share:
             down *= 2
+        while down > _LEAST_DOWN and share < _LONG * down and int(count) * wide * parts * down >= 2 * _FULL * cores():
+            down //= 2
         grid = (wide * parts, min(int(count), _GRID), -(-int(count) // _GRID))
         self._kernel_for(_row_kernels.down_tiles).configure(grid, (WARP, down), stream, advise=False)(
             count, np.uint32(wide), np.uint64(share), np.uint64(more), steps, rest, array, out
