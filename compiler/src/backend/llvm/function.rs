@@ -114,17 +114,18 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
 
     /// Emits statements; stops after one that leaves the block.
     pub(crate) fn emit_block(&mut self, block: &[Stmt]) -> Result<()> {
-        for stmt in block {
+        for (index, stmt) in block.iter().enumerate() {
             if self.ended()? {
                 break;
             }
             self.locate(stmt.span);
-            self.emit_stmt(stmt)?;
+            self.emit_stmt(stmt, block.get(..index).unwrap_or_default())?;
         }
         Ok(())
     }
 
-    fn emit_stmt(&mut self, stmt: &Stmt) -> Result<()> {
+    /// Emits a statement, before which these stand in its block.
+    fn emit_stmt(&mut self, stmt: &Stmt, before: &[Stmt]) -> Result<()> {
         match &stmt.kind {
             StmtKind::Assign(local, assigned) => {
                 let value = if self.in_step { self.saturated_step(*local, *assigned)? } else { None };
@@ -157,7 +158,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 }
                 self.builder.position_at_end(end);
             }
-            StmtKind::Loop { body, step } => self.emit_loop(body, step)?,
+            StmtKind::Loop { body, step } => self.emit_loop(before, body, step)?,
             StmtKind::Break => self.go(self.innermost()?.break_to)?,
             StmtKind::Continue => self.go(self.innermost()?.continue_to)?,
             StmtKind::Return(values) => {

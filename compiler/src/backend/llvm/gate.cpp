@@ -43,12 +43,13 @@ extern "C" void weft_gate_large(LLVMContextRef context, int is_huge) {
   llvm::unwrap(context)->setOptPassGate(const_cast<Large &>(is_huge ? huge : large));
 }
 
-/* The loop that a branch goes back in is not unrolled, by ptxas either. */
-extern "C" void weft_keep_rolled(LLVMValueRef back) {
+/* The loop that a branch goes back in is unrolled, or it is not, by ptxas either. */
+extern "C" void weft_unroll(LLVMValueRef back, int unroll) {
   llvm::LLVMContext &context = llvm::unwrap(back)->getContext();
-  llvm::Metadata *keep = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  const char *how = unroll ? "llvm.loop.unroll.full" : "llvm.loop.unroll.disable";
+  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, how));
   /* A loop's name is a node of its own: its first operand is itself. */
-  llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, keep});
+  llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, hint});
   loop->replaceOperandWith(0, loop);
   llvm::cast<llvm::Instruction>(llvm::unwrap(back))->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }

@@ -37,10 +37,12 @@ struct Counted<'a> {
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    pub(super) fn emit_loop(&mut self, body: &Block, step: &Block) -> Result<()> {
+    /// Emits a loop, before which these statements stand in its block.
+    pub(super) fn emit_loop(&mut self, before: &[Stmt], body: &Block, step: &Block) -> Result<()> {
         if let Some(counted) = self.counted(body, step) {
             return self.emit_counted(&counted, body, step);
         }
+        let unroll = self.cx.ptx && self.goes_over_own(before, body, step);
         let head = self.block("loop");
         let step_block = self.block("step");
         let end = self.block("endloop");
@@ -55,23 +57,24 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if !self.ended()? {
             self.hooks.turn(self, body, step)?;
         }
-        self.go_back(head, body, step)?;
+        self.go_back(head, body, step, unroll)?;
         self.builder.position_at_end(end);
         Ok(())
     }
 
     /// Goes to the head of a loop from its end.
-    fn go_back(&mut self, head: BasicBlock<'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+    fn go_back(&mut self, head: BasicBlock<'ctx>, body: &[Stmt], step: &[Stmt], unroll: bool) -> Result<()> {
         if self.ended()? {
             return Ok(());
         }
         let last = self.builder.get_insert_block();
         self.go(head)?;
         // ptxas takes several turns in one after it has multiplied the step, and does not see that the product wraps.
-        if self.steps_far(body, step)
+        let far = self.steps_far(body, step);
+        if (far || unroll)
             && let Some(back) = last.and_then(BasicBlock::get_terminator)
         {
-            shim::keep_rolled(back);
+            shim::unroll(back, !far);
         }
         Ok(())
     }
@@ -127,7 +130,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         };
         self.set_local(counted.counter, sum.into())?;
         self.hooks.turn(self, body, step)?;
-        self.go_back(turn, body, step)?;
+        self.go_back(turn, body, step, false)?;
         self.builder.position_at_end(end);
         Ok(())
     }

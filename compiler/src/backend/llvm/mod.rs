@@ -16,6 +16,7 @@ mod hooks;
 mod libclc;
 mod loops;
 mod math;
+mod own_arrays;
 mod power;
 mod rounded;
 mod saturate;

@@ -37,7 +37,7 @@ unsafe extern "C" {
     fn weft_shim_install();
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate_large(context: *mut c_void, is_huge: c_int);
-    fn weft_keep_rolled(back: LLVMValueRef);
+    fn weft_unroll(back: LLVMValueRef, unroll: c_int);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_shim_message() -> *const c_char;
     fn weft_shim_emit(
@@ -143,10 +143,10 @@ pub(crate) fn skip_slow_passes(context: &Context, huge: bool) {
     unsafe { weft_gate_large(AsContextRef::as_ctx_ref(&context).cast(), huge.into()) };
 }
 
-/// Keeps a loop from being unrolled: the one that this branch goes back in.
-pub(crate) fn keep_rolled(back: InstructionValue<'_>) {
+/// Has a loop unrolled, or keeps it from that: the one that this branch goes back in.
+pub(crate) fn unroll(back: InstructionValue<'_>, unroll: bool) {
     // SAFETY: the instruction is alive, and so is its context.
-    unsafe { weft_keep_rolled(back.as_value_ref()) };
+    unsafe { weft_unroll(back.as_value_ref(), unroll.into()) };
 }
 
 /// Splits basic blocks that are too long for LLVM's code generator.
