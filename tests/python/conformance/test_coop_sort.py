@@ -321,3 +321,21 @@ def test_what_is_wrong_is_told(call, message):
     with pytest.raises(weft.errors.WeftError, match=message) as caught:
         wrong(call)[1, 32](np.zeros(32), np.zeros(32))
     assert "weft/prelude" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sort", [coop.block.merge_sort_pairs, coop.block.radix_sort_pairs])
+def test_items_of_a_thread_stay_in_registers_of_a_gpu(sort):
+    """The loops over them are longer than what LLVM unrolls; else their arrays would lie in memory."""
+
+    def kernel(x, out):
+        keys, values = cuda.local.array(16, np.float32), cuda.local.array(16, np.int32)
+        for k in range(16):
+            keys[k], values[k] = x[cuda.grid(1), k], k
+        sort(keys, values)
+        for k in range(16):
+            out[cuda.grid(1), k] = values[k]
+
+    signature = "void(float32[:,::1], int32[:,::1])"
+    ptx, _ = cuda.compile_ptx(kernel, signature, cc=(9, 0), launch_bounds=128)
+    assert ".shared" in ptx
+    assert ".local" not in ptx

@@ -27,6 +27,13 @@ def coop_padded(k, count):
     return k
 
 
+def coop_room(count):
+    """How many places of memory the items of a block take, and one more."""
+    if count > 4:
+        return most_threads() * count + (most_threads() * count >> 5) + 1
+    return most_threads() * count + 1
+
+
 def coop_put(memory, items, first, step, count):
     """Stores a thread's items, each some places behind the one before."""
     for k in range(count):
@@ -41,7 +48,7 @@ def coop_get(memory, items, first, step, count):
 
 def coop_block_striped_to_blocked(items, count=None):
     """Item `k` of thread `t` was the one with the number `k * threads + t`, and becomes that with `t * count + k`."""
-    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    memory = buffer(coop_room(count), items[0])
     rank = block_thread_rank()
     coop_put(memory, items, rank, block_num_threads(), count)
     cuda.syncthreads()
@@ -51,7 +58,7 @@ def coop_block_striped_to_blocked(items, count=None):
 
 def coop_block_blocked_to_striped(items, count=None):
     """The other way."""
-    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    memory = buffer(coop_room(count), items[0])
     rank = block_thread_rank()
     coop_put(memory, items, rank * count, 1, count)
     cuda.syncthreads()
@@ -67,7 +74,7 @@ def coop_scatter(memory, items, ranks, count):
 
 def coop_block_scatter_to_blocked(items, ranks, count=None):
     """Item `k` becomes the one with the number `ranks[k]`, of the blocked ones."""
-    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    memory = buffer(coop_room(count), items[0])
     coop_scatter(memory, items, ranks, count)
     cuda.syncthreads()
     coop_get(memory, items, block_thread_rank() * count, 1, count)
@@ -76,7 +83,7 @@ def coop_block_scatter_to_blocked(items, ranks, count=None):
 
 def coop_block_scatter_to_striped(items, ranks, count=None):
     """The same of the striped ones."""
-    memory = buffer(most_threads() * count + (most_threads() * count >> 5) + 1, items[0])
+    memory = buffer(coop_room(count), items[0])
     coop_scatter(memory, items, ranks, count)
     cuda.syncthreads()
     coop_get(memory, items, block_thread_rank(), block_num_threads(), count)
@@ -126,69 +133,98 @@ def coop_precedes(a, b, less):
     return bool(less(a, b))
 
 
-def coop_sort_own(keys, values, less, own, count):
-    """Sorts a thread's first items, by neighbors that change places: equal ones stay in order."""
-    for turn in range(count):
-        for k in range(turn & 1, count - 1, 2):
-            if k + 1 < own:
-                if coop_precedes(keys[k + 1], keys[k], less):
-                    key = keys[k]
-                    keys[k] = keys[k + 1]
-                    keys[k + 1] = key
-                    if values is not None:
-                        value = values[k]
-                        values[k] = values[k + 1]
-                        values[k + 1] = value
+def coop_change_places(keys, values, less, k):
+    """Two neighbors, if the second precedes the first."""
+    if coop_precedes(keys[k + 1], keys[k], less):
+        key = keys[k]
+        keys[k] = keys[k + 1]
+        keys[k + 1] = key
+        if values is not None:
+            value = values[k]
+            values[k] = values[k + 1]
+            values[k + 1] = value
 
 
-def coop_split(memory, a, n_a, b, n_b, diagonal, less):
+def coop_sort_own(keys, values, less, valid, own, count):
+    """Sorts a thread's first items, by neighbors that change places: equal ones stay in order.
+
+    The loop over pairs of turns stays one; those in it have constant numbers, so that items stay in registers.
+    """
+    if count == 1:
+        return
+    for _ in range((count + 1) // 2):
+        for k in range(0, count - 1, 2):
+            if valid is None or k + 1 < own:
+                coop_change_places(keys, values, less, k)
+        for k in range(1, count - 1, 2):
+            if valid is None or k + 1 < own:
+                coop_change_places(keys, values, less, k)
+
+
+def coop_split(memory, a, n_a, b, n_b, diagonal, less, count):
     """Of the first so many of two sorted lists together, how many are of the first list."""
-    low, high = max(diagonal - n_b, 0), min(diagonal, n_a)
+    low, high = max(np.int32(diagonal - n_b), np.int32(0)), min(diagonal, n_a)
+    last = np.int32(b + diagonal - 1)
     while low < high:
-        middle = (low + high) >> 1
-        if coop_precedes(memory[np.uint32(b + diagonal - 1 - middle)], memory[np.uint32(a + middle)], less):
+        middle = np.int32(np.uint32(low + high) >> np.uint32(1))
+        x = memory[coop_padded(np.uint32(last - middle), count)]
+        if coop_precedes(x, memory[coop_padded(np.uint32(a + middle), count)], less):
             high = middle
         else:
-            low = middle + 1
+            low = np.int32(middle + 1)
     return low
 
 
-def coop_merge(keys, values, less, total, rank, base, memory, more, lanes, count):
+def coop_next(memory, at, end, lanes, count):
+    """The item at a place of a list, or any where the list has ended: of a block's, or else of the same list."""
+    if lanes is not None:
+        at = max(min(at, np.int32(end - 1)), np.int32(0))
+    return memory[coop_padded(np.uint32(at), count)]
+
+
+def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes, count):
     """Sorts the first items of a block or of a group: each thread its own, then lists of twice as many in each turn.
 
-    A thread finds where its items of the merged list begin in the two, and takes them from there.
+    A thread finds where its items of the merged list begin in the two, and takes them from there: the next of each list
+    is at hand, and the one that was taken is loaded anew. All items count if `valid` is None.
     """
-    coop_sort_own(keys, values, less, total - rank * count, count)
-    width = 1
-    while width * count < total:
+    zero, first = np.int32(0), np.int32(rank * count)
+    coop_sort_own(keys, values, less, valid, np.int32(total - first), count)
+    merged = np.int32(1)
+    width = np.int32(count)
+    while width < total:
         for k in range(count):
-            memory[np.uint32(base + rank * count + k)] = keys[k]
+            at = coop_padded(np.uint32(base + first + k), count)
+            memory[at] = keys[k]
             if values is not None:
-                more[np.uint32(base + rank * count + k)] = values[k]
+                more[at] = values[k]
         coop_wait(lanes)
-        begin = rank // (2 * width) * (2 * width) * count
-        n_a = min(width * count, max(total - begin, 0))
-        n_b = min(width * count, max(total - begin - width * count, 0))
-        a = base + begin
-        b = a + n_a
-        diagonal = min(rank * count - begin, n_a + n_b)
-        i = coop_split(memory, a, n_a, b, n_b, diagonal, less)
-        j = diagonal - i
+        begin = np.int32(np.int32(rank & np.int32(-2 * merged)) * count)
+        left = np.int32(total - begin)
+        n_a = min(width, max(left, zero))
+        n_b = min(width, max(np.int32(left - width), zero))
+        i = np.int32(base + begin)
+        end_i = np.int32(i + n_a)
+        end_j = np.int32(end_i + n_b)
+        diagonal = min(np.int32(first - begin), np.int32(n_a + n_b))
+        split = coop_split(memory, i, n_a, end_i, n_b, diagonal, less, count)
+        i, j = np.int32(i + split), np.int32(end_i + diagonal - split)
+        one, other = coop_next(memory, i, end_i, lanes, count), coop_next(memory, j, end_j, lanes, count)
         for k in range(count):
-            if i + j < n_a + n_b:
-                second = i >= n_a
-                if j < n_b and not second:
-                    second = coop_precedes(memory[np.uint32(b + j)], memory[np.uint32(a + i)], less)
-                place = np.uint32(b + j if second else a + i)
-                keys[k] = memory[place]
+            if valid is None or i < end_i or j < end_j:
+                second = j < end_j
+                if second and i < end_i:
+                    second = coop_precedes(other, one, less)
+                at = j if second else i
+                keys[k] = other if second else one
                 if values is not None:
-                    values[k] = more[place]
-                if second:
-                    j += 1
-                else:
-                    i += 1
+                    values[k] = more[coop_padded(np.uint32(at), count)]
+                at = np.int32(at + 1)
+                i, j = i if second else at, at if second else j
+                following = coop_next(memory, at, end_j if second else end_i, lanes, count)
+                one, other = one if second else following, following if second else other
         coop_wait(lanes)
-        width *= 2
+        merged, width = np.int32(2 * merged), np.int32(2 * width)
 
 
 def coop_total(count, valid, threads):
@@ -201,32 +237,32 @@ def coop_total(count, valid, threads):
 def coop_block_merge_sort_keys(keys, less=None, valid=None, count=None):
     """Sorts the items of a block."""
     if isinstance(keys, np.ndarray):
-        memory = buffer(most_threads() * count, keys[0])
+        memory = buffer(coop_room(count), keys[0])
         total = coop_total(count, valid, block_num_threads())
-        coop_merge(keys, None, less, total, block_thread_rank(), 0, memory, None, None, count)
+        coop_merge(keys, None, less, valid, total, block_thread_rank(), 0, memory, None, None, count)
         return None
     own = cuda.local.array(1, type(keys))
     own[0] = keys
-    memory = buffer(most_threads(), keys)
+    memory = buffer(coop_room(1), keys)
     total = coop_total(1, valid, block_num_threads())
-    coop_merge(own, None, less, total, block_thread_rank(), 0, memory, None, None, 1)
+    coop_merge(own, None, less, valid, total, block_thread_rank(), 0, memory, None, None, 1)
     return own[0]
 
 
 def coop_block_merge_sort_pairs(keys, values, less=None, valid=None, count=None):
     """Sorts the items of a block by their keys."""
     if isinstance(keys, np.ndarray):
-        memory = buffer(most_threads() * count, keys[0])
-        more = buffer(most_threads() * count, values[0], most_threads() * count, keys[0])
+        memory = buffer(coop_room(count), keys[0])
+        more = buffer(coop_room(count), values[0], coop_room(count), keys[0])
         total = coop_total(count, valid, block_num_threads())
-        coop_merge(keys, values, less, total, block_thread_rank(), 0, memory, more, None, count)
+        coop_merge(keys, values, less, valid, total, block_thread_rank(), 0, memory, more, None, count)
         return None
     own, beside = cuda.local.array(1, type(keys)), cuda.local.array(1, type(values))
     own[0], beside[0] = keys, values
-    memory = buffer(most_threads(), keys)
-    more = buffer(most_threads(), values, most_threads(), keys)
+    memory = buffer(coop_room(1), keys)
+    more = buffer(coop_room(1), values, coop_room(1), keys)
     total = coop_total(1, valid, block_num_threads())
-    coop_merge(own, beside, less, total, block_thread_rank(), 0, memory, more, None, 1)
+    coop_merge(own, beside, less, valid, total, block_thread_rank(), 0, memory, more, None, 1)
     return own[0], beside[0]
 
 
@@ -235,13 +271,14 @@ def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count=Non
     lanes, lane = coop_group(threads)
     size, rank = coop_group_size(threads, lane), block_thread_rank() - lane
     if isinstance(keys, np.ndarray):
-        memory = warp_buffer(most_threads() * count, keys[0])
-        coop_merge(keys, None, less, coop_total(count, valid, size), lane, rank * count, memory, None, lanes, count)
+        memory = warp_buffer(coop_room(count), keys[0])
+        total = coop_total(count, valid, size)
+        coop_merge(keys, None, less, valid, total, lane, rank * count, memory, None, lanes, count)
         return None
     own = cuda.local.array(1, type(keys))
     own[0] = keys
-    memory = warp_buffer(most_threads(), keys)
-    coop_merge(own, None, less, coop_total(1, valid, size), lane, rank, memory, None, lanes, 1)
+    memory = warp_buffer(coop_room(1), keys)
+    coop_merge(own, None, less, valid, coop_total(1, valid, size), lane, rank, memory, None, lanes, 1)
     return own[0]
 
 
@@ -302,7 +339,7 @@ def coop_radix(keys, values, descending, begin, end, count):
     """
     places = cuda.local.array(count, np.uint32)
     counters = buffer(most_threads() * 8 + most_threads() // 4 + 1, np.uint32(0), 264, np.uint32(0))
-    room = most_threads() * count + (most_threads() * count >> 5) + 1
+    room = coop_room(count)
     memory = buffer(room, keys[0], 264, np.uint32(0))
     more = None
     if values is not None:
