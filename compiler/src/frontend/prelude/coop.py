@@ -140,9 +140,17 @@ def coop_first(x, op, count):
     return coop_pair(low, high, op, count > 4)
 
 
-def coop_is_large(warps):
-    """The block has more warps than are put together side by side: so its first has 32 lanes, which do it."""
-    return most_threads() > 256 and warps > 8
+def coop_slots(x, op, lane, warps):
+    """What the slots hold together, one each of a warp: by the lanes of the first, which has 32 if there are several."""
+    left = np.int32(warps - lane)
+    x = slot(min(lane, np.int32(warps - 1)), x)
+    x = coop_down1(x, op, left, 1)
+    x = coop_down1(x, op, left, 2)
+    x = coop_down1(x, op, left, 4)
+    if warps > 8:
+        x = coop_down1(x, op, left, 8)
+        x = coop_down1(x, op, left, 16)
+    return x
 
 
 def coop_block_fold(x, op, valid, broadcast):
@@ -169,16 +177,15 @@ def coop_block_fold(x, op, valid, broadcast):
         return total
     total = x
     if rank < 32:
-        if valid is None and most_threads() <= 256 and coop_is_exact():
+        warps = np.int32((block_num_threads() + 31) >> 5)
+        if valid is not None:
+            warps = np.int32((valid + 31) >> 5)
+        if most_threads() > 256:
+            total = coop_slots(x, op, lane, warps)
+        elif valid is None and coop_is_exact():
             total = coop_first(x, op, most_threads() // 32)
         else:
-            warps = np.int32((block_num_threads() + 31) >> 5)
-            if valid is not None:
-                warps = np.int32((valid + 31) >> 5)
-            if coop_is_large(warps):
-                total = coop_down(slot(min(lane, np.int32(warps - 1)), x), op, np.int32(warps - lane))
-            else:
-                total = coop_first(x, op, warps)
+            total = coop_first(x, op, warps)
         if broadcast and rank == 0:
             put_cell(0, total)
     cuda.syncthreads()
@@ -202,14 +209,10 @@ def coop_block_words(x, across, op, spare, broadcast):
         return total
     total = x
     if rank < 32:
-        warps = np.int32((block_num_threads() + 31) >> 5)
-        if coop_is_large(warps):
-            part = slot(rank, x)
-            if rank >= warps:
-                part = spare(slot(0, x))
-            total = across(0xFFFFFFFF, part)
-        else:
-            total = coop_first(x, op, warps)
+        part = slot(rank, x)
+        if rank >= (block_num_threads() + 31) >> 5:
+            part = spare(slot(0, x))
+        total = across(0xFFFFFFFF, part)
         if broadcast and rank == 0:
             put_cell(0, total)
     cuda.syncthreads()
