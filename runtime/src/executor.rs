@@ -117,8 +117,10 @@ pub trait Module: Debug + Send + Sync {
     ///
     /// The symbol is not in the code.
     fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error>;
-    /// The driver's handle; 0 on the CPU.
+    /// The driver's handle, a `CUmodule`; 0 on the CPU.
     fn handle(&self) -> u64;
+    /// The handle of the library that it is in, a `CUlibrary`: of linked code, where the driver is for CUDA 12.0 or newer.
+    fn library(&self) -> Option<u64>;
     /// The address and the bytes of a global variable.
     ///
     /// # Errors

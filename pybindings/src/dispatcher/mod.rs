@@ -19,7 +19,7 @@ mod resolve;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::{
-    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError},
     gc::{PyTraverseError, PyVisit},
     intern,
     prelude::*,
@@ -337,6 +337,11 @@ impl Dispatcher {
         Self::compile_again(slf)
     }
 
+    /// Forgets the kernels of a device, which are compiled and loaded again when they are launched.
+    fn _forget(&self, device: u32) {
+        self.forget(device);
+    }
+
     /// What is linked with kernels that lead to it: paths and `LinkableCode`.
     fn linked(slf: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
         let mut capturer = Capturer::new(slf.py());
@@ -400,6 +405,17 @@ impl Dispatcher {
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         Self::texts(slf, "asm", signature, target)
+    }
+
+    /// What numba-cuda shows of kernels that it links as LTO-IR. There is none of weft's.
+    #[pyo3(signature = (signature=None))]
+    #[expect(clippy::unused_self, unused_variables, reason = "Python calls it on an object, by that name")]
+    fn inspect_lto_ptx(&self, signature: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        Err(PyNotImplementedError::new_err(
+            "there is no PTX of optimization at link time: kernels are linked as PTX, of which `inspect_asm` gives the text \
+             and in which weft's own functions are optimized together already; LTO-IR that is linked becomes machine code, \
+             which `inspect_sass` shows",
+        ))
     }
 
     /// LLVM IR by argument types, or of one signature.

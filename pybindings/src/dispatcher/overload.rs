@@ -14,7 +14,7 @@ use weft_compiler::{
 };
 use weft_runtime::{Buffer, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
-use super::answers;
+use super::{Dispatcher, answers};
 use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
@@ -114,21 +114,23 @@ fn link(
 }
 
 /// Tells what was linked that the code is loaded. What it gives is to be kept as long as the code.
-fn set_up(py: Python<'_>, links: &[Py<PyAny>], module: &Arc<dyn Module>) -> PyResult<Option<Py<PyAny>>> {
+fn set_up(owner: &Bound<'_, Dispatcher>, links: &[Py<PyAny>], module: &Arc<dyn Module>) -> PyResult<Option<Py<PyAny>>> {
+    let py = owner.py();
     let code = Bound::new(py, LoadedCode { module: Arc::clone(module) })?;
-    let life = py.import("weft.cuda._link")?.call_method1("set_up", (PyList::new(py, links)?, code))?;
+    let life = py.import("weft.cuda._link")?.call_method1("set_up", (PyList::new(py, links)?, code, owner))?;
     Ok((!life.is_none()).then(|| life.unbind()))
 }
 
 impl Overload {
     /// Compiles for the current device and loads the code.
     pub(crate) fn compile(
-        py: Python<'_>,
+        owner: &Bound<'_, Dispatcher>,
         mut function: Arc<FunctionDef>,
         args: &[ArgType],
         jit: &JitOptions,
         mut found: Found,
     ) -> PyResult<Self> {
+        let py = owner.py();
         let executor = devices::current(py)?;
         let target = options::target(&executor.target())?;
         let output = answers::compile(py, &mut function, &mut found, args, &target, jit, Keep::default())?;
@@ -148,7 +150,7 @@ impl Overload {
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
         // A CPU has linked nothing.
         let told = !links.is_empty() && executor.kind() == "cuda";
-        let life = if told { set_up(py, &links, &module)? } else { None };
+        let life = if told { set_up(owner, &links, &module)? } else { None };
         Ok(Self {
             args: args.to_vec(),
             device: devices::current_id(),
@@ -190,9 +192,14 @@ pub(crate) struct LoadedCode {
 
 #[pymethods]
 impl LoadedCode {
-    /// The driver's handle, a `CUmodule`; 0 on the CPU.
+    /// The driver's handle: a `CUlibrary`, or a `CUmodule` where the driver is older than CUDA 12.0.
     #[getter]
     fn handle(&self) -> u64 {
+        self.module.library().unwrap_or_else(|| self.module.handle())
+    }
+
+    /// The handle of its code in the present context, a `CUmodule`.
+    fn get_module(&self) -> u64 {
         self.module.handle()
     }
 

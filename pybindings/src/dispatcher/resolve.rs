@@ -137,23 +137,23 @@ impl Dispatcher {
             lock.call_method0("acquire")?;
             let compiled = match this.compiled(args) {
                 Some(known) => Ok(known),
-                None => this.compile_now(py, &function, args, found),
+                None => Self::compile_now(slf, &function, args, found),
             };
             lock.call_method0("release")?;
             return compiled;
         }
-        this.compile_now(py, &function, args, found)
+        Self::compile_now(slf, &function, args, found)
     }
 
     fn compile_now(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         found: Found,
     ) -> PyResult<Arc<Overload>> {
-        let compiled = Arc::new(Overload::compile(py, Arc::clone(function), args, &self.jit, found)?);
-        let mut state = self.state();
+        let this = slf.get();
+        let compiled = Arc::new(Overload::compile(slf, Arc::clone(function), args, &this.jit, found)?);
+        let mut state = this.state();
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {
             return Ok(known);
@@ -175,6 +175,20 @@ impl Dispatcher {
         let compiled = here.try_for_each(|overload| Self::overload(slf, &overload.args).map(drop));
         this.state().frozen = frozen;
         compiled
+    }
+
+    /// Forgets the kernels of a device: the next launch compiles and loads them again.
+    pub(super) fn forget(&self, device: u32) {
+        let forgotten: Vec<Arc<Overload>> = {
+            let mut state = self.state();
+            state.resolved.retain(|(on, _), _| *on != device);
+            let (gone, kept) = std::mem::take(&mut state.overloads).into_iter().partition(|of| of.device == device);
+            state.overloads = kept;
+            gone
+        };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Behind the lock: what ends with them may run Python.
+        drop(forgotten);
     }
 
     /// Compiles no further types from now on, or does again.

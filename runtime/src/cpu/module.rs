@@ -62,6 +62,10 @@ impl Module for CpuModule {
         0
     }
 
+    fn library(&self) -> Option<u64> {
+        None
+    }
+
     fn global(&self, name: &str) -> Result<(u64, u64), Error> {
         Err(Error::new(ErrorKind::Value, format!("there is no variable {name}: code on the CPU has none")))
     }

@@ -316,3 +316,74 @@ fn fault(code: c_uint) -> Option<&'static str> {
 pub(super) fn is_fault(error: &Error) -> bool {
     error.driver_code.is_some_and(|code| fault(code).is_some())
 }
+
+/// Loads code as a library, which is in all contexts: the functions of drivers for CUDA 12.0 and newer.
+pub(super) struct Libraries {
+    load: unsafe extern "C" fn(
+        *mut sys::CUlibrary,
+        *const c_void,
+        *mut c_uint,
+        *mut *mut c_void,
+        c_uint,
+        *mut c_uint,
+        *mut *mut c_void,
+        c_uint,
+    ) -> c_uint,
+    module: unsafe extern "C" fn(*mut sys::CUmodule, sys::CUlibrary) -> c_uint,
+    unload: unsafe extern "C" fn(sys::CUlibrary) -> c_uint,
+}
+
+impl Libraries {
+    /// Those of the driver, if it has them.
+    pub(super) fn find() -> Option<&'static Self> {
+        static FOUND: OnceLock<Option<Libraries>> = OnceLock::new();
+        let found = || {
+            let (load, module) = (find("cuLibraryLoadData").ok()?, find("cuLibraryGetModule").ok()?);
+            Some(Self { load, module, unload: find("cuLibraryUnload").ok()? })
+        };
+        opened().ok()?;
+        FOUND.get_or_init(found).as_ref()
+    }
+
+    /// `cuLibraryLoadData` of code for the driver's JIT, with options.
+    ///
+    /// # Safety
+    ///
+    /// The code ends with a NUL where it is text; each option has its value, which means what the driver's manual says.
+    pub(super) unsafe fn load(
+        &self,
+        driver: &Driver,
+        code: *const c_void,
+        options: &mut [c_uint],
+        values: &mut [*mut c_void],
+    ) -> Result<sys::CUlibrary, Error> {
+        let mut library = ptr::null_mut();
+        let (n, own, none) = (options.len() as c_uint, ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the caller promises it; it writes one handle.
+        let done =
+            unsafe { (self.load)(&raw mut library, code, options.as_mut_ptr(), values.as_mut_ptr(), n, own, none, 0) };
+        if done == 0 { Ok(library) } else { Err(driver.error("cuLibraryLoadData", done)) }
+    }
+
+    /// `cuLibraryGetModule`: the library's code in the present context, as long as the library.
+    ///
+    /// # Safety
+    ///
+    /// The library is live.
+    pub(super) unsafe fn module(&self, driver: &Driver, library: sys::CUlibrary) -> Result<sys::CUmodule, Error> {
+        let mut module = ptr::null_mut();
+        // SAFETY: the caller promises it; it writes one handle.
+        let done = unsafe { (self.module)(&raw mut module, library) };
+        if done == 0 { Ok(module) } else { Err(driver.error("cuLibraryGetModule", done)) }
+    }
+
+    /// `cuLibraryUnload`.
+    ///
+    /// # Safety
+    ///
+    /// The library is live, and nothing of it is used any more.
+    pub(super) unsafe fn unload(&self, library: sys::CUlibrary) {
+        // SAFETY: the caller promises it. A context that is broken has lost its code already.
+        unsafe { (self.unload)(library) };
+    }
+}

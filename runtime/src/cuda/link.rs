@@ -83,7 +83,7 @@ pub(super) fn link(
     } else {
         by_driver(context, &inputs, linking.max_registers)?
     };
-    Ok((CudaModule::load_image(context, artifact, cubin)?, notes))
+    Ok((CudaModule::load_linked(context, artifact, cubin)?, notes))
 }
 
 /// A piece of code as the linkers take it: CUDA C++ is compiled.

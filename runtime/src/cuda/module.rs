@@ -3,6 +3,7 @@
 
 use std::{
     ffi::{CString, c_int, c_uint, c_void},
+    fmt,
     mem::MaybeUninit,
     ptr,
     sync::{
@@ -16,7 +17,7 @@ use weft_artifact::{Artifact, CodeFormat, Kernel};
 
 use super::{
     context::Context,
-    driver::{self, Handle},
+    driver::{self, Handle, Libraries},
     fault::Page,
     stream::raw_stream,
 };
@@ -37,11 +38,25 @@ const OUT_OF_RESOURCES: u32 = 701;
 /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`.
 const TOO_MANY_AT_ONCE: u32 = 720;
 
+/// A loaded library: code for other libraries' functions, which take its handle and no module's.
+struct Library {
+    functions: &'static Libraries,
+    handle: Handle<sys::CUlib_st>,
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
 /// A loaded module.
 #[derive(Debug)]
 struct ModuleInner {
     context: Arc<Context>,
     handle: Handle<sys::CUmod_st>,
+    /// What it is part of; the driver unloads a module with its library.
+    library: Option<Library>,
     /// Where it reports faults. Freed behind the module, which writes to it.
     page: Option<Arc<Page>>,
 }
@@ -52,6 +67,11 @@ impl Drop for ModuleInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            if let Some(Library { functions, handle }) = &self.library {
+                // SAFETY: the handle is live; every kernel of the library's module keeps `self` alive.
+                unsafe { functions.unload(handle.0) };
+                return;
+            }
             // SAFETY: the handle is live; every kernel of the module keeps `self` alive.
             let _: Result<(), Error> = unsafe { self.context.driver.cuModuleUnload(self.handle.0) };
         }
@@ -74,8 +94,8 @@ impl CudaModule {
         Self::load_image(context, artifact, artifact.code.clone())
     }
 
-    /// Has the driver load an artifact's code, which may have been linked with other code.
-    pub(super) fn load_image(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
+    /// Has the driver load code.
+    fn load_image(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
         image.push(0);
         let mut logs = JitLogs::new();
         let (mut options, mut values) = logs.options();
@@ -93,7 +113,41 @@ impl CudaModule {
         };
         drop(entered);
         context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &logs, error))?;
-        let mut module = ModuleInner { context: Arc::clone(context), handle: Handle(handle), page: None };
+        Self::ready(context, artifact, handle, None)
+    }
+
+    /// Has the driver load code that was linked, as a library if it has these.
+    pub(super) fn load_linked(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
+        let Some(functions) = Libraries::find() else { return Self::load_image(context, artifact, image) };
+        image.push(0);
+        let mut logs = JitLogs::new();
+        let (mut options, mut values) = logs.options();
+        let entered = context.enter()?;
+        let code = image.as_ptr().cast::<c_void>();
+        // SAFETY: the image ends with a NUL; each option has its value; the logs have the size that is told.
+        let loaded = unsafe { functions.load(context.driver, code, &mut options, &mut values) };
+        drop(entered);
+        let handle = context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &logs, error))?;
+        let library = Library { functions, handle: Handle(handle) };
+        let entered = context.enter()?;
+        // SAFETY: the library is live.
+        let module = unsafe { functions.module(context.driver, handle) };
+        drop(entered);
+        if module.is_err() {
+            // SAFETY: the library is live, and nobody has anything of it.
+            unsafe { functions.unload(handle) };
+        }
+        Self::ready(context, artifact, context.blame(module)?, Some(library))
+    }
+
+    /// A module with what its kernels need.
+    fn ready(
+        context: &Arc<Context>,
+        artifact: &Artifact,
+        handle: sys::CUmodule,
+        library: Option<Library>,
+    ) -> Result<Self, Error> {
+        let mut module = ModuleInner { context: Arc::clone(context), handle: Handle(handle), library, page: None };
         if let Some(faults) = artifact.kernels.iter().find_map(|kernel| kernel.faults.clone()) {
             let _entered = context.enter()?;
             module.page = Some(Page::new(context, handle, faults)?);
@@ -167,6 +221,10 @@ fn first_lines(log: &[u8]) -> Option<String> {
 impl Module for CudaModule {
     fn handle(&self) -> u64 {
         self.0.handle.0.addr() as u64
+    }
+
+    fn library(&self) -> Option<u64> {
+        self.0.library.as_ref().map(|library| library.handle.0.addr() as u64)
     }
 
     fn global(&self, name: &str) -> Result<(u64, u64), Error> {

@@ -512,6 +512,26 @@ result cuLinkDestroy(struct link *link) { ENTER(); free(link->image); free(link)
 
 result cuModuleUnload(void *module) { ENTER(); free(module); return OK; }
 
+/* A library holds its only module. */
+struct library { void *module; };
+
+result cuLibraryLoadData(struct library **library, const char *code, int *options, void **values, unsigned n,
+                         int *library_options, void **library_values, unsigned n_library)
+{
+    ENTER();
+    (void)library_options, (void)library_values, (void)n_library;
+    void *module;
+    result loaded = cuModuleLoadDataEx(&module, code, n, options, values);
+    if (loaded != OK)
+        return loaded;
+    *library = malloc(sizeof **library);
+    (*library)->module = module;
+    return OK;
+}
+
+result cuLibraryGetModule(void **module, struct library *library) { ENTER(); *module = library->module; return OK; }
+result cuLibraryUnload(struct library *library) { ENTER(); free(library->module); free(library); return OK; }
+
 /* Words of a module in device memory: there is room for a few, and all modules share them. */
 static uint64_t module_words[2];
 

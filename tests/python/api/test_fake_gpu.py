@@ -466,6 +466,34 @@ def test_errors_of_linking(run) -> None:
     )
 
 
+def test_linked_code_is_a_library(run, tmp_path) -> None:
+    calls = tmp_path / "calls"
+    run(
+        """
+        told = []
+        code = cuda.PTXSource("page sum3", setup_callback=lambda code: told.append((code.handle, code.get_module())))
+        kernel = cuda.jit(link=[code])(sum3.py_func)
+        out = cuda.to_device(np.zeros(1, np.int64))
+        kernel[1, 1](out, 1, 2)
+        assert out.copy_to_host()[0] == 3
+        assert len(set(*told)) == 2, told
+        import gc
+
+        del kernel
+        gc.collect()
+        try:
+            cuda.jit(link=cuda.PTXSource("newer"))(sum3.py_func)[1, 1](out, 1, 2)
+        except weft.DriverError as error:
+            assert "cuLibraryLoadData failed" in str(error) and "older than this PTX" in str(error), error
+        else:
+            raise AssertionError
+        """,
+        FAKE_TRACE=str(calls),
+    )
+    told = [call for call in calls.read_text().split() if call.startswith(("cuLibrary", "cuModuleUn"))]
+    assert told == ["cuLibraryLoadData", "cuLibraryGetModule", "cuLibraryUnload", "cuLibraryLoadData"]
+
+
 def test_what_is_linked_is_told_of_the_module(run) -> None:
     output = run(
         """
@@ -488,6 +516,11 @@ def test_what_is_linked_is_told_of_the_module(run) -> None:
         assert len(told) == 1, told
         kernel[1, 1](out, 1, 2.5)
         assert len(set(told)) == 2, told
+        # A reset unloads it, and a launch loads it again.
+        cuda.current_context().reset()
+        assert told == []
+        kernel[1, 1](out, 1, 2)
+        assert len(told) == 1 and out.copy_to_host()[0] == 3
         del kernel
         gc.collect()
         assert told == []
@@ -505,7 +538,7 @@ def test_what_is_linked_is_told_of_the_module(run) -> None:
             raise AssertionError
         """
     )
-    assert output.count("end") == 3
+    assert output.count("end") == 4
 
 
 def test_memory_that_host_and_device_share(run) -> None:

@@ -167,6 +167,8 @@ def test_one_specialisation_for_each_tuple_of_types():
 
 def test_inspect() -> None:
     kernel = cuda.jit(fill_function)
+    with pytest.raises(NotImplementedError, match="kernels are linked as PTX, of which `inspect_asm` gives the text"):
+        kernel.inspect_lto_ptx()
     assert kernel.inspect_asm() == {}
     run(kernel, np.zeros(3, np.float32), 1.5)
     types = (weft.float32[::1], weft.float64)

@@ -168,8 +168,14 @@ class Context:
         return Deallocations()
 
     def reset(self) -> None:
-        """Wait for everything on the device; memory is freed with the arrays that use it."""
+        """Wait for everything on the device, and unload linked code whose end a callback is told.
+
+        Memory is freed with the arrays that use it. A launch loads the code again.
+        """
+        from weft.cuda import _link
+
         self.synchronize()
+        _link.unload(self.device.id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Context) and other.device == self.device

@@ -7,7 +7,7 @@ import os
 import types
 from _thread import RLock
 
-from weft._weft import Dispatcher, parse_signature
+from weft._weft import Dispatcher, current_device_id, parse_signature
 from weft.cuda._compile import _is_symbol
 from weft.cuda._jit import _DEFAULTS, _make
 from weft.errors import LinkerError
@@ -35,9 +35,10 @@ class LinkableCode:
     name
         What messages call it.
     setup_callback
-        Called with each module that the code is linked into, once it is loaded.
+        Called with the `ObjectCode` of all that the code is linked into, once it is loaded. Its ``handle`` is a
+        ``CUlibrary``, as that of `cuda.core`'s, and ``get_global(name)`` the address and the size of a variable.
     teardown_callback
-        Called with the module before it is unloaded.
+        Called with the same before it is unloaded.
     nrt
         Not supported: weft has no runtime of its own in kernels.
     """
@@ -347,10 +348,20 @@ def pieces(links: Sequence[str | LinkableCode]) -> list[tuple[str, str, Any, str
 class _Life:
     """Lives as long as a kernel's code is used."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "device", "dispatcher", "end")
+
+    device: int
+    # What has the kernel, as a weak reference.
+    dispatcher: Any
+    # Tells that the code is unloaded, if nobody has yet.
+    end: Any
 
 
-def set_up(links: Sequence[str | LinkableCode], code: ObjectCode) -> _Life | None:
+_LIVES: list[Any] = []
+"""Weak references to the code whose end someone wants to be told."""
+
+
+def set_up(links: Sequence[str | LinkableCode], code: ObjectCode, dispatcher: Dispatcher) -> _Life | None:
     """Tell what is linked with a kernel that its code is loaded, and when what this gives ends, that it is unloaded."""
     objects = {id(link): link for link in links if isinstance(link, LinkableCode)}.values()
     before_end = [link.teardown_callback for link in objects if link.teardown_callback]
@@ -362,8 +373,23 @@ def set_up(links: Sequence[str | LinkableCode], code: ObjectCode) -> _Life | Non
     import weakref
 
     life = _Life()
-    weakref.finalize(life, _tear_down, before_end, code)
+    life.device = current_device_id()
+    life.dispatcher = weakref.ref(dispatcher)
+    life.end = weakref.finalize(life, _tear_down, before_end, code)
+    _LIVES[:] = [known for known in _LIVES if known() is not None]
+    _LIVES.append(weakref.ref(life))
     return life
+
+
+def unload(device: int) -> None:
+    """Unload the code of a device whose end someone wants to be told; a launch loads it again."""
+    with LOCK:
+        lives = [life for known in _LIVES if (life := known()) is not None and life.device == device]
+        for life in lives:
+            dispatcher = life.dispatcher()
+            life.end()
+            if dispatcher is not None:
+                dispatcher._forget(device)
 
 
 def _tear_down(callbacks: Sequence[Callable[[Any], object]], code: ObjectCode) -> None:
