@@ -135,9 +135,9 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn registers(&self) -> u32;
     /// Static shared memory of a block in bytes.
     fn shared_bytes(&self) -> u32;
-    /// Local memory of a thread in bytes.
+    /// Local memory of a thread in bytes; on the CPU that of its arrays.
     fn local_bytes(&self) -> u32;
-    /// Constant memory in bytes.
+    /// Constant memory in bytes; on the CPU the constants in the code.
     fn const_bytes(&self) -> u32;
     /// Threads a block can have with this kernel.
     fn max_threads_per_block(&self) -> u32;

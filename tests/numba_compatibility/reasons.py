@@ -41,11 +41,6 @@ def _rows():
             r"check_pycache|in check_hits|'stats'|test_caching\.py:159|np\.int64\(15\) != 6",
         ),
         ("memory shared between processes", r"get_ipc_handle"),
-        (
-            "the callbacks of linked code get weft's `ObjectCode`, whose handle is a module, not that of `cuda.core`",
-            r"",
-            r"test_module_callbacks\.py",
-        ),
         ("dates and spans of time in kernels", r"(datetime|timedelta)64\[\w+\]"),
         ("enums whose values are no numbers", r"member \S+ of an enum has the value"),
         ("`cffi`", r"numba\.cuda\.cffi|ffi\."),
@@ -145,7 +140,7 @@ def _rows():
         ("the NVIDIA driver", r"DynamicLibNotFoundError"),
         ("a GPU: on the CPU nothing is copied, and few blocks are no fault", r"PerformanceWarning|DID NOT WARN"),
         (
-            "registers, local and constant memory of a kernel: the CPU has none",
+            "registers, of which a CPU counts none, and texts, which the driver does not count as constant memory",
             r"0 not greater than (or equal to )?\d+",
         ),
         ("the time that the run was given", r"deadline reached"),

@@ -48,6 +48,10 @@ pub struct Kernel {
     pub slots: Vec<Slot>,
     /// Static shared memory of a block, in bytes.
     pub shared_bytes: u64,
+    /// Local arrays of a thread, in bytes, as they are declared.
+    pub local_bytes: u64,
+    /// Constants in the code, in bytes: captured arrays and texts.
+    pub const_bytes: u64,
     /// Threads that a block can have at most, where the user set a bound.
     pub max_threads: Option<u32>,
     /// The kernel has an array in dynamic shared memory.

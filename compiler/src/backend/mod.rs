@@ -70,7 +70,21 @@ fn shared_bytes(module: &Module) -> u64 {
 /// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit.
 pub fn check(module: &Module) -> Result<(), Diagnostic> {
     check_shared(module)?;
-    check_local(module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter().map(|(_, array)| array)))
+    check_local(local_arrays(module))
+}
+
+/// The local arrays of all functions.
+fn local_arrays(module: &Module) -> impl Iterator<Item = &LocalArray> {
+    module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter().map(|(_, array)| array))
+}
+
+fn size_of(array: &LocalArray) -> u64 {
+    array.len.saturating_mul(array.elem.size_bytes())
+}
+
+/// Bytes of the local arrays of all functions together: most are inlined, and the CPU's threads have stacks of their own.
+fn local_bytes(module: &Module) -> u64 {
+    local_arrays(module).map(size_of).fold(0, u64::saturating_add)
 }
 
 /// Static shared memory has the same limit on every SM, and on the host, which stands for one.
@@ -99,17 +113,15 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
     Err(diagnostic)
 }
 
-/// The local arrays of all functions together: most are inlined, and the CPU's threads have stacks of their own.
+/// A thread has so much local memory on the GPU, and on the CPU as much.
 fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), Diagnostic> {
     let arrays: Vec<_> = arrays.collect();
-    let size = |array: &LocalArray| array.len.saturating_mul(array.elem.size_bytes());
-    let bytes = arrays.iter().map(|&array| size(array)).fold(0, u64::saturating_add);
-    let Some(largest) = arrays.into_iter().max_by_key(|array| size(array)).filter(|_| bytes > LOCAL_BYTES) else {
-        return Ok(());
-    };
+    let bytes = arrays.iter().map(|&array| size_of(array)).fold(0, u64::saturating_add);
+    let largest = arrays.into_iter().max_by_key(|array| size_of(array)).filter(|_| bytes > LOCAL_BYTES);
+    let Some(largest) = largest else { return Ok(()) };
     let message = format!("the kernel's local arrays take {bytes} bytes, but a thread can have {LOCAL_BYTES}");
     Err(Diagnostic::error(Code::LocalTooLarge, largest.span, message)
-        .label(format!("this one takes {} bytes", size(largest)))
+        .label(format!("this one takes {} bytes", size_of(largest)))
         .help("make the arrays smaller, or give each thread a part of an array that is passed to the kernel"))
 }
 
@@ -126,6 +138,8 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         params: module.params.clone(),
         slots: slots.collect(),
         shared_bytes: shared_bytes(module),
+        local_bytes: local_bytes(module),
+        const_bytes: module.constants.iter().map(|(_, array)| array.bytes.len() as u64).sum(),
         max_threads: request.options.launch_bounds.map(|bounds| bounds.threads),
         dynamic_shared: module.dynamic_shared,
         cooperative: module.cooperative,

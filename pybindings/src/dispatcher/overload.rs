@@ -297,13 +297,13 @@ impl CompiledKernel {
         self.overload.loaded.shared_bytes()
     }
 
-    /// Local memory of a thread in bytes.
+    /// Local memory of a thread in bytes; on the CPU that of its arrays.
     #[getter]
     fn local_mem_per_thread(&self) -> u32 {
         self.overload.loaded.local_bytes()
     }
 
-    /// Constant memory in bytes.
+    /// Constant memory in bytes; on the CPU the constants in the code, captured arrays and texts.
     #[getter]
     fn const_mem_size(&self) -> u32 {
         self.overload.loaded.const_bytes()

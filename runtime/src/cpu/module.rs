@@ -94,6 +94,8 @@ impl Module for CpuModule {
                 registers: 0,
                 cells: kernel.n_cells(),
             },
+            local_bytes: u32::try_from(kernel.local_bytes).unwrap_or(u32::MAX),
+            const_bytes: u32::try_from(kernel.const_bytes).unwrap_or(u32::MAX),
             calls_itself: kernel.calls_itself,
             faults: kernel.faults.clone(),
             cost: Cost::default(),
@@ -112,6 +114,8 @@ struct CpuKernel {
     /// Scratch before the dynamic shared memory, in bytes.
     fixed_scratch: usize,
     limits: KernelLimits,
+    local_bytes: u32,
+    const_bytes: u32,
     /// It leads to a function that calls itself.
     calls_itself: bool,
     /// The faults that it reports.
@@ -132,11 +136,11 @@ impl LoadedKernel for CpuKernel {
     }
 
     fn local_bytes(&self) -> u32 {
-        0
+        self.local_bytes
     }
 
     fn const_bytes(&self) -> u32 {
-        0
+        self.const_bytes
     }
 
     fn max_threads_per_block(&self) -> u32 {

@@ -57,6 +57,8 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         params: Vec::new(),
         slots: vec![slot; n_slots],
         shared_bytes,
+        local_bytes: 0,
+        const_bytes: 0,
         max_threads: None,
         dynamic_shared: false,
         cooperative: false,

@@ -303,6 +303,25 @@ def test_diagnostics_name_this_file_and_line() -> None:
     assert copy.diagnostics == caught.value.diagnostics
 
 
+TABLE = np.arange(32)
+
+
+def test_memory_of_a_thread_and_constants() -> None:
+    @cuda.jit("void(int64[::1], int64)")
+    def kernel(x, n):
+        own = cuda.local.array(1000, np.float64)
+        constant = cuda.const.array_like(TABLE)
+        i = cuda.grid(1)
+        for k in range(1000):
+            own[k] = x[i] + k
+        x[i] = own[n] + constant[i]
+
+    # A GPU's driver may count more.
+    assert kernel.get_local_mem_per_thread() >= 8000
+    assert kernel.get_const_mem_size() >= TABLE.nbytes
+    assert next(iter(kernel.overloads.values())).local_mem_per_thread == kernel.get_local_mem_per_thread()
+
+
 def test_kernel_names_refuse_to_run_outside() -> None:
     for name in (cuda.grid, cuda.syncthreads, cuda.shared.array, cuda.atomic.add):
         with pytest.raises(RuntimeError, match="can only be used in a kernel"):

@@ -141,7 +141,7 @@ def coop_first(x, op, count):
 
 
 def coop_slots(x, op, lane, warps):
-    """What the slots hold together, one each of a warp: by the lanes of the first, which has 32 if there are several."""
+    """What the slots hold together, one each of a warp: by the lanes of the first, 32 if there are several."""
     left = np.int32(warps - lane)
     x = slot(min(lane, np.int32(warps - 1)), x)
     x = coop_down1(x, op, left, 1)
