@@ -285,8 +285,8 @@ def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count=Non
 # ---- sorts by digits ------------------------------------------------------------------------------------------------
 
 
-def coop_digits(x, descending):
-    """A number as bits, ordered as numbers are; both zeros are one, and NaN is the first or the last by its sign."""
+def coop_bits(x, descending):
+    """A number as bits, ordered as numbers are; NaN is the first or the last by its sign."""
     if isinstance(x, float):
         if np.finfo(type(x)).bits == 64:
             bits = x.view(np.uint64)
@@ -297,9 +297,7 @@ def coop_digits(x, descending):
         else:
             bits = x.view(np.uint16)
             top = np.uint16(1 << 15)
-        if x == 0:
-            bits = type(bits)(top)
-        elif bits & top != 0:
+        if bits & top != 0:
             bits = type(bits)(~bits)
         else:
             bits = type(bits)(bits | top)
@@ -319,6 +317,22 @@ def coop_digits(x, descending):
     return bits
 
 
+def coop_of_bits(bits, x, descending):
+    """The number that they are, of the type of `x`."""
+    if descending:
+        bits = type(bits)(~bits)
+    top = type(bits)(1 << (np.iinfo(type(bits)).bits - 1))
+    if isinstance(x, float):
+        if bits & top != 0:
+            bits = type(bits)(bits ^ top)
+        else:
+            bits = type(bits)(~bits)
+        return bits.view(type(x))
+    if np.iinfo(type(x)).min < 0:
+        bits = type(bits)(bits ^ top)
+    return type(x)(bits)
+
+
 def coop_width(x):
     """Bits of a number."""
     if isinstance(x, float):
@@ -326,9 +340,18 @@ def coop_width(x):
     return np.iinfo(type(x)).bits
 
 
-def coop_digit(x, descending, bit, mask):
-    """A digit of a number: 0 to 15."""
-    return np.uint32(coop_digits(x, descending) >> bit) & mask
+def coop_digit_place(bits, x, descending, bit, mask, threads, rank):
+    """Where a thread counts the digit of a number of the type of `x`; both zeros have the digits of one."""
+    if isinstance(x, float):
+        zero = type(bits)(1 << (np.iinfo(type(bits)).bits - 1))
+        if descending:
+            if bits == zero:
+                bits = type(bits)(bits - 1)
+        elif bits == zero - 1:
+            bits = zero
+    digit = np.uint32(bits >> bit) & mask
+    word = coop_padded(np.uint32((digit & np.uint32(7)) * threads + rank), 8)
+    return np.uint32(2 * word + (digit >> np.uint32(3)))
 
 
 def coop_radix(keys, values, descending, begin, end, count):
@@ -337,25 +360,27 @@ def coop_radix(keys, values, descending, begin, end, count):
     Each thread counts its digits; the counts are added up over digits and threads, which says where each item goes. A
     word has two counts, of a digit below 8 and of the one 8 above. The slots of the scan lie before them.
     """
-    places = cuda.local.array(count, np.uint32)
+    items, places = cuda.local.array(count, type(coop_bits(keys[0], False))), cuda.local.array(count, np.uint32)
     counters = buffer(most_threads() * 8 + most_threads() // 4 + 1, np.uint32(0), 264, np.uint32(0))
+    counts = buffer(most_threads() * 16 + most_threads() // 2 + 2, np.uint16(0), 264, np.uint32(0))
     room = coop_room(count)
-    memory = buffer(room, keys[0], 264, np.uint32(0))
+    memory = buffer(room, items[0], 264, np.uint32(0))
     more = None
     if values is not None:
-        more = buffer(room, values[0], 264, np.uint32(0), room, keys[0])
-    rank, threads = block_thread_rank(), block_num_threads()
+        more = buffer(room, values[0], 264, np.uint32(0), room, items[0])
+    rank, threads = np.uint32(block_thread_rank()), np.uint32(block_num_threads())
+    for k in range(count):
+        items[k] = coop_bits(keys[k], descending)
     for bit in range(begin, end, 4):
         mask = np.uint32((1 << min(end - bit, 4)) - 1)
+        # Its own, those of its digits.
         for k in range(8):
             counters[coop_padded(np.uint32(k * threads + rank), 8)] = 0
         for k in range(count):
-            digit = coop_digit(keys[k], descending, bit, mask)
-            at = coop_padded(np.uint32((digit & 7) * threads + rank), 8)
-            shift = (digit >> 3) * 16
-            word = counters[at]
-            places[k] = (word >> shift) & 0xFFFF
-            counters[at] = word + (1 << shift)
+            at = coop_digit_place(items[k], keys[0], descending, bit, mask, threads, rank)
+            before = counts[at]
+            places[k] = before
+            counts[at] = before + 1
         cuda.syncthreads()
         here = np.uint32(0)
         for k in range(8):
@@ -369,19 +394,20 @@ def coop_radix(keys, values, descending, begin, end, count):
             start = np.uint32(start + word)
         cuda.syncthreads()
         for k in range(count):
-            digit = coop_digit(keys[k], descending, bit, mask)
-            at = coop_padded(np.uint32((digit & 7) * threads + rank), 8)
-            places[k] += (counters[at] >> ((digit >> 3) * 16)) & 0xFFFF
+            places[k] += counts[coop_digit_place(items[k], keys[0], descending, bit, mask, threads, rank)]
         cuda.syncthreads()
         for k in range(count):
-            memory[coop_padded(places[k], count)] = keys[k]
+            place = coop_padded(places[k], count)
+            memory[place] = items[k]
             if values is not None:
-                more[coop_padded(places[k], count)] = values[k]
+                more[place] = values[k]
         cuda.syncthreads()
-        coop_get(memory, keys, rank * count, 1, count)
+        coop_get(memory, items, rank * count, 1, count)
         if values is not None:
             coop_get(more, values, rank * count, 1, count)
         cuda.syncthreads()
+    for k in range(count):
+        keys[k] = coop_of_bits(items[k], keys[0], descending)
 
 
 def coop_last_bit(x, end_bit):
