@@ -339,3 +339,24 @@ def test_items_of_a_thread_stay_in_registers_of_a_gpu(sort):
     ptx, _ = cuda.compile_ptx(kernel, signature, cc=(9, 0), launch_bounds=128)
     assert ".shared" in ptx
     assert ".local" not in ptx
+
+
+@cuda.jit(launch_bounds=128)
+def by_digits(x, up, down, places):
+    t = cuda.threadIdx.x
+    up[t] = coop.block.radix_sort_keys(x[t])
+    down[t] = coop.block.radix_sort_keys_descending(x[t])
+    places[t] = coop.block.radix_sort_pairs(x[t], t)[1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_numbers_next_to_zero(dtype):
+    """Both zeros are one number, which keep their order and their signs; the smallest numbers beside them are not."""
+    x = (np.random.default_rng(1).integers(-3, 4, 128) * np.finfo(dtype).smallest_subnormal).astype(dtype)
+    x[::5], x[::7] = -0.0, 0.0
+    _, up, down, places = launch(by_digits, 1, 128, x, np.zeros_like(x), np.zeros_like(x), np.zeros(128, np.int64))
+    order, back = np.argsort(x, kind="stable"), np.argsort(-x, kind="stable")
+    np.testing.assert_array_equal(places, order)
+    bits = f"u{x.itemsize}"
+    np.testing.assert_array_equal(up.view(bits), x[order].view(bits))
+    np.testing.assert_array_equal(down.view(bits), x[back].view(bits))
