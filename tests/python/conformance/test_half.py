@@ -146,6 +146,43 @@ def test_integers(dtype):
         np.testing.assert_array_equal(computed(name, "a", values, out=dtype), expected)
 
 
+FEW_DIGITS = """import numpy as np
+import weft
+from weft import cuda
+D = np.{dtype}
+
+@cuda.jit
+def kernel(x, out):
+    i = cuda.grid(1)"""
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("wide", ["float32", "float64"])
+def test_integers_of_few_digits_overflow(dtype, wide):
+    bits = 8 * np.dtype(dtype).itemsize
+    shifts = (5, 12, 13, 14, 15, 16, 17, 20, 24, bits - 9, bits - 1)
+    # LLVM sees how many digits are not zero, and between which numbers the value lies.
+    forms = [
+        *(f"{{}}(x[i] << {{}}({shift}))" for shift in shifts),
+        *(f"({{}}(x[i]) & {{}}(7)) << {{}}({shift})" for shift in shifts),
+        "{}(x[i] & 31) * {}(2048)",
+        "{}(65536) if x[i] & 1 else {}(4096)",
+    ]
+    lines = [f"    out[{at}, i] = weft.float16(D({form.format(*['D'] * 3)}))" for at, form in enumerate(forms)]
+    kernel = module("\n".join([FEW_DIGITS.format(dtype=dtype), *lines])).kernel
+    x = np.concatenate([np.arange(40), np.arange(40) << 11, [2**31 - 1]]).astype(dtype)
+    if bits == 64:
+        x = np.concatenate([x, np.array([2**62, 2**62 + 2**20], dtype)])
+    x = np.concatenate([x, np.negative(x)])
+    out = launch(kernel, 1, x.size, x, np.zeros((len(forms), x.size), wide))[1]
+    with np.errstate(over="ignore"):
+        for at, form in enumerate(forms):
+            ints = [eval(form.format(*["int"] * 3), {"x": [v], "i": 0}) for v in x.tolist()]
+            wrapped = np.array([n & (1 << bits) - 1 for n in ints], f"uint{bits}").view(dtype)
+            expected = np.array([float(n) if abs(n) < 2**20 else math.copysign(math.inf, n) for n in wrapped.tolist()])
+            assert_exact(out[at], expected.astype(np.float16).astype(wide), form)
+
+
 # The result of `+` with each type, for float16 and for bfloat16: api 4.3, and 3.11's rules of conversion.
 PROMOTED = {
     "bool": ("half", "half"), "int8": ("half", "half"), "uint8": ("float32", "half"), "int16": ("float32", "float32"),

@@ -164,6 +164,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// An integer or `Bool` rounded to a 16-bit float, once.
     fn half_of_int(&self, value: IntValue<'ctx>, from: Scalar, to: Scalar) -> Result<BasicValueEnum<'ctx>> {
         let (builder, context) = (&self.builder, self.cx.types.context);
+        let value = if to == Scalar::F16 { self.within_half(value, from)? } else { value };
         let convert = |value: IntValue<'ctx>, ty| {
             if from.is_signed_int() {
                 builder.build_signed_int_to_float(value, ty, "")
@@ -183,6 +184,26 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 self.narrow_double(convert(value, context.f64_type())?, to)
             }
         }
+    }
+
+    /// An integer that becomes the same `float16`, of 32 bits if it had more: the first that is infinite stands for all
+    /// beyond it. LLVM takes a conversion of an integer of few digits for exact although it may overflow, and makes
+    /// one of it and of what widens its result, in which nothing does. 65520 has a digit more than a `float16`; a 16-bit
+    /// integer that has no more than one does not overflow.
+    fn within_half(&self, value: IntValue<'ctx>, from: Scalar) -> Result<IntValue<'ctx>> {
+        const INFINITE: i64 = 65_520;
+        if from.size_bytes() < 4 || self.cx.types.halves == (Halves::Bits { f16c: false }) {
+            return Ok(value);
+        }
+        let ty = value.get_type();
+        let number = |value: i64| ty.const_int(value as u64, true);
+        let value = if from.is_signed_int() {
+            let above = self.call_intrinsic("llvm.smax", &[value.into(), number(-INFINITE).into()])?;
+            int(self.call_intrinsic("llvm.smin", &[above, number(INFINITE).into()])?)?
+        } else {
+            int(self.call_intrinsic("llvm.umin", &[value.into(), number(INFINITE).into()])?)?
+        };
+        Ok(self.builder.build_int_truncate_or_bit_cast(value, self.cx.types.context.i32_type(), "")?)
     }
 
     /// A 64-bit integer whose last 11 bits are rounded to odd where it is large: as a `float64` it is exact.
