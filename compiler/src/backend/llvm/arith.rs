@@ -241,6 +241,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             (false, true) if from.is_signed_int() => {
                 builder.build_signed_int_to_float(int(value)?, types.float(to)?, "")?.into()
             }
+            // ptxas 13.0 makes one choice of two floats of a number that is 1 or 0, its conversion to `f64` and a
+            // negation, and takes 0.0 for -0.0: two floats to begin with it leaves as they are.
+            (false, true) if from == Scalar::Bool && self.cx.ptx => {
+                let ty = types.float(to)?;
+                builder.build_select(int(value)?, ty.const_float(1.0), ty.const_zero(), "")?
+            }
             (false, true) => builder.build_unsigned_int_to_float(int(value)?, types.float(to)?, "")?.into(),
             (true, false) => {
                 // Narrow integers take the low bits of a saturated 32-bit integer.
