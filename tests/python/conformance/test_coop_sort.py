@@ -281,6 +281,47 @@ def test_calls_one_after_the_other_do_not_meet(size):
     np.testing.assert_array_equal(got, v)
 
 
+@cuda.jit(launch_bounds=128)
+def some_groups_ahead(x, out):
+    """Groups of lanes come to the next call while others are in the one before."""
+    t = cuda.threadIdx.x
+    a, b = np.uint16(x[t]), np.uint32(x[t])
+    for turn in range(4):
+        if (t // 32 + turn) % 2 == 0:
+            a = coop.warp.merge_sort_keys(coop.warp.merge_sort_keys(a, lambda a, b: a > b))
+        else:
+            b = coop.warp.merge_sort_keys(coop.warp.merge_sort_keys(b, lambda a, b: a > b))
+    out[0, t], out[1, t] = a, b
+    items = cuda.local.array(4, np.int64)
+    for k in range(4):
+        items[k] = t * 4 + k
+    for _ in range(t // 8 % 4 + 1):
+        coop.warp.striped_to_blocked(items, threads=8)
+    coop.warp.blocked_to_striped(items)
+    for k in range(4):
+        out[2 + k, t] = items[k]
+
+
+@pytest.mark.parametrize("size", [32, 64, 100, 128])
+def test_groups_that_are_ahead_do_not_meet_the_others(size):
+    x = np.random.default_rng(2).integers(0, 999, size)
+    got = launch(some_groups_ahead, 1, size, x, np.zeros((6, size), np.int64))[1]
+    for first in range(0, size, 32):
+        last = min(first + 32, size)
+        key = np.sort(x[first:last])
+        np.testing.assert_array_equal(got[0, first:last], key)
+        np.testing.assert_array_equal(got[1, first:last], key)
+        parts = []
+        for start in range(first, last, 8):
+            lanes = min(8, last - start)
+            own = np.arange(4 * start, 4 * (start + lanes))
+            for _ in range(start // 8 % 4 + 1):
+                own = own.reshape(lanes, 4).T.reshape(-1)
+            parts.append(own)
+        striped = np.concatenate(parts).reshape(4, last - first)
+        np.testing.assert_array_equal(got[2:, first:last], striped)
+
+
 def wrong(call, options=""):
     return module(f"""
         import numpy as np

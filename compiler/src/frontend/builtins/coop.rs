@@ -47,8 +47,9 @@ const ALGORITHMS: [&str; 5] = ["direct", "striped", "vectorize", "transpose", "w
 enum Piece {
     Scratch,
     Cells,
-    /// What each warp has a part of, and touches when it likes to.
-    Warps,
+    /// What each group of so many lanes of a warp has a part of, and touches when it likes to. Calls whose parts are as
+    /// large have one; those of others lie elsewhere, since a group may be ahead of the others.
+    Warps { threads: i64 },
 }
 
 /// Values in a piece, one behind the other; of tuples, so many of each part.
@@ -234,8 +235,12 @@ impl FnLowerer<'_> {
                     }
                 }
             }
-            ("buffer" | "warp_buffer", [Value::Int(count), x, before @ ..]) => {
-                let piece = if name == "buffer" { Piece::Scratch } else { Piece::Warps };
+            ("warp_buffer", [Value::Int(count), x, Value::Int(threads)]) => {
+                let (number, count) = (x.ty().number()?, i64::try_from(*count).ok()?);
+                let piece = Piece::Warps { threads: i64::try_from(*threads).ok()? };
+                Some(Value::Array(self.scratch(piece, number, 0, count, span)))
+            }
+            ("buffer", [Value::Int(count), x, before @ ..]) => {
                 let mut start = 0_u64;
                 for pair in before.chunks(2) {
                     let [Value::Int(count), x] = pair else { return None };
@@ -245,7 +250,7 @@ impl FnLowerer<'_> {
                 }
                 let number = x.ty().number()?;
                 let count = i64::try_from(*count).ok()?;
-                Some(Value::Array(self.scratch(piece, number, start, count, span)))
+                Some(Value::Array(self.scratch(Piece::Scratch, number, start, count, span)))
             }
             _ => None,
         }
@@ -294,14 +299,16 @@ impl FnLowerer<'_> {
             let needed = start.saturating_add(size.saturating_mul(count.unsigned_abs()));
             let at = self.cx.scratch_call.unwrap_or_else(|| self.at(span));
             let shared = &mut self.cx.module.shared;
-            let (place, name) = match piece {
-                Piece::Scratch => (&mut self.cx.scratch, "coop"),
-                Piece::Cells => (&mut self.cx.cells, "coop_cells"),
-                Piece::Warps => (&mut self.cx.warps, "coop_warps"),
-            };
-            let id = *place.get_or_insert_with(|| {
+            let mut new = |name: &str| {
                 shared.push(SharedArray { name: name.to_owned(), elem: Scalar::U8, len: 0, align: 16, span: at })
-            });
+            };
+            let id = match piece {
+                Piece::Scratch => *self.cx.scratch.get_or_insert_with(|| new("coop")),
+                Piece::Cells => *self.cx.cells.get_or_insert_with(|| new("coop_cells")),
+                Piece::Warps { threads } => {
+                    *self.cx.warps.entry((needed, threads)).or_insert_with(|| new("coop_warps"))
+                }
+            };
             let array = &mut shared[id];
             if array.len < needed {
                 (array.len, array.span) = (needed, at);
