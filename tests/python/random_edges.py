@@ -29,7 +29,8 @@ FUNCTIONS = ("recursion", "optional", "named", "nonlocals")  # of `random_functi
 TEXTS = ("texts", "stamps")  # of `random_texts.py`
 LATER = (*ARRAYS, *FUNCTIONS, *TEXTS)
 OPERATIONS = ("atomics", "draws", "warps", "bits", "faults")  # of `random_operations.py`
-FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER, *OPERATIONS)
+LIBRARY = ("collectives",)  # of `random_collectives.py`
+FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER, *OPERATIONS, *LIBRARY)
 
 
 class EdgeWriter(CarriedWriter):
@@ -50,11 +51,14 @@ class EdgeWriter(CarriedWriter):
         latest = random.Random(seed ^ 0x3C6EF372FE94F82B)
         some = latest.random() < 0.4
         self.chosen += [name for name in OPERATIONS if latest.random() < 0.3 and some and name in features]
+        newest = random.Random(seed ^ 0x6A09E667F3BCC908)
+        some = newest.random() < 0.4
+        self.chosen += [name for name in LIBRARY if newest.random() < 0.3 and some and name in features]
         self.chosen += [name for name in FEATURES if f"+{name}" in features and name not in self.chosen]
         if "stamps" in self.chosen and "times" not in self.chosen:
             self.chosen.append("times")
         self.extras = 0.35 if set(self.chosen) & {*STATEMENTS, *OBJECTS, *VIEWS} else 0.15 if self.chosen else 0.0
-        if set(self.chosen) & {*OBJECTS, *VIEWS, *LATER, *OPERATIONS}:
+        if set(self.chosen) & {*OBJECTS, *VIEWS, *LATER, *OPERATIONS, *LIBRARY}:
             self.extras = 0.5
         self.reach = 0  # the argument `hi`
 

@@ -17,11 +17,11 @@ import ast
 import dataclasses
 
 import numpy as np
+from random_collectives import CollectiveWriter
 from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
 from random_memory import Shared
 from random_objects import instantiate
-from random_operations import OperationWriter
 from typed_objects import type_of_value
 from typed_values import INT64, NONE, Array, Type, name_of
 
@@ -59,18 +59,20 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(OperationWriter):
+class Generator(CollectiveWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
         super().__init__(seed, features)
-        self.leaves = self.maybe(0.5)  # whether threads may return early
+        self.leaves = self.maybe(0.5) and "collectives" not in self.chosen  # whether threads may return early
         self.grid, self.block_dim = self.pick(*GRIDS), self.pick(*BLOCKS)
         while int(np.prod(self.grid) * np.prod(self.block_dim)) > 48:
             self.grid = self.pick(*GRIDS)
+        if large := self.large_block():
+            self.grid, self.block_dim = self.pick((1,), (2,)), large
         self.threads = int(np.prod(self.block_dim))
         self.size = int(np.prod(self.grid)) * self.threads
-        self.barriers = self.maybe(0.5) or "warps" in self.chosen
+        self.barriers = self.maybe(0.5) or bool({"warps", "collectives"} & set(self.chosen))
         self.shared: list[Shared] = []
         self.tallies: list[tuple[str, int]] = []
         self.backwards: bool | None = None
@@ -316,6 +318,8 @@ class Generator(OperationWriter):
                 break
             if self.barriers and self.maybe(0.3):
                 body += self.statement(scope, 2, write=self.exchange)
+            if "collectives" in self.chosen and scope.typer.env is not None:
+                body += self.statement(scope, 2, write=self.collective_statement)
             if self.maybe(0.15):
                 body += self.statement(scope, 1, write=lambda each: self.guard_statement(each, 1))
             if self.maybe(0.12):

@@ -11,7 +11,7 @@ import random_minimize
 import random_programs
 from oracle import brains, numeric
 from random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
-from random_edges import FEATURES, LATER, NUMBERS, OBJECTS, OPERATIONS, VIEWS
+from random_edges import FEATURES, LATER, LIBRARY, NUMBERS, OBJECTS, OPERATIONS, VIEWS
 from random_programs import Program, generate
 from typed_values import Array
 
@@ -154,7 +154,7 @@ def test_a_small_constant_power_is_exact(monkeypatch):
 
 def test_no_loop_is_known_to_have_no_turn():
     assert "while n1 < 1 and" in generate(700096, NUMBERS).source  # the type of what is assigned in it would go, too
-    earlier = tuple(name for name in FEATURES if name not in LATER + OPERATIONS)
+    earlier = tuple(name for name in FEATURES if name not in LATER + OPERATIONS + LIBRARY)
     assert "if n7 > 1:\n            " in generate(50974, earlier).source  # it would have one turn
 
 
@@ -189,6 +189,13 @@ def f(n, x):
          [100, -56, 42, -112]),
         ("", "n = i;def g(a):;    nonlocal n;    n += a / 2;    return n * 2;o[i] = n + g(3) + n", [4, 8, 12, 16]),
         (FIB, "o[i] = f(i, 0.5) * 4", [4, 4, -2, -5]),
+        ("", "o[i] = cuda.coop.block.exclusive_sum(i + 1)", [0, 1, 3, 6]),
+        ("", "a, b = cuda.coop.warp.inclusive_scan(i, lambda a, b: a * 2 + b, threads=2, aggregate=True);"
+         "o[i] = a * 10 + b", [1, 11, 27, 77]),
+        ("", "o[i] = cuda.coop.block.merge_sort_keys(i * 3 % 4, lambda a, b: a > b)", [3, 2, 1, 0]),
+        ("", "m = cuda.local.array(2, np.int8);m[0] = i;m[1] = i + 4;cuda.coop.block.striped_to_blocked(m);"
+         "o[i] = m[0] * 10 + m[1]", [1, 23, 45, 67]),
+        ("", "v = 0;if i // 2 == 1:;    v = cuda.coop.warp.reduce(i - 9, max, threads=2);o[i] = v", [0, 0, -6, -6]),
     ],
 )  # fmt: skip
 def test_the_oracle_has_what_came_later(text, body, wanted):
@@ -229,11 +236,11 @@ MARKS = {
     "brains": "bfloat16(", "updates": "] ", "axes": "out=", "sums": "hs[i", "iterators": "next(", "recursion": "rc",
     "optional": "mv", "named": ", *, ka", "nonlocals": "nonlocal nl",
     "texts": "to_[i", "stamps": "st[i]", "atomics": "cuda.atomic.", "draws": "cuda.random.", "warps": "_sync(",
-    "bits": "cuda.", "faults": "raise ",
+    "bits": "cuda.", "faults": "raise ", "collectives": "cuda.coop.",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("feature", OBJECTS + VIEWS + LATER + OPERATIONS)
+@pytest.mark.parametrize("feature", OBJECTS + VIEWS + LATER + OPERATIONS + LIBRARY)
 def test_programs_have_the_features_that_they_must_have(feature):
     programs = [generate(seed, (f"+{feature}",)) for seed in range(3)]
     with_it = {"stamps": ["stamps", "times"]}.get(feature, [feature])
@@ -243,8 +250,9 @@ def test_programs_have_the_features_that_they_must_have(feature):
 
 
 def test_a_seed_without_the_later_features_stays_the_same_program():
-    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS + LATER + OPERATIONS)
-    same = [seed for seed in range(90) if not set(generate(seed).features) & {*OBJECTS, *VIEWS, *LATER, *OPERATIONS}]
+    without = tuple(name for name in FEATURES if name not in OBJECTS + VIEWS + LATER + OPERATIONS + LIBRARY)
+    later = {*OBJECTS, *VIEWS, *LATER, *OPERATIONS, *LIBRARY}
+    same = [seed for seed in range(120) if not set(generate(seed).features) & later]
     assert len(same) > 8
     for seed in same:
         assert generate(seed).source == generate(seed, without).source

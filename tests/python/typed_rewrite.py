@@ -25,6 +25,7 @@ import numpy as np
 from oracle import numeric
 from oracle.rewrite import OPERATORS, is_least
 from typed_arrays import ArrayTyper, own
+from typed_collectives import CollectiveTyper
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
 from typed_objects import ObjectTyper
 from typed_operations import OperationTyper
@@ -66,7 +67,9 @@ from typed_values import (
 METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
-class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper, TextTyper, OperationTyper):
+class Typer(
+    StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper, TextTyper, OperationTyper, CollectiveTyper
+):
     """Types one function; `functions` are the device functions that it may call."""
 
     def __init__(self, functions: Functions, env: Env) -> None:
@@ -380,7 +383,7 @@ class Typer(StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalType
                 return found
             dtype = np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_"))
             return Array(dtype, len(shape) if isinstance(shape, tuple) else 1), node
-        if found := self.operation(target, node):
+        if found := self.collective(target, node) or self.operation(target, node):
             return found
         if found := self.object_call(target, node):
             return found

@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from oracle import arrays, draws, numeric, warps, words
+from oracle import arrays, collectives, draws, numeric, warps, words
 from oracle.brains import Brains, product, rounded
 
 WARP = 32
@@ -34,6 +34,8 @@ class Block:
         self.dynamic = np.full(dynamic_bytes, GARBAGE[0], np.uint8)
         self.arrays: dict[object, np.ndarray] = {}
         self.values: list[bool] = []
+        self.together: dict[int, tuple] = {}  # what threads bring to a collective of the block
+        self.sites: set[object] = set()  # and where they call it
 
 
 class Thread:
@@ -203,6 +205,12 @@ class CudaModule:
     shared = types.SimpleNamespace(array=Sited(_shared_array))
     local = types.SimpleNamespace(array=Sited(_local_array))
     atomic = types.SimpleNamespace(**{name: _atomic(name) for name in _STEPS}, compare_and_swap=_compare_and_swap)
+    coop = types.SimpleNamespace(
+        **{
+            kind: types.SimpleNamespace(**{name: collectives.Collective(kind, name) for name in names})
+            for kind, names in collectives.FUNCTIONS.items()
+        }
+    )
     warpsize = np.int32(WARP)
     bfloat16, bfloat16_product = staticmethod(rounded), staticmethod(product)
     random = draws.RANDOM

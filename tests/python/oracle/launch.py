@@ -76,7 +76,8 @@ def _run_with_barriers(function: Function, threads: list[Thread], values: list[o
     for thread in threads:
         of_warps.setdefault(thread.linear // WARP, []).append(thread)
     while running:
-        threads[0].block.values = []  # what the threads bring to the barrier that ends this round
+        block = threads[0].block  # what the threads bring to the barrier that ends this round
+        block.values, block.together, block.sites = [], {}, set()
         for warp in of_warps.values():
             _run_warp(running, warp)
 

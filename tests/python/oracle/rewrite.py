@@ -15,6 +15,7 @@ import textwrap
 import types
 
 from oracle import numeric
+from oracle.collectives import Collective
 from oracle.emulate import BarrierCall, Register, WarpCall, substitute
 
 OPERATORS = {
@@ -68,7 +69,7 @@ class Rewriter(ast.NodeTransformer):
     def waits(self, node: ast.expr) -> bool:
         """Whether a call of this may wait at a barrier."""
         target = self.resolve(node)
-        return isinstance(target, (BarrierCall, WarpCall)) or getattr(target, "waits", False)
+        return isinstance(target, (BarrierCall, WarpCall, Collective)) or getattr(target, "waits", False)
 
     def temporary(self) -> str:
         return f"_t{next(self.temporaries)}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from oracle import numeric
 from oracle.brains import Brains, from_bits, to_bits
+from oracle.collectives import Collective
 from oracle.emulate import CUDA, CURRENT, BarrierCall, Dim3, Left, Register, Sited, WarpCall, substitute
 from oracle.numeric import known_power
 from oracle.numeric import quick_binary as binary
@@ -130,6 +131,8 @@ def call_waiting(site: int, function: object, *args: object, **kwargs: object):
         met = meeting(function.name, site, args, kwargs)
         yield met
         return met.result
+    if isinstance(function, Collective):
+        return (yield from function(CURRENT.thread, site, args, kwargs))
     if isinstance(function, BarrierCall):
         if function.reduce is None:
             yield None
