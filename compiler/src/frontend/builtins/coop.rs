@@ -49,7 +49,9 @@ enum Piece {
     Cells,
     /// What each group of so many lanes of a warp has a part of, and touches when it likes to. Calls whose parts are as
     /// large have one; those of others lie elsewhere, since a group may be ahead of the others.
-    Warps { threads: i64 },
+    Warps {
+        threads: i64,
+    },
 }
 
 /// Values in a piece, one behind the other; of tuples, so many of each part.
