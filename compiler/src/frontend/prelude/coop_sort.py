@@ -1,8 +1,8 @@
 """How the threads of a block, or the lanes of a warp, sort and exchange their items: `cuda.coop`.
 
-Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x, threads)`, of which
-each group of so many lanes has its part. An array of a thread's own has `count` items, which lie one after the other in the order of the
-threads (blocked) or are dealt out to the threads in turns (striped).
+Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x, threads)`, of
+which each group of so many lanes has its part. An array of a thread's own has `count` items, which lie one after the
+other in the order of the threads (blocked) or are dealt out to the threads in turns (striped).
 """
 
 import numpy as np
