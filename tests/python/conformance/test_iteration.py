@@ -249,6 +249,33 @@ def test_loops_that_return(key):
     assert out.tolist() == expected
 
 
+@cuda.jit
+def lists(a, out):
+    n = 0
+    for dx, dy in [(0, 1), (1, 0), (0, -1), (-1, 0)]:
+        out[n] = dx * 10 + dy
+        n += 1
+    first = a[0:2]
+    for v in [first, a[1:3], a[2:4]]:
+        out[n] = v[0] * 10 + v[1]
+        n += 1
+    for v in [a[0], 2.5, a[2] in [5, 6]]:
+        out[n] = v
+        n += 1
+    for x in a:
+        if x in [3, 5, a[3]]:
+            out[n] = x
+            n += 1
+        elif x not in [4]:
+            out[n] = -x
+            n += 1
+    out[n] = sum(x * x for x in [a[0], a[1], 7])
+
+
+def test_lists_written_where_their_items_are_taken():
+    like_python(lists, np.array([3, 4, 5, 6, 8]), np.zeros(20))
+
+
 def test_what_no_loop_goes_over():
     @cuda.jit
     def number(out):

@@ -117,7 +117,7 @@ impl<'a> Converter<'a> {
             }
             loops.push(ComprehensionLoop {
                 target: self.target(&generator.target)?,
-                iter: self.expr(&generator.iter)?,
+                iter: self.items(&generator.iter)?,
                 tests: self.exprs(&generator.ifs)?,
             });
         }
@@ -237,7 +237,7 @@ impl<'a> Converter<'a> {
             },
             py::Stmt::For(node) => StmtKind::For {
                 target: self.target(&node.target)?,
-                iter: self.expr(&node.iter)?,
+                iter: self.items(&node.iter)?,
                 body: self.stmts(&node.body)?,
                 orelse: self.stmts(&node.orelse)?,
             },
@@ -308,6 +308,16 @@ impl<'a> Converter<'a> {
 
     pub(super) fn exprs(&mut self, exprs: &[py::Expr]) -> Result<Vec<Expr>> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    /// What only its items are taken of: nobody can tell a list that is written there from a tuple, and Python's own
+    /// compiler makes one of it.
+    fn items(&mut self, expr: &py::Expr) -> Result<Expr> {
+        let mut items = self.expr(expr)?;
+        if let ExprKind::List(list) = items.kind {
+            items.kind = ExprKind::Tuple(list);
+        }
+        Ok(items)
     }
 
     /// An expression.
@@ -423,7 +433,11 @@ impl<'a> Converter<'a> {
     fn compare(&mut self, node: &py::ExprCompare) -> Result<ExprKind> {
         let left = self.boxed(&node.left)?;
         let pairs = node.ops.iter().zip(&node.comparators);
-        let rest = pairs.map(|(op, right)| Ok((cmp_op(*op), self.expr(right)?))).collect::<Result<_>>()?;
+        let rest = pairs.map(|(op, right)| {
+            let is_among = matches!(op, py::CmpOp::In | py::CmpOp::NotIn);
+            Ok((cmp_op(*op), if is_among { self.items(right)? } else { self.expr(right)? }))
+        });
+        let rest = rest.collect::<Result<_>>()?;
         Ok(ExprKind::Compare { left, rest })
     }
 
