@@ -92,6 +92,15 @@ impl Diagnostic {
         self.help = Some(text.into());
         self
     }
+
+    /// The same, where there is something to say.
+    #[must_use]
+    pub fn help_if(self, text: Option<&str>) -> Self {
+        match text {
+            Some(text) => self.help(text),
+            None => self,
+        }
+    }
 }
 
 /// Why a compilation failed: at least one error, and the files that spans refer to.

@@ -1,5 +1,13 @@
 //! What to write instead of what no kernel can have, for the `help` of the message.
 
+use std::fmt::Display;
+
+use super::{object::Static, value::Value};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    source::Span,
+};
+
 /// By the words that the parser gives a statement or an expression.
 const WAYS_OUT: &[(&str, &str)] = &[
     // Statements.
@@ -24,6 +32,55 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ("set", "use a tuple: `x in (1, 2, 3)`"),
     ("set comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
 ];
+
+/// The help where a whole array stands for its elements.
+pub(super) const ELEMENTS: &str = "kernels compute on elements: index the array";
+
+/// By how a path in a library begins: what a kernel has instead.
+const INSTEAD: &[(&str, &str)] = &[
+    ("numpy.linalg.", "write it as a loop over the elements"),
+    ("numpy.random.", DRAWS),
+    ("random.", DRAWS),
+    ("time.", "`cuda.clock64()` counts clocks, `cuda.globaltimer()` nanoseconds; `cuda.event()` times launches"),
+];
+
+const DRAWS: &str = "kernels draw with `xoroshiro128p_uniform_float32(states, i)` and its like of `cuda.random`";
+
+/// What a kernel has instead of something of a library, if it has that.
+pub(super) fn instead(path: &str) -> Option<&'static str> {
+    let path = format!("{path}.");
+    INSTEAD.iter().find(|(start, _)| path.starts_with(start)).map(|(_, instead)| *instead)
+}
+
+/// A store into an array that is read-only.
+pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::ReadonlyArray, span, format!("{shown} is read-only")).help(
+        "an array that the kernel finds outside of itself is a constant, and so is an argument whose `flags.writeable` \
+         is off: pass one that may be written",
+    )
+}
+
+/// What to do with a value that cannot be indexed, if that is known.
+pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Static(Static::Function(_)) => {
+            Some("a kernel cannot launch one: call the function without a configuration, or launch it from Python")
+        }
+        Value::Static(Static::Known(_)) => {
+            let shown = value.ty().to_string();
+            let axes = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cuda.gridDim"];
+            axes.contains(&shown.as_str()).then_some("write `.x`, `.y` or `.z`")
+        }
+        Value::Array(_)
+        | Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Int(_)
+        | Value::Bool(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => None,
+    }
+}
 
 /// What to write instead of a statement or an expression.
 pub(super) fn way_out(what: &str) -> &'static str {

@@ -9,7 +9,7 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     gc::{PyTraverseError, PyVisit},
     prelude::*,
-    types::{PyDict, PyInt, PyList, PyTuple},
+    types::{PyDict, PyFloat, PyInt, PyList, PyTuple},
 };
 use weft_runtime::{LaunchConfig, Stream};
 
@@ -158,7 +158,9 @@ fn wrong_dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
         return PyValueError::new_err(format!("{name} must be a sequence of 1, 2 or 3 integers, got {shown}"));
     }
     if items.iter().any(|item| !item.hasattr("__index__").is_ok_and(|has| has)) {
-        return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}"));
+        let of_floats = items.iter().any(PyAnyMethods::is_instance_of::<PyFloat>);
+        let way_out = if of_floats { ": `//` divides integers without making floats" } else { "" };
+        return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}{way_out}"));
     }
     PyValueError::new_err(format!("{name} must have integers from 0 to 2**32 - 1, got {shown}"))
 }

@@ -43,7 +43,7 @@ def copy(src, dst):
         ((1, 2, 0, 0, 0), ValueError, "at most a stream and sharedmem: 5 were given"),
         (((1, 2, 3, 4), 1), ValueError, r"griddim must be a sequence of 1, 2 or 3 integers, got \[1, 2, 3, 4\]"),
         ((1, (1, 2.5)), TypeError, r"blockdim must be a sequence of integers, got \[1, 2.5\]"),
-        ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]"),
+        ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]: `//` divides"),
         ((-1, 1), ValueError, r"griddim must have integers from 0"),
         ((None, 1), ValueError, "Kernel launch configuration was not specified"),
         ((1, 1, "stream"), TypeError, "a stream must be 0 or a weft.cuda stream, not str"),

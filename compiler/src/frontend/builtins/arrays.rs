@@ -106,7 +106,7 @@ impl FnLowerer<'_> {
                 let message =
                     format!("`{}` takes a scalar type as its dtype, not {}", shown_path(row.path), other.ty());
                 let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message)
-                    .help("write a type such as `weft.float32` or `np.float32`");
+                    .help("write a type such as `weft.float32` or `np.float32`; Python's `float` is `np.float64`");
                 return self.report(diagnostic);
             }
             None => {
@@ -214,7 +214,8 @@ impl FnLowerer<'_> {
                 Some(place) if place.is_none() => *place = Some(value),
                 Some(_) => {
                     let message = format!("`{}` gets `{name}` twice", shown_path(row.path));
-                    self.error(Code::ArgumentCount, at, message);
+                    let diagnostic = Diagnostic::error(Code::ArgumentCount, at, message);
+                    self.report(diagnostic.help("the shape is one argument, a tuple for several dimensions: `(8, 8)`"));
                     return None;
                 }
                 None => {
@@ -261,10 +262,13 @@ impl FnLowerer<'_> {
                             ),
                         )
                         .label(format!("this extent is a run-time {}", item.ty()))
-                        .help(
+                        .help(if row.path.ends_with("shared.array") {
                             "use a literal, a global or closure int, or shape 0 with the size given at launch \
-                             (`kernel[grid, block, stream, shared_bytes]`)",
-                        );
+                             (`kernel[grid, block, stream, shared_bytes]`)"
+                        } else {
+                            "use a literal, a global or closure int: the most that a thread needs; or pass an array \
+                             with a row for each thread"
+                        });
                         self.report(diagnostic);
                     }
                     return None;

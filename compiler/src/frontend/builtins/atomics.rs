@@ -7,6 +7,7 @@ use super::super::{
     function::count,
     lowerer::FnLowerer,
     object::{ObjectKind, Static},
+    refusals,
     ty::{ArrayTy, Ty, shown_path},
     value::Value,
 };
@@ -141,7 +142,13 @@ impl FnLowerer<'_> {
         let mut values = values.into_iter();
         let (Some(array), true) = (values.next(), types.len() == arity) else {
             let message = format!("`{}` takes {}, not {}", shown_path(row.path), count(arity, "argument"), types.len());
-            self.error(Code::ArgumentCount, span, message);
+            let diagnostic = Diagnostic::error(Code::ArgumentCount, span, message);
+            let operands = match (arity, row.path.ends_with("compare_and_swap")) {
+                (3, true) => "array, old, value",
+                (4, _) => "array, index, old, value",
+                _ => "array, index, value",
+            };
+            self.report(diagnostic.help(format!("write `{}({operands})`", shown_path(row.path))));
             return None;
         };
         let (array, is_pointer) = match array {
@@ -174,8 +181,7 @@ impl FnLowerer<'_> {
             return None;
         }
         if writes && array.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(array.ty));
-            self.error(Code::ReadonlyArray, span, message);
+            self.report(refusals::readonly(Ty::Array(array.ty), span));
             return None;
         }
         if array.ty.packed {

@@ -8,7 +8,7 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        promote,
+        promote, refusals,
         ty::{Ty, shown_path},
         value::Value,
     },
@@ -101,7 +101,7 @@ impl FnLowerer<'_> {
         }
         let computes = matches!(row.lowering, Lowering::Math(_) | Lowering::MathOr(..) | Lowering::Ufunc(_));
         if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && computes {
-            diagnostic = diagnostic.help("kernels compute on elements: index the array");
+            diagnostic = diagnostic.help(refusals::ELEMENTS);
         } else if matches!(row.lowering, Lowering::Math(_)) && types.iter().any(|ty| matches!(ty, Ty::Complex(_))) {
             diagnostic = diagnostic.note("functions of `math` take real numbers");
         }

@@ -7,7 +7,7 @@ use super::super::{
     function::count,
     lowerer::FnLowerer,
     object::Static,
-    prelude,
+    prelude, refusals,
     ty::shown_path,
     value::{ArrayValue, Known, Value},
 };
@@ -243,11 +243,10 @@ impl FnLowerer<'_> {
             let what = if pair { "two arrays" } else { "an array" };
             let message = format!("`{name}` of an array needs {what} for the results behind the arguments");
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
-            return self.report(diagnostic.help("kernels compute on elements: index the array"));
+            return self.report(diagnostic.help(refusals::ELEMENTS));
         };
         if let Some(out) = outs.iter().find(|out| out.ty.readonly) {
-            let message = format!("{} is read-only", Value::Array(out.clone()).ty());
-            return self.error(Code::ReadonlyArray, span, message);
+            return self.report(refusals::readonly(Value::Array(out.clone()).ty(), span));
         }
         let ndim = outs.first().map_or(0, |out| out.ty.ndim);
         let fits = |value: &Value| {

@@ -7,7 +7,7 @@ use super::super::{
     function::count,
     lowerer::{FnLowerer, Truth},
     object::{ObjectKind, Static},
-    prelude,
+    prelude, refusals,
     ty::{Ty, shown_path},
     value::Value,
 };
@@ -263,10 +263,7 @@ impl FnLowerer<'_> {
     pub(super) fn fill_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([array, value]) = self.exactly(row, args, span) else { return Value::Poison };
         match (&array, value.ty().number()) {
-            (Value::Array(of), _) if of.ty.readonly => {
-                let message = format!("{} is read-only", array.ty());
-                self.error(Code::ReadonlyArray, span, message)
-            }
+            (Value::Array(of), _) if of.ty.readonly => self.report(refusals::readonly(array.ty(), span)),
             (Value::Array(of), Some(number))
                 if of.ty.dtype.number().is_some_and(Number::is_complex) || !number.is_complex() =>
             {

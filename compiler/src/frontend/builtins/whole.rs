@@ -11,7 +11,7 @@ use super::super::{
     expr::{Args, Index},
     lowerer::FnLowerer,
     object::Static,
-    prelude,
+    prelude, refusals,
     ty::{ArrayTy, Ty, shown_path},
     value::{ArrayValue, Known, Value},
 };
@@ -64,8 +64,7 @@ impl FnLowerer<'_> {
             return self.own_result(row, &function, values, result, span);
         };
         if out.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(out.ty));
-            return self.error(Code::ReadonlyArray, span, message);
+            return self.report(refusals::readonly(Ty::Array(out.ty), span));
         }
         let result = Value::Array(out.clone());
         if self.is_dry() {

@@ -7,6 +7,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        refusals,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Known, Value},
     },
@@ -101,6 +102,8 @@ impl FnLowerer<'_> {
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
         if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
+        } else {
+            diagnostic = diagnostic.help_if(refusals::instead(&full));
         }
         self.report(diagnostic)
     }
@@ -230,6 +233,8 @@ impl FnLowerer<'_> {
         let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, format!("{ty} has no attribute `{attr}`"));
         if let Some(near) = diagnostic::closest(attr, candidates.iter().copied()) {
             diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
+        } else if attr == "astype" && ty.number().is_some() {
+            diagnostic = diagnostic.help("call the type: `np.int32(x)`");
         }
         self.report(diagnostic)
     }

@@ -6,8 +6,8 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         lowerer::{FnLowerer, wrap_int},
-        object::ObjectKind,
-        promote,
+        object::{ObjectKind, Static},
+        promote, refusals,
         value::Value,
     },
     ir::{BinaryOp, ExprId, MathFn, Type},
@@ -146,7 +146,10 @@ impl FnLowerer<'_> {
             format!("`{}` does not take {} and {}", super::symbol(op), left.ty(), right.ty()),
         );
         if matches!(left, Value::Array(_)) || matches!(right, Value::Array(_)) {
-            diagnostic = diagnostic.help("kernels compute on elements: index the array");
+            diagnostic = diagnostic.help(refusals::ELEMENTS);
+        } else if is_text(left) != is_text(right) {
+            diagnostic =
+                diagnostic.help("`print` takes several values, and f-strings: `print(\"n is\", n)`, `f\"n is {n}\"`");
         }
         self.report(diagnostic)
     }
@@ -295,6 +298,10 @@ fn fold(op: BinOp, a: i128, b: i128) -> Option<i128> {
 fn floor_mod(a: i128, b: i128) -> i128 {
     let remainder = a.rem_euclid(b.abs());
     if b < 0 && remainder != 0 { remainder + b } else { remainder }
+}
+
+fn is_text(value: &Value) -> bool {
+    matches!(value, Value::Static(Static::Str(_)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        prelude, promote,
+        prelude, promote, refusals,
         ty::Ty,
         value::Value,
     },
@@ -89,7 +89,9 @@ impl FnLowerer<'_> {
         let types = left.ty().number().zip(right.ty().number());
         let Some((a, b)) = types else {
             let message = format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty());
-            return self.error(Code::BadOperand, span, message);
+            let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
+            let of_arrays = matches!(left, Value::Array(_)) || matches!(right, Value::Array(_));
+            return self.report(diagnostic.help_if(of_arrays.then_some(refusals::ELEMENTS)));
         };
         let ir = match op {
             CmpOp::Eq | CmpOp::Is => CompareOp::Eq,

@@ -9,6 +9,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        refusals,
         ty::shown_path,
         value::{Known, Value},
     },
@@ -145,6 +146,10 @@ impl FnLowerer<'_> {
                     Unsupported::Array => diagnostic.help("pass the array as an argument"),
                     Unsupported::Other => {
                         let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
+                        let of_library = name.contains('.') || what.contains("module");
+                        if let Some(instead) = refusals::instead(name).filter(|_| of_library) {
+                            return self.report(diagnostic.help(instead));
+                        }
                         match what.as_str() {
                             "dict" | "dictionary" | "frozenset" | "list" | "set" => diagnostic
                                 .note(known)

@@ -9,6 +9,7 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::ObjectKind,
+        refusals,
         ty::ArrayTy,
         value::{ArrayValue, Atom, Value},
     },
@@ -168,8 +169,7 @@ impl FnLowerer<'_> {
         span: Span,
     ) {
         if place.ty.readonly {
-            let message = format!("{} is read-only", place.ty.dtype);
-            self.error(Code::ReadonlyArray, span, message);
+            self.report(refusals::readonly(place.ty.dtype, span));
             return;
         }
         let Some(number) = self.field_number(place, index, span) else { return };

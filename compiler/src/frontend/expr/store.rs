@@ -9,6 +9,7 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        refusals,
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
@@ -67,8 +68,7 @@ impl FnLowerer<'_> {
             }
         };
         if array.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(array.ty));
-            self.error(Code::ReadonlyArray, span, message);
+            self.report(refusals::readonly(Ty::Array(array.ty), span));
             return;
         }
         let Some(place) = self.place(&array, indices, span) else { return };
@@ -84,8 +84,7 @@ impl FnLowerer<'_> {
     /// All of a view gets a value: what a field of an array of records is assigned.
     pub(in crate::frontend) fn fill(&mut self, view: ArrayValue, value: Value, span: Span) {
         if view.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(view.ty));
-            self.error(Code::ReadonlyArray, span, message);
+            self.report(refusals::readonly(Ty::Array(view.ty), span));
             return;
         }
         self.store_view(view, value, span);
@@ -99,8 +98,7 @@ impl FnLowerer<'_> {
     /// `view op= value`, element by element.
     pub(in crate::frontend) fn update_view(&mut self, view: &ArrayValue, op: BinOp, value: Value, span: Span) {
         if view.ty.readonly {
-            let message = format!("{} is read-only", Ty::Array(view.ty));
-            self.error(Code::ReadonlyArray, span, message);
+            self.report(refusals::readonly(Ty::Array(view.ty), span));
             return;
         }
         self.put_view(view, Some(op), value, span);

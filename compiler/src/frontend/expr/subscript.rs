@@ -13,7 +13,7 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        promote,
+        promote, refusals,
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
@@ -72,7 +72,8 @@ impl FnLowerer<'_> {
             | Value::Object(..)
             | Value::Static(_)) => {
                 let message = format!("{} cannot be indexed", other.ty());
-                self.error(Code::BadIndex, span, message)
+                let diagnostic = Diagnostic::error(Code::BadIndex, span, message);
+                self.report(diagnostic.help_if(refusals::instead_of_index(&other)))
             }
         }
     }
