@@ -58,6 +58,21 @@ def test_attributes_of_the_driver() -> None:
         device.L9_CACHE_SIZE  # noqa: B018
 
 
+def test_versions() -> None:
+    major, minor = cuda.runtime.get_version()
+    assert (major >= 11) == (cuda.get_current_device().uuid != "")
+    assert 0 <= minor < 10
+    assert cuda.cudadrv.driver.driver.get_version() == cuda.cudadrv.runtime.runtime.get_version() == (major, minor)
+    assert cuda.runtime.is_supported_version()
+
+
+def test_a_reset_keeps_arrays() -> None:
+    array = cuda.to_device(np.arange(3))
+    cuda.get_current_device().reset()
+    cuda.current_context().reset()
+    assert array.copy_to_host().tolist() == [0, 1, 2]
+
+
 def test_contexts() -> None:
     context = cuda.current_context()
     assert context.device == cuda.get_current_device()

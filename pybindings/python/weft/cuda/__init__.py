@@ -43,6 +43,7 @@ from weft.cuda._devices import (
     profile_stop,
     profiling,
     require_context,
+    runtime,
     select_device,
     synchronize,
 )
@@ -285,6 +286,7 @@ __all__ = [
     "random",
     "reduce",
     "require_context",
+    "runtime",
     "select_device",
     "shared",
     "stream",

@@ -116,6 +116,10 @@ class Device:
         """Give the device's context."""
         return Context(self)
 
+    def reset(self) -> None:
+        """Wait for everything on the device; memory is freed with the arrays that use it."""
+        self.get_primary_context().reset()
+
     def __enter__(self) -> Self:
         self._outer.append(_weft.current_device_id())
         _weft.select_device(self.id)
@@ -185,6 +189,23 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<context of {self.device!r}>"
+
+
+class Versions:
+    """Of what version CUDA is."""
+
+    def get_version(self) -> tuple[int, int]:
+        """Give the version of CUDA that the driver has, such as (13, 0); (0, 0) where kernels run on the CPU."""
+        version: tuple[int, int] = _weft.device_attributes(_weft.current_device_id())["driver_version"]
+        return version
+
+    def is_supported_version(self) -> bool:
+        """Whether weft works with it."""
+        return is_supported_version()
+
+
+runtime = Versions()
+"""CUDA's runtime library, of which weft uses none: its version is that of the driver."""
 
 
 class DeviceList:

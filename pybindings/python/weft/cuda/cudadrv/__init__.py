@@ -6,6 +6,6 @@ modules is here.
 
 from __future__ import annotations
 
-from weft.cuda.cudadrv import devicearray, driver, error
+from weft.cuda.cudadrv import devicearray, driver, error, runtime
 
-__all__ = ["devicearray", "driver", "error"]
+__all__ = ["devicearray", "driver", "error", "runtime"]
