@@ -67,7 +67,7 @@ def test_blocks_of_every_size(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 8])
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
 def test_any_number_of_items(algorithm, count):
     kernel = kernels(algorithm, count)
     for size in SOME:
@@ -76,7 +76,7 @@ def test_any_number_of_items(algorithm, count):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "bool_"])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float64", "complex64", "bool_"])
 def test_items_of_every_type(algorithm, dtype):
     kernel = kernels(algorithm, 4, dtype)
     for size in (1, 33, 256, 1000):

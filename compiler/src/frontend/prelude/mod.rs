@@ -56,10 +56,10 @@ static FILES: [File; 21] = [
     File::new("coop.py", include_str!("coop.py")),
     File::new("coop_warp.py", include_str!("coop_warp.py")),
     File::new("coop_sort.py", include_str!("coop_sort.py")),
-    File::new("coop_memory.py", include_str!("coop_memory.py")),
-    File::new("groups_collective.py", include_str!("groups_collective.py")),
     File::new("libdevice.py", include_str!("libdevice.py")),
     File::new("special.py", include_str!("special.py")),
+    File::new("coop_memory.py", include_str!("coop_memory.py")),
+    File::new("groups_collective.py", include_str!("groups_collective.py")),
 ];
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).
