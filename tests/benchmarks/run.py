@@ -17,7 +17,7 @@ PROGRAMS = {
         ("cpu_warps.py",),
         ("import_time.py",),
     ),
-    "cuda": (("kernels.py",), ("arrays.py",), ("coop.py",), ("compile.py",), ("launch.py",)),
+    "cuda": (("kernels.py",), ("arrays.py",), ("coop.py",), ("coop_sorts.py",), ("compile.py",), ("launch.py",)),
 }
 
 
