@@ -29,7 +29,7 @@ FUNCTIONS = ("recursion", "optional", "named", "nonlocals")  # of `random_functi
 TEXTS = ("texts", "stamps")  # of `random_texts.py`
 LATER = (*ARRAYS, *FUNCTIONS, *TEXTS)
 OPERATIONS = ("atomics", "draws", "warps", "bits", "faults")  # of `random_operations.py`
-LIBRARY = ("collectives",)  # of `random_collectives.py`
+LIBRARY = ("collectives", "libraries", "foreign")  # of `random_collectives.py` and `random_library.py`
 FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER, *OPERATIONS, *LIBRARY)
 
 
@@ -38,6 +38,7 @@ class EdgeWriter(CarriedWriter):
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
         super().__init__(seed)
+        self.seed = seed
         # The draws do not depend on what is left out, so that most of the program stays the same.
         self.chosen = [name for name in NUMBERS if self.maybe(0.3) and name in features]
         more = random.Random(~seed)  # of its own, so that programs without them stay the same

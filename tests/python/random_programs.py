@@ -17,9 +17,9 @@ import ast
 import dataclasses
 
 import numpy as np
-from random_collectives import CollectiveWriter
 from random_edges import FEATURES
 from random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
+from random_library import LibraryWriter
 from random_memory import Shared
 from random_objects import instantiate
 from typed_objects import type_of_value
@@ -59,7 +59,7 @@ COUNTERS = {"ai": (5,), "aj": (2, 3)}
 COUNTER_TYPES = ("int32", "uint32", "int64", "uint64")
 
 
-class Generator(CollectiveWriter):
+class Generator(LibraryWriter):
     """Writes one program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:

@@ -165,6 +165,38 @@ def definitions(text):
     return made
 
 
+CHOICE = """from weft import types
+from weft.cuda.extending import overload, overload_method, register_jitable
+
+def spread(a, b, c=1):
+    return None
+
+@overload(spread)
+def choose(a, b, c=1):
+    if isinstance(a, types.Integer) and not a == types.uint8:
+        def of_it(a, b, c=1):
+            return a * c
+        return of_it
+    def of_it(a, b, c=1):
+        return a // c * c
+    return of_it
+
+@overload_method(types.Array, "most_of_two")
+def choose_method(array, k):
+    if isinstance(array.dtype, types.Float):
+        def of_it(array, k):
+            return k
+        return of_it
+    def of_it(array, k):
+        return max(array[0], array[1], k)
+    return of_it
+"""
+
+WORDS = """@cuda.intrinsic("int32(int32, int32)", "add.s32 %0, %1, %2;", pure=True)
+def added(a, b):
+    return a + b
+"""
+
 FIB = """@cuda.jit(device=True)
 def f(n, x):
     if n < 2:
@@ -189,6 +221,9 @@ def f(n, x):
          [100, -56, 42, -112]),
         ("", "n = i;def g(a):;    nonlocal n;    n += a / 2;    return n * 2;o[i] = n + g(3) + n", [4, 8, 12, 16]),
         (FIB, "o[i] = f(i, 0.5) * 4", [4, 4, -2, -5]),
+        (CHOICE, "m = cuda.local.array(2, np.int8);m[0] = 7;m[1] = i;"
+         "o[i] = spread(i, 2) * 10 + spread(i / 2, 2) * 2 + m.most_of_two(4)", [7, 17, 29, 39]),
+        (WORDS, "o[i] = added(np.int8(i), 2**32 + 5)", [5, 6, 7, 8]),
         ("", "o[i] = cuda.coop.block.exclusive_sum(i + 1)", [0, 1, 3, 6]),
         ("", "a, b = cuda.coop.warp.inclusive_scan(i, lambda a, b: a * 2 + b, threads=2, aggregate=True);"
          "o[i] = a * 10 + b", [1, 11, 27, 77]),
@@ -237,6 +272,7 @@ MARKS = {
     "optional": "mv", "named": ", *, ka", "nonlocals": "nonlocal nl",
     "texts": "to_[i", "stamps": "st[i]", "atomics": "cuda.atomic.", "draws": "cuda.random.", "warps": "_sync(",
     "bits": "cuda.", "faults": "raise ", "collectives": "cuda.coop.",
+    "libraries": ".o", "foreign": "= fw",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from oracle.rewrite import OPERATORS, is_least
 from typed_arrays import ArrayTyper, own
 from typed_collectives import CollectiveTyper
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
+from typed_library import Library, LibraryTyper
 from typed_objects import ObjectTyper
 from typed_operations import OperationTyper
 from typed_optional import OptionalTyper, facts_of
@@ -68,7 +69,15 @@ METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
 class Typer(
-    StatementTyper, SequenceTyper, ObjectTyper, ArrayTyper, OptionalTyper, TextTyper, OperationTyper, CollectiveTyper
+    StatementTyper,
+    SequenceTyper,
+    ObjectTyper,
+    ArrayTyper,
+    OptionalTyper,
+    TextTyper,
+    OperationTyper,
+    CollectiveTyper,
+    LibraryTyper,
 ):
     """Types one function; `functions` are the device functions that it may call."""
 
@@ -306,7 +315,7 @@ class Typer(
     def expr_Attribute(self, node):
         if dotted(node).startswith("cuda."):
             return INT32, node
-        if found := self.object_attribute(node):
+        if found := self.library_attribute(node) or self.object_attribute(node):
             return found
         ty, value = self.expr(node.value)
         if isinstance(ty, Array) and node.attr in ("T", "size"):
@@ -383,7 +392,7 @@ class Typer(
                 return found
             dtype = np.dtype(ast.unparse(node.args[1]).removeprefix("np.").rstrip("_"))
             return Array(dtype, len(shape) if isinstance(shape, tuple) else 1), node
-        if found := self.collective(target, node) or self.operation(target, node):
+        if found := self.collective(target, node) or self.library_call(target, node) or self.operation(target, node):
             return found
         if found := self.object_call(target, node):
             return found
@@ -446,6 +455,7 @@ class Functions:
     def __init__(self, sources: dict[str, ast.FunctionDef]) -> None:
         self.sources = sources
         self.names: dict[str, object] = {}  # classes and objects of the module
+        self.library = Library()
         self.kept: set[str] = set()  # variables that may have no value at some places
         self.special: dict[tuple, tuple[str, Type]] = {}
         self.written: list[ast.FunctionDef] = []
@@ -546,7 +556,10 @@ def elaborate(
     """
     tree = ast.parse(text)
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    functions = Functions({name: node for name, node in definitions.items() if name != "kernel"})
+    functions = Functions({})
+    functions.sources |= {
+        name: node for name, node in definitions.items() if name != "kernel" and not functions.library.takes(node)
+    }
     functions.kept = kept or set()
     functions.names = names or {}
     kernel = definitions["kernel"]
