@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from math import degrees
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -235,6 +237,36 @@ def test_functions_of_modules_methods_and_attributes():
     assert out.tolist() == [5, 25, 4]
     with pytest.raises(weft.CompileError, match="float64 has no attribute `last`"):
         last_of_a_number[1, 1](np.zeros(1))
+
+
+class Span(NamedTuple):
+    low: int
+    high: int
+
+
+@overload(divmod)
+def choose_divmod(x, y):
+    if isinstance(x, types.NamedUniTuple):
+        return lambda x, y: (x.high - x.low) // y
+    return None
+
+
+@overload(degrees)
+def choose_degrees(x):
+    msg = "never"
+    raise TypeError(msg)
+
+
+@cuda.jit
+def use_what_is_overloaded(x, out):
+    out[0], out[1] = divmod(x[0], 2.0)
+    out[2] = divmod(Span(3, 10), 3)
+    out[3] = degrees(x[1]) - math.degrees(x[1])
+
+
+def test_what_kernels_have_themselves_stays_where_no_implementation_is_given():
+    _, out = launch(use_what_is_overloaded, 1, 1, np.array([7.0, 1.0]), np.zeros(4))
+    assert out.tolist() == [3, 1, 2, 0]
 
 
 def test_ufuncs_and_reductions_call_them_too():

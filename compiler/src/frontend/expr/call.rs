@@ -103,6 +103,9 @@ impl FnLowerer<'_> {
             Value::Static(Static::DType(dtype)) => self.vector(dtype, args, span),
             Value::Static(Static::Class(class, defaults)) => self.construct(class, &defaults, args, span),
             Value::Static(Static::Known(Known::Row(row))) => {
+                if let Some(function) = self.overloaded_besides(row.path, &args) {
+                    return self.call_overloaded(&function, args, span);
+                }
                 self.hint = hint;
                 let value = self.intrinsic(row, args, span);
                 self.hint = None;

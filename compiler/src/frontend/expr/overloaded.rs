@@ -36,6 +36,16 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// The implementation that a function which kernels have themselves has besides, if one was given for the arguments.
+    pub(super) fn overloaded_besides(&self, path: &str, args: &Args) -> Option<Overloaded> {
+        let function = self.overloaded_at(path)?;
+        let ask = Self::asked(&function, args).ok()?;
+        match self.answer(&ask) {
+            Some(Err(_)) => None,
+            Some(Ok(_)) | None => Some(function),
+        }
+    }
+
     /// An overloaded function in a module that weft knows.
     pub(super) fn overloaded_at(&self, path: &str) -> Option<Overloaded> {
         match self.cx.root.as_ref()?.globals.get(&overloaded_member(path)) {
@@ -77,26 +87,33 @@ impl FnLowerer<'_> {
 
     /// What a call asks; an argument that has no type of its own is reported.
     fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<Ask> {
+        match Self::asked(function, args) {
+            Ok(ask) => Some(ask),
+            Err((ty, at)) => {
+                if !ty.is_poison() {
+                    let message = format!("{ty} cannot be an argument of the overloaded `{}`", function.name);
+                    self.error(Code::NoMatchingOverload, at, message);
+                }
+                None
+            }
+        }
+    }
+
+    /// What a call asks, or the argument that has no type of its own.
+    fn asked(function: &Overloaded, args: &Args) -> Result<Ask, (Ty, Span)> {
         let positional = args.positional.iter().map(|(value, at)| (None, value, *at));
         let named = args.keywords.iter().map(|(name, value, at)| (Some(name.clone()), value, *at));
         let mut given = Vec::new();
         for (name, value, at) in positional.chain(named) {
             let ty = value.ty();
             let what = if let Ty::Static(Static::Str(text)) = &ty {
-                Some(Given::Str(text.clone()))
+                Given::Str(text.clone())
             } else {
-                ty.widened().arg().map(Given::Type)
-            };
-            let Some(what) = what else {
-                if !ty.is_poison() {
-                    let message = format!("{ty} cannot be an argument of the overloaded `{}`", function.name);
-                    self.error(Code::NoMatchingOverload, at, message);
-                }
-                return None;
+                ty.widened().arg().map(Given::Type).ok_or((ty, at))?
             };
             given.push((name, what));
         }
-        Some(Ask { function: function.number, args: given })
+        Ok(Ask { function: function.number, args: given })
     }
 
     /// What the request says of a call.

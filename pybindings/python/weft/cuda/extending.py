@@ -75,9 +75,11 @@ _ALL: list[_Overloaded] = []
 
 
 def _find(value: Any) -> tuple[int, str] | Dispatcher | None:
-    """Give what a function is to kernels, if it was registered."""
+    """Give what a function is to kernels, if it was registered; what weft looks up by name it finds in `_MEMBERS`."""
     _, known = _FUNCTIONS.get(id(value), (None, None))
-    return (known.number, known.name) if isinstance(known, _Overloaded) else known
+    if isinstance(known, _Overloaded):
+        return None if _paths(value) else (known.number, known.name)
+    return known
 
 
 def _choose(number: int, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
@@ -120,8 +122,8 @@ def overload(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function that chooses how kernels do what ``func`` does.
 
-    It is called with the types of a call's arguments and gives a function with its own parameters, or None. What
-    kernels have themselves, such as ``math.sin``, stays what it is.
+    It is called with the types of a call's arguments and gives a function with its own parameters, or None. Where
+    none is given, kernels do what they do without it: ``len`` of an array stays that.
     """
     if isinstance(func, Dispatcher):
         msg = f"{func} is a jitted function, which kernels call as it is"
