@@ -63,8 +63,8 @@ pub(super) struct Lowerer {
     /// The shared memory of the calls of `cuda.coop`, and the place of the last of them.
     pub(super) scratch: Option<SharedId>,
     pub(super) cells: Option<SharedId>,
-    /// That of groups of so many lanes, by their bytes.
-    pub(super) warps: BTreeMap<(u64, i64), SharedId>,
+    /// That of groups of lanes, by its bytes and those of an item.
+    pub(super) warps: BTreeMap<(u64, u64), SharedId>,
     pub(super) scratch_call: Option<Span>,
     /// How many threads a block has at most, if the request says so.
     pub(super) most_threads: Option<u32>,

@@ -324,6 +324,14 @@ def test_groups_that_are_ahead_do_not_meet_the_others(size):
         np.testing.assert_array_equal(got[2:, first:last], striped)
 
 
+def test_calls_of_the_same_items_share_their_memory():
+    """A block has 48 KiB."""
+    kernel = exchanges(16, 320)
+    launch(kernel, 1, 1, np.zeros(16, np.float32), np.arange(16, dtype=np.int32), np.zeros((8, 16), np.float32))
+    (held,) = kernel.get_shared_mem_per_block().values()
+    assert 2 * 320 * 16 * 4 <= held < 2 * 320 * 16 * 4 + 4096
+
+
 def wrong(call, options=""):
     return module(f"""
         import numpy as np

@@ -47,11 +47,9 @@ const ALGORITHMS: [&str; 5] = ["direct", "striped", "vectorize", "transpose", "w
 enum Piece {
     Scratch,
     Cells,
-    /// What each group of so many lanes of a warp has a part of, and touches when it likes to. Calls whose parts are as
-    /// large have one; those of others lie elsewhere, since a group may be ahead of the others.
-    Warps {
-        threads: i64,
-    },
+    /// What each thread has a part of, and its group of lanes touches when it likes to. Calls whose parts are equal have
+    /// one; those of others lie elsewhere, since a group may be ahead of the others.
+    Warps,
 }
 
 /// Values in a piece, one behind the other; of tuples, so many of each part.
@@ -237,10 +235,9 @@ impl FnLowerer<'_> {
                     }
                 }
             }
-            ("warp_buffer", [Value::Int(count), x, Value::Int(threads)]) => {
+            ("warp_buffer", [Value::Int(count), x]) => {
                 let (number, count) = (x.ty().number()?, i64::try_from(*count).ok()?);
-                let piece = Piece::Warps { threads: i64::try_from(*threads).ok()? };
-                Some(Value::Array(self.scratch(piece, number, 0, count, span)))
+                Some(Value::Array(self.scratch(Piece::Warps, number, 0, count, span)))
             }
             ("buffer", [Value::Int(count), x, before @ ..]) => {
                 let mut start = 0_u64;
@@ -307,9 +304,7 @@ impl FnLowerer<'_> {
             let id = match piece {
                 Piece::Scratch => *self.cx.scratch.get_or_insert_with(|| new("coop")),
                 Piece::Cells => *self.cx.cells.get_or_insert_with(|| new("coop_cells")),
-                Piece::Warps { threads } => {
-                    *self.cx.warps.entry((needed, threads)).or_insert_with(|| new("coop_warps"))
-                }
+                Piece::Warps => *self.cx.warps.entry((needed, size)).or_insert_with(|| new("coop_warps")),
             };
             let array = &mut shared[id];
             if array.len < needed {

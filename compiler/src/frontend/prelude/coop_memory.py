@@ -102,7 +102,8 @@ def coop_block_load(source, items, valid=None, default=None, algorithm="direct",
         coop_settle(items, own, rank * count, limit, default, count)
         cuda.syncthreads()
     elif algorithm == "warp_transpose":
-        memory = warp_buffer(most_threads() * count, items[0], 32)
+        memory = warp_buffer(most_threads() * count, items[0])
+        cuda.syncwarp()
         own = cuda.local.array(count, type(items[0]))
         first, lane, lanes = coop_lane_places(count)
         coop_take(source, own, first + lane, lanes, limit, None, count)
@@ -142,7 +143,8 @@ def coop_store_items(target, items, valid, algorithm, count):
         coop_give(target, own, rank, threads, limit, count)
         cuda.syncthreads()
     elif algorithm == "warp_transpose":
-        memory = warp_buffer(most_threads() * count, items[0], 32)
+        memory = warp_buffer(most_threads() * count, items[0])
+        cuda.syncwarp()
         own = cuda.local.array(count, type(items[0]))
         first, lane, lanes = coop_lane_places(count)
         for k in range(count):

@@ -1,8 +1,9 @@
 """How the threads of a block, or the lanes of a warp, sort and exchange their items: `cuda.coop`.
 
-Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x, threads)`, of
-which each group of so many lanes has its part. An array of a thread's own has `count` items, which lie one after the
-other in the order of the threads (blocked) or are dealt out to the threads in turns (striped).
+Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x)`, of which each
+thread has its part: a group of lanes waits for all of its own before they store there. An array of a thread's own has
+`count` items, which lie one after the other in the order of the threads (blocked) or are dealt out to the threads in
+turns (striped).
 """
 
 import numpy as np
@@ -97,9 +98,10 @@ def coop_group_size(threads, lane):
 
 def coop_warp_striped_to_blocked(items, threads=32, count=None):
     """Among the lanes of a group."""
-    memory = warp_buffer(most_threads() * count, items[0], threads)
+    memory = warp_buffer(most_threads() * count, items[0])
     lanes, lane = coop_group(threads)
     size, base = coop_group_size(threads, lane), (block_thread_rank() - lane) * count
+    cuda.syncwarp(lanes)
     for k in range(count):
         memory[np.uint32(base + k * size + lane)] = items[k]
     cuda.syncwarp(lanes)
@@ -110,9 +112,10 @@ def coop_warp_striped_to_blocked(items, threads=32, count=None):
 
 def coop_warp_blocked_to_striped(items, threads=32, count=None):
     """The other way."""
-    memory = warp_buffer(most_threads() * count, items[0], threads)
+    memory = warp_buffer(most_threads() * count, items[0])
     lanes, lane = coop_group(threads)
     size, base = coop_group_size(threads, lane), (block_thread_rank() - lane) * count
+    cuda.syncwarp(lanes)
     for k in range(count):
         memory[np.uint32(base + lane * count + k)] = items[k]
     cuda.syncwarp(lanes)
@@ -271,13 +274,15 @@ def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count=Non
     lanes, lane = coop_group(threads)
     size, rank = coop_group_size(threads, lane), block_thread_rank() - lane
     if isinstance(keys, np.ndarray):
-        memory = warp_buffer(coop_room(count), keys[0], threads)
+        memory = warp_buffer(coop_room(count), keys[0])
+        cuda.syncwarp(lanes)
         total = coop_total(count, valid, size)
         coop_merge(keys, None, less, valid, total, lane, rank * count, memory, None, lanes, count)
         return None
     own = cuda.local.array(1, type(keys))
     own[0] = keys
-    memory = warp_buffer(coop_room(1), keys, threads)
+    memory = warp_buffer(coop_room(1), keys)
+    cuda.syncwarp(lanes)
     coop_merge(own, None, less, valid, coop_total(1, valid, size), lane, rank, memory, None, lanes, 1)
     return own[0]
 
