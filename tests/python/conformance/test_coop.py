@@ -467,3 +467,21 @@ def test_names_are_not_for_plain_python():
         coop.block.sum(1)
     assert "sum" in coop.block.__all__
     assert "sum" in coop.warp.__all__
+
+
+@cuda.jit
+def truths(x, out):
+    own = cuda.local.array(8, np.bool_)
+    for k in range(8):
+        own[k] = x[cuda.threadIdx.x * 8 + k]
+    out[0, cuda.threadIdx.x] = coop.block.sum(own)
+    out[1, cuda.threadIdx.x] = coop.warp.sum(own)
+
+
+@pytest.mark.parametrize("size", [1, 20, 32, 100])
+def test_truths_of_several_items_are_counted(size):
+    x = np.random.default_rng(1).random(8 * size) < 0.5
+    got = launch(truths, 1, size, x, np.zeros((2, size), np.int64))[1]
+    of_threads = x.reshape(size, 8).sum(axis=1)
+    np.testing.assert_array_equal(got[0], np.full(size, x.sum()))
+    np.testing.assert_array_equal(got[1], [of_threads[t // 32 * 32 :][:32].sum() for t in range(size)])

@@ -66,6 +66,11 @@ def coop_one(x, op):
 
 def coop_counted(x):
     """A thread's part of a sum: truths are counted."""
+    if isinstance(x, np.ndarray) and isinstance(x[0], bool):
+        total = np.int32(x[0])
+        for k in range(1, len(x)):
+            total += np.int32(x[k])
+        return total
     x = coop_one(x, coop_add)
     if isinstance(x, bool):
         return np.int32(x)
