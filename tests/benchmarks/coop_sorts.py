@@ -8,26 +8,14 @@ Both know how many threads a block has.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import json
-import math
-import os
-import shutil
-import statistics
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from beside_cub import TYPES, address, medians, table
 from weft import cuda
 from weft.cuda import coop
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-TYPES = ("float32", "int32")
 # Threads and items of each.
 SHAPES = ((128, 1), (128, 4), (128, 16), (256, 4), (256, 16), (1024, 4))
 # What is timed; the places are CUB's numbers.
@@ -75,67 +63,24 @@ def turns_of(name: str, threads: int, items: int) -> Any:
     return kernel
 
 
-def library(folder: str) -> Any:
-    """Give CUB's library; nothing where there is no nvcc."""
-    nvcc = shutil.which("nvcc") or next(iter(Path("/usr/local").glob("cuda*/bin/nvcc")), None)
-    if nvcc is None:
-        return None
-    source, made = Path(__file__).with_suffix(".cu"), Path(folder, "coop_sorts.so")
-    options = ["-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC"]
-    subprocess.run([str(nvcc), *options, str(source), "-o", str(made)], check=True)
-    loaded = ctypes.CDLL(str(made))
-    pointer = ctypes.c_void_p
-    loaded.run.argtypes = [ctypes.c_int] * 4 + [pointer, pointer] + [ctypes.c_int] * 2
-    loaded.run.restype = ctypes.c_float
-    return loaded
-
-
-def timed(launch: Callable[[], Any]) -> float:
-    """Give milliseconds of a launch."""
-    begin, end = cuda.event(), cuda.event()
-    begin.record()
-    launch()
-    end.record()
-    end.synchronize()
-    return cuda.event_elapsed_time(begin, end)
-
-
-def row(cub: Any, name: str, dtype: str, threads: int, items: int, blocks: int, given: Any) -> dict[str, Any]:
+def row(cub: Any, name: str, dtype: str, threads: int, items: int, blocks: int, given: Any) -> tuple[float, float]:
     """Give the medians of both, in nanoseconds a turn."""
     count = blocks * threads * items
     x = cuda.to_device(np.random.default_rng(1).integers(0, 1 << 24, count).astype(dtype))
     mine, theirs = cuda.to_device(np.zeros(count, dtype)), cuda.to_device(np.ones(count, dtype))
     kernel = turns_of(name, threads, items)
-    number, kind = NAMES.index(name), TYPES.index(dtype)
-    where, there = (array.__cuda_array_interface__["data"][0] for array in (x, theirs))
-
-    def weft() -> float:
-        return timed(lambda: kernel[blocks, threads](x, mine, given.turns))
-
-    def beside() -> float:
-        elapsed: float = cub.run(number, kind, threads, items, where, there, blocks, given.turns)
-        return elapsed
-
-    times: list[list[float]] = [[], []]
-    for run in range(given.runs + 1):
-        for place, call in enumerate((weft, beside)):
-            elapsed = call()
-            if elapsed < 0:
-                msg = f"CUB's kernel failed: {name}, {dtype}, {threads} threads, {items} items"
-                raise RuntimeError(msg)
-            if run > 0:  # the first compiles
-                times[place].append(elapsed * 1e6 / given.turns)
+    call = (NAMES.index(name), TYPES.index(dtype), threads, items, address(x), address(theirs), blocks, given.turns)
+    case = f"{name}, {dtype}, {threads} threads, {items} items"
+    found = medians(lambda: kernel[blocks, threads](x, mine, given.turns), lambda: cub.run(*call), case, given)
     if not np.array_equal(mine.copy_to_host(), theirs.copy_to_host()):
-        msg = f"the results differ: {name}, {dtype}, {threads} threads, {items} items"
+        msg = f"the results differ: {case}"
         raise RuntimeError(msg)
-    both = [statistics.median(of) for of in times]
-    return {"what": name, "dtype": dtype, "threads": threads, "items": items, "blocks": blocks,
-            "weft": both[0], "cub": both[1]}  # fmt: skip
+    return found
 
 
-def mean(rows: list[dict[str, Any]]) -> str:
-    """Give the geometric mean of the ratios."""
-    return f"{math.exp(statistics.fmean(math.log(row['weft'] / row['cub']) for row in rows)):.3f}"
+def shapes(name: str) -> list[tuple[int, int]]:
+    """Give threads and items; to exchange a single one is nothing."""
+    return [(threads, items) for threads, items in SHAPES if items > 1 or name in KINDS["sorts"]]
 
 
 def main() -> int:
@@ -144,35 +89,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", choices=KINDS, help="sorts or exchanges alone")
     given = parser.parse_args()
-    names = KINDS[given.only] if given.only else NAMES
-    with tempfile.TemporaryDirectory() as folder:
-        cub = library(folder)
-        if cub is None:
-            print("skipped: no nvcc")
-            return 0
-        units = cuda.get_current_device().MULTIPROCESSOR_COUNT
-        rows = []
-        print(f"nanoseconds a turn, {units} multiprocessors, median of {given.runs} in turns\n")
-        print("| what | type | threads | items | blocks | weft | CUB | weft / CUB |\n|---|---|--:|--:|--:|--:|--:|--:|")
-        for name in names:
-            for dtype in TYPES:
-                for threads, items in SHAPES:
-                    if items == 1 and name in KINDS["exchanges"]:
-                        continue
-                    for blocks in (units, units * (2048 // threads)):
-                        found = row(cub, name, dtype, threads, items, blocks, given)
-                        rows.append(found)
-                        line = f"| {name} | {dtype} | {threads} | {items} | {blocks} | {found['weft']:.1f} |"
-                        print(f"{line} {found['cub']:.1f} | {found['weft'] / found['cub']:.3f} |", flush=True)
-    print()
-    for name in names:
-        of = [row for row in rows if row["what"] == name]
-        alone = [row for row in of if row["blocks"] == units]
-        full = [row for row in of if row["blocks"] > units]
-        print(f"geometric mean, {name}: {mean(of)} (one block a multiprocessor {mean(alone)}, a full GPU {mean(full)})")
-    if os.environ.get("OUT"):
-        Path(os.environ["OUT"], "coop_sorts.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    return 0
+    return table(__file__, KINDS[given.only] if given.only else NAMES, shapes, row, given)
 
 
 if __name__ == "__main__":

@@ -301,36 +301,27 @@ def coop_rake_lane(x, op, aggregate):
     first = lane * each
     place = first + (first >> 5)
     x0 = rake(place, x)
-    x1, x2, x3, x4, x5, x6, x7 = x0, x0, x0, x0, x0, x0, x0
+    x1, x2, x3, x4, x5, x6, last = x0, x0, x0, x0, x0, x0, x0
     if each > 1:
         x1 = like(op(x0, rake(coop_place(first, 1), x)), x)
+        last = x1
     if each > 2:
         x2 = like(op(x1, rake(coop_place(first, 2), x)), x)
+        last = x2
     if each > 3:
         x3 = like(op(x2, rake(coop_place(first, 3), x)), x)
+        last = x3
     if each > 4:
         x4 = like(op(x3, rake(coop_place(first, 4), x)), x)
+        last = x4
     if each > 5:
         x5 = like(op(x4, rake(coop_place(first, 5), x)), x)
+        last = x5
     if each > 6:
         x6 = like(op(x5, rake(coop_place(first, 6), x)), x)
-    if each > 7:
-        x7 = like(op(x6, rake(coop_place(first, 7), x)), x)
-    last = x0
-    if each == 2:
-        last = x1
-    if each == 3:
-        last = x2
-    if each == 4:
-        last = x3
-    if each == 5:
-        last = x4
-    if each == 6:
-        last = x5
-    if each == 7:
         last = x6
-    if each == 8:
-        last = x7
+    if each > 7:
+        last = like(op(x6, rake(coop_place(first, 7), x)), x)
     all_of = coop_up(last, op, lane)
     before = cuda.shfl_up_sync(0xFFFFFFFF, all_of, 1)
     put_kept(place, before)
