@@ -108,6 +108,8 @@ def jit(
     launch_bounds
         The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a
         cluster.
+    extensions
+        Numba's handlers of arguments of other types, which weft does not have yet: any raises `NotImplementedError`.
     lto
         Optimize code that is linked together with the kernel, by nvJitLink; a kernel's own code always is.
     shared_memory_carveout
