@@ -15,9 +15,18 @@ PROGRAMS = {
         ("compile.py", "--no-launch"),
         ("cpu_saxpy.py",),
         ("cpu_warps.py",),
+        ("operations.py",),
         ("import_time.py",),
     ),
-    "cuda": (("kernels.py",), ("arrays.py",), ("coop.py",), ("coop_sorts.py",), ("compile.py",), ("launch.py",)),
+    "cuda": (
+        ("kernels.py",),
+        ("arrays.py",),
+        ("operations.py",),
+        ("coop.py",),
+        ("coop_sorts.py",),
+        ("compile.py",),
+        ("launch.py",),
+    ),
 }
 
 
