@@ -3,6 +3,7 @@
 //! Read [`pipeline::compile`] first: it holds every stage in order. The crate is pure: it reads no file, no
 //! environment and no clock, and prints nothing; [`host_cpu`], for whoever makes requests, is no part of a compilation.
 
+mod analysis;
 pub mod backend;
 pub mod diagnostic;
 pub mod frontend;

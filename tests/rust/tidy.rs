@@ -17,10 +17,11 @@ const UNITS: &[(&str, &[&str])] = &[
     ("request", &["source", "syntax"]),
     ("signature", &["source", "diagnostic", "syntax", "request"]),
     ("ir", &["source"]),
+    ("analysis", &["source", "ir"]),
     ("intrinsics", &["ir"]),
     ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
-    ("passes", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
-    ("backend", &["source", "diagnostic", "request", "ir", "intrinsics", "target"]),
+    ("passes", &["source", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
+    ("backend", &["source", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
     ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stack"]),
     ("lib", &[]),
 ];

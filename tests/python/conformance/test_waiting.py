@@ -136,6 +136,140 @@ def flag_at_a_computed_place(flags, out):
     out[i] = 1
 
 
+@cuda.jit
+def the_first_waits(flag, out):
+    """By plain loads, in the branch that comes first."""
+    if cuda.threadIdx.x == 0:
+        while flag[0] == 0:
+            cuda.threadfence()
+        out[0] = 1
+    else:
+        flag[0] = 1
+        cuda.threadfence()
+
+
+@cuda.jit
+def the_others_wait(flag, out):
+    if cuda.threadIdx.x != 0:
+        while True:
+            cuda.threadfence_block()
+            if flag[0] == 1:
+                break
+        out[0] = 1
+    else:
+        flag[0] = 1
+        cuda.threadfence()
+
+
+@cuda.jit
+def a_loop_that_counts_waits(flag, out):
+    if cuda.threadIdx.x == 0:
+        for _ in range(1 << 60):
+            cuda.threadfence()
+            if flag[0] != 0:
+                break
+        out[0] = 1
+    else:
+        flag[0] = 1
+        cuda.threadfence()
+
+
+@cuda.jit
+def waits_in_shared_memory(flag, out):
+    s = cuda.shared.array(1, np.int32)
+    if cuda.threadIdx.x == 0:
+        s[0] = 0
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        while s[0] == 0:
+            cuda.threadfence_block()
+        out[0] = s[0]
+    else:
+        s[0] = 1
+        cuda.threadfence_block()
+
+
+@cuda.jit
+def value_of(flag):
+    cuda.threadfence()
+    return flag[0]
+
+
+@cuda.jit
+def waits_in_a_function(flag, out):
+    if cuda.threadIdx.x == 0:
+        while value_of(flag) == 0:
+            pass
+        out[0] = 1
+    else:
+        flag[0] = 1
+        cuda.threadfence()
+
+
+@cuda.jit
+def waits_by_a_load_with_a_hint(flag, out):
+    if cuda.threadIdx.x == 0:
+        while cuda.ldcg(flag, 0) == 0:
+            pass
+        out[0] = 1
+    else:
+        flag[0] = 1
+        cuda.threadfence()
+
+
+@cuda.jit
+def waits_for_what_a_variable_keeps(flag, out):
+    if cuda.threadIdx.x == 0:
+        seen = 0
+        tries = 0
+        while seen == 0:
+            cuda.threadfence()
+            now = flag[0]
+            seen = now + now
+            tries += 1
+        out[0] = seen // 2
+        out[1] = min(tries, 1)
+    else:
+        flag[0] = 1
+        cuda.threadfence()
+
+
+@cuda.jit
+def each_waits_for_the_one_before(flag, out):
+    i = cuda.threadIdx.x
+    while flag[0] != i:
+        cuda.threadfence()
+    out[0] = i
+    flag[0] = i + 1
+    cuda.threadfence()
+
+
+PLAIN_WAITS = [
+    the_first_waits,
+    the_others_wait,
+    a_loop_that_counts_waits,
+    waits_in_shared_memory,
+    waits_in_a_function,
+    waits_by_a_load_with_a_hint,
+    waits_for_what_a_variable_keeps,
+]
+
+
+@pytest.mark.parametrize("threads", [2, 32, 100])
+@pytest.mark.parametrize("kernel", PLAIN_WAITS, ids=lambda kernel: kernel.__name__)
+def test_threads_of_a_warp_wait_by_plain_loads(kernel, threads):
+    out = np.zeros(2, np.int64)
+    kernel[1, threads](np.zeros(1, np.int64), out)
+    assert out[0] == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 32, 256])
+def test_each_thread_waits_for_the_one_before_by_plain_loads(threads):
+    flag, out = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    each_waits_for_the_one_before[1, threads](flag, out)
+    assert (flag[0], out[0]) == (threads, threads - 1)
+
+
 @pytest.mark.parametrize("threads", [2, 31, 128])
 def test_steps_that_are_handed_down_from_the_last_thread(threads):
     steps = np.full((5, threads), -1, np.int64)

@@ -18,9 +18,10 @@ use super::{
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
-    plan::{Fixed, Look},
+    plan::Look,
 };
 use crate::{
+    analysis::Fixed,
     backend::llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
     ir::{self, CallPlaceId, ConstantId, FaultId, FuncId},
 };

@@ -12,13 +12,9 @@ use inkwell::{
 };
 use weft_artifact::{HostContext, Scalar};
 
-use super::{
-    clock, fibers,
-    offsets::Offsets,
-    plan::{Fixed, Look},
-    stop::Watch,
-};
+use super::{clock, fibers, offsets::Offsets, plan::Look, stop::Watch};
 use crate::{
+    analysis::Fixed,
     backend::llvm::{
         FunctionEmitter, Hooks, OperandValue, Result, Types,
         atomic::{instruction, parts},

@@ -40,13 +40,14 @@ use super::{
     symbol,
 };
 use crate::{
+    analysis::{Fixed, Waiting},
     ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, Together, Type},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
 };
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
-use plan::{Fixed, Look, Plan};
+use plan::{Look, Plan};
 use stop::Watch;
 
 /// One address space for everything.
@@ -122,7 +123,7 @@ impl Strategy {
         let fibers = match options.cpu_threads {
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
-                plan::waiting::Waiting::of(module, &circles).in_module(module)
+                Waiting::of(module, &circles).in_module(module)
                     || plan::meeting::arms_meet(module)
                     || waits_on_circle(module, &circles)
             }

@@ -16,10 +16,11 @@ use inkwell::{
 use super::{
     entry::Entry,
     hooks::{Frame, HostHooks},
-    plan::{Guard, Segment, for_each_mention, for_each_read},
+    plan::{Guard, Segment},
     stop::Watch,
 };
 use crate::{
+    analysis::{for_each_mention, for_each_read},
     backend::llvm::{FunctionEmitter, Result, internal},
     ir::{ExprId, LocalId},
 };

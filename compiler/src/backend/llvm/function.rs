@@ -333,6 +333,9 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let value = self.builder.build_load(types.memory(Type::Scalar(element))?, pointer, "")?;
                 if let Some(load) = value.as_instruction_value() {
                     set_align(load, element, *align)?;
+                    if self.hooks.reads_anew(id) {
+                        load.set_volatile(true).or_else(|error| internal(format!("a volatile load: {error}")))?;
+                    }
                 }
                 if element == Scalar::Bool {
                     // Arrays come from outside: every byte but 0 is true.

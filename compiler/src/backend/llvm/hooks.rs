@@ -3,7 +3,7 @@
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
 use super::{FunctionEmitter, Result};
-use crate::ir::{FuncId, LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Stmt, Type};
+use crate::ir::{ExprId, FuncId, LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Stmt, Type};
 
 /// An operand of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,11 @@ pub(crate) trait Hooks<'ctx> {
         op: Op,
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>>;
+
+    /// Whether a load reads memory each time it is met, whatever was read before.
+    fn reads_anew(&self, _load: ExprId) -> bool {
+        false
+    }
 
     /// Before another turn of a loop with this body and step.
     fn turn(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _body: &[Stmt], _step: &[Stmt]) -> Result<()> {

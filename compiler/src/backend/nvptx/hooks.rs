@@ -1,6 +1,6 @@
 //! Special registers, shared and local memory, and operations of PTX.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::BTreeSet};
 
 use inkwell::{
     AddressSpace,
@@ -12,14 +12,19 @@ use inkwell::{
 use super::{
     SPACES, approximate, atomics, export, external, fault,
     gather::{gather, mask_of},
-    grid, hints, inline, print, warps,
+    grid, hints, inline, print,
+    waits::Waits,
+    warps,
 };
 use crate::{
     backend::{
         llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, atomic::WORD, internal, leave},
         symbol,
     },
-    ir::{Circles, Clock, FunctionKind, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister, Type},
+    ir::{
+        Circles, Clock, ExprId, FuncId, FunctionKind, LocalArrayId, MathFn, Op, Reduction, SharedId, SpecialRegister,
+        Stmt, Type,
+    },
 };
 
 /// The symbol of dynamic shared memory; no function's, because of the `$`.
@@ -31,6 +36,10 @@ pub(super) struct NvptxHooks<'ctx> {
     dynamic: Option<GlobalValue<'ctx>>,
     /// The threads of a warp are brought together where they have to come together.
     gathers: bool,
+    /// Where threads wait.
+    waits: Waits,
+    /// The loads of the function that is being emitted that waits depend on.
+    waited: RefCell<BTreeSet<ExprId>>,
     /// The number of the SM.
     sm: u32,
     /// The arrays of the function that is being emitted, in its entry block.
@@ -72,11 +81,19 @@ impl<'ctx> NvptxHooks<'ctx> {
             global
         });
         let gathers = !Circles::of(cx.ir).is_empty();
-        Ok(Self { shared, dynamic, gathers, sm, local_arrays: RefCell::default() })
+        let waits = Waits::of(cx.ir, sm);
+        Ok(Self { shared, dynamic, gathers, waits, waited: RefCell::default(), sm, local_arrays: RefCell::default() })
     }
 
-    /// Makes room for the function's local arrays, at the present position, which is in its entry block.
-    pub(super) fn declare_local_arrays(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+    /// Begins a function at the present position, which is in its entry block.
+    pub(super) fn enter(&self, emitter: &FunctionEmitter<'_, 'ctx>, func: FuncId) -> Result<()> {
+        self.declare_local_arrays(emitter)?;
+        *self.waited.borrow_mut() = self.waits.loads(emitter.function);
+        self.waits.enter(emitter, func)
+    }
+
+    /// Makes room for the function's local arrays.
+    fn declare_local_arrays(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
         let mut arrays = Vec::new();
         for (_, array) in emitter.function.local_arrays.iter() {
             let element = emitter.cx.types.memory(Type::Scalar(array.elem))?;
@@ -144,6 +161,14 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
     fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {
         let place = self.local_arrays.borrow().get(array.index()).copied();
         place.map_or_else(|| internal("a local array that is not declared"), Ok)
+    }
+
+    fn reads_anew(&self, load: ExprId) -> bool {
+        self.waited.borrow().contains(&load)
+    }
+
+    fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+        self.waits.turn(emitter, body, step)
     }
 
     fn op(

@@ -21,6 +21,7 @@ mod negate;
 mod print;
 #[cfg(test)]
 mod tests;
+mod waits;
 mod warps;
 
 use inkwell::{
@@ -159,7 +160,7 @@ fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
         }
         let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
         emitter.declare_locals()?;
-        hooks.declare_local_arrays(&emitter)?;
+        hooks.enter(&emitter, id)?;
         match foreign {
             Some(foreign) => export::receive(&emitter, foreign)?,
             None => kernel::receive(&emitter)?,

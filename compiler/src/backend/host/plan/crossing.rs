@@ -7,14 +7,13 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fixed::Fixed,
     order,
     shape::{Node, Segment, for_each_segment, for_each_split},
     uniform::Uniformity,
-    walk::{escapes, for_each_mention, for_each_read},
 };
-use crate::ir::{
-    Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, Stmt, StmtKind, Type, for_each_stmt,
+use crate::{
+    analysis::{Fixed, escapes, for_each_mention, for_each_read},
+    ir::{Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, Stmt, StmtKind, Type, for_each_stmt},
 };
 
 type Set = BTreeSet<LocalId>;

@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use weft_artifact::Scalar;
 
-use super::{
-    fixed::Fixed,
-    shape::{Parts, Range},
+use super::shape::{Parts, Range};
+use crate::{
+    analysis::Fixed,
+    ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, Function, LocalId, SpecialRegister, Type, UnaryOp},
 };
-use crate::ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, Function, LocalId, SpecialRegister, Type, UnaryOp};
 
 /// How a value changes from thread to thread in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

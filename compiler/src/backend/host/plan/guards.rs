@@ -10,13 +10,14 @@
 
 use super::{
     crossing,
-    fixed::Fixed,
     forms::Forms,
     shape::{Guard, Parts, Segment},
     uniform::Uniformity,
-    walk::for_each_read,
 };
-use crate::ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp};
+use crate::{
+    analysis::{Fixed, for_each_read},
+    ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
+};
 
 /// What the peeling needs to know.
 pub(crate) struct Peeler<'a> {

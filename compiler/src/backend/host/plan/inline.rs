@@ -4,8 +4,8 @@
 //! call's results, and the code after it moves into the branch that does not return; only where a loop or a branch
 //! returns on some of its ways does a flag say whether the rest still runs.
 
-use super::walk::escapes;
 use crate::{
+    analysis::escapes,
     ir::Const,
     ir::{
         Block, Circles, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId,

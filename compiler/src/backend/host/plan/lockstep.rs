@@ -9,15 +9,15 @@
 //! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element.
 
 use super::{
-    fixed::Fixed,
     forms::{Form, Forms},
     regions::{self, Regions},
     segments, shared_by_block, strided,
     uniform::Uniformity,
-    walk::{Path, any_expr, cut_here, holds_barrier, list_at},
+    walk::{Path, cut_here, holds_barrier, list_at},
 };
-use crate::ir::{
-    Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, for_each_expr, for_each_stmt,
+use crate::{
+    analysis::{Fixed, any_expr},
+    ir::{Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
 
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.

@@ -5,10 +5,12 @@
 //! before the next turn, and after a call of a function that has such a loop. What is not known to count goes on for
 //! ever.
 
-use super::{fixed::Fixed, waiting::Waiting, walk::escapes};
-use crate::ir::{
-    BinaryOp, Circles, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister, Stmt,
-    StmtKind, UnaryOp, for_each_expr, for_each_stmt,
+use crate::{
+    analysis::{Fixed, Waiting, escapes},
+    ir::{
+        BinaryOp, Circles, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister,
+        Stmt, StmtKind, UnaryOp, for_each_expr, for_each_stmt,
+    },
 };
 
 /// Loops that take no more turns than this, those inside of them multiplied, are as good as straight code: LLVM may unroll

@@ -5,9 +5,9 @@
 //! arms hold such a barrier, the masks may name the same lanes, and those of a warp may part at the branch. Shuffles and
 //! votes of two arms never meet: there all lanes of a mask must be at one and the same.
 
-use super::fixed::Fixed;
-use crate::ir::{
-    BinaryOp, Const, ExprId, ExprKind, Function, Module, Op, SpecialRegister, Stmt, StmtKind, for_each_stmt,
+use crate::{
+    analysis::Fixed,
+    ir::{BinaryOp, Const, ExprId, ExprKind, Function, Module, Op, SpecialRegister, Stmt, StmtKind, for_each_stmt},
 };
 
 /// `true` if lanes may meet at barriers in different arms of a branch.

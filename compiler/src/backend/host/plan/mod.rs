@@ -4,7 +4,6 @@
 
 mod cells;
 mod crossing;
-mod fixed;
 mod forms;
 mod guards;
 mod inline;
@@ -12,25 +11,22 @@ mod lockstep;
 mod look;
 pub(crate) mod meeting;
 mod order;
-mod quiet;
-mod reads;
 mod regions;
-mod rounds;
 mod segments;
 mod shape;
 mod strided;
 mod uniform;
-pub(crate) mod waiting;
 mod walk;
 pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
-pub(crate) use fixed::Fixed;
 pub(crate) use look::Look;
 pub(crate) use shape::{Cut, Guard, MAX_THREADS, MaskId, Node, Range, Segment};
-pub(crate) use walk::{for_each_mention, for_each_read};
 
-use crate::ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, Module, Op, Stmt, StmtKind, for_each_stmt};
+use crate::{
+    analysis::Fixed,
+    ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, Module, Op, Stmt, StmtKind, for_each_stmt},
+};
 use regions::Regions;
 use uniform::Uniformity;
 

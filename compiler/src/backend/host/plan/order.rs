@@ -7,10 +7,12 @@
 
 use std::iter::repeat;
 
-use super::fixed::Fixed;
-use crate::ir::{
-    Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind, Touches, Type,
-    for_each_expr_of_stmt,
+use crate::{
+    analysis::Fixed,
+    ir::{
+        Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind, Touches, Type,
+        for_each_expr_of_stmt,
+    },
 };
 
 /// Times that what stands in a loop is done: it may be unrolled.

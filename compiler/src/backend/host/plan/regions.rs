@@ -10,12 +10,14 @@ use std::{
 };
 
 use super::{
-    fixed::Fixed,
     forms::Forms,
     shape::{Guard, Parts},
-    walk::{for_each_mention, holds_barrier},
+    walk::holds_barrier,
 };
-use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
+use crate::{
+    analysis::{Fixed, for_each_mention},
+    ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt},
+};
 
 /// The guarded parts of a body; statements are known by their address.
 #[derive(Debug, Default)]

@@ -8,9 +8,12 @@ use super::{
     regions::Regions,
     shape::{Cut, Guard, MaskId, Node, Segment},
     uniform::Uniformity,
-    walk::{escapes, for_each_mention, holds_barrier, is_barrier},
+    walk::{holds_barrier, is_barrier},
 };
-use crate::ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, for_each_stmt};
+use crate::{
+    analysis::{escapes, for_each_mention},
+    ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, for_each_stmt},
+};
 
 /// A kernel without a barrier: one segment.
 pub(crate) fn whole(body: Block) -> Cut {

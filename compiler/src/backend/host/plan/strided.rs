@@ -5,13 +5,13 @@
 //! loop ends when the block's first thread has no turn left, and the test of each thread becomes a guard of the body.
 
 use super::{
-    fixed::Fixed,
     forms::{Form, Forms},
     regions,
     shape::MAX_THREADS,
-    walk::{Path, cut_here, escapes, for_each_mention, holds_barrier, list_at},
+    walk::{Path, cut_here, holds_barrier, list_at},
 };
 use crate::{
+    analysis::{Fixed, escapes, for_each_mention},
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind,
         SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,

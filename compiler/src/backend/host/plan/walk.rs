@@ -1,76 +1,9 @@
-//! Small questions about statements and expressions that several steps of the plan ask.
+//! Small questions about statements that several steps of the plan ask.
 
 use crate::{
-    ir::{Block, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, Together, for_each_expr, for_each_stmt},
+    ir::{Block, Op, Stmt, StmtKind, Together, for_each_stmt},
     source::Span,
 };
-
-/// Calls `visit` on each local that an expression reads.
-pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn FnMut(LocalId)) {
-    for_each_expr(function, root, &mut |id| {
-        if let Some(local) = function.local(id) {
-            visit(local);
-        }
-    });
-}
-
-/// `true` if the expression or one below it satisfies `test`.
-pub(crate) fn any_expr(function: &Function, root: ExprId, test: &dyn Fn(&ExprKind) -> bool) -> bool {
-    let mut found = false;
-    for_each_expr(function, root, &mut |id| found |= test(&function.exprs[id].kind));
-    found
-}
-
-/// Calls `visit` on each local that some statements, or those inside them, read or assign.
-pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut dyn FnMut(LocalId)) {
-    for_each_stmt(stmts, &mut |inner| {
-        inner.kind.assigned().into_iter().for_each(&mut *visit);
-        for root in inner.kind.exprs() {
-            for_each_read(function, root, visit);
-        }
-    });
-}
-
-/// Which ways out of the statements around it a statement holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Escapes {
-    /// A `Return`.
-    pub returns: bool,
-    /// A `Break` of a loop outside.
-    pub breaks: bool,
-    /// A `Continue` of a loop outside.
-    pub continues: bool,
-}
-
-impl Escapes {
-    /// `true` if there is one.
-    pub(crate) fn any(self) -> bool {
-        self.returns || self.breaks || self.continues
-    }
-}
-
-/// The ways out of a list of statements.
-pub(crate) fn escapes(block: &[Stmt]) -> Escapes {
-    let mut all = Escapes::default();
-    for stmt in block {
-        match &stmt.kind {
-            StmtKind::Return(_) => all.returns = true,
-            StmtKind::Break => all.breaks = true,
-            StmtKind::Continue => all.continues = true,
-            StmtKind::If { then, otherwise, .. } => {
-                for arm in [then, otherwise] {
-                    let inner = escapes(arm);
-                    all.returns |= inner.returns;
-                    all.breaks |= inner.breaks;
-                    all.continues |= inner.continues;
-                }
-            }
-            StmtKind::Loop { body, step } => all.returns |= escapes(body).returns || escapes(step).returns,
-            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {}
-        }
-    }
-    all
-}
 
 /// `true` if threads must reach a statement together.
 pub(crate) fn is_barrier(stmt: &Stmt) -> bool {

@@ -2,7 +2,8 @@
 
 use super::harness::{Arg, array, kernel, module};
 use crate::{
-    backend::host::plan::{Fixed, Look},
+    analysis::Fixed,
+    backend::host::plan::Look,
     ir::{StmtKind, for_each_stmt},
 };
 

@@ -1,7 +1,7 @@
 //! Which loops are taken to wait for other threads.
 
 use super::harness::module;
-use crate::{backend::host::plan::waiting::Waiting, ir::Circles};
+use crate::{analysis::Waiting, ir::Circles};
 
 fn waits(lines: &str) -> bool {
     let source = format!("def k(x, n, s):\n    i = cuda.grid(1)\n    {}\n", lines.replace('\n', "\n    "));

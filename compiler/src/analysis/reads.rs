@@ -2,23 +2,26 @@
 
 use super::walk::{any_expr, escapes};
 use crate::ir::{
-    Effects, ExprId, ExprKind, Function, Module, Space, StmtKind, Touches, Type, for_each_expr_of_block, for_each_stmt,
+    Effects, ExprId, ExprKind, Function, Module, Op, Space, StmtKind, Touches, Type, for_each_expr_of_block,
+    for_each_stmt,
 };
 
 /// What a call of a function reads. Least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reads {
+pub(crate) enum Reads {
     /// Nothing but its arguments and the thread's own memory.
     Nothing,
     /// Besides, what each call of it writes itself, as a random generator its state.
     Own,
+    /// Besides, what others may write, but only by atomic steps.
+    Steps,
     /// What others may write.
     Others,
 }
 
 impl Reads {
     /// Of each function of a module, by index.
-    pub(super) fn of_module(module: &Module) -> Vec<Self> {
+    pub(crate) fn of_module(module: &Module) -> Vec<Self> {
         let effects = Effects::of_module(module);
         let mut all = Vec::with_capacity(module.functions.len());
         for (_, function) in module.functions.iter() {
@@ -34,6 +37,7 @@ impl Reads {
         let mut all = Self::Nothing;
         for_each_stmt(&function.body, &mut |stmt| {
             let own = match &stmt.kind {
+                StmtKind::Op { op: Op::Atomic { .. }, .. } => Self::Steps,
                 StmtKind::Op { op, .. } if op.row().memory.reads() => Self::Others,
                 // One that is not known yet calls back.
                 StmtKind::Call { func, .. } if Effects::of_function(effects, *func).touches > Touches::Nothing => {
@@ -87,12 +91,12 @@ fn stores(function: &Function) -> Vec<ExprId> {
 }
 
 /// `true` if a pointer leads to what no other thread writes.
-pub(super) fn is_own_space(function: &Function, pointer: ExprId) -> bool {
+pub(crate) fn is_own_space(function: &Function, pointer: ExprId) -> bool {
     matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Local | Space::Constant))
 }
 
 /// `true` if two expressions compute the same from the same values.
-pub(super) fn same(function: &Function, a: ExprId, b: ExprId) -> bool {
+pub(crate) fn same(function: &Function, a: ExprId, b: ExprId) -> bool {
     let (x, y) = (&function.exprs[a], &function.exprs[b]);
     let (of_x, of_y) = (x.kind.children(), y.kind.children());
     let head = |kind: &ExprKind| kind.clone().map_children(&mut |_| a);

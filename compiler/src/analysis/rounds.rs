@@ -10,7 +10,7 @@ use crate::ir::{
 };
 
 /// `true` if a thread may wait in functions that call themselves.
-pub(super) fn circles_wait(module: &Module, circles: &Circles) -> bool {
+pub(crate) fn circles_wait(module: &Module, circles: &Circles) -> bool {
     !circles.is_empty() && Rounds::of(module, circles).wait()
 }
 

@@ -7,7 +7,7 @@ use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
 
 /// The quiet turns of a loop.
 #[derive(Debug, Default)]
-pub(super) struct Quiet<'a> {
+pub(crate) struct Quiet<'a> {
     /// What they do.
     pub stmts: Vec<&'a Stmt>,
     /// Conditions of which one value leads to a quiet turn only, or the other.
@@ -16,7 +16,7 @@ pub(super) struct Quiet<'a> {
 
 impl<'a> Quiet<'a> {
     /// Finds them; `exposed` says which locals a turn may read before it assigns them.
-    pub(super) fn of(function: &Function, body: &'a [Stmt], step: &'a [Stmt], exposed: &[bool]) -> Self {
+    pub(crate) fn of(function: &Function, body: &'a [Stmt], step: &'a [Stmt], exposed: &[bool]) -> Self {
         let mut this = Self::default();
         let mut relevant = tested(function, body);
         // A loop that counts has no quiet turns, and this need not be found out at length.
@@ -77,7 +77,7 @@ fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {
 }
 
 /// By local: a turn may read it before it assigns it, so that it carries a value from turn to turn.
-pub(super) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
+pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
     let mut walk = Exposed { function, exposed: vec![false; function.locals.len()] };
     let mut assigned = vec![false; function.locals.len()];
     walk.block(body, &mut assigned);

@@ -19,8 +19,24 @@ use super::{
     walk::{escapes, for_each_read},
 };
 use crate::ir::{
-    Circles, ExprId, ExprKind, FuncId, Function, LocalId, Module, Stmt, StmtKind, for_each_expr, for_each_stmt,
+    Circles, ExprId, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_expr, for_each_stmt,
 };
+
+/// What a thread that waits in a loop reads again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// The loads that the end of the wait depends on.
+    pub loads: Vec<ExprId>,
+    /// It also depends on what a function, or an operation that is no atomic step, reads.
+    pub calls: bool,
+}
+
+impl Wait {
+    fn add(&mut self, other: Self) {
+        self.loads.extend(other.loads);
+        self.calls |= other.calls;
+    }
+}
 
 /// What is known of a module's functions.
 #[derive(Clone, Debug)]
@@ -53,21 +69,29 @@ impl Waiting {
 
     /// `true` if a thread may wait in a loop with this body and step.
     pub(crate) fn in_loop(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
+        self.wait(function, body, step).is_some()
+    }
+
+    /// How a thread may wait in a loop with this body and step; `None` if it does not.
+    pub(crate) fn wait(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<Wait> {
         let exposed = exposed(function, body, step);
         let mut all = Vec::new();
         for part in [body, step] {
             for_each_stmt(part, &mut |stmt| all.push(stmt));
         }
         let inside = Inside::of(self, function, &all, &exposed, own_stores(body, step));
-        if inside.left_by_memory(body) {
-            return true;
-        }
+        let mut conds = Vec::new();
+        inside.left_by_memory(body, &mut conds);
+        let mut wait = (!conds.is_empty()).then(|| inside.what_is_read(&all, &conds));
         let quiet = Quiet::of(function, body, step, &exposed);
-        if quiet.decisions.is_empty() {
-            return false;
+        if !quiet.decisions.is_empty() {
+            let inside = Inside::of(self, function, &quiet.stmts, &exposed, own_stores(body, step));
+            let conds: Vec<_> = quiet.decisions.iter().copied().filter(|&cond| inside.waits_for(cond)).collect();
+            if !conds.is_empty() {
+                wait.get_or_insert_default().add(inside.what_is_read(&quiet.stmts, &conds));
+            }
         }
-        let inside = Inside::of(self, function, &quiet.stmts, &exposed, own_stores(body, step));
-        quiet.decisions.iter().any(|&cond| inside.waits_for(cond))
+        wait
     }
 
     fn reads(&self, func: FuncId) -> Reads {
@@ -169,7 +193,7 @@ impl<'a> Inside<'a> {
             StmtKind::Call { func, .. } => match self.waiting.reads(*func) {
                 Reads::Nothing => of_values(),
                 Reads::Own => (false, true),
-                Reads::Others => (stays(), !stays()),
+                Reads::Steps | Reads::Others => (stays(), !stays()),
             },
             StmtKind::Op { .. } => (stays(), !stays()),
             StmtKind::Assign(..)
@@ -202,11 +226,17 @@ impl<'a> Inside<'a> {
         self.stores.iter().any(|&store| same(self.function, store, pointer))
     }
 
+    /// `true` if a load reads in each turn what others may have written where it read before.
+    fn reads_again(&self, load: ExprId) -> bool {
+        let ExprKind::Load(pointer, _) = self.function.exprs[load].kind else { return false };
+        !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer)
+    }
+
     fn reads_memory(&self, root: ExprId) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
-            if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
-                found |= !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer);
+            if let ExprKind::Load(..) = self.function.exprs[id].kind {
+                found |= self.reads_again(id);
             } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
                 found |= self.memory[local.index()];
             }
@@ -233,15 +263,58 @@ impl<'a> Inside<'a> {
         self.reads_memory(cond) && !self.moves(cond, None)
     }
 
-    /// `true` if a way out of the loop depends on such memory and on nothing that moves on.
-    fn left_by_memory(&self, block: &[Stmt]) -> bool {
-        block.iter().any(|stmt| {
-            let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return false };
+    /// The conditions of ways out of the loop that depend on such memory and on nothing that moves on.
+    fn left_by_memory(&self, block: &[Stmt], conds: &mut Vec<ExprId>) {
+        for stmt in block {
+            let StmtKind::If { cond, then, otherwise } = &stmt.kind else { continue };
             let (yes, no) = (escapes(then), escapes(otherwise));
             if !(yes.breaks || yes.returns || no.breaks || no.returns) {
-                return false;
+                continue;
             }
-            self.waits_for(*cond) || self.left_by_memory(then) || self.left_by_memory(otherwise)
-        })
+            if self.waits_for(*cond) {
+                conds.push(*cond);
+            }
+            self.left_by_memory(then, conds);
+            self.left_by_memory(otherwise, conds);
+        }
+    }
+
+    /// What such conditions depend on, through the locals that these statements assign.
+    fn what_is_read(&self, stmts: &[&Stmt], conds: &[ExprId]) -> Wait {
+        let mut wait = Wait::default();
+        let mut followed = vec![false; self.function.locals.len()];
+        let mut open = conds.to_vec();
+        while let Some(root) = open.pop() {
+            for_each_expr(self.function, root, &mut |id| {
+                if self.reads_again(id) && !wait.loads.contains(&id) {
+                    wait.loads.push(id);
+                }
+            });
+            for_each_read(self.function, root, &mut |local| {
+                if !self.memory[local.index()] || std::mem::replace(&mut followed[local.index()], true) {
+                    return;
+                }
+                for stmt in stmts.iter().filter(|stmt| stmt.kind.assigned().contains(&local)) {
+                    open.extend(stmt.kind.exprs());
+                    wait.calls |= self.calls(stmt);
+                }
+            });
+        }
+        wait
+    }
+
+    /// `true` if what a statement gives is read by a function, or by an operation that is no atomic step.
+    fn calls(&self, stmt: &Stmt) -> bool {
+        match &stmt.kind {
+            StmtKind::Call { func, .. } => self.waiting.reads(*func) == Reads::Others,
+            StmtKind::Op { op, .. } => op.row().memory.reads() && !matches!(op, Op::Atomic { .. }),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        }
     }
 }

@@ -1,0 +1,13 @@
+//! What is known of a module from its IR alone: questions that passes and both back ends ask. Nothing here knows LLVM or a
+//! target, and what an analysis does not know it takes for the worst.
+
+mod fixed;
+mod quiet;
+mod reads;
+mod rounds;
+mod waiting;
+mod walk;
+
+pub(crate) use fixed::Fixed;
+pub(crate) use waiting::Waiting;
+pub(crate) use walk::{any_expr, escapes, for_each_mention, for_each_read};

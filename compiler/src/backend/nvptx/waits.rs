@@ -1,0 +1,72 @@
+//! Threads that wait for others of their warp.
+//!
+//! A warp whose threads have parted runs one part of them until that part comes to where the hardware turns to the
+//! others. ptxas puts such a place into a loop with a volatile load or an atomic step; a loop with plain loads has none, so
+//! that the threads waited for may never run. So loads that the end of a wait depends on are volatile, which also has each
+//! turn read memory. Where a function or an operation reads for the loop, its turns end with a pause of no time.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    analysis::Waiting,
+    backend::llvm::{FunctionEmitter, Result},
+    ir::{Circles, ExprId, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt},
+};
+
+/// From which SM on the threads of a warp go on by themselves. CUDA C++ Programming Guide, "Independent Thread Scheduling".
+const INDEPENDENT: u32 = 70;
+
+/// Lets the hardware turn to other threads.
+const PAUSE: &str = "nanosleep.u32 0;";
+
+/// Where a module's threads wait for each other.
+pub(super) struct Waits {
+    waiting: Waiting,
+    circles: Circles,
+    /// The threads of a warp go on by themselves.
+    independent: bool,
+}
+
+impl Waits {
+    /// Reads a module for an SM.
+    pub(super) fn of(module: &Module, sm: u32) -> Self {
+        let circles = Circles::of(module);
+        Self { waiting: Waiting::of(module, &circles), circles, independent: sm >= INDEPENDENT }
+    }
+
+    /// The loads of a function that waits depend on.
+    pub(super) fn loads(&self, function: &Function) -> BTreeSet<ExprId> {
+        let mut loads = BTreeSet::new();
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Loop { body, step } = &stmt.kind
+                && let Some(wait) = self.waiting.wait(function, body, step)
+            {
+                loads.extend(wait.loads);
+            }
+        });
+        loads
+    }
+
+    /// At the beginning of a function.
+    pub(super) fn enter(&self, emitter: &FunctionEmitter<'_, '_>, func: FuncId) -> Result<()> {
+        if self.waiting.circles && self.circles.contains(func) { self.pause(emitter) } else { Ok(()) }
+    }
+
+    /// Before another turn of a loop.
+    pub(super) fn turn(&self, emitter: &FunctionEmitter<'_, '_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+        let wait = self.waiting.wait(emitter.function, body, step);
+        if wait.is_some_and(|wait| wait.calls) { self.pause(emitter) } else { Ok(()) }
+    }
+
+    fn pause(&self, emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
+        if !self.independent {
+            return Ok(());
+        }
+        let context = emitter.cx.types.context;
+        let ty = context.void_type().fn_type(&[], false);
+        let clobbers = "~{memory}".to_owned();
+        let asm = context.create_inline_asm(ty, PAUSE.to_owned(), clobbers, true, false, None, false);
+        emitter.builder.build_indirect_call(ty, asm, &[], "")?;
+        Ok(())
+    }
+}
