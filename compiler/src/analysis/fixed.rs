@@ -1,6 +1,9 @@
 //! Locals that are assigned once, from what a thread has from its start: they are computed again instead of being kept.
 
-use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr, for_each_stmt};
+use crate::ir::{
+    Arith, Class, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr,
+    for_each_stmt,
+};
 
 /// Locals that keep one value for a thread's whole life, because they are assigned once, from nothing but constants,
 /// special registers, parameters and other such locals: they can be computed again instead of being kept.
@@ -87,33 +90,12 @@ struct Search<'a> {
 
 fn dependence(function: &Function, root: ExprId, of_local: &dyn Fn(LocalId) -> Dependence) -> Dependence {
     let mut all = Dependence::default();
-    for_each_expr(function, root, &mut |id| match &function.exprs[id].kind {
-        ExprKind::Special(SpecialRegister::ThreadIdx(0)) => all.x = true,
-        ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId) | ExprKind::LocalBase(_) => {
-            all.row = true;
-        }
-        ExprKind::Local(local) => all.add(of_local(*local)),
-        ExprKind::Special(
-            SpecialRegister::BlockIdx(_)
-            | SpecialRegister::BlockDim(_)
-            | SpecialRegister::GridDim(_)
-            | SpecialRegister::WarpSize
-            | SpecialRegister::DynamicSharedBytes,
-        )
-        | ExprKind::Const(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::Wrap { .. } => {}
+    for_each_expr(function, root, &mut |id| match function.class(id) {
+        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => all.x = true,
+        Class::Leaf(Leaf::Special(register)) => all.row |= !register.is_of_block(),
+        Class::Leaf(Leaf::Base(base)) => all.row |= !base.is_of_block(),
+        Class::Leaf(Leaf::Local(local)) => all.add(of_local(local)),
+        Class::Leaf(Leaf::Const(_)) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
     });
     all
 }
@@ -146,26 +128,22 @@ impl Search<'_> {
         let function = self.function;
         let mut cheap = true;
         let mut reads = Vec::new();
-        for_each_expr(function, root, &mut |id| match &function.exprs[id].kind {
-            ExprKind::Load(..) | ExprKind::Math(..) | ExprKind::Binary(Op::Pow | Op::Div, ..) => cheap = false,
-            ExprKind::Binary(Op::FloorDiv | Op::FloorMod | Op::DivNonneg | Op::ModNonneg, _, by) => {
-                cheap &= matches!(function.exprs[*by].kind, ExprKind::Const(_));
+        for_each_expr(function, root, &mut |id| match function.class(id) {
+            Class::Load(_) | Class::Arith(Arith::Math(..) | Arith::Binary(Op::Pow | Op::Div, ..)) => cheap = false,
+            Class::Arith(Arith::Binary(Op::FloorDiv | Op::FloorMod | Op::DivNonneg | Op::ModNonneg, _, by)) => {
+                cheap &= matches!(function.exprs[by].kind, ExprKind::Const(_));
             }
-            ExprKind::Local(local) => reads.push(*local),
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => {}
+            Class::Leaf(Leaf::Local(local)) => reads.push(local),
+            Class::Arith(
+                Arith::Unary(..)
+                | Arith::Binary(..)
+                | Arith::Compare(..)
+                | Arith::Select(..)
+                | Arith::Convert(_)
+                | Arith::Wrap { .. },
+            )
+            | Class::Leaf(_)
+            | Class::Address { .. } => {}
         });
         cheap && reads.into_iter().all(|local| self.fixed(local))
     }

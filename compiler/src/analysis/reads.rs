@@ -98,8 +98,8 @@ pub(crate) fn is_own_space(function: &Function, pointer: ExprId) -> bool {
 /// `true` if two expressions compute the same from the same values.
 pub(crate) fn same(function: &Function, a: ExprId, b: ExprId) -> bool {
     let (x, y) = (&function.exprs[a], &function.exprs[b]);
-    let (of_x, of_y) = (x.kind.children(), y.kind.children());
-    let head = |kind: &ExprKind| kind.clone().map_children(&mut |_| a);
+    let (of_x, of_y) = (x.kind.operands(), y.kind.operands());
+    let head = |kind: &ExprKind| kind.clone().map_operands(&mut |_| a);
     a == b
         || (x.ty == y.ty
             && of_x.len() == of_y.len()

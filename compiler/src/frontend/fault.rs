@@ -18,7 +18,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     intrinsics,
-    ir::{CallPlace, CompareOp, Const, ExprId, Fault, FaultId, Leaf, LocalId, Op, StmtKind as Ir, Type},
+    ir::{Built, CallPlace, CompareOp, Const, ExprId, Fault, FaultId, LocalId, Op, StmtKind as Ir, Type},
     request::{Entry, Options},
     source::Span,
 };
@@ -186,13 +186,13 @@ impl FnLowerer<'_> {
 
     /// A divisor; where Python's rules hold, the thread ends if it is zero.
     pub(super) fn divisor(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
-        let known = match self.b.leaf(value) {
-            Leaf::Const(Const::Int(value)) => value != 0,
-            Leaf::Const(Const::Float(value)) => value != 0.0,
-            Leaf::Const(Const::Bool(_) | Const::Null | Const::Address(_))
-            | Leaf::Local(_)
-            | Leaf::Convert(_)
-            | Leaf::Other => false,
+        let known = match self.b.built(value) {
+            Built::Const(Const::Int(value)) => value != 0,
+            Built::Const(Const::Float(value)) => value != 0.0,
+            Built::Const(Const::Bool(_) | Const::Null | Const::Address(_))
+            | Built::Local(_)
+            | Built::Convert(_)
+            | Built::Other => false,
         };
         let ty = self.b.ty(value);
         let is_float = ty.scalar().is_some_and(Scalar::is_float);
@@ -230,11 +230,11 @@ impl FnLowerer<'_> {
             Value::Bool(value) => FaultArg::Bool(*value),
             Value::Static(Static::None) => FaultArg::None,
             Value::Static(Static::Str(text)) => FaultArg::Str(text.clone()),
-            Value::Scalar(expr, _) => match self.b.leaf(*expr) {
-                Leaf::Const(Const::Int(value)) => FaultArg::Int(value),
-                Leaf::Const(Const::Bool(value)) => FaultArg::Bool(value),
-                Leaf::Const(Const::Float(value)) => FaultArg::Float(value.to_bits()),
-                Leaf::Const(Const::Null | Const::Address(_)) | Leaf::Local(_) | Leaf::Convert(_) | Leaf::Other => {
+            Value::Scalar(expr, _) => match self.b.built(*expr) {
+                Built::Const(Const::Int(value)) => FaultArg::Int(value),
+                Built::Const(Const::Bool(value)) => FaultArg::Bool(value),
+                Built::Const(Const::Float(value)) => FaultArg::Float(value.to_bits()),
+                Built::Const(Const::Null | Const::Address(_)) | Built::Local(_) | Built::Convert(_) | Built::Other => {
                     return None;
                 }
             },

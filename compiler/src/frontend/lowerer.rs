@@ -23,7 +23,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
     ir::{
-        BinaryOp, Builder, Const, ConstantId, ExprId, FuncId, Leaf, LocalId, LocalKind, Module, SharedId, StmtKind,
+        BinaryOp, Builder, Built, Const, ConstantId, ExprId, FuncId, LocalId, LocalKind, Module, SharedId, StmtKind,
         Type,
     },
     request::{Ask, FunctionDef},
@@ -340,14 +340,14 @@ impl FnLowerer<'_> {
 
     /// An `I64` expression as an atom; one that is a constant or a temporary already is taken as it is.
     pub(super) fn atom(&mut self, expr: ExprId, span: Span) -> Atom {
-        match self.b.leaf(expr) {
-            Leaf::Const(Const::Int(value)) => {
+        match self.b.built(expr) {
+            Built::Const(Const::Int(value)) => {
                 if let Ok(value) = i64::try_from(value) {
                     return Atom::Int(value);
                 }
             }
-            Leaf::Local(local) if self.b.function.locals[local].kind == LocalKind::Temp => return Atom::Local(local),
-            Leaf::Const(_) | Leaf::Local(_) | Leaf::Convert(_) | Leaf::Other => {}
+            Built::Local(local) if self.b.function.locals[local].kind == LocalKind::Temp => return Atom::Local(local),
+            Built::Const(_) | Built::Local(_) | Built::Convert(_) | Built::Other => {}
         }
         Atom::Local(self.b.temp(expr, span))
     }

@@ -2,13 +2,13 @@
 //!
 //! A [`Builder`] holds the function that is being built and a stack of open blocks. It folds nothing and checks
 //! nothing; [`super::verify`] does. A dry one builds no code: it keeps what the typing of a function asks for, which
-//! is the type of each expression, what the leaves are, and whether an open block has statements.
+//! is the type of each expression, which are constants or reads, and whether an open block has statements.
 
 use weft_artifact::Scalar;
 
 use super::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Op,
-    SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr,
+    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
+    MathFn, Op, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr,
 };
 use crate::source::Span;
 
@@ -21,12 +21,12 @@ pub struct Builder {
     /// Where everything that is built stands, whatever place it is given.
     place: Option<Span>,
     /// The expressions of a dry builder; `None` in one that builds.
-    dry: Option<Vec<(Leaf, Type)>>,
+    dry: Option<Vec<(Built, Type)>>,
 }
 
 /// What an expression is, as far as whoever builds may ask.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Leaf {
+pub enum Built {
     /// A constant.
     Const(Const),
     /// A read of a local.
@@ -37,26 +37,13 @@ pub enum Leaf {
     Other,
 }
 
-impl Leaf {
+impl Built {
     fn of(kind: &ExprKind) -> Self {
-        match kind {
-            ExprKind::Const(value) => Self::Const(*value),
-            ExprKind::Local(local) => Self::Local(*local),
-            ExprKind::Convert(inner) => Self::Convert(*inner),
-            ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => Self::Other,
+        match kind.class() {
+            Class::Leaf(Leaf::Const(value)) => Self::Const(value),
+            Class::Leaf(Leaf::Local(local)) => Self::Local(local),
+            Class::Arith(Arith::Convert(inner)) => Self::Convert(inner),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => Self::Other,
         }
     }
 }
@@ -109,7 +96,7 @@ impl Builder {
         match &mut self.dry {
             None => self.function.exprs.push(Expr { kind, ty, span }),
             Some(exprs) => {
-                exprs.push((Leaf::of(&kind), ty));
+                exprs.push((Built::of(&kind), ty));
                 ExprId::new(exprs.len() as u32 - 1)
             }
         }
@@ -155,9 +142,9 @@ impl Builder {
     }
 
     /// What an expression is.
-    pub fn leaf(&self, expr: ExprId) -> Leaf {
+    pub fn built(&self, expr: ExprId) -> Built {
         match &self.dry {
-            None => Leaf::of(&self.function.exprs[expr].kind),
+            None => Built::of(&self.function.exprs[expr].kind),
             Some(exprs) => exprs[expr.index()].0,
         }
     }
@@ -165,21 +152,21 @@ impl Builder {
     /// The same constant or read of a local again; anything else would be evaluated twice and is taken as it is.
     pub fn again(&mut self, expr: ExprId, span: Span) -> ExprId {
         let ty = self.ty(expr);
-        match self.leaf(expr) {
-            Leaf::Const(value) => self.expr(ExprKind::Const(value), ty, span),
-            Leaf::Local(local) => self.expr(ExprKind::Local(local), ty, span),
-            Leaf::Convert(inner) => {
+        match self.built(expr) {
+            Built::Const(value) => self.expr(ExprKind::Const(value), ty, span),
+            Built::Local(local) => self.expr(ExprKind::Local(local), ty, span),
+            Built::Convert(inner) => {
                 let inner = self.again(inner, span);
                 self.expr(ExprKind::Convert(inner), ty, span)
             }
-            Leaf::Other => expr,
+            Built::Other => expr,
         }
     }
 
-    /// Whether evaluating an expression reads one of some locals. A dry builder knows of leaves only.
+    /// Whether evaluating an expression reads one of some locals. A dry builder knows of plain reads only.
     pub fn reads(&self, expr: ExprId, locals: &[LocalId]) -> bool {
         if self.is_dry() {
-            return matches!(self.leaf(expr), Leaf::Local(local) if locals.contains(&local));
+            return matches!(self.built(expr), Built::Local(local) if locals.contains(&local));
         }
         let mut found = false;
         for_each_expr(&self.function, expr, &mut |expr| {

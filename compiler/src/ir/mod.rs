@@ -17,6 +17,7 @@
 mod arena;
 mod build;
 mod circles;
+mod class;
 mod effects;
 mod expr;
 mod hint_op;
@@ -30,8 +31,9 @@ mod visit;
 mod warp_op;
 
 pub use arena::{Arena, Handle};
-pub use build::{Builder, Leaf};
+pub use build::{Builder, Built};
 pub use circles::Circles;
+pub use class::{Arith, Base, Class, Leaf, Unit};
 pub use effects::{Effects, Touches};
 pub use expr::{
     Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, RoundedOp, Rounding, SpecialRegister, UnaryOp,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weft_artifact::{ArgType, ArrayType, FaultArg, Leaf, Param, Scalar, SlotSource, SlotType, Which};
 
 use super::{
-    Arena, ExprId, FuncId, LocalId,
+    Arena, Class, ExprId, FuncId, LocalId,
     expr::{Const, Expr, ExprKind},
     stmt::Block,
     types::{Space, Type},
@@ -275,6 +275,11 @@ impl Function {
             inline: false,
             span,
         }
+    }
+
+    /// The class of an expression, with what it holds.
+    pub(crate) fn class(&self, id: ExprId) -> Class<'_> {
+        self.exprs[id].kind.class()
     }
 
     /// The local that an expression reads and nothing else.

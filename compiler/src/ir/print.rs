@@ -156,7 +156,7 @@ impl<'a> Printer<'a> {
         if let ExprKind::Local(local) = expr.kind {
             self.used.insert(local);
         }
-        for child in expr.kind.children() {
+        for child in expr.kind.operands() {
             self.collect_expr(child, depth + 1);
         }
     }

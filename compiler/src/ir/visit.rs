@@ -1,37 +1,14 @@
 //! Walks over statements and expressions.
 //!
-//! [`ExprKind::children`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], with the forms of
+//! [`ExprKind::operands`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], with the forms of
 //! them that change a node, list what a node holds; a walk that asks no more than that goes through them.
 
 use super::{Block, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
 
 impl ExprKind {
-    /// The operands, in order of evaluation.
-    pub fn children(&self) -> Vec<ExprId> {
-        match self {
-            Self::Const(_)
-            | Self::Local(_)
-            | Self::Special(_)
-            | Self::SharedBase(_)
-            | Self::ConstBase(_)
-            | Self::DynamicShared
-            | Self::LocalBase(_) => Vec::new(),
-            Self::Unary(_, a) | Self::Convert(a) | Self::Load(a, _) => vec![*a],
-            Self::Binary(_, a, b)
-            | Self::Compare(_, a, b)
-            | Self::Offset { base: a, index: b, .. }
-            | Self::ByteOffset { base: a, bytes: b }
-            | Self::Wrap { index: a, extent: b } => vec![*a, *b],
-            Self::Select(a, b, c) => vec![*a, *b, *c],
-            Self::Math(_, args) => args.clone(),
-        }
-    }
-}
-
-impl ExprKind {
     /// The same operation on what `map` makes of its operands, in order of evaluation.
     #[must_use]
-    pub fn map_children(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
+    pub fn map_operands(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
         match self {
             Self::Unary(op, a) => Self::Unary(op, map(a)),
             Self::Convert(a) => Self::Convert(map(a)),
@@ -199,7 +176,7 @@ pub fn for_each_stmt_mut(block: &mut Block, visit: &mut dyn FnMut(&mut Stmt)) {
 /// Calls `visit` on an expression and everything below it, parents before children.
 pub fn for_each_expr(function: &Function, root: ExprId, visit: &mut dyn FnMut(ExprId)) {
     visit(root);
-    for child in function.exprs[root].kind.children() {
+    for child in function.exprs[root].kind.operands() {
         for_each_expr(function, child, visit);
     }
 }

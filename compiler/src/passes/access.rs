@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use weft_artifact::{Access, SlotSource};
 
 use crate::ir::{
-    Circles, ExprId, ExprKind, FuncId, Function, Memory, Module, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt,
+    Arith, Circles, Class, ExprId, ExprKind, FuncId, Function, Leaf, Memory, Module, Stmt, StmtKind,
+    for_each_expr_of_block, for_each_stmt,
 };
 
 /// Positions in a function's list of parameters.
@@ -105,28 +106,15 @@ fn origins(function: &Function, summaries: &[Summary]) -> Vec<Params> {
 
 /// The parameters that a pointer may point into; nothing for other values, and for shared and local memory.
 fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
-    match &function.exprs[id].kind {
-        ExprKind::Local(local) => origins[local.index()].clone(),
-        ExprKind::Convert(base) | ExprKind::Offset { base, .. } | ExprKind::ByteOffset { base, .. } => {
-            origin(function, origins, *base)
-        }
-        ExprKind::Select(_, a, b) => {
-            let mut both = origin(function, origins, *a);
-            both.extend(origin(function, origins, *b));
+    match function.class(id) {
+        Class::Leaf(Leaf::Local(local)) => origins[local.index()].clone(),
+        Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => origin(function, origins, base),
+        Class::Arith(Arith::Select(_, a, b)) => {
+            let mut both = origin(function, origins, a);
+            both.extend(origin(function, origins, b));
             both
         }
-        ExprKind::Const(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => Params::new(),
+        Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => Params::new(),
     }
 }
 

@@ -22,8 +22,8 @@
 use std::collections::BTreeMap;
 
 use crate::ir::{
-    Block, ExprId, ExprKind, Function, LocalId, LocalKind, Module, StmtKind, for_each_expr, for_each_expr_of_block,
-    for_each_stmt,
+    Block, Class, ExprId, ExprKind, Function, Leaf, LocalId, LocalKind, Module, StmtKind, for_each_expr,
+    for_each_expr_of_block, for_each_stmt,
 };
 
 /// Rule 3 makes no tree deeper than this, so that walks over trees stay shallow however long a kernel is.
@@ -170,30 +170,13 @@ fn read_source(function: &mut Function) {
         }
         // A mark that the analysis could not find again would be lost.
         let keeps_mark = |source: LocalId| function.locals[source].nonneg || !function.locals[temp].nonneg;
-        match function.exprs[value].kind {
-            // The same for the thread's whole life.
-            ref leaf @ (ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)) => {
-                sources.insert(temp, leaf.clone());
+        match function.class(value) {
+            Class::Leaf(Leaf::Local(source)) if !uses.is_stable(source) || !keeps_mark(source) => {}
+            // The same for the thread's whole life, or as long as the temporary.
+            Class::Leaf(_) => {
+                sources.insert(temp, function.exprs[value].kind.clone());
             }
-            ExprKind::Local(source) if uses.is_stable(source) && keeps_mark(source) => {
-                sources.insert(temp, ExprKind::Local(source));
-            }
-            ExprKind::Local(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::Wrap { .. } => {}
+            Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
     });
     for (_, expr) in function.exprs.iter_mut() {
@@ -280,7 +263,7 @@ fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
         function.exprs[id].kind = ExprKind::Local(by);
         return;
     }
-    for child in function.exprs[id].kind.children() {
+    for child in function.exprs[id].kind.operands() {
         replace(function, child, local, by);
     }
 }
@@ -291,7 +274,7 @@ fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u
         if function.exprs[id].kind == ExprKind::Local(local) {
             return Some((id, above));
         }
-        function.exprs[id].kind.children().into_iter().find_map(|child| find(function, child, local, above + 1))
+        function.exprs[id].kind.operands().into_iter().find_map(|child| find(function, child, local, above + 1))
     }
     let (id, above) = kind.exprs().into_iter().find_map(|root| find(function, root, local, 0))?;
     (above + value_depth <= MAX_DEPTH).then_some(id)
@@ -299,5 +282,5 @@ fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u
 
 /// How many levels a tree has.
 fn depth(function: &Function, id: ExprId) -> u32 {
-    1 + function.exprs[id].kind.children().into_iter().map(|child| depth(function, child)).max().unwrap_or(0)
+    1 + function.exprs[id].kind.operands().into_iter().map(|child| depth(function, child)).max().unwrap_or(0)
 }

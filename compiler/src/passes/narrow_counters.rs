@@ -22,8 +22,8 @@ use weft_artifact::Scalar;
 
 use super::turns::Around;
 use crate::ir::{
-    BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, StmtKind, Type, for_each_expr_of_block,
-    for_each_stmt,
+    Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, StmtKind, Type,
+    for_each_expr_of_block, for_each_stmt,
 };
 
 type Locals = BTreeSet<LocalId>;
@@ -70,28 +70,14 @@ fn narrow_locals(function: &Function) -> Locals {
 fn check_uses(function: &Function, narrow: &Locals, wide: &mut Locals) {
     for_each_expr_of_block(function, &function.body, &mut |id| {
         let expr = &function.exprs[id];
-        let fine = match &expr.kind {
-            ExprKind::Convert(_) => expr.ty != Type::I64 && expr.ty != Type::Scalar(Scalar::U64),
-            ExprKind::Compare(_, a, b) => fits(function, narrow, *a) && fits(function, narrow, *b),
-            ExprKind::Binary(BinaryOp::Add, _, _) => increment(function, id).is_some(),
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Select(..)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => false,
+        let fine = match expr.kind.class() {
+            Class::Arith(Arith::Convert(_)) => expr.ty != Type::I64 && expr.ty != Type::Scalar(Scalar::U64),
+            Class::Arith(Arith::Compare(_, a, b)) => fits(function, narrow, a) && fits(function, narrow, b),
+            Class::Arith(Arith::Binary(BinaryOp::Add, _, _)) => increment(function, id).is_some(),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         };
         if !fine {
-            wide.extend(expr.kind.children().into_iter().filter_map(|child| function.local(child)));
+            wide.extend(expr.kind.operands().into_iter().filter_map(|child| function.local(child)));
         }
     });
     // A sum may stand where it is not assigned to its own local.
@@ -171,27 +157,13 @@ fn increment(function: &Function, id: ExprId) -> Option<(LocalId, i128)> {
 fn fits(function: &Function, narrow: &Locals, id: ExprId) -> bool {
     let expr = &function.exprs[id];
     expr.ty == Type::I64
-        && match expr.kind {
-            ExprKind::Const(Const::Int(value)) => i32::try_from(value).is_ok(),
-            ExprKind::Local(local) => narrow.contains(&local),
-            ExprKind::Convert(from) => function.exprs[from].ty.scalar().is_some_and(|scalar| {
+        && match expr.kind.class() {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => i32::try_from(value).is_ok(),
+            Class::Leaf(Leaf::Local(local)) => narrow.contains(&local),
+            Class::Arith(Arith::Convert(from)) => function.exprs[from].ty.scalar().is_some_and(|scalar| {
                 matches!(scalar, Scalar::Bool | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::U8 | Scalar::U16)
             }),
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => false,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         }
 }
 
@@ -226,34 +198,18 @@ fn rewrite(function: &mut Function, narrow: &Locals) {
     let mut uses = Vec::new();
     for_each_expr_of_block(function, &function.body, &mut |id| uses.push(id));
     for id in uses {
-        match function.exprs[id].kind {
-            ExprKind::Compare(_, a, b) if [a, b].iter().any(|x| is_narrow(function, narrow, *x)) => {
+        match function.class(id) {
+            Class::Arith(Arith::Compare(_, a, b)) if [a, b].iter().any(|x| is_narrow(function, narrow, *x)) => {
                 narrow_expr(function, a);
                 narrow_expr(function, b);
             }
-            ExprKind::Convert(from) if is_narrow(function, narrow, from) => {
+            Class::Arith(Arith::Convert(from)) if is_narrow(function, narrow, from) => {
                 narrow_expr(function, from);
                 if function.exprs[id].ty == Type::I32 {
                     function.exprs[id] = function.exprs[from].clone();
                 }
             }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => {}
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
     }
     // A local that is stored, returned or passed as it stands.

@@ -18,8 +18,8 @@ use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{bound::Bound, turns::Around};
 use crate::ir::{
-    BinaryOp, Block, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type,
-    UnaryOp, for_each_expr_of_block,
+    Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, Leaf, LocalId, Module,
+    Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_block,
 };
 
 /// After so many rounds a bound that still grows is given up, so that loops end.
@@ -226,28 +226,18 @@ fn start(function: &Function) -> Bounds {
 /// What is known about an expression, given what is known about the locals.
 fn bound_of(function: &Function, locals: &[Bound], id: ExprId) -> Bound {
     let expr = &function.exprs[id];
-    let of = |id: &ExprId| bound_of(function, locals, *id);
-    match &expr.kind {
-        ExprKind::Const(Const::Int(value)) => Bound::of_constant(*value),
-        ExprKind::Local(local) => locals[local.index()],
-        ExprKind::Special(register) => Bound::of_register(*register),
-        ExprKind::Unary(UnaryOp::Abs, a) => Bound::abs(of(a), expr.ty),
-        ExprKind::Binary(op, a, b) => Bound::binary(*op, of(a), of(b), constant(function, *b), expr.ty),
-        ExprKind::Select(_, a, b) => of(a).join(of(b)),
-        ExprKind::Convert(a) => of(a).convert(function.exprs[*a].ty, expr.ty),
+    let of = |id: ExprId| bound_of(function, locals, id);
+    match expr.kind.class() {
+        Class::Leaf(Leaf::Const(Const::Int(value))) => Bound::of_constant(value),
+        Class::Leaf(Leaf::Local(local)) => locals[local.index()],
+        Class::Leaf(Leaf::Special(register)) => Bound::of_register(register),
+        Class::Arith(Arith::Unary(UnaryOp::Abs, a)) => Bound::abs(of(a), expr.ty),
+        Class::Arith(Arith::Binary(op, a, b)) => Bound::binary(op, of(a), of(b), constant(function, b), expr.ty),
+        Class::Arith(Arith::Select(_, a, b)) => of(a).join(of(b)),
+        Class::Arith(Arith::Convert(a)) => of(a).convert(function.exprs[a].ty, expr.ty),
         // A negative index that is in bounds wraps to one that is not negative, but nothing checks that it is.
-        ExprKind::Wrap { index, .. } => of(index),
-        ExprKind::Const(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_) => Bound::of_type(expr.ty),
+        Class::Arith(Arith::Wrap { index, .. }) => of(index),
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => Bound::of_type(expr.ty),
     }
 }
 
@@ -267,34 +257,18 @@ fn rewrite(function: &mut Function, locals: &[Bound]) {
     let mut unwrapped: Vec<(ExprId, ExprId)> = Vec::new();
     for_each_expr_of_block(function, &function.body, &mut |id| {
         let of = |id: ExprId| bound_of(function, locals, id);
-        match function.exprs[id].kind {
-            ExprKind::Wrap { index, .. } if of(index).is_certain(Type::I64) || is_abs(function, index) => {
+        match function.class(id) {
+            Class::Arith(Arith::Wrap { index, .. }) if of(index).is_certain(Type::I64) || is_abs(function, index) => {
                 unwrapped.push((id, index));
             }
-            ExprKind::Binary(op @ (BinaryOp::FloorDiv | BinaryOp::FloorMod), a, b) => {
+            Class::Arith(Arith::Binary(op @ (BinaryOp::FloorDiv | BinaryOp::FloorMod), a, b)) => {
                 let ty = function.exprs[id].ty;
                 if of(a).is_certain(ty) && of(b).is_certain(ty) {
                     let op = if op == BinaryOp::FloorDiv { BinaryOp::DivNonneg } else { BinaryOp::ModNonneg };
                     changes.push((id, ExprKind::Binary(op, a, b)));
                 }
             }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => {}
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
     });
     for (id, kind) in changes {

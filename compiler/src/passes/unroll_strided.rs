@@ -19,8 +19,8 @@ use weft_artifact::Scalar;
 
 use crate::{
     ir::{
-        BinaryOp, Block, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt, StmtKind, Together,
-        Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt,
+        StmtKind, Together, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -98,32 +98,17 @@ fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
 
 /// The `stop` of `counter < stop`, alone or as the test for positive steps.
 fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<ExprId> {
-    match function.exprs[test].kind {
-        ExprKind::Compare(CompareOp::Lt, now, stop)
-            if function.exprs[now].kind == ExprKind::Local(counter)
+    match function.class(test) {
+        Class::Arith(Arith::Compare(CompareOp::Lt, now, stop))
+            if function.local(now) == Some(counter)
                 && matches!(function.exprs[stop].kind, ExprKind::Local(_) | ExprKind::Const(_)) =>
         {
             Some(stop)
         }
-        ExprKind::Select(_, upwards, _) | ExprKind::Binary(BinaryOp::And, _, upwards) => {
+        Class::Arith(Arith::Select(_, upwards, _) | Arith::Binary(BinaryOp::And, _, upwards)) => {
             upper_bound(function, upwards, counter)
         }
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => None,
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
     }
 }
 
@@ -210,6 +195,6 @@ fn copy_stmt(function: &mut Function, stmt: &Stmt) -> Stmt {
 /// A tree of its own.
 fn copy_expr(function: &mut Function, expr: ExprId) -> ExprId {
     let Expr { kind, ty, span } = function.exprs[expr].clone();
-    let kind = kind.map_children(&mut |child| copy_expr(function, child));
+    let kind = kind.map_operands(&mut |child| copy_expr(function, child));
     function.exprs.push(Expr { kind, ty, span })
 }

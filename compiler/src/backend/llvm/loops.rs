@@ -20,7 +20,8 @@ use super::{
     shim,
 };
 use crate::ir::{
-    BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr, for_each_stmt,
+    Arith, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr,
+    for_each_stmt,
 };
 
 /// A loop whose counter must not pass the end of its type.
@@ -160,34 +161,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             for_each_expr(self.function, id, &mut |part| found |= is_counter(part));
             found
         };
-        match self.function.exprs[test].kind {
-            ExprKind::Compare(CompareOp::Lt | CompareOp::Gt, a, b) if is_counter(a) => !mentioned(b),
-            ExprKind::Binary(BinaryOp::And, a, b) => self.compares(counter, a) && self.compares(counter, b),
-            ExprKind::Select(a, b, c) => [a, b, c].into_iter().all(|part| self.compares(counter, part)),
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => !mentioned(test),
+        match self.function.class(test) {
+            Class::Arith(Arith::Compare(CompareOp::Lt | CompareOp::Gt, a, b)) if is_counter(a) => !mentioned(b),
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => self.compares(counter, a) && self.compares(counter, b),
+            Class::Arith(Arith::Select(a, b, c)) => [a, b, c].into_iter().all(|part| self.compares(counter, part)),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => !mentioned(test),
         }
     }
 
     /// A test that [`Self::compares`] has approved, for the counter after its step. `<` counts on a positive step and
     /// `>` on a negative one, as a range's test has them.
     fn next_test(&self, counted: &Counted<'_>, test: ExprId) -> Result<IntValue<'ctx>> {
-        match self.function.exprs[test].kind {
-            ExprKind::Compare(op, a, b) if self.function.exprs[a].kind == ExprKind::Local(counted.counter) => {
+        match self.function.class(test) {
+            Class::Arith(Arith::Compare(op, a, b))
+                if self.function.exprs[a].kind == ExprKind::Local(counted.counter) =>
+            {
                 let now = self.emit_int(a)?;
                 let (bound, by) = (self.emit_int(b)?, self.emit_int(counted.by)?);
                 let signed = self.is_signed(counted.counter);
@@ -203,31 +191,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let bound = self.builder.build_int_sub(bound, by, "")?;
                 Ok(self.builder.build_int_compare(predicate, now, bound, "")?)
             }
-            ExprKind::Binary(BinaryOp::And, a, b) => {
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => {
                 let (a, b) = (self.next_test(counted, a)?, self.next_test(counted, b)?);
                 Ok(self.builder.build_and(a, b, "")?)
             }
-            ExprKind::Select(a, b, c) => {
+            Class::Arith(Arith::Select(a, b, c)) => {
                 let (a, b) = (self.next_test(counted, a)?, self.next_test(counted, b)?);
                 let c = self.next_test(counted, c)?;
                 int(self.builder.build_select(a, b, c, "")?)
             }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => self.emit_int(test),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.emit_int(test),
         }
     }
 

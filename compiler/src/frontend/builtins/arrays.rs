@@ -12,7 +12,7 @@ use crate::{
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::{BinaryOp, Const, ExprId, ExprKind, Leaf, LocalArray, SharedArray, Space, SpecialRegister, Type},
+    ir::{BinaryOp, Built, Const, ExprId, ExprKind, LocalArray, SharedArray, Space, SpecialRegister, Type},
     source::Span,
 };
 
@@ -279,10 +279,10 @@ impl FnLowerer<'_> {
     }
 
     fn constant_int(&self, expr: ExprId) -> Option<i64> {
-        match self.b.leaf(expr) {
-            Leaf::Const(Const::Int(value)) => i64::try_from(value).ok(),
-            Leaf::Convert(inner) => self.constant_int(inner),
-            Leaf::Const(_) | Leaf::Local(_) | Leaf::Other => None,
+        match self.b.built(expr) {
+            Built::Const(Const::Int(value)) => i64::try_from(value).ok(),
+            Built::Convert(inner) => self.constant_int(inner),
+            Built::Const(_) | Built::Local(_) | Built::Other => None,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
         object::{ObjectKind, Static},
         value::{Known, Value},
     },
-    ir::{Const, ConstantArray, ConstantId, ExprId, ExprKind, Leaf, Op, Space, Type},
+    ir::{Built, Const, ConstantArray, ConstantId, ExprId, ExprKind, Op, Space, Type},
     source::Span,
 };
 
@@ -168,7 +168,7 @@ impl FnLowerer<'_> {
             Value::Object(ObjectKind::Range(_), items) => {
                 let one = |value: &Value| match value {
                     Value::Int(1) => true,
-                    Value::Scalar(expr, _) => self.b.leaf(*expr) == Leaf::Const(Const::Int(1)),
+                    Value::Scalar(expr, _) => self.b.built(*expr) == Built::Const(Const::Int(1)),
                     Value::Int(_)
                     | Value::Complex(..)
                     | Value::Bool(_)

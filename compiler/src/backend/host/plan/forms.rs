@@ -7,7 +7,10 @@ use weft_artifact::Scalar;
 use super::shape::{Parts, Range};
 use crate::{
     analysis::Fixed,
-    ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, Function, LocalId, SpecialRegister, Type, UnaryOp},
+    ir::{
+        Arith, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Type,
+        UnaryOp,
+    },
 };
 
 /// How a value changes from thread to thread in a row.
@@ -43,47 +46,31 @@ impl Forms<'_> {
     /// Sorts the parts of a condition, or of its negation.
     pub(crate) fn split(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
         let constant = |id: ExprId, value: bool| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(is)) if is == value);
-        match self.function.exprs[cond].kind {
-            ExprKind::Unary(UnaryOp::Not, a) => return self.split(a, !negated, parts),
-            ExprKind::Binary(BinaryOp::And, a, b) if !negated => {
+        match self.function.class(cond) {
+            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => return self.split(a, !negated, parts),
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if !negated => {
                 self.split(a, false, parts);
                 return self.split(b, false, parts);
             }
-            ExprKind::Binary(BinaryOp::Or, a, b) if negated => {
+            Class::Arith(Arith::Binary(BinaryOp::Or, a, b)) if negated => {
                 self.split(a, true, parts);
                 return self.split(b, true, parts);
             }
             // `a and b`, then `a or b`.
-            ExprKind::Select(a, b, no) if !negated && constant(no, false) => {
+            Class::Arith(Arith::Select(a, b, no)) if !negated && constant(no, false) => {
                 self.split(a, false, parts);
                 return self.split(b, false, parts);
             }
-            ExprKind::Select(a, yes, b) if negated && constant(yes, true) => {
+            Class::Arith(Arith::Select(a, yes, b)) if negated && constant(yes, true) => {
                 self.split(a, true, parts);
                 return self.split(b, true, parts);
             }
-            ExprKind::Local(local) if !(self.shared)(local) => {
+            Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => {
                 if let Some(value) = self.fixed.value(local) {
                     return self.split(value, negated, parts);
                 }
             }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => {}
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
         if self.form(cond) == Form::Same {
             parts.guard.rows.push((cond, negated));
@@ -118,32 +105,19 @@ impl Forms<'_> {
         };
         let Some(left) = effort.get().checked_sub(1) else { return unknown };
         effort.set(left);
-        let known = match &expr.kind {
-            ExprKind::Const(Const::Int(value)) => u128::BITS - value.unsigned_abs().leading_zeros(),
-            ExprKind::Convert(a) if matches!(self.function.exprs[*a].ty, Type::Scalar(from) if from.is_int()) => {
-                self.bits(*a, effort)
+        let known = match expr.kind.class() {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => u128::BITS - value.unsigned_abs().leading_zeros(),
+            Class::Leaf(Leaf::Local(local)) => {
+                self.fixed.value(local).map_or(unknown, |value| self.bits(value, effort))
             }
-            ExprKind::Local(local) => self.fixed.value(*local).map_or(unknown, |value| self.bits(value, effort)),
-            ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => {
-                self.bits(*a, effort).max(self.bits(*b, effort)) + 1
+            Class::Arith(Arith::Convert(a)) if self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_int) => {
+                self.bits(a, effort)
             }
-            ExprKind::Binary(BinaryOp::Mul, a, b) => self.bits(*a, effort) + self.bits(*b, effort),
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => unknown,
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Sub, a, b)) => {
+                self.bits(a, effort).max(self.bits(b, effort)) + 1
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => self.bits(a, effort) + self.bits(b, effort),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => unknown,
         };
         known.min(unknown)
     }
@@ -158,54 +132,40 @@ impl Forms<'_> {
         let Some(left) = effort.get().checked_sub(1) else { return Form::Other };
         effort.set(left);
         let expr = &self.function.exprs[root];
-        let all_same = |ids: &[ExprId]| {
-            if ids.iter().all(|&id| self.form_within(id, effort) == Form::Same) { Form::Same } else { Form::Other }
-        };
-        match &expr.kind {
-            ExprKind::Const(_) | ExprKind::SharedBase(_) | ExprKind::ConstBase(_) | ExprKind::DynamicShared => {
-                Form::Same
-            }
-            ExprKind::Local(local) if (self.shared)(*local) => Form::Same,
-            ExprKind::Local(local) => {
-                let value = self.fixed.value(*local).or_else(|| (self.sole)(*local));
+        let same = |is: bool| if is { Form::Same } else { Form::Other };
+        let all_same = |ids: &[ExprId]| same(ids.iter().all(|&id| self.form_within(id, effort) == Form::Same));
+        match expr.kind.class() {
+            Class::Leaf(Leaf::Const(_)) => Form::Same,
+            Class::Leaf(Leaf::Base(base)) => same(base.is_of_block()),
+            Class::Leaf(Leaf::Local(local)) if (self.shared)(local) => Form::Same,
+            Class::Leaf(Leaf::Local(local)) => {
+                let value = self.fixed.value(local).or_else(|| (self.sole)(local));
                 value.map_or(Form::Other, |value| self.form_within(value, effort))
             }
-            ExprKind::Special(SpecialRegister::ThreadIdx(0)) => Form::Step,
-            ExprKind::Special(SpecialRegister::LaneId) | ExprKind::Load(..) | ExprKind::LocalBase(_) => Form::Other,
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Form::Step,
             // Along `x`.
-            ExprKind::Special(
-                SpecialRegister::ThreadIdx(_)
-                | SpecialRegister::BlockIdx(_)
-                | SpecialRegister::BlockDim(_)
-                | SpecialRegister::GridDim(_)
-                | SpecialRegister::WarpSize
-                | SpecialRegister::DynamicSharedBytes,
-            ) => Form::Same,
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => Form::Same,
+            Class::Leaf(Leaf::Special(register)) => same(register.is_of_block()),
             // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.
-            ExprKind::Convert(a) if expr.ty == Type::I64 && self.function.exprs[*a].ty == Type::I32 => {
-                self.form_within(*a, effort)
+            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
+                self.form_within(a, effort)
             }
-            ExprKind::Binary(BinaryOp::Add, a, b) if expr.ty == Type::I64 => {
-                match (self.form_within(*a, effort), self.form_within(*b, effort)) {
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => {
+                match (self.form_within(a, effort), self.form_within(b, effort)) {
                     (Form::Same, Form::Same) => Form::Same,
                     (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
                     _ => Form::Other,
                 }
             }
-            ExprKind::Binary(BinaryOp::Sub, a, b) if expr.ty == Type::I64 => {
-                match (self.form_within(*a, effort), self.form_within(*b, effort)) {
+            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 => {
+                match (self.form_within(a, effort), self.form_within(b, effort)) {
                     (form, Form::Same) => form,
                     _ => Form::Other,
                 }
             }
-            ExprKind::Unary(_, a) | ExprKind::Convert(a) => all_same(&[*a]),
-            ExprKind::Binary(_, a, b)
-            | ExprKind::Compare(_, a, b)
-            | ExprKind::Offset { base: a, index: b, .. }
-            | ExprKind::ByteOffset { base: a, bytes: b }
-            | ExprKind::Wrap { index: a, extent: b } => all_same(&[*a, *b]),
-            ExprKind::Select(a, b, c) => all_same(&[*a, *b, *c]),
-            ExprKind::Math(_, args) => all_same(args),
+            Class::Arith(arith) => all_same(&arith.operands()),
+            Class::Address { base, by, .. } => all_same(&[base, by]),
+            Class::Load(_) => Form::Other,
         }
     }
 }

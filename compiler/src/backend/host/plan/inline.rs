@@ -8,8 +8,8 @@ use crate::{
     analysis::escapes,
     ir::Const,
     ir::{
-        Block, Circles, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Local, LocalArrayId, LocalId,
-        LocalKind, Module, Stmt, StmtKind, Type, UnaryOp, for_each_stmt, for_each_stmt_mut,
+        Base, Block, Circles, Class, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Leaf, Local,
+        LocalArrayId, LocalId, LocalKind, Module, Stmt, StmtKind, Type, UnaryOp, for_each_stmt, for_each_stmt_mut,
     },
     source::Span,
 };
@@ -180,25 +180,12 @@ impl Copy {
     }
 
     fn expr(&self, expr: &Expr) -> Expr {
-        use ExprKind as Kind;
-        let kind = match expr.kind.clone() {
-            Kind::Local(local) => Kind::Local(self.local(local)),
-            Kind::LocalBase(array) => Kind::LocalBase(self.arrays[array.index()]),
-            other @ (Kind::Const(_)
-            | Kind::Special(_)
-            | Kind::Unary(..)
-            | Kind::Binary(..)
-            | Kind::Compare(..)
-            | Kind::Select(..)
-            | Kind::Convert(_)
-            | Kind::Math(..)
-            | Kind::Load(..)
-            | Kind::Offset { .. }
-            | Kind::ByteOffset { .. }
-            | Kind::SharedBase(_)
-            | Kind::ConstBase(_)
-            | Kind::DynamicShared
-            | Kind::Wrap { .. }) => other.map_children(&mut |child| self.id(child)),
+        let kind = match expr.kind.class() {
+            Class::Leaf(Leaf::Local(local)) => ExprKind::Local(self.local(local)),
+            Class::Leaf(Leaf::Base(Base::Local(array))) => ExprKind::LocalBase(self.arrays[array.index()]),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {
+                expr.kind.clone().map_operands(&mut |operand| self.id(operand))
+            }
         };
         Expr { kind, ty: expr.ty, span: expr.span }
     }

@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     analysis::{Fixed, any_expr},
-    ir::{Block, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, for_each_expr, for_each_stmt},
+    ir::{
+        Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, Stmt, StmtKind, Unit,
+        for_each_expr, for_each_stmt,
+    },
 };
 
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.
@@ -82,9 +85,9 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
         );
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
-                simple &= match &function.exprs[id].kind {
-                    ExprKind::LocalBase(_) => false,
-                    ExprKind::Math(function, _) => matches!(
+                simple &= match function.class(id) {
+                    Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
+                    Class::Arith(Arith::Math(function, _)) => matches!(
                         function,
                         MathFn::Ceil
                             | MathFn::Copysign
@@ -94,21 +97,17 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
                             | MathFn::Sqrt
                             | MathFn::Trunc
                     ),
-                    ExprKind::Const(_)
-                    | ExprKind::Local(_)
-                    | ExprKind::Special(_)
-                    | ExprKind::Unary(..)
-                    | ExprKind::Binary(..)
-                    | ExprKind::Compare(..)
-                    | ExprKind::Select(..)
-                    | ExprKind::Convert(_)
-                    | ExprKind::Load(..)
-                    | ExprKind::Offset { .. }
-                    | ExprKind::ByteOffset { .. }
-                    | ExprKind::SharedBase(_)
-                    | ExprKind::ConstBase(_)
-                    | ExprKind::DynamicShared
-                    | ExprKind::Wrap { .. } => true,
+                    Class::Arith(
+                        Arith::Unary(..)
+                        | Arith::Binary(..)
+                        | Arith::Compare(..)
+                        | Arith::Select(..)
+                        | Arith::Convert(_)
+                        | Arith::Wrap { .. },
+                    )
+                    | Class::Leaf(_)
+                    | Class::Address { .. }
+                    | Class::Load(_) => true,
                 };
             });
         }
@@ -189,23 +188,10 @@ fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fix
 }
 
 fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
-    match forms.function.exprs[pointer].kind {
-        ExprKind::Offset { base, index, .. } => forms.form(base) == Form::Same && forms.form(index) != Form::Other,
-        ExprKind::ByteOffset { base, bytes } => forms.form(base) == Form::Same && forms.form(bytes) == Form::Same,
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => forms.form(pointer) == Form::Same,
+    match forms.function.class(pointer) {
+        Class::Address { base, by, unit: Unit::Elements } => {
+            forms.form(base) == Form::Same && forms.form(by) != Form::Other
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => forms.form(pointer) == Form::Same,
     }
 }

@@ -8,8 +8,8 @@
 use crate::{
     analysis::{Fixed, Waiting, escapes},
     ir::{
-        BinaryOp, Circles, CompareOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Module, SpecialRegister,
-        Stmt, StmtKind, UnaryOp, for_each_expr, for_each_stmt,
+        Arith, BinaryOp, Circles, Class, CompareOp, Const, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module,
+        SpecialRegister, Stmt, StmtKind, UnaryOp, for_each_expr, for_each_stmt,
     },
 };
 
@@ -203,24 +203,10 @@ impl<'a> Counter<'a> {
     fn stays(&self, root: ExprId) -> bool {
         let mut reads = Vec::new();
         let mut loads = false;
-        for_each_expr(self.function, root, &mut |id| match self.function.exprs[id].kind {
-            ExprKind::Local(local) => reads.push(local),
-            ExprKind::Load(..) => loads = true,
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => {}
+        for_each_expr(self.function, root, &mut |id| match self.function.class(id) {
+            Class::Leaf(Leaf::Local(local)) => reads.push(local),
+            Class::Load(_) => loads = true,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
         });
         for part in [self.body, self.step] {
             for_each_stmt(part, &mut |stmt| loads |= stmt.kind.assigned().iter().any(|local| reads.contains(local)));
@@ -235,32 +221,18 @@ impl<'a> Counter<'a> {
 
     /// The same for a part of the test, where the counter is known to go some way.
     fn test_ends(&self, test: ExprId, known: Option<Way>) -> bool {
-        match self.function.exprs[test].kind {
-            ExprKind::Compare(..) => self
+        match self.function.class(test) {
+            Class::Arith(Arith::Compare(..)) => self
                 .limit(test)
                 .is_some_and(|(way, bound, or_equal)| self.goes(way, known) && self.stops_at(bound, or_equal)),
-            ExprKind::Binary(BinaryOp::And, a, b) => {
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => {
                 let known = known.or_else(|| self.sign(a)).or_else(|| self.sign(b));
                 self.test_ends(a, known) || self.test_ends(b, known)
             }
-            ExprKind::Select(cond, a, b) => {
+            Class::Arith(Arith::Select(cond, a, b)) => {
                 self.test_ends(a, known.or_else(|| self.sign(cond))) && self.test_ends(b, known)
             }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => false,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         }
     }
 
@@ -334,39 +306,25 @@ impl<'a> Counter<'a> {
     fn amount_sign(&self, id: ExprId, depth: u32) -> Option<Way> {
         let depth = depth.checked_sub(1)?;
         let ty = self.function.exprs[id].ty.scalar()?;
-        match self.function.exprs[id].kind {
-            ExprKind::Const(Const::Int(value)) if value > 0 => Some(Way::Up),
-            ExprKind::Const(Const::Int(value)) if value < 0 && ty.is_signed_int() => Some(Way::Down),
-            ExprKind::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_)) => Some(Way::Up),
-            ExprKind::Convert(a) => {
+        match self.function.class(id) {
+            Class::Leaf(Leaf::Const(Const::Int(value))) if value > 0 => Some(Way::Up),
+            Class::Leaf(Leaf::Const(Const::Int(value))) if value < 0 && ty.is_signed_int() => Some(Way::Down),
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => Some(Way::Up),
+            Class::Leaf(Leaf::Local(local)) => self.amount_sign(self.fixed.value(local)?, depth),
+            Class::Arith(Arith::Convert(a)) => {
                 let from = self.function.exprs[a].ty.scalar()?;
                 let widens = from.is_signed_int() && ty.is_int() && ty.size_bytes() >= from.size_bytes();
                 if widens { self.amount_sign(a, depth) } else { None }
             }
             // Products of extents, which are far from the ends of 64 bits.
-            ExprKind::Binary(BinaryOp::Add | BinaryOp::Mul, a, b) if ty.size_bytes() == 8 => {
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Mul, a, b)) if ty.size_bytes() == 8 => {
                 let both = (self.amount_sign(a, depth)?, self.amount_sign(b, depth)?);
                 (both == (Way::Up, Way::Up)).then_some(Way::Up)
             }
-            ExprKind::Unary(UnaryOp::Neg, a) if ty.is_signed_int() && ty.size_bytes() == 8 => {
+            Class::Arith(Arith::Unary(UnaryOp::Neg, a)) if ty.is_signed_int() && ty.size_bytes() == 8 => {
                 (self.amount_sign(a, depth)? == Way::Up).then_some(Way::Down)
             }
-            ExprKind::Local(local) => self.amount_sign(self.fixed.value(local)?, depth),
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => None,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
     }
 

@@ -7,7 +7,10 @@
 
 use crate::{
     analysis::Fixed,
-    ir::{BinaryOp, Const, ExprId, ExprKind, Function, Module, Op, SpecialRegister, Stmt, StmtKind, for_each_stmt},
+    ir::{
+        Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, Module, Op, SpecialRegister, Stmt, StmtKind,
+        for_each_stmt,
+    },
 };
 
 /// `true` if lanes may meet at barriers in different arms of a branch.
@@ -72,63 +75,32 @@ impl Masks<'_> {
 /// `true` if an expression has one value for all lanes of a warp, where a row of threads is whole warps.
 fn is_of_warp(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
     let is_const = |id: ExprId, test: fn(i128) -> bool| matches!(function.exprs[id].kind, ExprKind::Const(Const::Int(value)) if test(value));
-    match &function.exprs[root].kind {
-        ExprKind::Binary(BinaryOp::FloorDiv | BinaryOp::DivNonneg, a, by)
-            if is_const(*by, |by| by > 0 && by % 32 == 0) =>
+    let of_warp = |id: ExprId| is_of_warp(function, fixed, id);
+    match function.class(root) {
+        Class::Arith(Arith::Binary(BinaryOp::FloorDiv | BinaryOp::DivNonneg, a, by))
+            if is_const(by, |by| by > 0 && by % 32 == 0) =>
         {
-            is_row(function, fixed, *a)
+            is_row(function, fixed, a)
         }
-        ExprKind::Binary(BinaryOp::Shr, a, by) if is_const(*by, |by| (5..32).contains(&by)) => {
-            is_row(function, fixed, *a)
+        Class::Arith(Arith::Binary(BinaryOp::Shr, a, by)) if is_const(by, |by| (5..32).contains(&by)) => {
+            is_row(function, fixed, a)
         }
-        ExprKind::Local(local) if function.params.contains(local) => true,
-        ExprKind::Local(local) => fixed.value(*local).is_some_and(|value| is_of_warp(function, fixed, value)),
-        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) => {
-            is_of_warp(function, fixed, *a) && is_of_warp(function, fixed, *b)
-        }
-        ExprKind::Unary(_, a) | ExprKind::Convert(a) => is_of_warp(function, fixed, *a),
-        ExprKind::Select(a, b, c) => [*a, *b, *c].into_iter().all(|part| is_of_warp(function, fixed, part)),
-        ExprKind::Const(_)
-        | ExprKind::Special(
-            SpecialRegister::BlockIdx(_)
-            | SpecialRegister::BlockDim(_)
-            | SpecialRegister::GridDim(_)
-            | SpecialRegister::WarpSize
-            | SpecialRegister::DynamicSharedBytes,
-        ) => true,
-        ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => false,
+        Class::Leaf(Leaf::Const(_)) => true,
+        Class::Leaf(Leaf::Local(local)) => function.params.contains(&local) || fixed.value(local).is_some_and(of_warp),
+        Class::Leaf(Leaf::Special(register)) => register.is_of_block(),
+        Class::Arith(
+            arith @ (Arith::Unary(..) | Arith::Binary(..) | Arith::Compare(..) | Arith::Select(..) | Arith::Convert(_)),
+        ) => arith.operands().into_iter().all(of_warp),
+        Class::Leaf(Leaf::Base(_)) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
     }
 }
 
 /// `true` for `threadIdx.x`.
 fn is_row(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
-    match &function.exprs[root].kind {
-        ExprKind::Special(SpecialRegister::ThreadIdx(0)) => true,
-        ExprKind::Convert(a) => is_row(function, fixed, *a),
-        ExprKind::Local(local) => fixed.value(*local).is_some_and(|value| is_row(function, fixed, value)),
-        ExprKind::Const(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Compare(..)
-        | ExprKind::Select(..)
-        | ExprKind::Math(..)
-        | ExprKind::Load(..)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_)
-        | ExprKind::Wrap { .. } => false,
+    match function.class(root) {
+        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => true,
+        Class::Leaf(Leaf::Local(local)) => fixed.value(local).is_some_and(|value| is_row(function, fixed, value)),
+        Class::Arith(Arith::Convert(a)) => is_row(function, fixed, a),
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
     }
 }

@@ -10,8 +10,8 @@ use std::iter::repeat;
 use crate::{
     analysis::Fixed,
     ir::{
-        Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind, Touches, Type,
-        for_each_expr_of_stmt,
+        Base, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind,
+        Touches, Type, for_each_expr_of_stmt,
     },
 };
 
@@ -164,28 +164,19 @@ impl Order<'_> {
     }
 
     fn root(&self, pointer: ExprId) -> Root {
-        match &self.function.exprs[pointer].kind {
-            ExprKind::Offset { base, .. } | ExprKind::ByteOffset { base, .. } => self.root(*base),
-            ExprKind::LocalBase(array) => Root::Local(*array),
-            ExprKind::SharedBase(array) => Root::Shared(*array),
-            // Nobody writes it.
-            ExprKind::ConstBase(_) => Root::Unknown,
-            ExprKind::Local(local) => match self.fixed.value(*local) {
+        match self.function.class(pointer) {
+            Class::Address { base, .. } => self.root(base),
+            Class::Leaf(Leaf::Base(Base::Local(array))) => Root::Local(array),
+            Class::Leaf(Leaf::Base(Base::Shared(array))) => Root::Shared(array),
+            // Nobody writes a constant array, and nothing is known of the others.
+            Class::Leaf(Leaf::Base(Base::Const(_) | Base::Dynamic) | Leaf::Const(_) | Leaf::Special(_))
+            | Class::Arith(_)
+            | Class::Load(_) => Root::Unknown,
+            Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
                 Some(value) => self.root(value),
-                None if self.function.params.contains(local) => Root::Pointer(*local),
+                None if self.function.params.contains(&local) => Root::Pointer(local),
                 None => Root::Unknown,
             },
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::DynamicShared
-            | ExprKind::Wrap { .. } => Root::Unknown,
         }
     }
 }

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     analysis::{Fixed, escapes, for_each_mention},
     ir::{
-        BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind,
-        SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
+        LocalKind, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
     },
     source::Span,
 };
@@ -160,35 +160,23 @@ impl Search<'_> {
 
     fn positive_within(&self, id: ExprId, depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
-        match self.kind(id) {
-            ExprKind::Const(Const::Int(value)) => *value > 0,
-            ExprKind::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_)) => true,
-            ExprKind::Convert(a) => {
-                self.function.exprs[*a].ty == Type::I32
+        match self.function.class(id) {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => value > 0,
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => true,
+            Class::Leaf(Leaf::Local(local)) => {
+                self.fixed.value(local).is_some_and(|value| self.positive_within(value, depth))
+            }
+            Class::Arith(Arith::Convert(a)) => {
+                self.function.exprs[a].ty == Type::I32
                     && self.function.exprs[id].ty == Type::I64
-                    && self.positive_within(*a, depth)
+                    && self.positive_within(a, depth)
             }
-            ExprKind::Binary(BinaryOp::Add | BinaryOp::Mul, a, b) => {
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Mul, a, b)) => {
                 self.function.exprs[id].ty == Type::I64
-                    && self.positive_within(*a, depth)
-                    && self.positive_within(*b, depth)
+                    && self.positive_within(a, depth)
+                    && self.positive_within(b, depth)
             }
-            ExprKind::Local(local) => self.fixed.value(*local).is_some_and(|value| self.positive_within(value, depth)),
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => false,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         }
     }
 
@@ -308,30 +296,16 @@ impl Build<'_> {
     }
 
     fn map(&mut self, root: ExprId, value_of: &dyn Fn(LocalId) -> Option<ExprId>, first: bool) -> ExprId {
-        use ExprKind as Kind;
         let Expr { kind, ty, .. } = self.function.exprs[root].clone();
-        let kind = match kind {
-            Kind::Special(SpecialRegister::ThreadIdx(_)) if first => Kind::Const(Const::Int(0)),
-            Kind::Local(local) => match value_of(local) {
+        let kind = match kind.class() {
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) if first => ExprKind::Const(Const::Int(0)),
+            Class::Leaf(Leaf::Local(local)) => match value_of(local) {
                 Some(value) => return self.map(value, value_of, first),
-                None => Kind::Local(local),
+                None => kind,
             },
-            other @ (Kind::Const(_)
-            | Kind::Special(_)
-            | Kind::Unary(..)
-            | Kind::Binary(..)
-            | Kind::Compare(..)
-            | Kind::Select(..)
-            | Kind::Convert(_)
-            | Kind::Math(..)
-            | Kind::Load(..)
-            | Kind::Offset { .. }
-            | Kind::ByteOffset { .. }
-            | Kind::SharedBase(_)
-            | Kind::ConstBase(_)
-            | Kind::DynamicShared
-            | Kind::LocalBase(_)
-            | Kind::Wrap { .. }) => other.map_children(&mut |child| self.map(child, value_of, first)),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {
+                kind.map_operands(&mut |operand| self.map(operand, value_of, first))
+            }
         };
         self.push(kind, ty)
     }

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, ptr};
 
 use super::regions::Regions;
-use crate::ir::{ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr, for_each_stmt};
+use crate::ir::{Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
 /// The result, for one body: statements are known by their address.
 #[derive(Clone, Debug)]
@@ -53,31 +53,12 @@ impl Uniformity {
     pub(crate) fn varies(&self, function: &Function, root: ExprId) -> bool {
         let mut varies = false;
         for_each_expr(function, root, &mut |id| {
-            varies |= match &function.exprs[id].kind {
-                ExprKind::Local(local) => self.local_varies(*local),
-                ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId)
-                | ExprKind::Load(..)
-                | ExprKind::LocalBase(_) => true,
-                ExprKind::Special(
-                    SpecialRegister::BlockIdx(_)
-                    | SpecialRegister::BlockDim(_)
-                    | SpecialRegister::GridDim(_)
-                    | SpecialRegister::WarpSize
-                    | SpecialRegister::DynamicSharedBytes,
-                )
-                | ExprKind::Const(_)
-                | ExprKind::Unary(..)
-                | ExprKind::Binary(..)
-                | ExprKind::Compare(..)
-                | ExprKind::Select(..)
-                | ExprKind::Convert(_)
-                | ExprKind::Math(..)
-                | ExprKind::Offset { .. }
-                | ExprKind::ByteOffset { .. }
-                | ExprKind::SharedBase(_)
-                | ExprKind::ConstBase(_)
-                | ExprKind::DynamicShared
-                | ExprKind::Wrap { .. } => false,
+            varies |= match function.class(id) {
+                Class::Leaf(Leaf::Local(local)) => self.local_varies(local),
+                Class::Leaf(Leaf::Special(register)) => !register.is_of_block(),
+                Class::Leaf(Leaf::Base(base)) => !base.is_of_block(),
+                Class::Load(_) => true,
+                Class::Leaf(Leaf::Const(_)) | Class::Arith(_) | Class::Address { .. } => false,
             };
         });
         varies

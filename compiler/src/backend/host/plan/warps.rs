@@ -249,26 +249,7 @@ impl Site<'_> {
         let Some(elem) = self.function.exprs[value].ty.scalar() else { return };
         let array = self.cells.of_values(self.module, elem, self.span);
         let mask = self.assigned("mask", mask);
-        let known = match self.function.exprs[by].kind {
-            ExprKind::Const(Const::Int(by)) => Some(by & (LANES - 1)),
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => None,
-        };
+        let known = self.function.int(by).map(|by| by & (LANES - 1));
         let mut make = self.make();
         let lanes = make.int(LANES - 1);
         let by = make.binary(BinaryOp::And, by, lanes);

@@ -1,0 +1,184 @@
+//! The classes of expressions, for walks that ask for some kinds and take the rest alike.
+//!
+//! An [`ExprKind`] belongs to one [`Class`], which has what it holds: a walk names the kinds that it takes, and says of
+//! each class what holds for the others of it. So a new kind of expression gets its class in [`ExprKind::class`] and its
+//! instructions in the back end; of a computation, which depends on its operands only, few walks ask more, and these
+//! match [`Arith`] to the end.
+
+use super::{BinaryOp, CompareOp, Const, ConstantId, ExprId, ExprKind, LocalArrayId, LocalId, MathFn, SharedId};
+use super::{SpecialRegister, UnaryOp};
+
+/// What an expression is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Class<'a> {
+    /// It has no operands.
+    Leaf(Leaf),
+    /// It is computed of its operands, and of nothing else.
+    Arith(Arith<'a>),
+    /// `base + by`, a pointer beside another one.
+    Address {
+        /// The pointer.
+        base: ExprId,
+        /// The distance, `I64`.
+        by: ExprId,
+        /// In what the distance is counted.
+        unit: Unit,
+    },
+    /// What a pointer points to, now.
+    Load(ExprId),
+}
+
+/// What has no operands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Leaf {
+    /// A constant.
+    Const(Const),
+    /// The value of a local now; the other leaves are the same for the thread's whole life.
+    Local(LocalId),
+    /// A special register.
+    Special(SpecialRegister),
+    /// The first element of an array, or of memory, that the function or its module declares.
+    Base(Base),
+}
+
+/// Memory that is declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// An array of the block's.
+    Shared(SharedId),
+    /// A constant array.
+    Const(ConstantId),
+    /// The block's dynamic shared memory.
+    Dynamic,
+    /// An array of the thread's own.
+    Local(LocalArrayId),
+}
+
+/// What is computed: see the kinds of the same names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "each is the kind of expression of its name")]
+pub enum Arith<'a> {
+    Unary(UnaryOp, ExprId),
+    Binary(BinaryOp, ExprId, ExprId),
+    Compare(CompareOp, ExprId, ExprId),
+    Select(ExprId, ExprId, ExprId),
+    Convert(ExprId),
+    Math(MathFn, &'a [ExprId]),
+    Wrap { index: ExprId, extent: ExprId },
+}
+
+/// In what a distance is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Elements times the scale of [`ExprKind::Offset`].
+    Elements,
+    /// Bytes.
+    Bytes,
+}
+
+impl ExprKind {
+    /// The class that the kind belongs to.
+    pub fn class(&self) -> Class<'_> {
+        match *self {
+            Self::Const(value) => Class::Leaf(Leaf::Const(value)),
+            Self::Local(local) => Class::Leaf(Leaf::Local(local)),
+            Self::Special(register) => Class::Leaf(Leaf::Special(register)),
+            Self::SharedBase(array) => Class::Leaf(Leaf::Base(Base::Shared(array))),
+            Self::ConstBase(array) => Class::Leaf(Leaf::Base(Base::Const(array))),
+            Self::DynamicShared => Class::Leaf(Leaf::Base(Base::Dynamic)),
+            Self::LocalBase(array) => Class::Leaf(Leaf::Base(Base::Local(array))),
+            Self::Unary(op, a) => Class::Arith(Arith::Unary(op, a)),
+            Self::Binary(op, a, b) => Class::Arith(Arith::Binary(op, a, b)),
+            Self::Compare(op, a, b) => Class::Arith(Arith::Compare(op, a, b)),
+            Self::Select(cond, a, b) => Class::Arith(Arith::Select(cond, a, b)),
+            Self::Convert(a) => Class::Arith(Arith::Convert(a)),
+            Self::Math(function, ref args) => Class::Arith(Arith::Math(function, args)),
+            Self::Wrap { index, extent } => Class::Arith(Arith::Wrap { index, extent }),
+            Self::Offset { base, index, scale: _ } => Class::Address { base, by: index, unit: Unit::Elements },
+            Self::ByteOffset { base, bytes } => Class::Address { base, by: bytes, unit: Unit::Bytes },
+            Self::Load(pointer, _) => Class::Load(pointer),
+        }
+    }
+
+    /// The operands, in order of evaluation.
+    pub fn operands(&self) -> Vec<ExprId> {
+        match self.class() {
+            Class::Leaf(_) => Vec::new(),
+            Class::Arith(arith) => arith.operands(),
+            Class::Address { base, by, .. } => vec![base, by],
+            Class::Load(pointer) => vec![pointer],
+        }
+    }
+}
+
+impl Arith<'_> {
+    /// The operands, in order of evaluation.
+    pub fn operands(self) -> Vec<ExprId> {
+        match self {
+            Self::Unary(_, a) | Self::Convert(a) => vec![a],
+            Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::Wrap { index: a, extent: b } => vec![a, b],
+            Self::Select(cond, a, b) => vec![cond, a, b],
+            Self::Math(_, args) => args.to_vec(),
+        }
+    }
+}
+
+impl SpecialRegister {
+    /// Whether all threads of a block see the same in it.
+    pub const fn is_of_block(self) -> bool {
+        match self {
+            Self::ThreadIdx(_) | Self::LaneId => false,
+            Self::BlockIdx(_) | Self::BlockDim(_) | Self::GridDim(_) | Self::WarpSize | Self::DynamicSharedBytes => {
+                true
+            }
+        }
+    }
+}
+
+impl Base {
+    /// Whether all threads of a block mean the same memory.
+    pub const fn is_of_block(self) -> bool {
+        match self {
+            Self::Shared(_) | Self::Const(_) | Self::Dynamic => true,
+            Self::Local(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BinaryOp, CompareOp, Const, ExprId, ExprKind, LocalId, MathFn, SpecialRegister, UnaryOp};
+    use super::{ConstantId, LocalArrayId, SharedId};
+    use crate::ir::Align;
+
+    #[test]
+    fn the_operands_are_those_that_are_mapped() {
+        let [a, b, c] = [3, 1, 2].map(ExprId::new);
+        for kind in [
+            ExprKind::Const(Const::Null),
+            ExprKind::Local(LocalId::new(0)),
+            ExprKind::Special(SpecialRegister::LaneId),
+            ExprKind::SharedBase(SharedId::new(0)),
+            ExprKind::ConstBase(ConstantId::new(0)),
+            ExprKind::DynamicShared,
+            ExprKind::LocalBase(LocalArrayId::new(0)),
+            ExprKind::Unary(UnaryOp::Neg, a),
+            ExprKind::Binary(BinaryOp::Sub, a, b),
+            ExprKind::Compare(CompareOp::Lt, a, b),
+            ExprKind::Select(a, b, c),
+            ExprKind::Convert(a),
+            ExprKind::Math(MathFn::Fma, vec![a, b, c]),
+            ExprKind::Wrap { index: a, extent: b },
+            ExprKind::Offset { base: a, index: b, scale: 2 },
+            ExprKind::ByteOffset { base: a, bytes: b },
+            ExprKind::Load(a, Align::Natural),
+        ] {
+            let mut mapped = Vec::new();
+            let same = kind.clone().map_operands(&mut |operand| {
+                mapped.push(operand);
+                operand
+            });
+            assert_eq!((&same, &mapped), (&kind, &kind.operands()));
+        }
+    }
+}
