@@ -1,17 +1,17 @@
 //! The compiler, stage by stage.
 
-use weft_artifact::{ArgType, Artifact, CodeFormat};
+use weft_artifact::{ArgType, Artifact};
 
 use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend, passes,
-    request::{Ask, Request},
+    request::{Outcome, Request},
     source::SourceMap,
     stack,
 };
 
-/// What a compilation gives.
+/// What a compilation makes.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Code and ABI.
@@ -24,43 +24,46 @@ pub struct Output {
     pub llvm: Option<String>,
     /// Host assembly, if asked for.
     pub asm: Option<String>,
-    /// Calls of overloaded functions of which the request does not say which implementation they have. There is no code
-    /// then: whoever made the request adds the answers ([`crate::request::Answer`]) and asks again.
-    pub asks: Vec<Ask>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
     /// The files that spans refer to.
     pub sources: SourceMap,
 }
 
-/// Finds what [`compile`] rejects, and makes no code. Gives the warnings, and the files that their spans refer to.
+/// What a check finds in what is not wrong.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// The files that their spans refer to.
+    pub sources: SourceMap,
+}
+
+/// Finds what [`compile`] rejects, and makes no code.
 ///
 /// # Errors
 ///
 /// As [`compile`], but for the faults of weft's own that only LLVM finds.
-pub fn check(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure> {
-    stack::on_large(|| check_here(request))
-}
-
-fn check_here(request: &Request) -> Result<(Vec<Diagnostic>, SourceMap), Failure> {
-    let frontend::Lowered { mut module, warnings, sources, asks } = frontend::lower(request)?;
-    if !asks.is_empty() {
-        return Ok((warnings, sources));
-    }
-    let checked = passes::run(&mut module, &request.target).and_then(|()| backend::check(&module));
-    match checked {
-        Ok(()) => Ok((warnings, sources)),
-        Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources }),
-    }
+pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
+    stack::on_large(|| {
+        let (mut module, checked) = match frontend::lower(request)? {
+            Outcome::Made(frontend::Lowered { module, warnings, sources }) => (module, Checked { warnings, sources }),
+            Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
+        };
+        match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
+            Ok(()) => Ok(Outcome::Made(checked)),
+            Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
+        }
+    })
 }
 
 /// Finds the type of what a device function returns for one tuple of argument types, and makes no code; `None` where that
-/// is nothing that can be passed on. It may ask as [`compile`] does ([`Output::asks`]).
+/// is nothing that can be passed on.
 ///
 /// # Errors
 ///
 /// All diagnostics of the function and those that it calls, if one of them is an error.
-pub fn result_type(request: &Request) -> Result<(Option<ArgType>, Vec<Ask>), Failure> {
+pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
     stack::on_large(|| frontend::result_type(request))
 }
 
@@ -69,37 +72,25 @@ pub fn result_type(request: &Request) -> Result<(Option<ArgType>, Vec<Ask>), Fai
 /// # Errors
 ///
 /// All diagnostics of the kernel and the device functions that it calls, if one of them is an error.
-pub fn compile(request: &Request) -> Result<Output, Failure> {
+pub fn compile(request: &Request) -> Result<Outcome<Output>, Failure> {
     stack::on_large(|| stages(request))
 }
 
-fn stages(request: &Request) -> Result<Output, Failure> {
-    let lowered = frontend::lower(request)?;
-    if !lowered.asks.is_empty() {
-        let target = request.target.to_string();
-        return Ok(Output {
-            artifact: Artifact { format: CodeFormat::Ptx, target, code: Vec::new(), kernels: Vec::new() },
-            returns: None,
-            ir: None,
-            llvm: None,
-            asm: None,
-            asks: lowered.asks,
-            warnings: Vec::new(),
-            sources: lowered.sources,
-        });
-    }
-    let mut module = lowered.module;
-    let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() };
+fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
+    let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
+        Outcome::Made(lowered) => lowered,
+        Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
+    };
+    let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     passes::run(&mut module, &request.target).map_err(fail)?;
     let emitted = backend::emit(&module, request).map_err(fail)?;
-    Ok(Output {
+    Ok(Outcome::Made(Output {
         artifact: emitted.artifact,
         returns: module.returns.clone(),
         ir: request.keep.ir.then(|| module.to_string()),
         llvm: emitted.llvm,
         asm: emitted.asm,
-        asks: Vec::new(),
-        warnings: lowered.warnings,
-        sources: lowered.sources,
-    })
+        warnings,
+        sources,
+    }))
 }

@@ -25,6 +25,16 @@ impl Span {
     }
 }
 
+/// Whose a text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The user's.
+    #[default]
+    User,
+    /// weft's own: its functions raise nothing, and no message points into them.
+    Prelude,
+}
+
 /// One text, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
@@ -36,12 +46,14 @@ pub struct SourceFile {
     pub first_line: u32,
     /// Columns that were cut off in front of every line (0 where the text is as the user wrote it).
     pub cut_columns: u32,
+    /// Whose it is, whatever its name.
+    pub origin: Origin,
 }
 
 impl SourceFile {
-    /// A whole file.
+    /// A whole file of the user's.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into(), first_line: 1, cut_columns: 0 }
+        Self { name: name.into(), text: text.into(), first_line: 1, cut_columns: 0, origin: Origin::User }
     }
 
     /// Line and column, both counted from 1 (columns in characters), of a byte offset, in the user's own file.

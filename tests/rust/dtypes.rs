@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, Nested, Record, Scalar, Vector};
 use weft_compiler::{
     pipeline,
-    request::{FunctionDef, Keep, Options, Request, Target},
+    request::{FunctionDef, Keep, Options, Overloads, Request, Target},
     source::SourceFile,
     syntax::{ast::ModuleItem, parse_module},
 };
@@ -27,8 +27,11 @@ fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
         number: 0,
     });
     let (target, options, keep) = (Target::Sm(90, ""), Options::default(), Keep::default());
-    match pipeline::compile(&Request { function, args, target, options, keep }) {
-        Ok(output) => Ok(String::from_utf8(output.artifact.code).expect("PTX is text")),
+    match pipeline::compile(&Request { function, overloads: Overloads::default(), args, target, options, keep }) {
+        Ok(outcome) => {
+            let output = outcome.made().expect("no function is overloaded");
+            Ok(String::from_utf8(output.artifact.code).expect("PTX is text"))
+        }
         Err(failure) => Err(failure.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect()),
     }
 }

@@ -4,10 +4,12 @@ use std::io::Write;
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    pipeline,
-    request::{Keep, Options, Request, Target},
+    pipeline::Checked,
+    request::{Keep, Options, Outcome, Overloads, Request, Target},
     source::Span,
 };
+
+use weft_engine::Engine;
 
 use crate::{
     args::CheckArgs,
@@ -28,6 +30,7 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
         stderr.write_all(report.render(args.json, color).as_bytes())?;
         return Ok(2);
     }
+    let engine = Engine::new();
     let mut summaries = Vec::new();
     let mut bad_usage = false;
     for path in &args.files {
@@ -54,13 +57,19 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
                 report.add(&kernels::returning(&job).into_iter().collect::<Vec<_>>(), &sources);
                 let request = Request {
                     function: job.def,
+                    overloads: Overloads::default(),
                     args: job.signature.args,
                     target: TARGET,
                     options: Options::default(),
                     keep: Keep::default(),
                 };
-                match pipeline::check(&request) {
-                    Ok((warnings, sources)) => report.add(&warnings, &sources),
+                let checked = match engine.check(&request) {
+                    Ok(Outcome::Made(checked)) => Ok(checked),
+                    Ok(Outcome::Asks(_)) => Err(kernels::unanswered(&request.function)),
+                    Err(failure) => Err(failure),
+                };
+                match checked {
+                    Ok(Checked { warnings, sources }) => report.add(&warnings, &sources),
                     Err(failure) => report.add(&failure.diagnostics, &failure.sources),
                 }
             }

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
     host_cpu,
-    request::{Abi, Entry, Foreign, Keep, Options, Request, Role, Target},
+    request::{Abi, Entry, Foreign, Keep, Options, Outcome, Overloads, Request, Role, Target},
     source::Span,
     target,
 };
@@ -184,6 +184,7 @@ impl Compile<'_> {
     fn run(&self, job: &Job<'_>, target: &Target, report: &mut Report, outputs: &mut Vec<Output>) -> Result<(), Stop> {
         let request = Request {
             function: job.def.clone(),
+            overloads: Overloads::default(),
             args: job.signature.args.clone(),
             target: target.clone(),
             options: Options { entry: self.entry(job.is_function), ..self.options(job.kernel.jit) },
@@ -194,6 +195,11 @@ impl Compile<'_> {
             },
         };
         let compiled = match self.engine.compile(&request) {
+            Ok(Outcome::Made(compiled)) => Ok(compiled),
+            Ok(Outcome::Asks(_)) => Err(kernels::unanswered(&request.function)),
+            Err(failure) => Err(failure),
+        };
+        let compiled = match compiled {
             Ok(compiled) => compiled,
             Err(failure) => {
                 report.add(&failure.diagnostics, &failure.sources);

@@ -3,10 +3,10 @@
 use std::{fs, path::Path, sync::Arc};
 
 use weft_compiler::{
-    diagnostic::{Code, Diagnostic, Severity, closest},
+    diagnostic::{Code, Diagnostic, Failure, Severity, closest},
     request::{FunctionDef, Signature},
     signature::parse_signature,
-    source::{SourceFile, Span},
+    source::{SourceFile, SourceMap, Span},
 };
 
 use crate::{
@@ -193,4 +193,12 @@ pub(crate) fn returning(job: &Job<'_>) -> Option<Diagnostic> {
     let message = format!("the kernel `{}` is declared to return {returns}", job.kernel.name);
     let error = Diagnostic::error(Code::KernelReturns, job.kernel.function.ast.name_span, message);
     Some(error.help("a kernel returns `void`; a function that kernels call is declared with `device=True`"))
+}
+
+/// The fault of a compilation that asks which implementation a call has: no file that is read as text has such calls.
+pub(crate) fn unanswered(def: &FunctionDef) -> Failure {
+    let mut sources = SourceMap::default();
+    let span = Span { file: sources.add(&def.source), ..def.ast.name_span };
+    let message = format!("`{}` calls a function whose implementation nobody was asked for", def.ast.name);
+    Failure { diagnostics: vec![Diagnostic::error(Code::Internal, span, message)], sources }
 }

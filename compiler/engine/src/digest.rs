@@ -14,9 +14,10 @@ use weft_compiler::{
     VERSION,
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, Keep, LaunchBounds, Options, Overloaded, PtxBody, Request, Role, Signature, Target, Unsupported,
+        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target,
+        Unsupported,
     },
-    source::{SourceFile, Span},
+    source::{Origin, SourceFile, Span},
 };
 
 /// 256 bits that stand for a request.
@@ -31,12 +32,13 @@ impl Digest {
 
     /// The digest of a request to a version of the compiler.
     pub fn for_version(request: &Request, version: &str) -> Self {
-        let Request { function, args, target, options, keep } = request;
+        let Request { function, overloads, args, target, options, keep } = request;
         let mut feed = Feed::default();
         let kernel = feed.functions.digest(function);
-        feed.text("weft request 1");
+        feed.text("weft request 2");
         feed.text(version);
         feed.bytes(&kernel);
+        feed.overloads(overloads);
         feed.types(args);
         feed.target(target);
         feed.options(options);
@@ -315,6 +317,10 @@ impl Feed {
     fn place(&mut self, file: &SourceFile, span: Span) {
         let (line, column) = file.line_column(span.start);
         self.text(&file.name);
+        self.tag(match file.origin {
+            Origin::User => 0,
+            Origin::Prelude => 1,
+        });
         self.number(u64::from(line));
         self.number(u64::from(column));
         self.text(file.text.get(span.start as usize..span.end as usize).unwrap_or(&file.text));
@@ -373,6 +379,23 @@ impl Feed {
         self.number(shape.len() as u64);
         for extent in shape {
             self.number(*extent);
+        }
+    }
+
+    fn overloaded(&mut self, Overloaded { number, name }: &Overloaded) {
+        self.number(u64::from(*number));
+        self.text(name);
+    }
+
+    fn overloads(&mut self, Overloads { members, answers }: &Overloads) {
+        self.number(members.len() as u64);
+        for (path, function) in members {
+            self.text(path);
+            self.overloaded(function);
+        }
+        self.number(answers.len() as u64);
+        for answer in answers {
+            self.answer(answer);
         }
     }
 
@@ -530,17 +553,9 @@ impl Feed {
                 self.time(*time);
                 self.int((*count).into());
             }
-            Captured::Overloaded(Overloaded { number, name }) => {
+            Captured::Overloaded(function) => {
                 self.tag(24);
-                self.number(u64::from(*number));
-                self.text(name);
-            }
-            Captured::Answers(answers) => {
-                self.tag(25);
-                self.number(answers.len() as u64);
-                for answer in answers {
-                    self.answer(answer);
-                }
+                self.overloaded(function);
             }
             Captured::Recursive(number) => {
                 self.tag(21);

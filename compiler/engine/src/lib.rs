@@ -13,10 +13,11 @@ mod sync {
 
 use std::{fmt, sync::Arc};
 
+use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure},
-    pipeline::{self, Output},
-    request::Request,
+    pipeline::{self, Checked, Output},
+    request::{Outcome, Request},
     source::{SourceMap, Span},
 };
 
@@ -28,12 +29,12 @@ const KEPT_BYTES: usize = 64 << 20;
 
 /// Compiles requests, each once.
 pub struct Engine {
-    once: Once<Digest, Output, Failure>,
+    once: Once<Digest, Outcome<Arc<Output>>, Failure>,
 }
 
 /// An engine that compiles nothing for as long as this lives. See [`Engine::hold`].
 pub struct HeldEngine<'a> {
-    _once: Held<'a, Digest, Output, Failure>,
+    _once: Held<'a, Digest, Outcome<Arc<Output>>, Failure>,
 }
 
 impl Engine {
@@ -42,7 +43,7 @@ impl Engine {
         Self { once: Once::new(KEPT_BYTES, weight) }
     }
 
-    /// What a request compiles to.
+    /// What a request compiles to, once however many ask for it.
     ///
     /// # Errors
     ///
@@ -52,11 +53,31 @@ impl Engine {
     /// # Panics
     ///
     /// Where the compiler does. A thread that waited for the one that panicked gets an internal error.
-    pub fn compile(&self, request: &Request) -> Result<Arc<Output>, Failure> {
-        self.once.get(Digest::of(request), || pipeline::compile(request), abandoned)
+    pub fn compile(&self, request: &Request) -> Result<Outcome<Arc<Output>>, Failure> {
+        let compile = || Ok(pipeline::compile(request)?.map(Arc::new));
+        self.once.get(Digest::of(request), compile, abandoned).map(|outcome| Outcome::clone(&outcome))
     }
 
-    /// Waits until nothing is being compiled, and holds the engine still, for a fork: the child, which has none of the
+    /// The type of what a request's function returns as a device function: [`pipeline::result_type`]. It is found anew
+    /// each time.
+    ///
+    /// # Errors
+    ///
+    /// All diagnostics of the function and those that it calls, if one of them is an error.
+    pub fn result_type(&self, request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
+        self.once.alone(|| pipeline::result_type(request))
+    }
+
+    /// What is found in a request that nothing is wrong with: [`pipeline::check`]. It is found anew each time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::compile`], but for the faults of weft's own that only LLVM finds.
+    pub fn check(&self, request: &Request) -> Result<Outcome<Checked>, Failure> {
+        self.once.alone(|| pipeline::check(request))
+    }
+
+    /// Waits until nothing is being compiled, typed or checked, and holds the engine still, for a fork: the child, which has none of the
     /// other threads, would else inherit locks of theirs, of the engine's and of LLVM's, that nobody gives back.
     pub fn hold(&self) -> HeldEngine<'_> {
         HeldEngine { _once: self.once.hold() }
@@ -82,7 +103,11 @@ impl fmt::Debug for HeldEngine<'_> {
 }
 
 /// About how many bytes a result holds.
-fn weight(output: &Output) -> usize {
+fn weight(outcome: &Outcome<Arc<Output>>) -> usize {
+    let output = match outcome {
+        Outcome::Made(output) => output,
+        Outcome::Asks(asks) => return size_of_val(asks.as_slice()),
+    };
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let sources: usize = output.sources.files().iter().map(|file| file.text.len()).sum();
     output.artifact.code.len() + text(&output.ir) + text(&output.llvm) + text(&output.asm) + sources

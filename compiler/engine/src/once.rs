@@ -23,6 +23,8 @@ pub(crate) struct Once<K, V, E> {
 struct State<K, V, E> {
     kept: HashMap<K, Kept<V>>,
     flights: HashMap<K, Arc<Flight<V, E>>>,
+    /// How much other work is under way ([`Once::alone`]).
+    others: usize,
     /// Bytes of all that is kept.
     bytes: usize,
     /// Counts the uses.
@@ -57,7 +59,7 @@ pub(crate) struct Held<'a, K, V, E> {
 impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
     /// Keeps at most `limit` bytes, where a value takes `weight` of it.
     pub(crate) fn new(limit: usize, weight: fn(&V) -> usize) -> Self {
-        let state = State { kept: HashMap::new(), flights: HashMap::new(), bytes: 0, clock: 0 };
+        let state = State { kept: HashMap::new(), flights: HashMap::new(), others: 0, bytes: 0, clock: 0 };
         Self { state: Mutex::new(state), weight, limit, idle: Condvar::new() }
     }
 
@@ -91,11 +93,19 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
         made
     }
 
+    /// Work that is for its caller alone: nothing of it is kept, and [`Once::hold`] waits for it as for all other work.
+    pub(crate) fn alone<T>(&self, make: impl FnOnce() -> T) -> T {
+        self.lock().others += 1;
+        // A panic ends the work, too.
+        let _work = Alone { once: self };
+        make()
+    }
+
     /// Waits until nothing is under way, and keeps it so for as long as the guard lives: threads wait that ask for
     /// something. Never called by work itself.
     pub(crate) fn hold(&self) -> Held<'_, K, V, E> {
         let mut state = self.lock();
-        while !state.flights.is_empty() {
+        while !state.is_idle() {
             state = self.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         Held { _state: state }
@@ -108,6 +118,10 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
 }
 
 impl<K: Clone + Eq + Hash, V, E> State<K, V, E> {
+    fn is_idle(&self) -> bool {
+        self.flights.is_empty() && self.others == 0
+    }
+
     fn used(&mut self, key: &K) -> Option<Arc<V>> {
         self.clock += 1;
         let kept = self.kept.get_mut(key)?;
@@ -161,7 +175,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Drop for Pilot<'_, K, V, E> {
         let Some(landed) = self.landed.take() else { return };
         let mut state = self.once.lock();
         state.flights.remove(&self.key);
-        if state.flights.is_empty() {
+        if state.is_idle() {
             self.once.idle.notify_all();
         }
         let gone = match &landed {
@@ -175,5 +189,20 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Drop for Pilot<'_, K, V, E> {
         drop(gone);
         *self.flight.landed.lock().unwrap_or_else(PoisonError::into_inner) = Some(landed);
         self.flight.done.notify_all();
+    }
+}
+
+/// Work of [`Once::alone`].
+struct Alone<'a, K: Clone + Eq + Hash, V, E: Clone> {
+    once: &'a Once<K, V, E>,
+}
+
+impl<K: Clone + Eq + Hash, V, E: Clone> Drop for Alone<'_, K, V, E> {
+    fn drop(&mut self) {
+        let mut state = self.once.lock();
+        state.others -= 1;
+        if state.is_idle() {
+            self.once.idle.notify_all();
+        }
     }
 }

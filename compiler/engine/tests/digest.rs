@@ -9,9 +9,10 @@ use weft_artifact::{
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, Keep, LaunchBounds, Options, Overloaded, PtxBody, Request, Role, Signature, Target, Unsupported,
+        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target,
+        Unsupported,
     },
-    source::{SourceFile, Span},
+    source::{Origin, SourceFile, Span},
     syntax,
 };
 use weft_engine::Digest;
@@ -21,7 +22,7 @@ const KERNEL: &str =
 const SCALED: &str = "def scaled(x, a=2):\n    return x * a\n";
 
 fn file(text: &str) -> SourceFile {
-    SourceFile { name: "dir/k.py".into(), text: text.into(), first_line: 7, cut_columns: 4 }
+    SourceFile { first_line: 7, cut_columns: 4, ..SourceFile::new("dir/k.py", text) }
 }
 
 fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
@@ -75,6 +76,7 @@ fn sample() -> Request {
     let scaled = Arc::new(FunctionDef { inline: true, ..function(file(SCALED), &[]) });
     Request {
         function: Arc::new(function(file(KERNEL), &globals(&scaled))),
+        overloads: Overloads::default(),
         args: vec![array(Scalar::F32), array(Scalar::F32), Scalar::F64.into()],
         target: Target::Sm(90, "a"),
         options: Options { launch_bounds: Some(bounds(128, Some(2))), ..Options::default() },
@@ -113,6 +115,17 @@ fn answer(number: u32, name: Option<&str>, given: Given, chosen: Result<(), Opti
     Answer { ask, chosen: chosen.map(|()| Arc::new(function(file(SCALED), &[]))) }
 }
 
+/// The request with implementations of overloaded functions.
+fn answered(answers: Vec<Answer>) -> Request {
+    Request { overloads: Overloads { answers, ..Overloads::default() }, ..sample() }
+}
+
+/// The request with something that is overloaded by its path.
+fn overloading(path: &str, number: u32, name: &str) -> Request {
+    let members = BTreeMap::from([(path.to_owned(), Overloaded { number, name: name.to_owned() })]);
+    Request { overloads: Overloads { members, ..Overloads::default() }, ..sample() }
+}
+
 /// The request with another value of `N`.
 fn capturing(value: Captured) -> Request {
     let scaled = Arc::new(FunctionDef { inline: true, ..function(file(SCALED), &[]) });
@@ -148,7 +161,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_version(&sample(), "test").to_string(),
-        "70e3e3e64fe9f1f5d2665347449386c04a387735108d004862e1623544a38fd1"
+        "5b89c59373c51df4a0c4252db6e8144863eb1083169ff06edc0748a776ee215c"
     );
 }
 
@@ -221,6 +234,7 @@ fn every_change_gives_another_digest() {
         placed(|source| source.name = "dir/other.py".into()),
         placed(|source| source.first_line = 8),
         placed(|source| source.cut_columns = 0),
+        placed(|source| source.origin = Origin::Prelude),
         with(renamed),
         with(reparametered),
         with(FunctionDef { defaults: BTreeMap::from([("a".to_owned(), Captured::Int(2))]), ..kernel() }),
@@ -262,14 +276,17 @@ fn every_change_gives_another_digest() {
         capturing(Captured::Exception("program.Bad#2".into())),
         capturing(Captured::Overloaded(Overloaded { number: 3, name: "f".into() })),
         capturing(Captured::Overloaded(Overloaded { number: 4, name: "f".into() })),
-        capturing(Captured::Answers(Vec::new())),
-        capturing(Captured::Answers(vec![answer(3, None, Given::Type(Scalar::F32.into()), Err(None))])),
-        capturing(Captured::Answers(vec![answer(4, None, Given::Type(Scalar::F32.into()), Err(None))])),
-        capturing(Captured::Answers(vec![answer(3, Some("x"), Given::Type(Scalar::F32.into()), Err(None))])),
-        capturing(Captured::Answers(vec![answer(3, None, Given::Type(Scalar::F64.into()), Err(None))])),
-        capturing(Captured::Answers(vec![answer(3, None, Given::Str("float32".into()), Err(None))])),
-        capturing(Captured::Answers(vec![answer(3, None, Given::Str("float32".into()), Err(Some("no".into())))])),
-        capturing(Captured::Answers(vec![answer(3, None, Given::Str("float32".into()), Ok(()))])),
+        overloading("numpy.f", 3, "f"),
+        overloading("numpy.g", 3, "f"),
+        overloading("numpy.f", 4, "f"),
+        overloading("numpy.f", 3, "g"),
+        answered(vec![answer(3, None, Given::Type(Scalar::F32.into()), Err(None))]),
+        answered(vec![answer(4, None, Given::Type(Scalar::F32.into()), Err(None))]),
+        answered(vec![answer(3, Some("x"), Given::Type(Scalar::F32.into()), Err(None))]),
+        answered(vec![answer(3, None, Given::Type(Scalar::F64.into()), Err(None))]),
+        answered(vec![answer(3, None, Given::Str("float32".into()), Err(None))]),
+        answered(vec![answer(3, None, Given::Str("float32".into()), Err(Some("no".into())))]),
+        answered(vec![answer(3, None, Given::Str("float32".into()), Ok(()))]),
         capturing(Captured::Struct(pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(other_pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(swapped, vec![Captured::Int(3), Captured::Int(3)])),

@@ -135,19 +135,28 @@ fn the_least_recently_used_goes_first() {
 
 #[test]
 fn nothing_is_under_way_while_it_is_held() {
-    loom::model(|| {
+    held(|once, work| once.get(1, || Ok(work()), || "crashed".to_owned()).map(drop));
+}
+
+#[test]
+fn neither_is_work_that_nobody_else_asks_for() {
+    held(|once, work| once.alone(|| Ok(work())).map(drop));
+}
+
+/// Another thread does some work while this one holds all work up.
+fn held(begin: fn(&Texts, &dyn Fn() -> String) -> Result<(), String>) {
+    loom::model(move || {
         let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
         let busy = Arc::new(AtomicUsize::new(0));
         let other = {
             let (once, busy) = (Arc::clone(&once), Arc::clone(&busy));
             thread::spawn(move || {
-                let make = || {
+                begin(&once, &|| {
                     busy.store(1, SeqCst);
                     thread::yield_now();
                     busy.store(0, SeqCst);
-                    Ok("value".to_owned())
-                };
-                once.get(1, make, || "crashed".to_owned()).map(drop)
+                    "value".to_owned()
+                })
             })
         };
         let held = once.hold();

@@ -15,7 +15,7 @@ use weft_artifact::{Artifact, Fault, Faults, HostEntry, Kernel, Place, Slot, Slo
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{self, Circles, Function, LocalArray, Module, Type},
+    ir::{self, Circles, Function, LocalArray, Module, SharedKind, Type},
     request::{Request, Target},
     source::Span,
     target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
@@ -101,7 +101,7 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
     let mut diagnostic = Diagnostic::error(Code::SharedTooLarge, largest.span, message)
         .label(format!("this one takes {} bytes", size(largest.elem, largest.len)))
         .help("make the arrays smaller, or take them from dynamic shared memory: a shape of 0, and the bytes at the launch");
-    if largest.name.starts_with("coop") {
+    if largest.kind == SharedKind::Coop {
         diagnostic = diagnostic
             .help("say how many threads a block has at most (`launch_bounds`), or give each thread fewer items");
     }

@@ -6,7 +6,7 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 
 use crate::{
     ir::{BinaryOp, Builder, Function, FunctionKind, LocalId, Module, Space, Type, verify},
-    request::{FunctionDef, Keep, Options, Request, Target},
+    request::{FunctionDef, Keep, Options, Overloads, Request, Target},
     source::{SourceFile, Span},
     syntax::ast,
 };
@@ -55,7 +55,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
         number: 0,
     };
     let keep = Keep { ir: true, llvm: true, asm: true };
-    Request { function: Arc::new(function), args: Vec::new(), target, options, keep }
+    Request { function: Arc::new(function), overloads: Overloads::default(), args: Vec::new(), target, options, keep }
 }
 
 /// Builds a module with one kernel.

@@ -193,10 +193,9 @@ mod tests {
     fn sources() -> SourceMap {
         let mut sources = SourceMap::default();
         sources.add(&Arc::new(SourceFile {
-            name: "dir/k.py".into(),
-            text: "def k(x):\n    é = x[0, 1]\n".into(),
             first_line: 11,
             cut_columns: 4,
+            ..SourceFile::new("dir/k.py", "def k(x):\n    é = x[0, 1]\n")
         }));
         sources.add(&Arc::new(SourceFile::new("other.py", "N = 1\n")));
         sources

@@ -26,7 +26,7 @@ use crate::{
         BinaryOp, Builder, Built, Const, ConstantId, ExprId, FuncId, LocalId, LocalKind, Module, SharedId, StmtKind,
         Type,
     },
-    request::{Ask, FunctionDef},
+    request::{Ask, FunctionDef, Overloads},
     source::{SourceMap, Span},
 };
 
@@ -50,6 +50,8 @@ pub(super) struct Lowerer {
     pub(super) has_circles: bool,
     /// The request's function.
     pub(super) root: Option<Arc<FunctionDef>>,
+    /// What the request knows of overloaded functions.
+    pub(super) overloads: Overloads,
     /// Its symbol in the code.
     pub(super) symbol: String,
     /// It is a kernel, which nothing calls.
@@ -92,7 +94,7 @@ impl Lowerer {
         if let Some(known) = self.numbered.get(&number) {
             return Some(Arc::clone(known));
         }
-        let found = self.root.as_ref()?.find(number)?;
+        let found = self.overloads.find(self.root.as_ref()?, number)?;
         self.numbered.insert(number, Arc::clone(&found));
         Some(found)
     }

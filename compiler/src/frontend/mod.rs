@@ -34,7 +34,7 @@ use weft_artifact::ArgType;
 use crate::{
     diagnostic::{Diagnostic, Failure, Severity},
     ir::Module,
-    request::{Ask, Entry, Foreign, Request, Role, Target},
+    request::{Entry, Foreign, Outcome, Request, Role, Target},
     source::SourceMap,
 };
 
@@ -43,8 +43,6 @@ use crate::{
 pub struct Lowered {
     /// The kernel and its callees.
     pub module: Module,
-    /// Calls of which the request does not say which implementation they have. The module is not whole then.
-    pub asks: Vec<Ask>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
     /// The files that spans refer to.
@@ -56,7 +54,7 @@ pub struct Lowered {
 /// # Errors
 ///
 /// Every diagnostic found, if one is an error.
-pub fn lower(request: &Request) -> Result<Lowered, Failure> {
+pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = fault::Reports::of(&request.options);
     let symbol = match &request.options.entry {
@@ -64,7 +62,8 @@ pub fn lower(request: &Request) -> Result<Lowered, Failure> {
         Entry::Foreign(Foreign { symbol: None, .. }) | Entry::Launch => request.function.ast.name.clone(),
     };
     let most_threads = request.options.launch_bounds.map(|bounds| bounds.threads);
-    let mut lowerer = lowerer::Lowerer { ptx, symbol, most_threads, reports, ..lowerer::Lowerer::default() };
+    let overloads = request.overloads.clone();
+    let mut lowerer = lowerer::Lowerer { ptx, overloads, symbol, most_threads, reports, ..lowerer::Lowerer::default() };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {
@@ -80,17 +79,18 @@ pub fn lower(request: &Request) -> Result<Lowered, Failure> {
 /// # Errors
 ///
 /// As [`lower`].
-pub fn result_type(request: &Request) -> Result<(Option<ArgType>, Vec<Ask>), Failure> {
-    let mut lowerer = lowerer::Lowerer::default();
+pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
+    let overloads = request.overloads.clone();
+    let mut lowerer = lowerer::Lowerer { overloads, ..lowerer::Lowerer::default() };
     let found = function::lower_result(&mut lowerer, request);
-    finished(lowerer).map(|lowered| (found, lowered.asks))
+    finished(lowerer).map(|outcome| outcome.map(|_| found))
 }
 
 /// What a lowerer holds at the end.
-fn finished(lowerer: lowerer::Lowerer) -> Result<Lowered, Failure> {
+fn finished(lowerer: lowerer::Lowerer) -> Result<Outcome<Lowered>, Failure> {
     let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, asks, .. } = lowerer;
     if !asks.is_empty() {
-        return Ok(Lowered { module, asks, warnings: Vec::new(), sources });
+        return Ok(Outcome::Asks(asks));
     }
     for explanation in [undefined, faults] {
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
@@ -102,5 +102,5 @@ fn finished(lowerer: lowerer::Lowerer) -> Result<Lowered, Failure> {
         return Err(Failure { diagnostics, sources });
     }
     module.sources = sources.clone();
-    Ok(Lowered { module, asks, warnings: diagnostics, sources })
+    Ok(Outcome::Made(Lowered { module, warnings: diagnostics, sources }))
 }

@@ -122,8 +122,41 @@ pub enum Lowering {
     Op(Op),
     /// The same for overloads whose last argument is an integer of 32 bits; for the others the prelude's function of a name.
     WordOp(Op, &'static str),
+    /// A function that the threads of a block or of a warp compute together.
+    Coop(&'static Coop),
     /// Code of its own in `frontend/builtins`.
     Custom(Custom),
+}
+
+/// A function of `cuda.coop`, which the prelude has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coop {
+    /// Its name there.
+    pub function: &'static str,
+    /// What each of its parameters is.
+    pub params: &'static [CoopParam],
+}
+
+/// A parameter of a function of `cuda.coop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoopParam {
+    /// What a thread brings along: one item, or an array of several.
+    Items,
+    /// Whatever the function makes of it.
+    Plain,
+    /// How many lanes a group has: a power of two up to 32, known when the kernel is compiled.
+    Lanes,
+    /// True or False, known when the kernel is compiled.
+    Flag,
+    /// How a block goes over memory: one of [`Coop::ALGORITHMS`], known when the kernel is compiled.
+    Algorithm,
+    /// The last one, which no call gives: how many items a thread has.
+    Count,
+}
+
+impl Coop {
+    /// How a block goes over memory.
+    pub const ALGORITHMS: [&'static str; 5] = ["direct", "striped", "vectorize", "transpose", "warp_transpose"];
 }
 
 /// A function of whole arrays: functions of the prelude, and NumPy's parameters behind the array.
@@ -172,7 +205,6 @@ pub enum Custom {
     Callable,
     Complex,
     ConstArrayLike,
-    Coop,
     Count,
     Degrees,
     Dist,

@@ -41,7 +41,7 @@ pub use expr::{
 pub use hint_op::{Clock, LoadHint, StoreHint};
 pub use module::{
     CallPlace, ConstantArray, External, Fault, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module,
-    SharedArray,
+    SharedArray, SharedKind,
 };
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};

@@ -143,11 +143,24 @@ impl Local {
     }
 }
 
+/// What a block-shared array is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedKind {
+    /// The program's own.
+    Program,
+    /// What the threads of calls of `cuda.coop` exchange.
+    Coop,
+    /// Cells that a pass has made, for what the threads of a block or a warp do together.
+    Cells,
+}
+
 /// A block-shared array of fixed size. Contents are undefined at first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedArray {
     /// The Python variable or a made-up name; for the symbol.
     pub name: String,
+    /// What it is for.
+    pub kind: SharedKind,
     /// Element type; a complex array has twice the elements of its part.
     pub elem: Scalar,
     /// Elements.

@@ -19,7 +19,7 @@ use weft_artifact::Scalar;
 use crate::{
     ir::{
         Align, AtomicOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module,
-        Op, Reduction, SharedArray, SharedId, Space, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
+        Op, Reduction, SharedArray, SharedId, SharedKind, Space, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
     },
     source::Span,
 };
@@ -37,7 +37,8 @@ pub(super) fn run(module: &mut Module) {
         });
     }
     let Some(span) = first else { return };
-    let cell = SharedArray { name: "reduced".to_owned(), elem: Scalar::I32, len: 1, align: 4, span };
+    let cell =
+        SharedArray { name: "reduced".to_owned(), kind: SharedKind::Cells, elem: Scalar::I32, len: 1, align: 4, span };
     let cell = module.shared.push(cell);
     for (_, function) in module.functions.iter_mut() {
         let mut body = std::mem::take(&mut function.body);

@@ -38,7 +38,7 @@ impl Parsed {
         let py = py_func.py();
         let (name, text, first_line, class): (String, String, u32, Option<String>) =
             py.import("weft._source")?.call_method1("of", (py_func, given, kept))?.extract()?;
-        let source = Arc::new(SourceFile { name, text, first_line, cut_columns: 0 });
+        let source = Arc::new(SourceFile { first_line, ..SourceFile::new(name, text) });
         let ast = syntax::parse_function(&source, 0, class.as_deref()).map_err(|diagnostic| {
             let mut sources = SourceMap::default();
             sources.add(&source);
@@ -102,9 +102,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         }
     }
 
-    /// A capturer whose functions have no numbers that those of a request have.
-    pub(crate) fn beside(py: Python<'py>, function: &Arc<FunctionDef>) -> Self {
-        Self { count: function.next_number(), ..Self::new(py) }
+    /// A capturer whose functions have numbers from one on: those before it are others'.
+    pub(crate) fn from(py: Python<'py>, number: u32) -> Self {
+        Self { count: number, ..Self::new(py) }
     }
 
     /// The definition behind a dispatcher, with the values that its names have now.

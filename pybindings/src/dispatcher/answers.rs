@@ -11,13 +11,13 @@ use pyo3::{
 use weft_artifact::ArgType;
 use weft_compiler::{
     pipeline::Output,
-    request::{ANSWERS, Answer, Ask, Captured, FunctionDef, Given, Keep, Overloaded, Target, overloaded_member},
+    request::{Answer, Ask, Given, Keep, Outcome, Overloaded, Target},
 };
 
 use super::{Dispatcher, overload::Found};
 use crate::{
     capture::Capturer,
-    engine::{self, options::JitOptions},
+    engine::{self, Definition, options::JitOptions},
     errors,
     types::Type,
 };
@@ -28,27 +28,23 @@ const MOST_ROUNDS: usize = 200;
 /// Compiles a function for a target, with the implementations that its calls ask for.
 pub(crate) fn compile(
     py: Python<'_>,
-    function: &mut Arc<FunctionDef>,
+    definition: &mut Definition,
     found: &mut Found,
     args: &[ArgType],
     target: &Target,
     jit: &JitOptions,
     keep: Keep,
 ) -> PyResult<Arc<Output>> {
-    with_answers(py, function, found, |function| {
-        let output = engine::compile(py, function, args, target.clone(), jit, keep)?;
-        let asks = output.asks.clone();
-        Ok((output, asks))
-    })
+    with_answers(py, definition, found, |definition| engine::compile(py, definition, args, target.clone(), jit, keep))
 }
 
-/// Does something with a function until that asks nothing more: the function gets the implementations that are asked for,
-/// and `found` what these have captured.
+/// Does something with a function until that asks nothing more: the definition gets the implementations that are asked
+/// for, and `found` what these have captured.
 pub(crate) fn with_answers<T>(
     py: Python<'_>,
-    function: &mut Arc<FunctionDef>,
+    definition: &mut Definition,
     found: &mut Found,
-    attempt: impl Fn(&Arc<FunctionDef>) -> PyResult<(T, Vec<Ask>)>,
+    attempt: impl Fn(&Definition) -> PyResult<Outcome<T>>,
 ) -> PyResult<T> {
     if let Some(extending) = extending(py)? {
         let members: Vec<(String, u32, String)> = extending
@@ -57,31 +53,21 @@ pub(crate) fn with_answers<T>(
             .try_iter()?
             .map(|member| member?.extract())
             .collect::<PyResult<_>>()?;
-        if !members.is_empty() {
-            let mut told = FunctionDef::clone(function);
-            for (path, number, name) in members {
-                told.globals.insert(overloaded_member(&path), Captured::Overloaded(Overloaded { number, name }));
-            }
-            *function = Arc::new(told);
-        }
+        let members = members.into_iter().map(|(path, number, name)| (path, Overloaded { number, name }));
+        definition.overloads.members.extend(members);
     }
     for _ in 0..MOST_ROUNDS {
-        let (result, asks) = attempt(function)?;
-        if asks.is_empty() {
-            return Ok(result);
-        }
-        let mut capturer = Capturer::<Dispatcher>::beside(py, function);
+        let asks = match attempt(definition)? {
+            Outcome::Made(made) => return Ok(made),
+            Outcome::Asks(asks) => asks,
+        };
+        let mut capturer = Capturer::<Dispatcher>::from(py, definition.overloads.next_number(&definition.function));
         let answers = asks.iter().map(|ask| answer(&mut capturer, py, ask)).collect::<PyResult<Vec<_>>>()?;
         found.kept.append(&mut capturer.kept);
         found.links.append(&mut capturer.links);
-        let mut answered = FunctionDef::clone(function);
-        let known = answered.globals.entry(ANSWERS.to_owned()).or_insert_with(|| Captured::Answers(Vec::new()));
-        if let Captured::Answers(known) = known {
-            known.extend(answers);
-        }
-        *function = Arc::new(answered);
+        definition.overloads.answers.extend(answers);
     }
-    let name = &function.ast.name;
+    let name = &definition.function.ast.name;
     Err(errors::exception(
         py,
         "CompileError",

@@ -5,7 +5,12 @@ use weft_artifact::ArgType;
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role};
 
 use super::{Dispatcher, answers, overload::Found};
-use crate::{capture::Capturer, devices, engine::options, types::Type};
+use crate::{
+    capture::Capturer,
+    devices,
+    engine::{Definition, options},
+    types::Type,
+};
 
 impl Dispatcher {
     /// PTX for arguments of these types, and the type of what it returns. `role` is "kernel", or the ABI of a device
@@ -36,8 +41,8 @@ impl Dispatcher {
         }
         let mut jit = slf.get().jit.clone();
         jit.code.entry = Entry::Foreign(Foreign { role, symbol });
-        let mut function = Capturer::new(py).dispatcher(slf)?;
-        let output = answers::compile(py, &mut function, &mut Found::default(), args, &target, &jit, Keep::default())?;
+        let mut of = Definition::of(Capturer::new(py).dispatcher(slf)?);
+        let output = answers::compile(py, &mut of, &mut Found::default(), args, &target, &jit, Keep::default())?;
         let code = String::from_utf8_lossy(&output.artifact.code).into_owned();
         Ok((code, Type::of(output.returns.clone().unwrap_or(ArgType::None))))
     }

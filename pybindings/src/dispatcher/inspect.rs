@@ -4,18 +4,19 @@
 //! GPU that the device is or stands in for, so that a machine without one shows PTX too. A device function's are those of
 //! the function that code in C would call.
 
-use std::sync::Arc;
-
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 use weft_artifact::ArgType;
-use weft_compiler::{
-    pipeline,
-    request::{Abi, Entry, Foreign, Keep, Request, Role, Target},
-};
+use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
 use super::{Dispatcher, answers, overload::Found};
-use crate::{capture::Capturer, devices, engine::options, errors, types::tuple_of_types};
+use crate::{
+    capture::Capturer,
+    devices,
+    engine::{self, Definition, options},
+    errors,
+    types::tuple_of_types,
+};
 
 /// The error for a device function's code on the CPU.
 fn no_host_code(name: &str) -> PyErr {
@@ -38,9 +39,9 @@ impl Dispatcher {
         };
         let host = matches!(target, Target::Host(_));
         let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
-        let mut function = match this.compiled(args) {
-            Some(overload) => Arc::clone(&overload.function),
-            None => Capturer::new(py).dispatcher(slf)?,
+        let mut definition = match this.compiled(args) {
+            Some(overload) => overload.definition.clone(),
+            None => Definition::of(Capturer::new(py).dispatcher(slf)?),
         };
         let mut jit = this.jit.clone();
         if jit.device {
@@ -49,7 +50,7 @@ impl Dispatcher {
             }
             jit.code.entry = Entry::Foreign(Foreign { role: Role::Function(Abi::C), symbol: None });
         }
-        let output = answers::compile(py, &mut function, &mut Found::default(), args, &target, &jit, keep)?;
+        let output = answers::compile(py, &mut definition, &mut Found::default(), args, &target, &jit, keep)?;
         let text = match what {
             "ir" => output.ir.clone(),
             "llvm" => output.llvm.clone(),
@@ -62,16 +63,10 @@ impl Dispatcher {
     /// The type of what the function returns to kernels that call it with arguments of these types.
     pub(crate) fn result(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Option<ArgType>> {
         let py = slf.py();
-        let mut function = Capturer::new(py).dispatcher(slf)?;
-        answers::with_answers(py, &mut function, &mut Found::default(), |function| {
-            let request = Request {
-                function: Arc::clone(function),
-                args: args.to_vec(),
-                target: options::of_capability(0, 0),
-                options: slf.get().jit.code.clone(),
-                keep: Keep::default(),
-            };
-            py.detach(|| pipeline::result_type(&request)).map_err(|failure| errors::compile_error(py, &failure))
+        let mut definition = Definition::of(Capturer::new(py).dispatcher(slf)?);
+        let jit = &slf.get().jit;
+        answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
+            engine::result_type(py, definition, args, jit)
         })
     }
 

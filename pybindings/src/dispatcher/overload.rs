@@ -19,7 +19,10 @@ use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
-    engine::options::{self, JitOptions},
+    engine::{
+        Definition,
+        options::{self, JitOptions},
+    },
     errors,
     types::{Signature, key, tuple_of_types},
 };
@@ -44,7 +47,7 @@ pub(crate) struct Overload {
     /// Code and ABI as compiled.
     output: Arc<Output>,
     /// What it was compiled of: texts that are asked for later are of the same constants.
-    pub(crate) function: Arc<FunctionDef>,
+    pub(crate) definition: Definition,
     /// The options that it was compiled with.
     jit: JitOptions,
     /// The device arrays whose addresses are in the code.
@@ -125,7 +128,7 @@ impl Overload {
     /// Compiles for the current device and loads the code.
     pub(crate) fn compile(
         owner: &Bound<'_, Dispatcher>,
-        mut function: Arc<FunctionDef>,
+        function: Arc<FunctionDef>,
         args: &[ArgType],
         jit: &JitOptions,
         mut found: Found,
@@ -133,7 +136,8 @@ impl Overload {
         let py = owner.py();
         let executor = devices::current(py)?;
         let target = options::target(&executor.target())?;
-        let output = answers::compile(py, &mut function, &mut found, args, &target, jit, Keep::default())?;
+        let mut definition = Definition::of(function);
+        let output = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
         let Found { kept, links } = found;
         let Some(kernel) = output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
@@ -159,7 +163,7 @@ impl Overload {
             loaded,
             _module: module,
             output,
-            function,
+            definition,
             jit: jit.clone(),
             lent: kept
                 .iter()
@@ -220,9 +224,9 @@ impl CompiledKernel {
     /// The kernel compiled for GPUs of a compute capability, the device's unless one is given.
     fn compiled_for(&self, py: Python<'_>, cc: Option<(u32, u32)>, keep: Keep) -> PyResult<Arc<Output>> {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
-        let Overload { function, args, jit, .. } = &*self.overload;
+        let Overload { definition, args, jit, .. } = &*self.overload;
         let target = options::of_capability(major, minor);
-        answers::compile(py, &mut Arc::clone(function), &mut Found::default(), args, &target, jit, keep)
+        answers::compile(py, &mut definition.clone(), &mut Found::default(), args, &target, jit, keep)
     }
 }
 

@@ -12,7 +12,7 @@ use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::render_text,
     pipeline::Output,
-    request::{CpuThreads, FunctionDef, Keep, Request, Target},
+    request::{CpuThreads, FunctionDef, Keep, Options, Outcome, Overloads, Request, Target},
 };
 use weft_engine::{Engine, HeldEngine};
 use weft_runtime::CpuStrategy;
@@ -27,16 +27,34 @@ thread_local! {
     static HELD: RefCell<Option<HeldEngine<'static>>> = const { RefCell::new(None) };
 }
 
-/// Compiles a function for a target, with texts if they are wanted. What it gives may have questions in place of code:
-/// `dispatcher::answers` has the answers.
+/// A function and what is known of the overloaded ones that it calls: what requests are made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub(crate) function: Arc<FunctionDef>,
+    pub(crate) overloads: Overloads,
+}
+
+impl Definition {
+    /// A function of which nothing more is known.
+    pub(crate) fn of(function: Arc<FunctionDef>) -> Self {
+        Self { function, overloads: Overloads::default() }
+    }
+
+    fn request(&self, args: &[ArgType], target: Target, options: Options, keep: Keep) -> Request {
+        let Self { function, overloads } = self.clone();
+        Request { function, overloads, args: args.to_vec(), target, options, keep }
+    }
+}
+
+/// Compiles a function for a target, with texts if they are wanted. What it asks `dispatcher::answers` answers.
 pub(crate) fn compile(
     py: Python<'_>,
-    function: &Arc<FunctionDef>,
+    definition: &Definition,
     args: &[ArgType],
     target: Target,
     jit: &JitOptions,
     keep: Keep,
-) -> PyResult<Arc<Output>> {
+) -> PyResult<Outcome<Arc<Output>>> {
     let mut options = jit.code.clone();
     if matches!(target, Target::Host(_)) {
         options.cpu_threads = match devices::settings(py)?.cpu_strategy {
@@ -47,14 +65,28 @@ pub(crate) fn compile(
     } else {
         options.libdevice = devices::libdevice(py)?;
     }
-    let request = Request { function: Arc::clone(function), args: args.to_vec(), target, options, keep };
+    let request = definition.request(args, target, options, keep);
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
     let compiled = py.detach(|| ENGINE.compile(&request));
-    let output = compiled.map_err(|failure| errors::compile_error(py, &failure))?;
-    if !output.warnings.is_empty() {
+    let outcome = compiled.map_err(|failure| errors::compile_error(py, &failure))?;
+    if let Outcome::Made(output) = &outcome
+        && !output.warnings.is_empty()
+    {
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }
-    Ok(output)
+    Ok(outcome)
+}
+
+/// Finds the type of what a function returns to kernels that call it with arguments of these types.
+pub(crate) fn result_type(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    jit: &JitOptions,
+) -> PyResult<Outcome<Option<ArgType>>> {
+    // No type depends on the target.
+    let request = definition.request(args, options::of_capability(0, 0), jit.code.clone(), Keep::default());
+    py.detach(|| ENGINE.result_type(&request)).map_err(|failure| errors::compile_error(py, &failure))
 }
 
 /// Called before a fork: the child is not to inherit a compilation of a thread that it does not have.

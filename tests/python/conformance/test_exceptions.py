@@ -195,6 +195,16 @@ def test_without_options_the_thread_ends():
     assert out.tolist() == [2, 0, 0, 6]
 
 
+def test_a_file_is_the_users_whatever_its_name():
+    text = "def k(x):\n    if x[0] == 0:\n        raise OutOfRange('zero')\n    x[0] = 1\n"
+    scope = {"OutOfRange": OutOfRange}
+    exec(compile(text, "weft/prelude/k.py", "exec"), scope)
+    kernel = cuda.jit(scope["k"], exceptions=True, source=text)
+    with pytest.raises(OutOfRange, match="zero") as caught:
+        kernel[1, 1](np.zeros(1))
+    assert "weft/prelude/k.py" in note_of(caught.value)
+
+
 def test_threads_behind_barriers_go_on():
     @cuda.jit(exceptions=True)
     def k(out):

@@ -34,7 +34,6 @@ fn number(value: &Captured) -> Option<(Value, Option<Number>)> {
         | Captured::Class(..)
         | Captured::Exception(_)
         | Captured::Overloaded(_)
-        | Captured::Answers(_)
         | Captured::Array(_)
         | Captured::DeviceArray(..)
         | Captured::Recursive(_)

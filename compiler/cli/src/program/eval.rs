@@ -258,10 +258,8 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         | Captured::Class(..) => true,
         // Their classes may say otherwise.
         Captured::Struct(..) | Captured::Enum(..) => return None,
-        Captured::Array(_)
-        | Captured::DeviceArray(..)
-        | Captured::Answers(_)
-        | Captured::Unsupported(..)
-        | Captured::Unknown(..) => return None,
+        Captured::Array(_) | Captured::DeviceArray(..) | Captured::Unsupported(..) | Captured::Unknown(..) => {
+            return None;
+        }
     })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use weft_artifact::{DType, Number, Scalar};
 use weft_compiler::{
     diagnostic::Severity,
-    request::{Abi, External, GpuBody, Unsupported},
+    request::{Abi, External, GpuBody, Overloads, Unsupported},
 };
 
 use super::{capture::Captures, *};
@@ -358,7 +358,7 @@ def odd(n): return even(n - 1)
     assert_eq!(even.defaults.get("base"), Some(&Captured::Int(2)));
     let Some(Captured::Function(odd)) = even.globals.get("odd") else { panic!("a function") };
     assert_eq!(odd.globals.get("even"), Some(&Captured::Recursive(even.number)));
-    assert!(even.find(even.number).is_some_and(|found| Arc::ptr_eq(&found, even)));
+    assert!(Overloads::default().find(&even, even.number).is_some_and(|found| Arc::ptr_eq(&found, even)));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::{BinaryOp, Built, Const, ExprId, ExprKind, LocalArray, SharedArray, Space, SpecialRegister, Type},
+    ir::{BinaryOp, Built, Const, ExprId, ExprKind, LocalArray, SharedArray, SharedKind, Space, SpecialRegister, Type},
     source::Span,
 };
 
@@ -185,7 +185,7 @@ impl FnLowerer<'_> {
         let kind = if self.is_dry() {
             ExprKind::DynamicShared
         } else if ty.space == Space::Shared {
-            let declared = SharedArray { name, elem, len, align, span: self.at(span) };
+            let declared = SharedArray { name, kind: SharedKind::Program, elem, len, align, span: self.at(span) };
             ExprKind::SharedBase(self.cx.module.shared.push(declared))
         } else {
             let id = self.b.function.local_arrays.push(LocalArray { name, elem, len, align, span });

@@ -20,10 +20,10 @@ use crate::{
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Value},
     },
-    intrinsics::Intrinsic,
-    ir::{BinaryOp, CompareOp, ExprKind, SharedArray, Space, Type},
+    intrinsics::{Coop, CoopParam, Intrinsic},
+    ir::{BinaryOp, CompareOp, ExprKind, SharedArray, SharedKind, Space, Type},
     request::FunctionDef,
-    source::Span,
+    source::{Origin, Span},
     syntax::ast::ParamKind,
 };
 
@@ -33,14 +33,24 @@ const WARPS: i64 = 32;
 /// Threads of the largest block whose values the lanes of a warp go over, and one place more for every 32.
 const RAKED: i64 = 264;
 
-/// What the rows' paths begin with.
-const MODULE: &str = "weft.cuda.coop.";
-
-/// Parameters that are no items of the threads', but where they lie in memory.
-const MEMORY: [&str; 2] = ["source", "target"];
-
-/// How a block goes over memory.
-const ALGORITHMS: [&str; 5] = ["direct", "striped", "vectorize", "transpose", "warp_transpose"];
+/// What a parameter must be, where a value is not that.
+fn wanted(param: CoopParam, value: &Value) -> Option<String> {
+    let fits = match (param, value) {
+        (CoopParam::Items | CoopParam::Plain | CoopParam::Count, _) => true,
+        (CoopParam::Lanes, Value::Int(lanes)) => matches!(lanes, 1 | 2 | 4 | 8 | 16 | 32),
+        (CoopParam::Flag, Value::Bool(_)) => true,
+        (CoopParam::Algorithm, Value::Static(Static::Str(name))) => Coop::ALGORITHMS.contains(&name.as_str()),
+        (CoopParam::Lanes | CoopParam::Flag | CoopParam::Algorithm, _) => false,
+    };
+    let all = match param {
+        CoopParam::Items | CoopParam::Plain | CoopParam::Count => return None,
+        CoopParam::Lanes => ["1", "2", "4", "8", "16", "32"].map(str::to_owned).to_vec(),
+        CoopParam::Flag => ["True", "False"].map(str::to_owned).to_vec(),
+        CoopParam::Algorithm => Coop::ALGORITHMS.map(|name| format!("\"{name}\"")).to_vec(),
+    };
+    let (last, before) = all.split_last()?;
+    (!fits).then(|| format!("{} or {last}", before.join(", ")))
+}
 
 /// A piece of shared memory that all calls share.
 #[derive(Clone, Copy, Debug)]
@@ -72,23 +82,19 @@ impl Row {
 }
 
 impl FnLowerer<'_> {
-    /// `cuda.coop.block.sum(x)` is `coop_block_sum(x)` of the prelude; parameters with defaults are known when the kernel
-    /// is compiled where the call's arguments are.
-    pub(super) fn coop(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
-        let name = row.path.strip_prefix(MODULE).unwrap_or(row.path).replace('.', "_");
-        let Some(def) = prelude::function(&format!("coop_{name}")) else {
-            self.cx.fault(self.at(span), &format!("the prelude lacks `{}`", row.path));
+    /// A function of the prelude; parameters with defaults are known when the kernel is compiled where the call's
+    /// arguments are.
+    pub(super) fn coop(&mut self, row: &'static Intrinsic, of: &Coop, args: Args, span: Span) -> Value {
+        let Some(def) = prelude::function(of.function) else {
+            self.cx.fault(self.at(span), &format!("the prelude lacks `{}`", of.function));
             return Value::Poison;
         };
-        let count = def.ast.params.iter().position(|param| param.name == prelude::COUNT);
+        let count = of.params.iter().position(|param| *param == CoopParam::Count);
         if let Some(place) = count {
             let shown = shown_path(row.path);
-            if let Some((_, _, at)) = args.keywords.iter().find(|(name, ..)| name == prelude::COUNT) {
-                return self.error(
-                    Code::ArgumentCount,
-                    *at,
-                    format!("`{shown}` has no parameter `{}`", prelude::COUNT),
-                );
+            let name = def.ast.params.get(place).map(|param| param.name.as_str());
+            if let Some((name, _, at)) = args.keywords.iter().find(|(given, ..)| Some(given.as_str()) == name) {
+                return self.error(Code::ArgumentCount, *at, format!("`{shown}` has no parameter `{name}`"));
             }
             let given = args.positional.len();
             if given > place {
@@ -100,25 +106,17 @@ impl FnLowerer<'_> {
         let types: Vec<Ty> = given.chain(args.keywords.iter().map(|(_, value, _)| value)).map(Value::ty).collect();
         let Some(mut values) = self.bind_all(row, &def, args, span) else { return Value::Poison };
         if let Some(place) = count {
-            let items = def.ast.params.iter().zip(&values).filter(|(param, _)| !MEMORY.contains(&param.name.as_str()));
+            let items = of.params.iter().zip(&values).filter(|(param, _)| **param == CoopParam::Items);
             let items: Vec<Value> = items.map(|(_, value)| value.clone()).collect();
             let Some(count) = self.count_of(row, &items, span) else { return Value::Poison };
             values.truncate(place);
             values.push(count);
         }
-        for (param, value) in def.ast.params.iter().zip(&values) {
-            let wanted = match (param.name.as_str(), value) {
-                ("threads", Value::Int(1 | 2 | 4 | 8 | 16 | 32)) | ("aggregate" | "broadcast", Value::Bool(_)) => {
-                    continue;
-                }
-                ("algorithm", Value::Static(Static::Str(name))) if ALGORITHMS.contains(&name.as_str()) => continue,
-                ("algorithm", _) => "\"direct\", \"striped\", \"vectorize\", \"transpose\" or \"warp_transpose\"",
-                ("threads", _) => "1, 2, 4, 8, 16 or 32",
-                ("aggregate" | "broadcast", _) => "True or False",
-                _ => continue,
-            };
-            let message = format!("`{}` is {wanted} and known when the kernel is compiled", param.name);
-            return self.error(Code::NotConstant, span, message);
+        for ((param, ast), value) in of.params.iter().zip(&def.ast.params).zip(&values) {
+            if let Some(wanted) = wanted(*param, value) {
+                let message = format!("`{}` is {wanted} and known when the kernel is compiled", ast.name);
+                return self.error(Code::NotConstant, span, message);
+            }
         }
         self.call_coop(row, &def, values, &types, span)
     }
@@ -141,8 +139,7 @@ impl FnLowerer<'_> {
         let errors = self.cx.diagnostics.split_off(before);
         let Some(error) = errors.into_iter().next() else { return value };
         // A fault in a function of the user's is told where it is, but not how weft came there.
-        let is_own =
-            |this: &Self, at: Span| this.cx.sources.file(at).is_none_or(|file| prelude::is_own_file(&file.name));
+        let is_own = |this: &Self, at: Span| this.cx.sources.file(at).is_none_or(|file| file.origin == Origin::Prelude);
         if !is_own(self, error.span) {
             let call = self.at(span);
             let labels = error.labels.iter().filter(|(at, _)| *at != call && !is_own(self, *at)).cloned().collect();
@@ -299,7 +296,14 @@ impl FnLowerer<'_> {
             let at = self.cx.scratch_call.unwrap_or_else(|| self.at(span));
             let shared = &mut self.cx.module.shared;
             let mut new = |name: &str| {
-                shared.push(SharedArray { name: name.to_owned(), elem: Scalar::U8, len: 0, align: 16, span: at })
+                shared.push(SharedArray {
+                    name: name.to_owned(),
+                    kind: SharedKind::Coop,
+                    elem: Scalar::U8,
+                    len: 0,
+                    align: 16,
+                    span: at,
+                })
             };
             let id = match piece {
                 Piece::Scratch => *self.cx.scratch.get_or_insert_with(|| new("coop")),

@@ -60,6 +60,7 @@ impl FnLowerer<'_> {
             Lowering::Operator(symbol) => self.operator(row, symbol, args, span),
             Lowering::Op(op) => self.operation(row, op, args, span),
             Lowering::WordOp(op, name) => self.word_operation(row, op, name, args, span),
+            Lowering::Coop(of) => self.coop(row, of, args, span),
             Lowering::Custom(custom) => self.custom(row, custom, args, span),
         }
     }
@@ -138,7 +139,6 @@ impl FnLowerer<'_> {
             Custom::TiledPartition => self.tiled_partition(row, args, span),
             Custom::GroupCollective => self.group_collective(row, args, span),
             Custom::GroupMethod => self.group_method(row, args, span),
-            Custom::Coop => self.coop(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),

@@ -46,8 +46,7 @@ fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<T
     if types.iter().take(others).any(|ty| *ty != ty.widened()) {
         let shapes = syntax::shape_names(&def.ast);
         for (ty, param) in types.iter_mut().zip(&def.ast.params).take(others) {
-            let is_count = prelude::is_own(def) && param.name == prelude::COUNT;
-            if !is_count && !shapes.contains(&param.name) {
+            if !prelude::is_known(def, param) && !shapes.contains(&param.name) {
                 *ty = ty.widened();
             }
         }

@@ -124,7 +124,6 @@ impl FnLowerer<'_> {
                 Value::Static(Static::Exception(crate::frontend::fault::Exception { class: class.clone(), args: None }))
             }
             Captured::Overloaded(function) => Value::Static(Static::Overloaded(function.clone())),
-            Captured::Answers(_) => Value::Poison,
             Captured::Class(class, values) => Value::Static(Static::Class(*class, values.clone().into())),
             Captured::Unknown(source, place, why) => {
                 let place = Span { file: self.cx.sources.add(source), ..*place };

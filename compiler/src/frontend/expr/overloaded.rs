@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{expr::Args, lowerer::FnLowerer, object::Static, ty::Ty, value::Value},
-    request::{ANSWERS, Answer, Ask, Captured, FunctionDef, Given, Overloaded, overloaded_member},
+    request::{Answer, Ask, FunctionDef, Given, Overloaded},
     source::Span,
 };
 
@@ -48,16 +48,13 @@ impl FnLowerer<'_> {
 
     /// An overloaded function in a module that weft knows.
     pub(super) fn overloaded_at(&self, path: &str) -> Option<Overloaded> {
-        match self.cx.root.as_ref()?.globals.get(&overloaded_member(path)) {
-            Some(Captured::Overloaded(function)) => Some(function.clone()),
-            Some(_) | None => None,
-        }
+        self.cx.overloads.members.get(path).cloned()
     }
 
     /// Whether a path is a module's in which something is overloaded.
     pub(super) fn leads_to_overloaded(&self, path: &str) -> bool {
-        let start = overloaded_member(&format!("{path}."));
-        self.cx.root.as_ref().is_some_and(|root| root.globals.keys().any(|name| name.starts_with(&start)))
+        let inside = |member: &String| member.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        self.cx.overloads.members.keys().any(inside)
     }
 
     /// An overloaded method of a value: who is asked says whether its class has it.
@@ -118,8 +115,7 @@ impl FnLowerer<'_> {
 
     /// What the request says of a call.
     fn answer(&self, ask: &Ask) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
-        let Some(Captured::Answers(answers)) = self.cx.root.as_ref()?.globals.get(ANSWERS) else { return None };
         let known = |answer: &&Answer| answer.ask == *ask;
-        answers.iter().find(known).map(|answer| answer.chosen.clone())
+        self.cx.overloads.answers.iter().find(known).map(|answer| answer.chosen.clone())
     }
 }

@@ -132,7 +132,7 @@ def coop_pair(a, b, op, both):
     return a
 
 
-def coop_first(x, op, count):
+def coop_first(x, op, count: known):
     """What the first slots hold together, one to eight of them, side by side."""
     low = coop_pair(slot(0, x), slot(1, x), op, count > 1)
     if most_threads() <= 64:

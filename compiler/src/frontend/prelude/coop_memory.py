@@ -9,14 +9,14 @@ import numpy as np
 from weft import cuda
 
 
-def coop_limit(valid, count):
+def coop_limit(valid, count: known):
     """How many elements count."""
     if valid is None:
         return None
     return coop_total(count, valid, block_num_threads())
 
 
-def coop_take(source, items, first, step, valid, default, count):
+def coop_take(source, items, first, step, valid, default, count: known):
     """Loads items, each some elements behind the one before; what does not count gets the default, if there is one."""
     for k in range(count):
         at = first + k * step
@@ -28,7 +28,7 @@ def coop_take(source, items, first, step, valid, default, count):
             items[k] = default
 
 
-def coop_give(target, items, first, step, valid, count):
+def coop_give(target, items, first, step, valid, count: known):
     """Stores items, each some elements behind the one before, if they count."""
     for k in range(count):
         at = first + k * step
@@ -38,7 +38,7 @@ def coop_give(target, items, first, step, valid, count):
             target[np.uint32(at)] = items[k]
 
 
-def coop_settle(items, kept, first, valid, default, count):
+def coop_settle(items, kept, first, valid, default, count: known):
     """Keeps what counts of blocked items; the others get the default, or are what they were."""
     for k in range(count):
         if valid is None:
@@ -49,7 +49,7 @@ def coop_settle(items, kept, first, valid, default, count):
             items[k] = default
 
 
-def coop_lane_places(count):
+def coop_lane_places(count: known):
     """The first element of the thread's warp, the thread's lane, and how many lanes the warp has."""
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
@@ -57,7 +57,7 @@ def coop_lane_places(count):
     return (rank - lane) * count, lane, lanes
 
 
-def coop_take_wide(wide, items, rank, count):
+def coop_take_wide(wide, items, rank, count: known):
     """Loads a thread's items four at a time, or two."""
     if count % 4 == 0:
         for k in range(count // 4):
@@ -69,7 +69,7 @@ def coop_take_wide(wide, items, rank, count):
             items[2 * k], items[2 * k + 1] = two.x, two.y
 
 
-def coop_give_wide(wide, items, rank, count):
+def coop_give_wide(wide, items, rank, count: known):
     """Stores them."""
     if count % 4 == 0:
         for k in range(count // 4):
@@ -80,14 +80,14 @@ def coop_give_wide(wide, items, rank, count):
             wide[np.uint32(rank * (count // 2) + k)] = vector(wide, items[2 * k], items[2 * k + 1])
 
 
-def coop_vectorized(memory, valid, count):
+def coop_vectorized(memory, valid, count: known):
     """On GPUs the array as one of vectors, if it can be had so where all elements count."""
     if valid is None:
         return vectors(memory, count)
     return None
 
 
-def coop_block_load(source, items, valid=None, default=None, algorithm="direct", count=None):
+def coop_block_load(source, items, valid=None, default=None, algorithm="direct", count: known = None):
     """Of the first elements of an array, as many as the block has items."""
     rank, threads, limit = block_thread_rank(), block_num_threads(), coop_limit(valid, count)
     if algorithm == "striped":
@@ -129,7 +129,7 @@ def coop_block_load(source, items, valid=None, default=None, algorithm="direct",
         coop_take(source, items, rank * count, 1, limit, default, count)
 
 
-def coop_store_items(target, items, valid, algorithm, count):
+def coop_store_items(target, items, valid, algorithm, count: known):
     """To the first elements of an array."""
     rank, threads, limit = block_thread_rank(), block_num_threads(), coop_limit(valid, count)
     if algorithm == "striped":
@@ -169,7 +169,7 @@ def coop_store_items(target, items, valid, algorithm, count):
         coop_give(target, items, rank * count, 1, limit, count)
 
 
-def coop_block_store(target, items, valid=None, algorithm="direct", count=None):
+def coop_block_store(target, items, valid=None, algorithm="direct", count: known = None):
     """An array of items, or one."""
     if isinstance(items, np.ndarray):
         coop_store_items(target, items, valid, algorithm, count)

@@ -21,33 +21,33 @@ def coop_wait(lanes):
 # ---- exchanges ------------------------------------------------------------------------------------------------------
 
 
-def coop_padded(k, count):
+def coop_padded(k, count: known):
     """Where an item lies, so that threads which read a power of two apart do not meet in a bank of memory."""
     if count > 4:
         return k + (k >> 5)
     return k
 
 
-def coop_room(count):
+def coop_room(count: known):
     """How many places of memory the items of a block take, and one more."""
     if count > 4:
         return most_threads() * count + (most_threads() * count >> 5) + 1
     return most_threads() * count + 1
 
 
-def coop_put(memory, items, first, step, count):
+def coop_put(memory, items, first, step, count: known):
     """Stores a thread's items, each some places behind the one before."""
     for k in range(count):
         memory[coop_padded(np.uint32(first + k * step), count)] = items[k]
 
 
-def coop_get(memory, items, first, step, count):
+def coop_get(memory, items, first, step, count: known):
     """Loads them."""
     for k in range(count):
         items[k] = memory[coop_padded(np.uint32(first + k * step), count)]
 
 
-def coop_block_striped_to_blocked(items, count=None):
+def coop_block_striped_to_blocked(items, count: known = None):
     """Item `k` of thread `t` was the one with the number `k * threads + t`, and becomes that with `t * count + k`."""
     memory = buffer(coop_room(count), items[0])
     rank = block_thread_rank()
@@ -57,7 +57,7 @@ def coop_block_striped_to_blocked(items, count=None):
     cuda.syncthreads()
 
 
-def coop_block_blocked_to_striped(items, count=None):
+def coop_block_blocked_to_striped(items, count: known = None):
     """The other way."""
     memory = buffer(coop_room(count), items[0])
     rank = block_thread_rank()
@@ -67,13 +67,13 @@ def coop_block_blocked_to_striped(items, count=None):
     cuda.syncthreads()
 
 
-def coop_scatter(memory, items, ranks, count):
+def coop_scatter(memory, items, ranks, count: known):
     """Stores a thread's items where each is to come."""
     for k in range(count):
         memory[coop_padded(np.uint32(ranks[k]), count)] = items[k]
 
 
-def coop_block_scatter_to_blocked(items, ranks, count=None):
+def coop_block_scatter_to_blocked(items, ranks, count: known = None):
     """Item `k` becomes the one with the number `ranks[k]`, of the blocked ones."""
     memory = buffer(coop_room(count), items[0])
     coop_scatter(memory, items, ranks, count)
@@ -82,7 +82,7 @@ def coop_block_scatter_to_blocked(items, ranks, count=None):
     cuda.syncthreads()
 
 
-def coop_block_scatter_to_striped(items, ranks, count=None):
+def coop_block_scatter_to_striped(items, ranks, count: known = None):
     """The same of the striped ones."""
     memory = buffer(coop_room(count), items[0])
     coop_scatter(memory, items, ranks, count)
@@ -96,7 +96,7 @@ def coop_group_size(threads, lane):
     return lane + coop_left(threads, lane)
 
 
-def coop_warp_striped_to_blocked(items, threads=32, count=None):
+def coop_warp_striped_to_blocked(items, threads=32, count: known = None):
     """Among the lanes of a group."""
     memory = warp_buffer(most_threads() * count, items[0])
     lanes, lane = coop_group(threads)
@@ -110,7 +110,7 @@ def coop_warp_striped_to_blocked(items, threads=32, count=None):
     cuda.syncwarp(lanes)
 
 
-def coop_warp_blocked_to_striped(items, threads=32, count=None):
+def coop_warp_blocked_to_striped(items, threads=32, count: known = None):
     """The other way."""
     memory = warp_buffer(most_threads() * count, items[0])
     lanes, lane = coop_group(threads)
@@ -148,7 +148,7 @@ def coop_change_places(keys, values, less, k):
             values[k + 1] = value
 
 
-def coop_sort_own(keys, values, less, valid, own, count):
+def coop_sort_own(keys, values, less, valid, own, count: known):
     """Sorts a thread's first items, by neighbors that change places: equal ones stay in order.
 
     The loop over pairs of turns stays one; those in it have constant numbers, so that items stay in registers.
@@ -164,7 +164,7 @@ def coop_sort_own(keys, values, less, valid, own, count):
                 coop_change_places(keys, values, less, k)
 
 
-def coop_split(memory, a, n_a, b, n_b, diagonal, less, count):
+def coop_split(memory, a, n_a, b, n_b, diagonal, less, count: known):
     """Of the first so many of two sorted lists together, how many are of the first list."""
     low, high = max(np.int32(diagonal - n_b), np.int32(0)), min(diagonal, n_a)
     last = np.int32(b + diagonal - 1)
@@ -178,14 +178,14 @@ def coop_split(memory, a, n_a, b, n_b, diagonal, less, count):
     return low
 
 
-def coop_next(memory, at, end, lanes, count):
+def coop_next(memory, at, end, lanes, count: known):
     """The item at a place of a list, or any where the list has ended: of a block's, or else of the same list."""
     if lanes is not None:
         at = max(min(at, np.int32(end - 1)), np.int32(0))
     return memory[coop_padded(np.uint32(at), count)]
 
 
-def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes, count):
+def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes, count: known):
     """Sorts the first items of a block or of a group: each thread its own, then lists of twice as many in each turn.
 
     A thread finds where its items of the merged list begin in the two, and takes them from there: the next of each list
@@ -230,14 +230,14 @@ def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes
         merged, width = np.int32(2 * merged), np.int32(2 * width)
 
 
-def coop_total(count, valid, threads):
+def coop_total(count: known, valid, threads):
     """How many items are sorted."""
     if valid is None:
         return np.int32(count * threads)
     return np.int32(min(max(valid, 0), count * threads))
 
 
-def coop_block_merge_sort_keys(keys, less=None, valid=None, count=None):
+def coop_block_merge_sort_keys(keys, less=None, valid=None, count: known = None):
     """Sorts the items of a block."""
     if isinstance(keys, np.ndarray):
         memory = buffer(coop_room(count), keys[0])
@@ -252,7 +252,7 @@ def coop_block_merge_sort_keys(keys, less=None, valid=None, count=None):
     return own[0]
 
 
-def coop_block_merge_sort_pairs(keys, values, less=None, valid=None, count=None):
+def coop_block_merge_sort_pairs(keys, values, less=None, valid=None, count: known = None):
     """Sorts the items of a block by their keys."""
     if isinstance(keys, np.ndarray):
         memory = buffer(coop_room(count), keys[0])
@@ -269,7 +269,7 @@ def coop_block_merge_sort_pairs(keys, values, less=None, valid=None, count=None)
     return own[0], beside[0]
 
 
-def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count=None):
+def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count: known = None):
     """Sorts the items of a group of lanes."""
     lanes, lane = coop_group(threads)
     size, rank = coop_group_size(threads, lane), block_thread_rank() - lane
@@ -359,7 +359,7 @@ def coop_digit_place(bits, x, descending, bit, mask, threads, rank):
     return np.uint32(2 * word + (digit >> np.uint32(3)))
 
 
-def coop_radix(keys, values, descending, begin, end, count):
+def coop_radix(keys, values, descending, begin, end, count: known):
     """Sorts the items of a block by their bits, four at a time, from the lowest on.
 
     Each thread counts its digits; the counts are added up over digits and threads, which says where each item goes. A
@@ -422,7 +422,7 @@ def coop_last_bit(x, end_bit):
     return end_bit
 
 
-def coop_radix_keys(keys, descending, begin_bit, end_bit, count):
+def coop_radix_keys(keys, descending, begin_bit, end_bit, count: known):
     """Of an array of items, or of one."""
     if isinstance(keys, np.ndarray):
         coop_radix(keys, None, descending, begin_bit, coop_last_bit(keys[0], end_bit), count)
@@ -433,7 +433,7 @@ def coop_radix_keys(keys, descending, begin_bit, end_bit, count):
     return own[0]
 
 
-def coop_radix_pairs(keys, values, descending, begin_bit, end_bit, count):
+def coop_radix_pairs(keys, values, descending, begin_bit, end_bit, count: known):
     """Of arrays of items, or of one."""
     if isinstance(keys, np.ndarray):
         coop_radix(keys, values, descending, begin_bit, coop_last_bit(keys[0], end_bit), count)
@@ -444,21 +444,21 @@ def coop_radix_pairs(keys, values, descending, begin_bit, end_bit, count):
     return own[0], beside[0]
 
 
-def coop_block_radix_sort_keys(keys, begin_bit=0, end_bit=None, count=None):
+def coop_block_radix_sort_keys(keys, begin_bit=0, end_bit=None, count: known = None):
     """Sorts the items of a block, the smallest first."""
     return coop_radix_keys(keys, False, begin_bit, end_bit, count)
 
 
-def coop_block_radix_sort_keys_descending(keys, begin_bit=0, end_bit=None, count=None):
+def coop_block_radix_sort_keys_descending(keys, begin_bit=0, end_bit=None, count: known = None):
     """The largest first."""
     return coop_radix_keys(keys, True, begin_bit, end_bit, count)
 
 
-def coop_block_radix_sort_pairs(keys, values, begin_bit=0, end_bit=None, count=None):
+def coop_block_radix_sort_pairs(keys, values, begin_bit=0, end_bit=None, count: known = None):
     """Sorts the items of a block by their keys, the smallest first."""
     return coop_radix_pairs(keys, values, False, begin_bit, end_bit, count)
 
 
-def coop_block_radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None, count=None):
+def coop_block_radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None, count: known = None):
     """The largest first."""
     return coop_radix_pairs(keys, values, True, begin_bit, end_bit, count)

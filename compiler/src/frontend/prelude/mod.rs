@@ -14,9 +14,9 @@ use super::{env::Env, lowerer::FnLowerer, value::Value};
 use crate::{
     ir::LocalId,
     request::{Captured, FunctionDef},
-    source::{SourceFile, Span},
+    source::{Origin, SourceFile, Span},
     syntax::{
-        ast::{ModuleItem, StmtKind},
+        ast::{ExprKind, ModuleItem, Param, StmtKind},
         bound_names, free_chains, parse_module,
     },
 };
@@ -33,9 +33,6 @@ impl File {
         Self { name, text, functions: OnceLock::new() }
     }
 }
-
-/// What the names of the files begin with.
-const FOLDER: &str = "weft/prelude/";
 
 /// The files; a function is below those that it calls, in its file or in a later one.
 static FILES: [File; 21] = [
@@ -119,7 +116,8 @@ const NAMES: &[(&str, &str)] = &[
 fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>>> {
     let file = FILES.get(number)?;
     Some(file.functions.get_or_init(|| {
-        let source = Arc::new(SourceFile::new(format!("{FOLDER}{}", file.name), file.text));
+        let name = format!("weft/prelude/{}", file.name);
+        let source = Arc::new(SourceFile { origin: Origin::Prelude, ..SourceFile::new(name, file.text) });
         let mut functions: BTreeMap<String, Arc<FunctionDef>> = BTreeMap::new();
         for item in parse_module(&source, 0) {
             let ModuleItem::Function(ast) = item else { continue };
@@ -156,17 +154,18 @@ fn in_files(name: &str, count: usize) -> Option<Arc<FunctionDef>> {
     (0..count).find_map(|number| functions(number)?.get(name).cloned())
 }
 
-/// The name of parameters of the prelude's whose values its functions know where a caller does.
-pub(super) const COUNT: &str = "count";
+/// The annotation of parameters of the prelude's whose values its functions know where a caller does.
+const KNOWN: &str = "known";
+
+/// Whether a parameter is one of those.
+pub(super) fn is_known(def: &FunctionDef, param: &Param) -> bool {
+    let annotation = param.annotation.as_ref().map(|annotation| &annotation.kind);
+    is_own(def) && matches!(annotation, Some(ExprKind::Name(name)) if name == KNOWN)
+}
 
 /// Whether a function is one of the prelude's.
 pub(super) fn is_own(def: &FunctionDef) -> bool {
-    is_own_file(&def.source.name)
-}
-
-/// Whether a file is one of the prelude's.
-pub(super) fn is_own_file(name: &str) -> bool {
-    name.starts_with(FOLDER)
+    def.source.origin == Origin::Prelude
 }
 
 /// A function by its name.
@@ -222,7 +221,29 @@ impl FnLowerer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::ast::Stmt;
+    use crate::{
+        intrinsics::{self, CoopParam, Lowering},
+        syntax::ast::Stmt,
+    };
+
+    #[test]
+    fn rows_of_coop_say_what_each_parameter_is() {
+        let mut n_rows = 0;
+        for row in intrinsics::rows() {
+            let Lowering::Coop(of) = row.lowering else { continue };
+            let def = function(of.function).expect("the row's function is in the prelude");
+            assert_eq!(def.ast.params.len(), of.params.len(), "{}", row.path);
+            for (place, (param, ast)) in of.params.iter().zip(&def.ast.params).enumerate() {
+                // What is checked to be known is known to the function: its default makes it so.
+                let checked = !matches!(param, CoopParam::Items | CoopParam::Plain);
+                assert!(!checked || ast.default.is_some(), "{} of {}", ast.name, row.path);
+                let is_last = place + 1 == of.params.len();
+                assert!(*param != CoopParam::Count || is_last && is_known(&def, ast), "{} of {}", ast.name, row.path);
+            }
+            n_rows += 1;
+        }
+        assert!(n_rows > 30);
+    }
 
     #[test]
     fn what_is_lowered_in_place_ends_in_its_one_return() {

@@ -160,7 +160,7 @@ def np_cumprod(a, out, start):
         put(out, k, total)
 
 
-def quotient(total, count):
+def quotient(total, count: known):
     """A sum divided by how many there are, in its type; of integers in float64."""
     if isinstance(total, int):
         return total / count

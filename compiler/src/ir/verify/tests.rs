@@ -5,8 +5,8 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 use crate::{
     ir::{
         Align, AtomicOp, BinaryOp, Builder, CompareOp, Const, Expr, ExprId, ExprKind, External, ExternalId, FuncId,
-        Function, FunctionKind, LocalId, MathFn, Module, Op, SharedArray, SharedId, Space, SpecialRegister, StmtKind,
-        Type, UnaryOp, verify,
+        Function, FunctionKind, LocalId, MathFn, Module, Op, SharedArray, SharedId, SharedKind, Space, SpecialRegister,
+        StmtKind, Type, UnaryOp, verify,
     },
     source::Span,
 };
@@ -44,7 +44,14 @@ fn whole() -> Module {
     ] {
         module.params.push(Param { name: name.to_owned(), ty, access: Access::default() });
     }
-    module.shared.push(SharedArray { name: "tile".to_owned(), elem: Scalar::F32, len: 32, align: 4, span: HERE });
+    module.shared.push(SharedArray {
+        name: "tile".to_owned(),
+        kind: SharedKind::Program,
+        elem: Scalar::F32,
+        len: 32,
+        align: 4,
+        span: HERE,
+    });
 
     let mut twice = Builder::new(Function::new("twice", FunctionKind::Device, HERE));
     let x = twice.local("x", F64);

@@ -27,7 +27,7 @@ use super::cells::{CELLS, LANES, Make};
 use crate::{
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
-        SharedArray, SharedId, Shuffle, Space, Stmt, StmtKind, Type, Vote, WarpReduction, for_each_stmt,
+        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, Type, Vote, WarpReduction, for_each_stmt,
     },
     source::Span,
 };
@@ -159,7 +159,7 @@ impl Cells {
 
     fn new_array(module: &mut Module, elem: Scalar, span: Span) -> SharedId {
         let name = "lanes".to_owned();
-        module.shared.push(SharedArray { name, elem, len: CELLS, align: 64, span })
+        module.shared.push(SharedArray { name, kind: SharedKind::Cells, elem, len: CELLS, align: 64, span })
     }
 
     /// The array that the next value of a type goes into.

@@ -13,7 +13,7 @@ use crate::{
     ir::Module,
     passes,
     pipeline::{self, Output},
-    request::{Captured, FunctionDef, Keep, Options, Request, Target},
+    request::{Captured, FunctionDef, Keep, Options, Overloads, Request, Target},
     signature::parse_signature,
     source::SourceFile,
     syntax::{ast::ModuleItem, free_chains, parse_module},
@@ -58,13 +58,15 @@ pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
 
 /// As [`kernel`], for any target.
 pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
-    pipeline::compile(&request(source, signature, target)).unwrap_or_else(|failure| failed(&failure))
+    let outcome = pipeline::compile(&request(source, signature, target)).unwrap_or_else(|failure| failed(&failure));
+    outcome.made().expect("no function is overloaded")
 }
 
 /// The module that the back end gets.
 pub(super) fn module(source: &str, signature: &str) -> Module {
     let request = request(source, signature, Target::Host(crate::host_cpu()));
-    let mut module = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).module;
+    let lowered = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).made();
+    let mut module = lowered.expect("no function is overloaded").module;
     passes::run(&mut module, &request.target).expect("the passes keep the rules");
     module
 }
@@ -105,6 +107,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
     let args: Vec<ArgType> = parse_signature(signature).expect("a signature").args;
     Request {
         function: last.expect("a function"),
+        overloads: Overloads::default(),
         args,
         target,
         options: Options::default(),

@@ -11,14 +11,21 @@ use crate::{
     diagnostic::Code,
     ir::{
         Align, AtomicOp, BinaryOp, Builder, ExprId, ExprKind, Function, FunctionKind, LocalArray, LocalId, Op, Order,
-        Scope, SharedArray, SharedId, Space, SpecialRegister, StmtKind, Type,
+        Scope, SharedArray, SharedId, SharedKind, Space, SpecialRegister, StmtKind, Type,
     },
     request::{Options, Target},
 };
 
 impl KernelBuilder {
     fn shared(&mut self, name: &str, elem: Scalar, len: u64) -> SharedId {
-        let array = SharedArray { name: name.to_owned(), elem, len, align: elem.align_bytes(), span: SPAN };
+        let array = SharedArray {
+            name: name.to_owned(),
+            kind: SharedKind::Program,
+            elem,
+            len,
+            align: elem.align_bytes(),
+            span: SPAN,
+        };
         self.module.shared.push(array)
     }
 

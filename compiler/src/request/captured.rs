@@ -1,0 +1,194 @@
+//! What the free names of a function mean.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use weft_artifact::{ArrayType, ClassId, Compound, DType, Layout, MAX_LEAVES, Number, Scalar, Time, Vector};
+
+use super::{FunctionDef, MAX_CALL_DEPTH, Overloaded};
+use crate::source::{SourceFile, Span};
+
+/// The value of a captured name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Captured {
+    /// `None`.
+    None,
+    /// A Python bool.
+    Bool(bool),
+    /// A Python int that fits 64 bits, signed or unsigned.
+    Int(i128),
+    /// A Python float.
+    Float(f64),
+    /// A Python complex: real, imaginary.
+    Complex(f64, f64),
+    /// A NumPy scalar: its type, and its value as (real, imaginary) for floats and complex, or an integer.
+    NumpyInt(Scalar, i128),
+    /// See `NumpyInt`; for `F32`, `F64`, `C64`, `C128`.
+    NumpyFloat(Number, f64, f64),
+    /// A NumPy date or span of time: its type, and its count.
+    Time(Time, i64),
+    /// A string.
+    Str(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A tuple.
+    Tuple(Vec<Captured>),
+    /// A named tuple or an instance of a dataclass: the values of its fields.
+    Struct(ClassId, Vec<Captured>),
+    /// A member of an enum, by its place among those of its class, and its value.
+    Enum(ClassId, usize, Box<Captured>),
+    /// A class: for each member of an enum its value, for each field of another class its default if it has one.
+    Class(ClassId, Vec<Option<Captured>>),
+    /// An array of this process, with the elements that it had then: a constant.
+    Array(CapturedArray),
+    /// An array on the device: its type, the address of its first element, extents, strides in bytes. Who makes the
+    /// request keeps the memory in place as long as the code is used.
+    DeviceArray(ArrayType, u64, Vec<u64>, Vec<i64>),
+    /// A NumPy scalar type, a dtype, or a weft type such as `weft.float32` or `weft.cuda.float32x4`: usable as a dtype
+    /// and as a cast.
+    DType(DType),
+    /// Something that weft knows by its canonical dotted path: a module (`weft`, `weft.cuda`, `math`, `numpy`), a
+    /// member of one (`weft.cuda.grid`, `math.sin`, `numpy.float32`), or a Python builtin (`builtins.range`).
+    /// The prefix `numba.` is written as `weft.`.
+    Known(String),
+    /// A user's own module or object with the attributes that the function uses.
+    Module(String, BTreeMap<String, Captured>),
+    /// Another jitted function.
+    Function(Arc<FunctionDef>),
+    /// A jitted function that leads to the one that reads the name, or this one itself, by its
+    /// [number](FunctionDef::number): definitions are a tree, and here it would be a circle.
+    /// [`Overloads::find`](super::Overloads::find) has it.
+    Recursive(u32),
+    /// A function that has implementations for kernels, which whoever makes requests finds for the types of a call's
+    /// arguments.
+    Overloaded(Overloaded),
+    /// An exception class, by what stands for it: whoever made the request knows it by that.
+    Exception(String),
+    /// Anything else: what it is, and in words that follow "a" or "an" in the error, such as Python's name of its type.
+    Unsupported(Unsupported, String),
+    /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
+    Unknown(Arc<SourceFile>, Span, String),
+}
+
+/// An array as a constant: its elements without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedArray {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// In which order the elements lie: C or F.
+    pub layout: Layout,
+    /// The elements as they lie in memory.
+    pub bytes: Arc<[u8]>,
+}
+
+/// What a captured value is that no kernel can use, as far as there is something to be said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsupported {
+    /// A function that is not jitted.
+    PlainFunction,
+    /// A function that another library jitted; its `py_func` is the Python function.
+    ForeignFunction,
+    /// An array.
+    Array,
+    /// Anything else.
+    Other,
+}
+
+/// The number type that a canonical path means: `numpy.float32`, `weft.types.int8`; what other libraries call
+/// `numba` is `weft` here.
+pub fn number_of_path(path: &str) -> Option<Number> {
+    let (module, name) = path.rsplit_once('.')?;
+    match module {
+        "numpy" => Number::from_numpy_name(name),
+        "weft" | "weft.types" | "weft.cuda" | "weft.cuda.types" => Number::from_name(name),
+        "weft.cuda.bf16" if name == "bfloat16" => Some(Number::BF16),
+        _ => None,
+    }
+}
+
+/// The type that a canonical path means: a number's, or a vector's (`weft.cuda.float32x4`, `weft.cuda.float4`).
+pub fn dtype_of_path(path: &str) -> Option<DType> {
+    if let Some(number) = number_of_path(path) {
+        return Some(number.into());
+    }
+    let (module, name) = path.rsplit_once('.')?;
+    let known = matches!(module, "weft.types" | "weft.cuda" | "weft.cuda.types");
+    Vector::from_name(name).filter(|_| known).and_then(|vector| DType::intern(Compound::Vector(vector)))
+}
+
+impl Captured {
+    /// What a tuple of more than [`MAX_LEAVES`] values is.
+    pub fn too_large() -> Self {
+        Self::Unsupported(Unsupported::Other, format!("tuple of more than {MAX_LEAVES} values"))
+    }
+
+    /// What a function beyond [`MAX_CALL_DEPTH`] is.
+    pub fn too_deep() -> Self {
+        Self::Unsupported(Unsupported::Other, format!("call chain of more than {MAX_CALL_DEPTH} levels"))
+    }
+
+    /// How many values it holds, with those in the tuples in it.
+    pub fn leaves(&self) -> usize {
+        match self {
+            Self::Tuple(items) | Self::Struct(_, items) => items.iter().map(Self::leaves).sum(),
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Complex(..)
+            | Self::NumpyInt(..)
+            | Self::NumpyFloat(..)
+            | Self::Time(..)
+            | Self::Str(_)
+            | Self::Bytes(_)
+            | Self::Enum(..)
+            | Self::Class(..)
+            | Self::Exception(_)
+            | Self::Overloaded(_)
+            | Self::Array(_)
+            | Self::DeviceArray(..)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Module(..)
+            | Self::Function(_)
+            | Self::Recursive(_)
+            | Self::Unsupported(..)
+            | Self::Unknown(..) => 1,
+        }
+    }
+
+    /// Visits the functions in it, not those that they lead to.
+    pub(super) fn for_each_function(&self, visit: &mut dyn FnMut(&Arc<FunctionDef>)) {
+        match self {
+            Self::Function(def) => visit(def),
+            Self::Tuple(items) | Self::Struct(_, items) => {
+                for item in items {
+                    item.for_each_function(visit);
+                }
+            }
+            Self::Class(_, items) => items.iter().flatten().for_each(|item| item.for_each_function(visit)),
+            Self::Enum(_, _, value) => value.for_each_function(visit),
+            Self::Module(_, members) => members.values().for_each(|member| member.for_each_function(visit)),
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Complex(..)
+            | Self::NumpyInt(..)
+            | Self::NumpyFloat(..)
+            | Self::Time(..)
+            | Self::Str(_)
+            | Self::Bytes(_)
+            | Self::Array(_)
+            | Self::DeviceArray(..)
+            | Self::DType(_)
+            | Self::Known(_)
+            | Self::Exception(_)
+            | Self::Overloaded(_)
+            | Self::Recursive(_)
+            | Self::Unsupported(..)
+            | Self::Unknown(..) => {}
+        }
+    }
+}

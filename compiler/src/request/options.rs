@@ -1,0 +1,109 @@
+//! Options that change code.
+
+use std::sync::Arc;
+
+/// Options that change code.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct Options {
+    /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.
+    pub fastmath: bool,
+    /// Line tables for profilers.
+    pub lineinfo: bool,
+    /// `raise` and `assert` are reported; else they end their thread.
+    pub exceptions: bool,
+    /// The same at the launch, and Python's rules: divisions by zero and bad indices of tuples raise exceptions.
+    pub debug: bool,
+    /// Indices of arrays that are out of bounds are reported.
+    pub boundscheck: bool,
+    /// Run the optimiser; off is for looking at unoptimised code.
+    pub opt: bool,
+    /// What the code is bound to be launched with.
+    pub launch_bounds: Option<LaunchBounds>,
+    /// At most this many registers a thread (`.maxnreg`); NVPTX only.
+    pub max_registers: Option<u32>,
+    /// How the threads of a block run; the host only.
+    pub cpu_threads: CpuThreads,
+    /// libdevice's bitcode (NVPTX only): used for math where given, else the embedded libclc.
+    pub libdevice: Option<Arc<Vec<u8>>>,
+    /// Who calls the code.
+    pub entry: Entry,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            fastmath: false,
+            lineinfo: false,
+            exceptions: false,
+            debug: false,
+            boundscheck: false,
+            opt: true,
+            launch_bounds: None,
+            max_registers: None,
+            cpu_threads: CpuThreads::Auto,
+            libdevice: None,
+            entry: Entry::Launch,
+        }
+    }
+}
+
+/// How a CPU runs the threads of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CpuThreads {
+    /// As loops, or, where a thread may wait for what another one writes, on stacks.
+    #[default]
+    Auto,
+    /// As loops that end at barriers.
+    Loops,
+    /// Each on a stack of its own.
+    Fibers,
+}
+
+/// Bounds of launches; the code is wrong for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaunchBounds {
+    /// At most this many threads a block (`.maxntid`).
+    pub threads: u32,
+    /// At least this many blocks an SM (`.minnctapersm`).
+    pub blocks: Option<u32>,
+    /// At most this many blocks a cluster (`.maxclusterrank`); NVPTX only.
+    pub cluster: Option<u32>,
+}
+
+/// Who calls the code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// weft's executors launch the kernel: they pass what it reads and nothing else.
+    #[default]
+    Launch,
+    /// Other code calls the function, or launches it as a kernel: it gets all that an ABI says. PTX only.
+    Foreign(Foreign),
+}
+
+/// A function as other code sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Foreign {
+    /// What it is.
+    pub role: Role,
+    /// Its symbol; the function's own name where there is none.
+    pub symbol: Option<String>,
+}
+
+/// What a function is to other code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A kernel, with the arguments of numba-cuda's kernels.
+    Kernel,
+    /// A device function.
+    Function(Abi),
+}
+
+/// How a device function takes its arguments and gives its result. `docs/design/foreign-code.md` has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Abi {
+    /// That of a CUDA C++ function with C linkage.
+    C,
+    /// That of numba-cuda's device functions: a status is returned, the result written where the first argument points.
+    Numba,
+}
