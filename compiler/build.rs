@@ -1,5 +1,5 @@
 //! What cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the shims around LLVM's
-//! fatal errors and its passes, and the math library cut out of libclc.
+//! fatal errors and its passes, the math library cut out of libclc, and the table of the prelude's functions.
 
 #![expect(
     clippy::disallowed_methods,
@@ -31,6 +31,7 @@ fn main() {
     static_libraries(&out);
     cut_libclc(&out);
     access_group(&out);
+    prelude_table(&out);
     cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
     println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
     // The gate is a class of LLVM's, so it is C++, in the form in which LLVM itself is built.
@@ -47,6 +48,39 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");
+}
+
+/// Where the functions of the prelude stand: `OUT_DIR/prelude.rs`, a list of entries that is sorted by their names.
+fn prelude_table(out: &Path) {
+    let folder = Path::new("src/frontend/prelude");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let mut entries = Vec::new();
+    for file in fs::read_dir(folder).expect("the prelude's folder can be read") {
+        let path = file.expect("the prelude's folder can be read").path();
+        if path.extension().is_none_or(|extension| extension != "py") {
+            continue;
+        }
+        println!("cargo:rerun-if-changed={}", path.display());
+        let text = fs::read_to_string(&path).expect("the prelude is text");
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).expect("a file has a name");
+        let lines: Vec<&str> = text.lines().collect();
+        // A function ends where something else stands in the first column.
+        let is_outside = |line: &str| line.starts_with(|first: char| !first.is_whitespace());
+        for (index, line) in lines.iter().enumerate() {
+            let Some(name) = line.strip_prefix("def ").and_then(|rest| rest.split('(').next()) else { continue };
+            let body = lines[index + 1..].iter().take_while(|line| !is_outside(line)).count();
+            let text = lines[index..=index + body].join("\n");
+            entries.push((name.to_owned(), format!("Entry::new({name:?}, {file:?}, {}, {text:?}),\n", index + 1)));
+        }
+    }
+    entries.sort();
+    for pair in entries.windows(2) {
+        assert_ne!(pair[0].0, pair[1].0, "the prelude has two functions of this name");
+    }
+    let count = entries.len();
+    let entries: String = entries.into_iter().map(|(_, entry)| entry).collect();
+    let text = format!("static FUNCTIONS: [Entry; {count}] = [\n{entries}];\n");
+    fs::write(out.join("prelude.rs"), text).expect("OUT_DIR can be written");
 }
 
 /// A search directory that holds only archives wins over the system's shared libraries.

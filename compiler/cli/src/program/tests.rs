@@ -358,7 +358,7 @@ def odd(n): return even(n - 1)
     assert_eq!(even.defaults.get("base"), Some(&Captured::Int(2)));
     let Some(Captured::Function(odd)) = even.globals.get("odd") else { panic!("a function") };
     assert_eq!(odd.globals.get("even"), Some(&Captured::Recursive(even.number)));
-    assert!(Overloads::default().find(&even, even.number).is_some_and(|found| Arc::ptr_eq(&found, even)));
+    assert!(Overloads::default().find(even, even.number).is_some_and(|found| Arc::ptr_eq(&found, even)));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Device functions of weft's own, in kernel Python: one file a subject.
+//! Device functions of weft's own, in kernel Python: one file a subject. A function is parsed when it is first used, and
+//! those that it calls with it.
 //!
 //! They are typed and lowered as a user's are. Most are called as device functions that are always inlined, by rows of
 //! the intrinsic table, whose overloads say for which types (`builtins/own.rs`): what is wrong with a call is said of
@@ -16,48 +17,29 @@ use crate::{
     request::{Captured, FunctionDef},
     source::{Origin, SourceFile, Span},
     syntax::{
-        ast::{ExprKind, ModuleItem, Param, StmtKind},
-        bound_names, free_chains, parse_module,
+        ast::{self, ExprKind, Param, StmtKind},
+        bound_names, free_chains, parse_function,
     },
 };
 
-/// The functions of a file by name, parsed when one of them, or of a later file, is first looked for.
-struct File {
+/// A function of the prelude, parsed when it is first used.
+struct Entry {
     name: &'static str,
+    file: &'static str,
+    /// The line of `file` that its text begins on.
+    line: u32,
     text: &'static str,
-    functions: OnceLock<BTreeMap<String, Arc<FunctionDef>>>,
+    def: OnceLock<Option<Arc<FunctionDef>>>,
 }
 
-impl File {
-    const fn new(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, functions: OnceLock::new() }
+impl Entry {
+    const fn new(name: &'static str, file: &'static str, line: u32, text: &'static str) -> Self {
+        Self { name, file, line, text, def: OnceLock::new() }
     }
 }
 
-/// The files; a function is below those that it calls, in its file or in a later one.
-static FILES: [File; 21] = [
-    File::new("operators.py", include_str!("operators.py")),
-    File::new("elements.py", include_str!("elements.py")),
-    File::new("numpy.py", include_str!("numpy.py")),
-    File::new("reductions.py", include_str!("reductions.py")),
-    File::new("math.py", include_str!("math.py")),
-    File::new("cmath.py", include_str!("cmath.py")),
-    File::new("half.py", include_str!("half.py")),
-    File::new("times.py", include_str!("times.py")),
-    File::new("matrix.py", include_str!("matrix.py")),
-    File::new("texts.py", include_str!("texts.py")),
-    File::new("random.py", include_str!("random.py")),
-    File::new("print.py", include_str!("print.py")),
-    File::new("warps.py", include_str!("warps.py")),
-    File::new("groups.py", include_str!("groups.py")),
-    File::new("coop.py", include_str!("coop.py")),
-    File::new("coop_warp.py", include_str!("coop_warp.py")),
-    File::new("coop_sort.py", include_str!("coop_sort.py")),
-    File::new("libdevice.py", include_str!("libdevice.py")),
-    File::new("special.py", include_str!("special.py")),
-    File::new("coop_memory.py", include_str!("coop_memory.py")),
-    File::new("groups_collective.py", include_str!("groups_collective.py")),
-];
+// `FUNCTIONS`, all of them in the order of their names, which `build.rs` finds in the files.
+include!(concat!(env!("OUT_DIR"), "/prelude.rs"));
 
 /// What the files import, and what they have beside Python (`builtins/elements.rs`).
 const NAMES: &[(&str, &str)] = &[
@@ -112,46 +94,67 @@ const NAMES: &[(&str, &str)] = &[
     ("float16_of_bits", "weft.cuda.fp16.__ushort_as_half"),
 ];
 
-/// The functions of the file with a number.
-fn functions(number: usize) -> Option<&'static BTreeMap<String, Arc<FunctionDef>>> {
-    let file = FILES.get(number)?;
-    Some(file.functions.get_or_init(|| {
-        let name = format!("weft/prelude/{}", file.name);
-        let source = Arc::new(SourceFile { origin: Origin::Prelude, ..SourceFile::new(name, file.text) });
-        let mut functions: BTreeMap<String, Arc<FunctionDef>> = BTreeMap::new();
-        for item in parse_module(&source, 0) {
-            let ModuleItem::Function(ast) = item else { continue };
-            let globals = free_chains(&ast).into_iter().filter_map(|chain| {
-                let root = chain.split('.').next()?.to_owned();
-                let known = NAMES.iter().find(|(name, _)| *name == root);
-                let own = || functions.get(&root).cloned().or_else(|| in_files(&root, number));
-                let value = match known {
-                    Some((_, path)) => Captured::Known((*path).to_owned()),
-                    // A builtin is no name of the prelude's.
-                    None if crate::intrinsics::is_builtin(&root) => return None,
-                    None => Captured::Function(own()?),
-                };
-                Some((root, value))
-            });
-            let def = FunctionDef {
-                source: Arc::clone(&source),
-                globals: globals.collect(),
-                defaults: BTreeMap::new(),
-                signatures: Vec::new(),
-                inline: true,
-                gpu: None,
-                number: 0,
-                ast,
-            };
-            functions.insert(def.ast.name.clone(), Arc::new(def));
-        }
-        functions
-    }))
+/// What a free name of the prelude means; `None` for a builtin of Python's.
+enum Meaning {
+    Known(&'static str),
+    Own(&'static Entry),
+    Builtin,
 }
 
-/// The function with a name, if it is in one of the first files.
-fn in_files(name: &str, count: usize) -> Option<Arc<FunctionDef>> {
-    (0..count).find_map(|number| functions(number)?.get(name).cloned())
+/// What a free name means. There is nothing that it could mean besides if this gives nothing.
+fn meaning(name: &str) -> Option<Meaning> {
+    if let Some((_, path)) = NAMES.iter().find(|(known, _)| *known == name) {
+        return Some(Meaning::Known(path));
+    }
+    if crate::intrinsics::is_builtin(name) {
+        return Some(Meaning::Builtin);
+    }
+    entry(name).map(Meaning::Own)
+}
+
+fn entry(name: &str) -> Option<&'static Entry> {
+    let index = FUNCTIONS.binary_search_by(|entry| entry.name.cmp(name)).ok()?;
+    FUNCTIONS.get(index)
+}
+
+/// The tree of an entry's text.
+fn parsed(entry: &Entry) -> Option<(ast::Function, Arc<SourceFile>)> {
+    let name = format!("weft/prelude/{}", entry.file);
+    let source = SourceFile::new(name, entry.text);
+    let source = Arc::new(SourceFile { origin: Origin::Prelude, first_line: entry.line, ..source });
+    Some((parse_function(&source, 0, None).ok()?, source))
+}
+
+/// The names that a function reads and does not bind.
+fn free_names(ast: &ast::Function) -> BTreeSet<String> {
+    free_chains(ast).iter().filter_map(|chain| chain.split('.').next()).map(str::to_owned).collect()
+}
+
+/// The function of an entry with those that it calls. It calls itself in no way: a test holds all of them to it.
+fn defined(entry: &'static Entry) -> Option<Arc<FunctionDef>> {
+    let make = || {
+        let (ast, source) = parsed(entry)?;
+        let mut globals = BTreeMap::new();
+        for name in free_names(&ast) {
+            let value = match meaning(&name)? {
+                Meaning::Known(path) => Captured::Known(path.to_owned()),
+                Meaning::Own(callee) => Captured::Function(defined(callee)?),
+                Meaning::Builtin => continue,
+            };
+            globals.insert(name, value);
+        }
+        Some(Arc::new(FunctionDef {
+            ast,
+            source,
+            globals,
+            defaults: BTreeMap::new(),
+            signatures: Vec::new(),
+            inline: true,
+            gpu: None,
+            number: 0,
+        }))
+    };
+    entry.def.get_or_init(make).clone()
 }
 
 /// The annotation of parameters of the prelude's whose values its functions know where a caller does.
@@ -168,9 +171,9 @@ pub(super) fn is_own(def: &FunctionDef) -> bool {
     def.source.origin == Origin::Prelude
 }
 
-/// A function by its name.
+/// A function by its name; nothing too where it calls one that there is not.
 pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
-    in_files(name, FILES.len())
+    entry(name).and_then(defined)
 }
 
 /// What is the user's function's own while one of the prelude is lowered in it.
@@ -227,6 +230,32 @@ mod tests {
     };
 
     #[test]
+    fn all_functions_are_whole_and_lead_to_no_circle() {
+        let mut callees = BTreeMap::new();
+        for entry in &FUNCTIONS {
+            let (ast, _) = parsed(entry).unwrap_or_else(|| panic!("{} of {} cannot be parsed", entry.name, entry.file));
+            assert_eq!(ast.name, entry.name);
+            let mut calls = Vec::new();
+            for name in free_names(&ast) {
+                match meaning(&name) {
+                    Some(Meaning::Own(callee)) => calls.push(callee.name),
+                    Some(Meaning::Known(_) | Meaning::Builtin) => {}
+                    None => panic!("{} of {} reads `{name}`, which is nowhere", entry.name, entry.file),
+                }
+            }
+            callees.insert(entry.name, calls);
+        }
+        assert!(callees.len() > 300);
+        // In each round those go that call none of those that are left.
+        while !callees.is_empty() {
+            let before = callees.len();
+            let left: BTreeSet<&str> = callees.keys().copied().collect();
+            callees.retain(|_, calls| calls.iter().any(|callee| left.contains(callee)));
+            assert!(callees.len() < before, "these call each other: {left:?}");
+        }
+    }
+
+    #[test]
     fn rows_of_coop_say_what_each_parameter_is() {
         let mut n_rows = 0;
         for row in intrinsics::rows() {
@@ -247,7 +276,8 @@ mod tests {
 
     #[test]
     fn what_is_lowered_in_place_ends_in_its_one_return() {
-        let in_place: Vec<_> = functions(0).expect("operators.py is the first file").values().collect();
+        let in_place = FUNCTIONS.iter().filter(|entry| entry.file == "operators.py");
+        let in_place: Vec<_> = in_place.map(|entry| defined(entry).expect("is whole")).collect();
         assert_eq!(in_place.len(), 2);
         for def in in_place {
             let returns = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Return(Some(_)));
