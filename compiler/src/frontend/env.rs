@@ -1,9 +1,7 @@
 //! The variables of a function: their types at a point of the program, and the locals that hold them.
 //!
-//! A variable has one set of locals for each type that it takes. Where paths meet, the types are joined, and each path
-//! converts its variables to the joined types before it arrives.
-
-use std::collections::BTreeMap;
+//! Where paths meet, the types are joined (`state/env.rs`), and each path converts its variables to the joined types before
+//! it arrives.
 
 use weft_artifact::SlotField;
 
@@ -11,7 +9,7 @@ use super::{
     expr::used_before,
     lowerer::FnLowerer,
     object::ObjectKind,
-    promote,
+    state::{Env, Var},
     ty::Ty,
     value::{ArrayValue, Atom, Value},
 };
@@ -22,71 +20,6 @@ use crate::{
     syntax::bound_once,
 };
 
-/// A variable at a point of the program.
-#[derive(Clone, Debug)]
-pub(super) struct Var {
-    pub(super) ty: Ty,
-    /// Where it got this type.
-    pub(super) span: Span,
-    /// No path, or not every path, to here assigns it.
-    pub(super) maybe_undefined: bool,
-}
-
-impl Var {
-    /// A path without a value leads here, too. On it the variable reads zero, whatever literal the other paths gave it.
-    fn undefine(&mut self) {
-        if !self.maybe_undefined {
-            self.maybe_undefined = true;
-            self.ty = self.ty.widened();
-        }
-    }
-}
-
-/// All variables at a point of the program; `None` where the point cannot be reached.
-pub(super) type Env = Option<BTreeMap<String, Var>>;
-
-/// The environment where several paths meet.
-pub(super) fn join(envs: &[&Env]) -> Env {
-    let mut reached = envs.iter().filter_map(|env| env.as_ref());
-    let mut out = reached.next()?.clone();
-    for env in reached {
-        for (name, var) in env {
-            if let Some(known) = out.get_mut(name) {
-                if known.ty != var.ty {
-                    known.ty = promote::join(&known.ty, known.span, &var.ty, var.span);
-                }
-                if var.maybe_undefined {
-                    known.undefine();
-                }
-            } else {
-                let mut var = var.clone();
-                var.undefine();
-                out.insert(name.clone(), var);
-            }
-        }
-        for (name, var) in &mut out {
-            if !env.contains_key(name) {
-                var.undefine();
-            }
-        }
-    }
-    Some(out)
-}
-
-/// Whether two environments give every variable the same type.
-pub(super) fn same(a: &Env, b: &Env) -> bool {
-    match (a, b) {
-        (None, None) => true,
-        (Some(a), Some(b)) => {
-            a.len() == b.len()
-                && a.iter().zip(b).all(|((name, x), (other, y))| {
-                    name == other && x.ty == y.ty && x.maybe_undefined == y.maybe_undefined
-                })
-        }
-        _ => false,
-    }
-}
-
 impl FnLowerer<'_> {
     /// The locals that hold a variable of a type.
     pub(super) fn storage(&mut self, name: &str, ty: &Ty) -> Vec<LocalId> {
@@ -94,7 +27,7 @@ impl FnLowerer<'_> {
         if parts.is_empty() {
             return Vec::new();
         }
-        let known = self.storage.get(name).into_iter().flatten().find(|(known, _)| known == ty);
+        let known = self.variables.storage.get(name).into_iter().flatten().find(|(known, _)| known == ty);
         if let Some((_, locals)) = known {
             return locals.clone();
         }
@@ -107,7 +40,7 @@ impl FnLowerer<'_> {
             };
             let mut locals = vec![given];
             locals.extend(self.storage(name, inner));
-            self.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
+            self.variables.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
             return locals;
         }
         let own = self.b.place().is_some();
@@ -124,7 +57,7 @@ impl FnLowerer<'_> {
             }
         };
         let locals: Vec<LocalId> = parts.into_iter().map(local).collect();
-        self.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
+        self.variables.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
         locals
     }
 
@@ -133,8 +66,8 @@ impl FnLowerer<'_> {
         let Some(value) = self.own_iterator(name, value, span) else { return };
         let value = self.with_own_texts(value, span);
         let ty = self.ty_of(&value);
-        if !ty.is_poison() && ty != Ty::Bottom && !self.given.contains(name) {
-            self.given.insert(name.to_owned());
+        if !ty.is_poison() && ty != Ty::Bottom && !self.names.given.contains(name) {
+            self.names.given.insert(name.to_owned());
         }
         let locals = self.storage(name, &ty);
         if let Value::Array(array) = &value {
@@ -154,7 +87,7 @@ impl FnLowerer<'_> {
                 Some(Atom::Int(extent)) => Some(*extent),
                 Some(Atom::Local(_)) | None => None,
             };
-            let known = self.extents.entry(*local).or_insert(extent);
+            let known = self.variables.extents.entry(*local).or_insert(extent);
             *known = known.filter(|known| Some(*known) == extent);
         }
     }
@@ -166,9 +99,9 @@ impl FnLowerer<'_> {
             Atom::Local(local) => local,
         };
         let of = |(_, stored): &(&String, &Vec<(Ty, Vec<LocalId>)>)| stored.iter().any(|(_, of)| of.contains(&local));
-        let (name, _) = self.storage.iter().find(of)?;
+        let (name, _) = self.variables.storage.iter().find(of)?;
         let once = bound_once(&self.def.ast).contains(name);
-        self.extents.get(&local).copied().flatten().filter(|_| once)
+        self.variables.extents.get(&local).copied().flatten().filter(|_| once)
     }
 
     /// Assigns a value's run-time parts to locals.
@@ -215,7 +148,7 @@ impl FnLowerer<'_> {
     fn read_parts(&mut self, name: &str, var: &Var, span: Span) -> Value {
         let locals = self.storage(name, &var.ty);
         if var.maybe_undefined {
-            self.zeroed.extend(locals.iter().copied());
+            self.variables.zeroed.extend(locals.iter().copied());
             let mut at = 0;
             self.note_texts(&var.ty, &locals, &mut at);
         }
@@ -228,7 +161,7 @@ impl FnLowerer<'_> {
             Ty::Object(kind, items) => {
                 if let (ObjectKind::Chars, [Ty::Array(place)], Some(local)) = (kind, items.as_slice(), locals.get(*at))
                 {
-                    self.zeroed_texts.insert(*local, *place);
+                    self.variables.zeroed_texts.insert(*local, *place);
                 }
                 for item in items {
                     self.note_texts(item, locals, at);
@@ -296,12 +229,12 @@ impl FnLowerer<'_> {
     /// pointer with zero extents for an array. A text is empty.
     pub(super) fn zero_maybe_undefined(&mut self, span: Span) -> crate::ir::Block {
         self.b.open();
-        for local in std::mem::take(&mut self.zeroed) {
+        for local in std::mem::take(&mut self.variables.zeroed) {
             let Some(declared) = self.b.function.locals.get(local) else { continue };
             if self.b.function.params.contains(&local) {
                 continue;
             }
-            if let Some(place) = self.zeroed_texts.get(&local).copied() {
+            if let Some(place) = self.variables.zeroed_texts.get(&local).copied() {
                 let empty = self.empty_text(place, span);
                 self.b.stmt(StmtKind::Assign(local, empty), span);
                 continue;

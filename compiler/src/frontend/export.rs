@@ -7,10 +7,11 @@ use weft_artifact::{Access, ArgType, Field, Param, SlotField, SlotSource};
 use super::{
     expr::Args,
     function::{by_value, count},
-    lowerer::{FnLowerer, Lowerer, Returns},
+    lowerer::{FnLowerer, Lowerer},
     object::Static,
+    state::{LoopTable, Returns},
     ty::Ty,
-    typing::{Loops, result_type},
+    typing::result_type,
     value::Value,
 };
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
 /// Lowers the function of a request into the lowerer's module, and one around it for other code.
 pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     let def = Arc::clone(&request.function);
-    cx.root = Some(Arc::clone(&def));
+    cx.root.def = Some(Arc::clone(&def));
     let file = cx.sources.add(&def.source);
     let (span, name) = (def.ast.name_span, def.ast.name.clone());
     let at = Span { file, ..span };
@@ -51,7 +52,7 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     }
     let types: Vec<Ty> = request.args.iter().map(|arg| Ty::of_arg(arg).anywhere()).collect();
     let builder = Builder::new(Function::new(name.clone(), FunctionKind::Export, def.ast.span));
-    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), builder, Loops::new());
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), builder, LoopTable::new());
     let mut values = Vec::new();
     for (index, (ty, param)) in types.iter().zip(&def.ast.params).enumerate() {
         values.push((lowerer.foreign_param(index as u32, &param.name, ty, &request.args[index]), param.span));
@@ -99,7 +100,7 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     cx.module.returns = passed;
     let id = cx.module.functions.push(function);
     cx.module.kernel = Some(id);
-    if cx.has_circles {
+    if cx.functions.has_circles {
         cx.module.order_functions();
         let circles = Circles::of(&cx.module);
         for (id, function) in cx.module.functions.iter_mut() {

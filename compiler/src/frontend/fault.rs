@@ -10,83 +10,17 @@ use weft_artifact::{FaultArg, Scalar};
 use super::{
     expr::Args,
     lowerer::FnLowerer,
-    object::Static,
+    object::{Exception, Static},
     prelude::is_own,
+    state::Reports,
     ty::Ty,
-    value::{Known, Value},
+    value::Value,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    intrinsics,
     ir::{Built, CallPlace, CompareOp, Const, ExprId, Fault, FaultId, LocalId, Op, StmtKind as Ir, Type},
-    request::{Entry, Options},
     source::Span,
 };
-
-/// What is reported.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
-pub(super) struct Reports {
-    /// What raises an exception.
-    pub(super) raises: bool,
-    /// Divisions by zero, and indices of tuples: Python's rules in place of NumPy's.
-    pub(super) python: bool,
-    /// Divisions of floats by zero are among them: fast ones give what they give.
-    pub(super) floats: bool,
-    /// Indices of arrays.
-    pub(super) bounds: bool,
-}
-
-impl Reports {
-    pub(super) fn of(options: &Options) -> Self {
-        if matches!(options.entry, Entry::Foreign(_)) {
-            // Whoever runs the code does not know of the record.
-            return Self::default();
-        }
-        let Options { exceptions, debug, boundscheck, fastmath, .. } = options;
-        Self { raises: *exceptions || *debug, python: *debug, floats: *debug && !*fastmath, bounds: *boundscheck }
-    }
-
-    /// Whether there is something that is reported.
-    pub(super) fn any(self) -> bool {
-        self.raises || self.python || self.bounds
-    }
-}
-
-/// An exception class, or an exception.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Exception {
-    /// See [`weft_artifact::Fault`].
-    pub(super) class: String,
-    /// What it is made of; `None` for the class itself.
-    pub(super) args: Option<Vec<FaultArg>>,
-}
-
-impl Exception {
-    /// One of Python's own, with a message.
-    pub(super) fn builtin(name: &str, message: &str) -> Self {
-        Self { class: format!("builtins.{name}"), args: Some(vec![FaultArg::Str(message.to_owned())]) }
-    }
-
-    /// The exception class, or the exception, that a value is.
-    pub(super) fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Static(Static::Exception(exception)) => Some(exception.clone()),
-            Value::Static(Static::Known(Known::Path(path))) => {
-                let name = path.strip_prefix("builtins.")?;
-                intrinsics::is_exception(name).then(|| Self { class: path.clone(), args: None })
-            }
-            Value::Static(_)
-            | Value::Scalar(..)
-            | Value::Complex(..)
-            | Value::Int(_)
-            | Value::Bool(_)
-            | Value::Array(_)
-            | Value::Object(..)
-            | Value::Poison => None,
-        }
-    }
-}
 
 impl FnLowerer<'_> {
     /// What is reported of the code that is being lowered: nothing of the prelude's.

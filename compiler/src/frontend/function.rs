@@ -1,19 +1,17 @@
 //! Kernels and device functions: parameters, bodies, returns.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{Access, ArgType, DType, Field, Param, SlotField, SlotSource};
 
 use super::{
     expr::shown_types,
-    lowerer::{Compiled, FnLowerer, Lowerer, Lowering, Returns},
+    lowerer::{FnLowerer, Lowerer},
     object::Static,
     promote,
+    state::{Compiled, Iterators, LoopTable, Loops, Lowering, Names, Returns, Var, Variables},
     ty::Ty,
-    typing::{Loops, find_types, joined_returns, typed},
+    typing::{find_types, joined_returns, typed},
     value::Value,
 };
 use crate::{
@@ -21,19 +19,19 @@ use crate::{
     ir::{Builder, Circles, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
-    syntax::{assigns_from_inside, ast, bound_names},
+    syntax::ast,
 };
 
 /// Lowers the kernel of a request into the lowerer's module.
 pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     let def = Arc::clone(&request.function);
-    cx.root = Some(Arc::clone(&def));
-    cx.root_is_kernel = true;
+    cx.root.def = Some(Arc::clone(&def));
+    cx.root.is_kernel = true;
     let file = cx.sources.add(&def.source);
     let name = def.ast.name.clone();
     let span = def.ast.name_span;
     let builder = Builder::new(Function::new(name, FunctionKind::Kernel, def.ast.span));
-    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), builder, Loops::new());
+    let mut lowerer = FnLowerer::new(cx, Arc::clone(&def), builder, LoopTable::new());
     if !lowerer.check_param_kinds() {
         return;
     }
@@ -66,7 +64,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         }
         lowerer.body();
     };
-    lowerer.known_loops = find_types(lowerer.cx, &def, walk);
+    lowerer.loops.known = find_types(lowerer.cx, &def, walk);
     walk(&mut lowerer);
     let function = lowerer.finish(file);
     let params = def.ast.params.iter().zip(&request.args).map(|(param, ty)| Param {
@@ -77,7 +75,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     cx.module.params = params.collect();
     let id = cx.module.functions.push(function);
     cx.module.kernel = Some(id);
-    if cx.has_circles {
+    if cx.functions.has_circles {
         cx.module.order_functions();
         let circles = Circles::of(&cx.module);
         for (id, function) in cx.module.functions.iter_mut() {
@@ -91,7 +89,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
 /// nothing that can be passed on. Errors are in the lowerer.
 pub(super) fn lower_result(cx: &mut Lowerer, request: &Request) -> Option<ArgType> {
     let def = &request.function;
-    cx.root = Some(Arc::clone(def));
+    cx.root.def = Some(Arc::clone(def));
     let file = cx.sources.add(&def.source);
     let (takes, given) = (def.ast.params.len(), request.args.len());
     if takes != given {
@@ -126,33 +124,21 @@ pub(super) fn count(n: usize, noun: &str) -> String {
 
 impl<'a> FnLowerer<'a> {
     /// A walk of a function, with what is known of its loops.
-    pub(super) fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, mut b: Builder, known_loops: Loops) -> Self {
+    pub(super) fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, mut b: Builder, known_loops: LoopTable) -> Self {
         let file = cx.sources.add(&def.source);
-        let assigned = bound_names(&def.ast.body);
-        let mut bound = assigned.clone();
-        bound.extend(def.ast.params.iter().map(|param| param.name.clone()));
         b.function.inline = def.inline;
         let closure = cx.closures.iter().find(|closure| closure.is_of(&def));
-        let writes = closure.map(|closure| closure.writes().to_vec()).unwrap_or_default();
-        let calls_bind = assigns_from_inside(&def.ast);
+        let writes = closure.map(|closure| closure.writes.clone()).unwrap_or_default();
+        let names = Names::of(&def, writes);
         Self {
             cx,
             file,
             b,
             env: Some(BTreeMap::new()),
-            storage: BTreeMap::new(),
-            extents: BTreeMap::new(),
-            loops: Vec::new(),
-            assigned,
-            given: BTreeSet::new(),
-            bound,
-            writes,
-            calls_bind,
-            iterators: Vec::new(),
-            zeroed: BTreeSet::new(),
-            zeroed_texts: BTreeMap::new(),
-            known_loops,
-            unrolled: Vec::new(),
+            variables: Variables::default(),
+            names,
+            iterators: Iterators::default(),
+            loops: Loops { known: known_loops, ..Loops::default() },
             returns: None,
             ends_thread: false,
             closing: Vec::new(),
@@ -188,13 +174,13 @@ impl<'a> FnLowerer<'a> {
     /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values
     /// that hold the parameter's locals stay as they are.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
-        let var = super::env::Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
+        let var = Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
         if let Some(env) = &mut self.env {
             env.insert(param.name.clone(), var);
         }
-        if self.assigned.contains(&param.name) {
+        if self.names.assigned.contains(&param.name) {
             let value = self.rebuild(&ty, &mut locals.into_iter(), param.span);
-            self.storage.remove(&param.name);
+            self.variables.storage.remove(&param.name);
             self.assign_var(&param.name, value, param.span);
         }
     }
@@ -224,7 +210,9 @@ impl<'a> FnLowerer<'a> {
 
     /// The compiled form of a device function for argument types; reports at `call` what recursion cannot be.
     pub(super) fn device_function(&mut self, def: &Arc<FunctionDef>, args: &[Ty], call: Span) -> Compiled {
-        if let Some(known) = self.cx.functions.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args) {
+        if let Some(known) =
+            self.cx.functions.lowered.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args)
+        {
             return known.clone();
         }
         let mut compiled = Compiled {
@@ -236,28 +224,32 @@ impl<'a> FnLowerer<'a> {
             errors: Vec::new(),
         };
         let name = &def.ast.name;
-        if self.cx.root_is_kernel && self.cx.root.as_ref().is_some_and(|kernel| Arc::ptr_eq(kernel, def)) {
+        if self.cx.root.is_this_kernel(def) {
             let diagnostic = Diagnostic::error(Code::Recursion, call, format!("the kernel `{name}` calls itself"));
             self.report(diagnostic.help("let a device function call itself, and the kernel call that"));
             return compiled;
         }
-        if let Some(open) = self.cx.lowering.iter_mut().find(|open| Arc::ptr_eq(&open.def, def) && open.args == args) {
+        if let Some(open) =
+            self.cx.functions.lowering.iter_mut().find(|open| Arc::ptr_eq(&open.def, def) && open.args == args)
+        {
             // Its place is kept for it.
             let functions = &mut self.cx.module.functions;
             let empty = || functions.push(Function::new("", FunctionKind::Device, def.ast.span));
             compiled.func = Some(*open.func.get_or_insert_with(empty));
             compiled.returns = open.returns.clone();
             compiled.may_end_thread = open.may_end_thread;
-            self.cx.has_circles = true;
+            self.cx.functions.has_circles = true;
             self.check_end(&compiled, call);
             return compiled;
         }
-        if self.cx.has_too_many(def) {
+        if self.cx.functions.has_too_many(def) {
             let message = format!("`{name}` calls itself with ever other types of arguments");
             let mut diagnostic = Diagnostic::error(Code::Recursion, call, message)
                 .label("this call is one of them")
                 .help("pass it values of the same types: an array where tuples grow");
-            for open in self.cx.lowering.iter().filter(|open| Arc::ptr_eq(&open.def, def)).take(MOST_TYPES_SHOWN) {
+            for open in
+                self.cx.functions.lowering.iter().filter(|open| Arc::ptr_eq(&open.def, def)).take(MOST_TYPES_SHOWN)
+            {
                 diagnostic = diagnostic.note(format!("it is called with ({})", shown_types(&open.args)));
             }
             self.report(diagnostic);
@@ -279,7 +271,7 @@ impl<'a> FnLowerer<'a> {
             compiled.returns = open.returns;
             compiled.may_end_thread = open.may_end_thread;
         }
-        self.cx.functions.push(compiled.clone());
+        self.cx.functions.lowered.push(compiled.clone());
         compiled
     }
 
@@ -340,17 +332,17 @@ pub(super) fn walk_device(
 /// Lowers a device function for argument types; gives with it what its callers must know. `None` if it has no types, which
 /// was reported.
 fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option<(Function, Lowering)> {
-    let name = format!("{}.{}", def.ast.name, cx.names);
-    cx.names += 1;
+    let name = format!("{}.{}", def.ast.name, cx.functions.n_named);
+    cx.functions.n_named += 1;
     let file = cx.sources.add(&def.source);
     let Some(index) = typed(cx, def, args) else {
         cx.fault(Span { file, ..def.ast.name_span }, "a function has no types");
         return None;
     };
-    let typed = &mut cx.typed[index];
+    let typed = &mut cx.functions.typed[index];
     let (loops, settles) = (std::mem::take(&mut typed.loops), typed.settles);
     let (returns, may_end_thread) = (typed.returns.clone(), typed.may_end_thread);
-    cx.lowering.push(Lowering {
+    cx.functions.lowering.push(Lowering {
         def: Arc::clone(def),
         args: args.to_vec(),
         func: None,
@@ -366,7 +358,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
     }
     let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
     let joined = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
-    let called_back = lowerer.cx.lowering.last().is_some_and(|open| open.func.is_some());
+    let called_back = lowerer.cx.functions.lowering.last().is_some_and(|open| open.func.is_some());
     if let Ty::Conflict(conflict) = &joined {
         let diagnostic = Diagnostic::error(
             Code::ReturnTypes,
@@ -392,7 +384,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
     let end_type = lowerer.end_type();
     lowerer.b.function.results.extend(may_end_thread.then_some(end_type));
     let function = lowerer.finish(file);
-    Some((function, cx.lowering.pop()?))
+    Some((function, cx.functions.lowering.pop()?))
 }
 
 impl FnLowerer<'_> {

@@ -3,29 +3,20 @@
 //! Typing and lowering are the same walk over the syntax tree. It is done dry, which finds the types at the heads of the
 //! loops (`typing.rs`), and then once for real, which alone builds code and reports.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
-    env::{Env, Var},
-    expr::Closure,
-    fault::Reports,
-    object::{ObjectKind, Site, Static},
+    object::{Closure, ObjectKind, Static},
     promote,
+    state::{Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Var, Variables},
     ty::{ArrayTy, Ty},
-    typing::{Calls, Loops, Typed},
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{
-        BinaryOp, Builder, Built, Const, ConstantId, ExprId, FuncId, LocalId, LocalKind, Module, SharedId, StmtKind,
-        Type,
-    },
+    ir::{BinaryOp, Builder, Built, Const, ConstantId, ExprId, LocalId, LocalKind, Module, SharedId, StmtKind, Type},
     request::{Ask, FunctionDef, Overloads},
     source::{SourceMap, Span},
 };
@@ -36,28 +27,14 @@ pub(super) struct Lowerer {
     pub(super) module: Module,
     pub(super) sources: SourceMap,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The types of device functions by definition and argument types.
-    pub(super) typed: Vec<Typed>,
-    /// Device functions that were lowered, by definition and argument types.
-    pub(super) functions: Vec<Compiled>,
-    /// Device functions that are being typed.
-    pub(super) calls: Calls,
-    /// Device functions that are being lowered, each called by the one before.
-    pub(super) lowering: Vec<Lowering>,
+    /// The device functions.
+    pub(super) functions: Functions,
     /// The code is for a GPU.
     pub(super) ptx: bool,
-    /// A function calls itself, directly or through others.
-    pub(super) has_circles: bool,
     /// The request's function.
-    pub(super) root: Option<Arc<FunctionDef>>,
+    pub(super) root: Root,
     /// What the request knows of overloaded functions.
     pub(super) overloads: Overloads,
-    /// Its symbol in the code.
-    pub(super) symbol: String,
-    /// It is a kernel, which nothing calls.
-    pub(super) root_is_kernel: bool,
-    /// The functions that were captured as numbers, so far.
-    pub(super) numbered: BTreeMap<u32, Arc<FunctionDef>>,
     /// The constant arrays of the module, by the bytes that they were made of.
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// The inner functions that were met.
@@ -70,8 +47,6 @@ pub(super) struct Lowerer {
     pub(super) scratch_call: Option<Span>,
     /// How many threads a block has at most, if the request says so.
     pub(super) most_threads: Option<u32>,
-    /// How many device functions were given a name.
-    pub(super) names: usize,
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
     pub(super) undefined: Vec<Diagnostic>,
     /// Calls of overloaded functions whose implementations the request does not have.
@@ -91,11 +66,11 @@ impl Lowerer {
 
     /// The function that was captured as a number, because it leads to the one that reads it.
     pub(super) fn function_of(&mut self, number: u32) -> Option<Arc<FunctionDef>> {
-        if let Some(known) = self.numbered.get(&number) {
+        if let Some(known) = self.root.numbered.get(&number) {
             return Some(Arc::clone(known));
         }
-        let found = self.overloads.find(self.root.as_ref()?, number)?;
-        self.numbered.insert(number, Arc::clone(&found));
+        let found = self.overloads.find(self.root.def.as_ref()?, number)?;
+        self.root.numbered.insert(number, Arc::clone(&found));
         Some(found)
     }
 
@@ -103,46 +78,6 @@ impl Lowerer {
     pub(super) fn fault(&mut self, span: Span, message: &str) {
         self.faults.push(Diagnostic::error(Code::Internal, span, message));
     }
-}
-
-/// A device function that was lowered.
-#[derive(Clone, Debug)]
-pub(super) struct Compiled {
-    pub(super) def: Arc<FunctionDef>,
-    pub(super) args: Vec<Ty>,
-    /// `None` if it has errors.
-    pub(super) func: Option<FuncId>,
-    pub(super) returns: Ty,
-    /// One more result says whether the thread has ended.
-    pub(super) may_end_thread: bool,
-    /// Its errors, to be reported wherever it is called.
-    pub(super) errors: Vec<Diagnostic>,
-}
-
-/// A device function that is being lowered.
-#[derive(Debug)]
-pub(super) struct Lowering {
-    pub(super) def: Arc<FunctionDef>,
-    pub(super) args: Vec<Ty>,
-    /// Its place in the module, once something that it calls has called it.
-    pub(super) func: Option<FuncId>,
-    pub(super) returns: Ty,
-    pub(super) may_end_thread: bool,
-}
-
-/// A loop that is being lowered.
-#[derive(Debug)]
-pub(super) struct LoopState {
-    /// The types at the head, to which `continue` converts.
-    pub(super) header: Env,
-    /// The types after the loop, to which `break` converts; in a dry walk, as far as known.
-    pub(super) exit: Env,
-    /// Environments of the `continue`s.
-    pub(super) continues: Vec<Env>,
-    /// Environments of the `break`s.
-    pub(super) breaks: Vec<Env>,
-    /// The environment where there is no next turn, if the loop has an `else`; otherwise that is a `break`, too.
-    pub(super) exhausted: Env,
 }
 
 /// The function that is being lowered.
@@ -155,32 +90,10 @@ pub(super) struct FnLowerer<'a> {
     /// Dry while types are looked for.
     pub(super) b: Builder,
     pub(super) env: Env,
-    /// The locals of each variable, one set a type.
-    pub(super) storage: BTreeMap<String, Vec<(Ty, Vec<LocalId>)>>,
-    /// The extents of arrays in variables, by the locals that hold them: a constant, if all assignments give the same.
-    pub(super) extents: BTreeMap<LocalId, Option<i64>>,
-    pub(super) loops: Vec<LoopState>,
-    /// Names that the body binds.
-    pub(super) assigned: BTreeSet<String>,
-    /// Variables that some assignment so far gave a value.
-    pub(super) given: BTreeSet<String>,
-    /// Names that the function binds: those, and its parameters.
-    pub(super) bound: BTreeSet<String>,
-    /// Names of the function around it that an inner function assigns to: it takes them as parameters, and returns them
-    /// behind its result.
-    pub(super) writes: Vec<String>,
-    /// Whether a call can assign to a name of this function: an inner function's `nonlocal`.
-    pub(super) calls_bind: bool,
-    /// How far the iterators have come, and the variables that hold them.
-    pub(super) iterators: Vec<(Site, LocalId, Option<String>)>,
-    /// Locals that may be read before they are assigned.
-    pub(super) zeroed: BTreeSet<LocalId>,
-    /// Those of them that point to texts.
-    pub(super) zeroed_texts: BTreeMap<LocalId, ArrayTy>,
-    /// The types of the loops, as far as known.
-    pub(super) known_loops: Loops,
-    /// Which items of the tuples that are unrolled around here the body is for, outermost first.
-    pub(super) unrolled: Vec<usize>,
+    pub(super) variables: Variables,
+    pub(super) names: Names,
+    pub(super) iterators: Iterators,
+    pub(super) loops: Loops,
     /// `None` in a kernel; else the types of the `return`s so far and the type that they are converted to.
     pub(super) returns: Option<Returns>,
     /// Something in the function may end the thread.
@@ -191,17 +104,6 @@ pub(super) struct FnLowerer<'a> {
     pub(super) where_true: Vec<(String, Var)>,
     /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
     pub(super) hint: Option<String>,
-}
-
-/// The returns of a device function.
-#[derive(Debug, Default)]
-pub(super) struct Returns {
-    /// What the typing found; `None` in a dry walk.
-    pub(super) expected: Option<Ty>,
-    /// One more result says whether the thread has ended: so the typing found.
-    pub(super) may_end_thread: bool,
-    /// What this walk finds.
-    pub(super) found: Vec<(Ty, Span)>,
 }
 
 impl FnLowerer<'_> {

@@ -2,7 +2,8 @@
 //!
 //! [`lower`] walks a kernel's syntax tree (`lowerer.rs`): dry, each loop until its types are stable (`typing.rs`), and then
 //! once for real, which builds the code. A statement is one file in `stmt/`, an expression one in `expr/`, what a call
-//! of a builtin means one in `builtins/`; what is shorter in Python stands in `prelude/`. Number types follow `promote.rs`; variables and joins `env.rs`.
+//! of a builtin means one in `builtins/`; what is shorter in Python stands in `prelude/`. What the walk keeps is in `state/`,
+//! a file for each part of it. Number types follow `promote.rs`; variables `env.rs`.
 
 #![expect(clippy::needless_pass_by_value, reason = "a value is for one use; taking it says so")]
 #![expect(clippy::option_option, reason = "a slice's bound may be absent, and reading it may fail")]
@@ -22,6 +23,7 @@ mod prelude;
 mod print;
 mod promote;
 mod refusals;
+mod state;
 mod stmt;
 mod ty;
 mod typing;
@@ -56,14 +58,15 @@ pub struct Lowered {
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
-    let reports = fault::Reports::of(&request.options);
+    let reports = state::Reports::of(&request.options);
     let symbol = match &request.options.entry {
         Entry::Foreign(Foreign { symbol: Some(symbol), .. }) => symbol.clone(),
         Entry::Foreign(Foreign { symbol: None, .. }) | Entry::Launch => request.function.ast.name.clone(),
     };
+    let root = state::Root { symbol, ..state::Root::default() };
     let most_threads = request.options.launch_bounds.map(|bounds| bounds.threads);
     let overloads = request.overloads.clone();
-    let mut lowerer = lowerer::Lowerer { ptx, overloads, symbol, most_threads, reports, ..lowerer::Lowerer::default() };
+    let mut lowerer = lowerer::Lowerer { ptx, overloads, root, most_threads, reports, ..lowerer::Lowerer::default() };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {

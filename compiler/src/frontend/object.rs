@@ -6,10 +6,17 @@
 
 use std::{fmt, sync::Arc};
 
-use weft_artifact::{ClassId, ClassKind, DType, Scalar, Time, Vector};
+use weft_artifact::{ClassId, ClassKind, DType, FaultArg, Scalar, Time, Vector};
 
-use super::{expr::Closure, fault::Exception, print::Slot, ty::shown_path, value::Known};
-use crate::request::{Captured, FunctionDef, Overloaded};
+use super::{
+    print::spec::FormatPart,
+    ty::shown_path,
+    value::{Known, Value},
+};
+use crate::{
+    intrinsics,
+    request::{Captured, FunctionDef, Overloaded},
+};
 
 /// What an object is.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +42,7 @@ pub(super) enum ObjectKind {
     /// A text in an array, by reference as a record is.
     Chars,
     /// A text for `print`: the values in it.
-    Formatted(Arc<[Slot]>),
+    Formatted(Arc<[FormatPart]>),
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
     /// A `lambda` or an inner function: the values of its defaults, and behind them those of the variables that it
@@ -61,6 +68,39 @@ pub(super) enum ObjectKind {
     Group(Group),
     /// `literal_unroll`: a tuple's items, each of which a loop's body is compiled for.
     Unrolled,
+}
+
+/// A `lambda` or an inner function.
+#[derive(Debug)]
+pub(super) struct Closure {
+    /// The function, its captured variables as parameters by name behind its own.
+    pub(super) def: Arc<FunctionDef>,
+    /// The variables of the function around it that it reads.
+    pub(super) captures: Vec<String>,
+    /// Those of them that it assigns to.
+    pub(super) writes: Vec<String>,
+    /// The parameters with defaults, which are evaluated where it is defined.
+    pub(super) defaults: Vec<String>,
+    /// The function around it.
+    pub(super) outer: Arc<FunctionDef>,
+}
+
+impl PartialEq for Closure {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.def, &other.def)
+    }
+}
+
+impl Closure {
+    /// Whether a function is this one's code.
+    pub(super) fn is_of(&self, def: &Arc<FunctionDef>) -> bool {
+        Arc::ptr_eq(&self.def, def)
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.def.ast.name
+    }
 }
 
 /// Threads that do something together: CUDA's cooperative groups.
@@ -193,6 +233,41 @@ impl PartialEq for Static {
                 | Self::Overloaded(_),
                 _,
             ) => false,
+        }
+    }
+}
+
+/// An exception class, or an exception.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exception {
+    /// See [`weft_artifact::Fault`].
+    pub(super) class: String,
+    /// What it is made of; `None` for the class itself.
+    pub(super) args: Option<Vec<FaultArg>>,
+}
+
+impl Exception {
+    /// One of Python's own, with a message.
+    pub(super) fn builtin(name: &str, message: &str) -> Self {
+        Self { class: format!("builtins.{name}"), args: Some(vec![FaultArg::Str(message.to_owned())]) }
+    }
+
+    /// The exception class, or the exception, that a value is.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Static(Static::Exception(exception)) => Some(exception.clone()),
+            Value::Static(Static::Known(Known::Path(path))) => {
+                let name = path.strip_prefix("builtins.")?;
+                intrinsics::is_exception(name).then(|| Self { class: path.clone(), args: None })
+            }
+            Value::Static(_)
+            | Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Poison => None,
         }
     }
 }

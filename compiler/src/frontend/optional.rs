@@ -8,9 +8,8 @@ use weft_artifact::Scalar;
 
 use super::{
     expr::binds,
-    fault::Exception,
     lowerer::{FnLowerer, Truth},
-    object::{ObjectKind, Static},
+    object::{Exception, ObjectKind, Static},
     ty::Ty,
     value::Value,
 };
@@ -184,7 +183,7 @@ impl FnLowerer<'_> {
     pub(super) fn narrow(&mut self, facts: &[Fact]) {
         for Fact { name, is_none } in facts {
             // A call of an inner function may have assigned it behind the test.
-            let writes = |name: &String| self.cx.closures.iter().any(|closure| closure.writes().contains(name));
+            let writes = |name: &String| self.cx.closures.iter().any(|closure| closure.writes.contains(name));
             if writes(name) {
                 continue;
             }

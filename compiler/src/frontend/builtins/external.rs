@@ -5,9 +5,8 @@ use weft_artifact::{ArgType, Layout};
 use super::super::{
     export::can_return,
     expr::Args,
-    fault::Exception,
     lowerer::FnLowerer,
-    object::ObjectKind,
+    object::{Exception, ObjectKind},
     ty::{ArrayTy, Ty},
     value::{ArrayValue, Value},
 };
@@ -78,8 +77,8 @@ impl FnLowerer<'_> {
             return Some(ExternalId::new(u32::MAX));
         }
         let symbol = &external.symbol;
-        if self.cx.symbol == *symbol {
-            let what = if self.cx.root_is_kernel { "kernel" } else { "function" };
+        if self.cx.root.symbol == *symbol {
+            let what = if self.cx.root.is_kernel { "kernel" } else { "function" };
             let message = format!("the {what} has the name of a function that is linked with it, `{symbol}`");
             let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
             self.report(diagnostic.help(format!("give the {what} another name")));

@@ -8,7 +8,7 @@ use crate::{
         expr::{Args, spelled},
         iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
-        object::{ObjectKind, Site},
+        object::{Exception, ObjectKind, Site},
         promote,
         value::{Atom, Value},
     },
@@ -125,21 +125,16 @@ impl FnLowerer<'_> {
             return self.report(diagnostic.help("take the items by their numbers, or loop with `for`"));
         }
         let over = self.settle(over, span);
-        let site = Site { start: span.start, items: self.unrolled.clone() };
-        let position = self.position(&site).unwrap_or_else(|| {
+        let site = Site { start: span.start, items: self.loops.unrolled.clone() };
+        let position = self.iterators.position(&site).unwrap_or_else(|| {
             let position = self.b.new_temp(Type::I64);
             self.b.function.locals[position].nonneg = true;
-            self.iterators.push((site.clone(), position, None));
+            self.iterators.add(site.clone(), position);
             position
         });
         let first = self.b.i64(0, span);
         self.b.assign(position, first, span);
         Value::Object(ObjectKind::Iterator(site), vec![over])
-    }
-
-    /// The local that says how far an iterator has come.
-    pub(in crate::frontend) fn position(&self, site: &Site) -> Option<LocalId> {
-        self.iterators.iter().find(|(known, ..)| known == site).map(|(_, position, _)| *position)
     }
 
     /// The item at an iterator's position, which is one; it moves on.
@@ -170,7 +165,9 @@ impl FnLowerer<'_> {
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
             return self.report(diagnostic.help("make one: `it = iter(x)`"));
         };
-        let (Some(over), Some(position)) = (items.first(), self.position(&site)) else { return Value::Poison };
+        let (Some(over), Some(position)) = (items.first(), self.iterators.position(&site)) else {
+            return Value::Poison;
+        };
         let Some(length) = self.length(over, span) else { return Value::Poison };
         let (now, length) = (self.b.read(position, span), self.use_atom(length, span));
         if let Some((default, _)) = default {
@@ -181,7 +178,7 @@ impl FnLowerer<'_> {
             return self.choose(some, |this| this.next_item(over, position, span), |_| default, span);
         }
         let none = self.b.compare(CompareOp::Ge, now, length, span);
-        let exception = super::super::fault::Exception { class: "builtins.StopIteration".to_owned(), args: None };
+        let exception = Exception { class: "builtins.StopIteration".to_owned(), args: None };
         self.end_thread_if(none, exception, span);
         self.next_item(over, position, span)
     }
@@ -193,8 +190,7 @@ impl FnLowerer<'_> {
         while let Some(each) = inner.pop() {
             let Value::Object(kind, items) = each else { continue };
             if let ObjectKind::Iterator(site) = kind {
-                let known = self.iterators.iter_mut().find(|(known, ..)| known == site);
-                let owner = known.map(|(.., owner)| owner.get_or_insert_with(|| name.to_owned()).clone());
+                let owner = self.iterators.owner(site, name);
                 if deep || owner.is_some_and(|owner| owner != name) {
                     let diagnostic = Diagnostic::error(Code::BadAssignment, span, "an iterator has one variable only");
                     self.report(diagnostic.help("use that variable, or call `iter` again"));

@@ -7,10 +7,9 @@ use weft_artifact::{ArgType, Conversion, DType, Number, Rank, Scalar};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        fault::Exception,
         function::count,
         lowerer::FnLowerer,
-        object::{ObjectKind, Static},
+        object::{Exception, ObjectKind, Static},
         prelude,
         ty::{ArrayTy, Ty, shown_path},
         typing::result_type,

@@ -12,7 +12,12 @@ use std::sync::Arc;
 use super::Args;
 use crate::{
     diagnostic::{Code, Diagnostic},
-    frontend::{expr::used_before, lowerer::FnLowerer, object::ObjectKind, value::Value},
+    frontend::{
+        expr::used_before,
+        lowerer::FnLowerer,
+        object::{Closure, ObjectKind},
+        value::Value,
+    },
     request::FunctionDef,
     source::Span,
     syntax::{
@@ -20,44 +25,6 @@ use crate::{
         free_names, nonlocal_names,
     },
 };
-
-/// A `lambda` or an inner function.
-#[derive(Debug)]
-pub(in crate::frontend) struct Closure {
-    /// The function, its captured variables as parameters by name behind its own.
-    def: Arc<FunctionDef>,
-    /// The variables of the function around it that it reads.
-    captures: Vec<String>,
-    /// Those of them that it assigns to.
-    writes: Vec<String>,
-    /// The parameters with defaults, which are evaluated where it is defined.
-    defaults: Vec<String>,
-    /// The function around it.
-    outer: Arc<FunctionDef>,
-}
-
-impl PartialEq for Closure {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.def, &other.def)
-    }
-}
-
-impl Closure {
-    /// Whether a function is this one's code.
-    pub(in crate::frontend) fn is_of(&self, def: &Arc<FunctionDef>) -> bool {
-        Arc::ptr_eq(&self.def, def)
-    }
-
-    /// The variables of the function around it that it assigns to.
-    pub(in crate::frontend) fn writes(&self) -> &[String] {
-        &self.writes
-    }
-
-    /// Its name.
-    pub(in crate::frontend) fn name(&self) -> &str {
-        &self.def.ast.name
-    }
-}
 
 impl FnLowerer<'_> {
     /// The value of a `lambda` or an inner `def`: the function, and the values of its defaults.
@@ -79,8 +46,9 @@ impl FnLowerer<'_> {
         if let Some(known) = self.cx.closures.iter().find(here) {
             return Arc::clone(known);
         }
-        let captures: Vec<String> = free_names(function).into_iter().filter(|name| self.bound.contains(name)).collect();
-        let writes = nonlocal_names(function).into_iter().filter(|name| self.bound.contains(name)).collect();
+        let captures: Vec<String> =
+            free_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
+        let writes = nonlocal_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
         let mut ast = function.clone();
         let defaults = ast.params.iter().filter(|param| param.default.is_some()).map(|param| param.name.clone());
         let defaults: Vec<String> = defaults.collect();
@@ -144,11 +112,11 @@ impl FnLowerer<'_> {
     /// What an inner function returns: its result, and behind it the variables of the function around it that it assigns
     /// to.
     pub(in crate::frontend) fn with_written(&mut self, value: Value, span: Span) -> Value {
-        if self.writes.is_empty() {
+        if self.names.writes.is_empty() {
             return value;
         }
         let mut items = vec![value];
-        for name in self.writes.clone() {
+        for name in self.names.writes.clone() {
             let Some(var) = self.env.as_ref().and_then(|env| env.get(&name)).cloned() else {
                 return self.report(used_before(&name, span));
             };

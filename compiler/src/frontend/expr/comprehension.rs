@@ -57,10 +57,10 @@ impl FnLowerer<'_> {
         // Its variables are its own.
         let names = target_names(&each.target);
         let outer_storage: BTreeMap<_, _> =
-            names.iter().filter_map(|name| Some((name.clone(), self.storage.remove(name)?))).collect();
+            names.iter().filter_map(|name| Some((name.clone(), self.variables.storage.remove(name)?))).collect();
         let outer_vars: Vec<_> =
             names.iter().map(|name| (name.clone(), self.env.as_mut().and_then(|env| env.remove(name)))).collect();
-        let new: Vec<String> = names.iter().filter(|name| self.bound.insert((*name).clone())).cloned().collect();
+        let new: Vec<String> = names.iter().filter(|name| self.names.bound.insert((*name).clone())).cloned().collect();
         let mut done = Some(());
         for at in 0..length {
             let item = self.item_at(&over, Atom::Int(at), each.iter.span);
@@ -76,9 +76,9 @@ impl FnLowerer<'_> {
             }
         }
         for name in &names {
-            self.storage.remove(name);
+            self.variables.storage.remove(name);
         }
-        self.storage.extend(outer_storage);
+        self.variables.storage.extend(outer_storage);
         if let Some(env) = &mut self.env {
             for (name, var) in outer_vars {
                 env.remove(&name);
@@ -86,7 +86,7 @@ impl FnLowerer<'_> {
             }
         }
         for name in new {
-            self.bound.remove(&name);
+            self.names.bound.remove(&name);
         }
         done
     }

@@ -7,10 +7,10 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        env::{self, Env},
         lowerer::{FnLowerer, Truth},
         optional::facts,
         promote,
+        state::{self, Env},
         ty::Ty,
         value::Value,
     },
@@ -101,7 +101,7 @@ impl FnLowerer<'_> {
         let value = right(self);
         let mut block = self.b.close();
         let mut after = self.env.take();
-        let joined = env::join(&[&before, &after]);
+        let joined = state::join(&[&before, &after]);
         // A `:=` in the right operand may give a variable another type, or another known value.
         if and && let Some(bound) = self.bound_where_true(&after, &joined) {
             block.extend(self.conversions(after, &bound, span));
@@ -231,7 +231,7 @@ impl FnLowerer<'_> {
         let b = otherwise(self);
         let mut otherwise = self.b.close();
         let else_end = self.env.take();
-        let joined = env::join(&[&then_end, &else_end]);
+        let joined = state::join(&[&then_end, &else_end]);
         then.extend(self.conversions(then_end, &joined, span));
         otherwise.extend(self.conversions(else_end, &joined, span));
         self.env = joined;

@@ -20,7 +20,6 @@ mod text;
 mod time;
 
 pub(super) use call::{Args, shown_types};
-pub(super) use closure::Closure;
 pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
@@ -149,7 +148,7 @@ impl FnLowerer<'_> {
     pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
         let mut later = later.into_iter();
         // A call may store, but binds no name, unless by `nonlocal`.
-        let rebinds = if matches!(value, Value::Array(_)) && !self.calls_bind { binds } else { has_effect };
+        let rebinds = if matches!(value, Value::Array(_)) && !self.names.calls_bind { binds } else { has_effect };
         let changes = later.any(rebinds);
         if !changes {
             return value;

@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{self, Code, Diagnostic},
     frontend::{
         lowerer::FnLowerer,
-        object::{ObjectKind, Static},
+        object::{Exception, ObjectKind, Static},
         refusals,
         ty::shown_path,
         value::{Known, Value},
@@ -21,7 +21,7 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn name(&mut self, name: &str, span: Span) -> Value {
-        if self.bound.contains(name) {
+        if self.names.bound.contains(name) {
             let Some(env) = &self.env else { return Value::Poison };
             if let Some(var) = env.get(name).cloned() {
                 return self.read_var(name, &var, span);
@@ -58,7 +58,7 @@ impl FnLowerer<'_> {
         }
         let mut diagnostic = Diagnostic::error(Code::UnknownName, span, message);
         let near = {
-            let mut candidates: Vec<&str> = self.bound.iter().map(String::as_str).collect();
+            let mut candidates: Vec<&str> = self.names.bound.iter().map(String::as_str).collect();
             candidates.extend(def.globals.keys().map(String::as_str));
             for builtin in intrinsics::members("builtins") {
                 candidates.push(builtin);
@@ -121,7 +121,7 @@ impl FnLowerer<'_> {
                 Value::Object(ObjectKind::Enum(*class), vec![value])
             }
             Captured::Exception(class) => {
-                Value::Static(Static::Exception(crate::frontend::fault::Exception { class: class.clone(), args: None }))
+                Value::Static(Static::Exception(Exception { class: class.clone(), args: None }))
             }
             Captured::Overloaded(function) => Value::Static(Static::Overloaded(function.clone())),
             Captured::Class(class, values) => Value::Static(Static::Class(*class, values.clone().into())),

@@ -9,10 +9,9 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        fault::Exception,
         function::count,
         lowerer::FnLowerer,
-        object::{ObjectKind, Static},
+        object::{Exception, ObjectKind, Static},
         promote, refusals,
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},

@@ -11,9 +11,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{env::Env, lowerer::FnLowerer, value::Value};
+use super::{
+    lowerer::FnLowerer,
+    state::{Env, Stored},
+    value::Value,
+};
 use crate::{
-    ir::LocalId,
     request::{Captured, FunctionDef},
     source::{Origin, SourceFile, Span},
     syntax::{
@@ -180,7 +183,7 @@ pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
 struct Outer {
     def: Arc<FunctionDef>,
     env: Env,
-    storage: BTreeMap<String, Vec<(super::ty::Ty, Vec<LocalId>)>>,
+    storage: BTreeMap<String, Stored>,
     bound: BTreeSet<String>,
     place: Option<Span>,
 }
@@ -197,8 +200,8 @@ impl FnLowerer<'_> {
         let outer = Outer {
             def: std::mem::replace(&mut self.def, Arc::clone(&def)),
             env: self.env.replace(BTreeMap::new()),
-            storage: std::mem::take(&mut self.storage),
-            bound: std::mem::replace(&mut self.bound, bound),
+            storage: std::mem::take(&mut self.variables.storage),
+            bound: std::mem::replace(&mut self.names.bound, bound),
             place: self.b.set_place(Some(span)),
         };
         for (param, value) in def.ast.params.iter().zip(args) {
@@ -214,8 +217,8 @@ impl FnLowerer<'_> {
         }
         self.def = outer.def;
         self.env = outer.env;
-        self.storage = outer.storage;
-        self.bound = outer.bound;
+        self.variables.storage = outer.storage;
+        self.names.bound = outer.bound;
         self.b.set_place(outer.place);
         result
     }

@@ -5,7 +5,7 @@
 //! makes letters of it, by a format of C's `printf` (`line.rs`). One whose values are all known is a known text.
 
 mod line;
-mod spec;
+pub(super) mod spec;
 mod template;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -27,16 +27,7 @@ use crate::{
     source::Span,
 };
 
-pub(super) use self::spec::Spec;
-
-/// A part of a formatted text, without the values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// Text as it stands.
-    Text(String),
-    /// The next value.
-    Value(Spec),
-}
+use self::spec::{FormatPart, Spec};
 
 /// A part of what is printed.
 enum Part {
@@ -104,8 +95,8 @@ impl FnLowerer<'_> {
                     }
                     let mut items = items.into_iter();
                     let inner = slots.iter().filter_map(|slot| match slot {
-                        Slot::Text(text) => Some(Part::Text(text.clone())),
-                        Slot::Value(spec) => items.next().map(|value| Part::Value(value, spec.clone())),
+                        FormatPart::Text(text) => Some(Part::Text(text.clone())),
+                        FormatPart::Value(spec) => items.next().map(|value| Part::Value(value, spec.clone())),
                     });
                     let inner = inner.collect();
                     all.extend(self.flat(inner, span));
@@ -274,20 +265,20 @@ impl FnLowerer<'_> {
                 Part::Value(value, spec) => match known_text(&value).filter(|_| spec.is_plain() && !spec.quoted) {
                     Some(text) => text,
                     None => {
-                        slots.push(Slot::Value(spec));
+                        slots.push(FormatPart::Value(spec));
                         items.push(value);
                         continue;
                     }
                 },
             };
             match slots.last_mut() {
-                Some(Slot::Text(before)) => before.push_str(&text),
-                Some(Slot::Value(_)) | None => slots.push(Slot::Text(text)),
+                Some(FormatPart::Text(before)) => before.push_str(&text),
+                Some(FormatPart::Value(_)) | None => slots.push(FormatPart::Text(text)),
             }
         }
         match slots.as_slice() {
             [] => Value::Static(Static::Str(String::new())),
-            [Slot::Text(text)] => Value::Static(Static::Str(text.clone())),
+            [FormatPart::Text(text)] => Value::Static(Static::Str(text.clone())),
             _ => Value::Object(ObjectKind::Formatted(Arc::from(slots)), items),
         }
     }

@@ -28,6 +28,15 @@ pub(in crate::frontend) struct Spec {
     pub(super) percent: bool,
 }
 
+/// A part of a formatted text, without the values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::frontend) enum FormatPart {
+    /// Text as it stands.
+    Text(String),
+    /// The next value.
+    Value(Spec),
+}
+
 /// No field is wider.
 const WIDEST: usize = 4096;
 

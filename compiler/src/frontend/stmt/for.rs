@@ -5,10 +5,10 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        env,
         iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
         object::{ObjectKind, Site},
+        state,
         value::{Atom, Value},
     },
     ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, LocalId, StmtKind as Ir, Type},
@@ -220,7 +220,7 @@ impl FnLowerer<'_> {
 
     /// Over what is left of an iterator.
     fn for_rest(&mut self, target: &Expr, site: &Site, items: Vec<Value>, body: &[Stmt], orelse: &[Stmt], span: Span) {
-        let (Some(over), Some(position)) = (items.into_iter().next(), self.position(site)) else { return };
+        let (Some(over), Some(position)) = (items.into_iter().next(), self.iterators.position(site)) else { return };
         let over = self.settle(over, span);
         let Some(length) = self.length(&over, span) else { return };
         let stop = self.use_atom(length, span);
@@ -268,10 +268,10 @@ impl FnLowerer<'_> {
         let Some((item, rest)) = items.split_first() else { return };
         let here = |this: &mut Self| {
             let item = this.reread(item, span);
-            this.unrolled.push(number);
+            this.loops.unrolled.push(number);
             this.assign_to(target, item, target.span);
             this.stmts(body);
-            this.unrolled.pop();
+            this.loops.unrolled.pop();
         };
         if rest.is_empty() {
             here(self);
@@ -285,7 +285,7 @@ impl FnLowerer<'_> {
         let mut then = self.b.close();
         let else_end = self.in_block(entry, |this| this.turn_of_item(target, rest, now, number + 1, body, span));
         let mut otherwise = self.b.close();
-        let joined = env::join(&[&then_end, &else_end]);
+        let joined = state::join(&[&then_end, &else_end]);
         self.b.open();
         then.extend(self.close_arm(then_end, &joined, span));
         self.b.open();

@@ -5,9 +5,9 @@
 
 use crate::{
     frontend::{
-        env::{self, Var},
         lowerer::{FnLowerer, Truth},
         optional::facts,
+        state::{self, Env, Var},
     },
     ir::StmtKind as Ir,
     source::Span,
@@ -62,7 +62,7 @@ impl FnLowerer<'_> {
         let then = self.b.close();
         let else_end = arm(self, before, orelse, false);
         let otherwise = self.b.close();
-        let joined = env::join(&[&then_end, &else_end]);
+        let joined = state::join(&[&then_end, &else_end]);
         let then = self.reopen(then, then_end, &joined, span);
         let otherwise = self.reopen(otherwise, else_end, &joined, span);
         self.env = joined;
@@ -72,13 +72,7 @@ impl FnLowerer<'_> {
     }
 
     /// Adds the conversions to a joined environment at the end of a block.
-    fn reopen(
-        &mut self,
-        mut block: crate::ir::Block,
-        end: env::Env,
-        joined: &env::Env,
-        span: Span,
-    ) -> crate::ir::Block {
+    fn reopen(&mut self, mut block: crate::ir::Block, end: Env, joined: &Env, span: Span) -> crate::ir::Block {
         self.b.open();
         block.extend(self.close_arm(end, joined, span));
         block

@@ -67,7 +67,7 @@ impl FnLowerer<'_> {
                 }
             }
             StmtKind::Global(names) => {
-                if let Some(name) = names.iter().find(|name| self.bound.contains(*name)) {
+                if let Some(name) = names.iter().find(|name| self.names.bound.contains(*name)) {
                     let what = format!("assign to the global `{name}`");
                     self.cannot(
                         &what,
@@ -78,7 +78,7 @@ impl FnLowerer<'_> {
             }
             StmtKind::Nonlocal(names) => {
                 // The function's own parameters are what it takes from the functions around it.
-                if let Some(name) = names.iter().find(|name| !self.writes.contains(*name)) {
+                if let Some(name) = names.iter().find(|name| !self.names.writes.contains(*name)) {
                     let what = format!("assign to `{name}`, a variable of a function that is not in the kernel");
                     let help = "it is a constant here: return the value, and assign it where the function is called";
                     self.cannot(&what, help, span);
@@ -99,7 +99,7 @@ impl FnLowerer<'_> {
                 if let Some(env) = &mut self.env {
                     env.remove(name.as_str());
                 }
-                self.given.remove(name);
+                self.names.given.remove(name);
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 for target in targets {
@@ -151,7 +151,7 @@ impl FnLowerer<'_> {
     /// `break` or `continue`.
     fn jump(&mut self, leaves: bool, span: Span) {
         let env = self.env.clone();
-        let Some(state) = self.loops.last_mut() else {
+        let Some(state) = self.loops.open.last_mut() else {
             let what = if leaves { "break" } else { "continue" };
             self.error(Code::MisplacedStatement, span, format!("`{what}` outside a loop"));
             return;

@@ -6,8 +6,8 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         expr::Args,
-        fault::Exception,
         lowerer::{FnLowerer, Truth},
+        object::Exception,
         optional::facts,
         value::Value,
     },

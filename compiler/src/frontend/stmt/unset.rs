@@ -8,8 +8,8 @@ use crate::{
     diagnostic::Diagnostic,
     frontend::{
         expr::{binds, used_before},
-        fault::Exception,
         lowerer::FnLowerer,
+        object::Exception,
     },
     source::Span,
     syntax::{
@@ -21,13 +21,13 @@ use crate::{
 impl FnLowerer<'_> {
     /// Statements that no thread comes to are not lowered; what they assign is not an oversight where it is read.
     pub(super) fn skipped(&mut self, stmts: &[Stmt]) {
-        self.given.extend(bound_names(stmts));
+        self.names.given.extend(bound_names(stmts));
     }
 
     /// Ends the thread before a statement that surely reads such a variable; whether it does.
     pub(super) fn ends_unset(&mut self, stmt: &Stmt) -> bool {
         let Some(env) = &self.env else { return false };
-        let unset = |name: &str| self.given.contains(name) && !env.contains_key(name);
+        let unset = |name: &str| self.names.given.contains(name) && !env.contains_key(name);
         let mut reads = Vec::new();
         own_reads(&stmt.kind, &mut reads);
         let Some((name, span)) = reads.into_iter().find(|(name, _)| unset(name)) else { return false };

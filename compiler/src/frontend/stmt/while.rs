@@ -2,10 +2,9 @@
 
 use crate::{
     frontend::{
-        env::{self, Env},
-        lowerer::{FnLowerer, LoopState, Truth},
+        lowerer::{FnLowerer, Truth},
         optional::{Fact, facts},
-        typing::LoopTypes,
+        state::{self, Env, LoopState, LoopTypes},
     },
     ir::{LocalId, StmtKind as Ir, Type, UnaryOp},
     source::Span,
@@ -64,7 +63,7 @@ impl FnLowerer<'_> {
         }
         let env = self.env.clone();
         let mut exit = None;
-        if let Some(state) = self.loops.last_mut() {
+        if let Some(state) = self.loops.open.last_mut() {
             if exhausted.is_some() {
                 // The `else` comes next, with the types of this place: not those of the `break`s.
                 state.exhausted = env;
@@ -100,7 +99,7 @@ impl FnLowerer<'_> {
             let ends_thread = self.ends_thread;
             self.env.clone_from(&entry);
             self.convert_env(&known.header, span);
-            self.loops.push(LoopState {
+            self.loops.open.push(LoopState {
                 header: known.header.clone(),
                 exit: known.exit.clone(),
                 continues: Vec::new(),
@@ -115,13 +114,13 @@ impl FnLowerer<'_> {
             self.env.clone_from(&known.header);
             step(self);
             let step_block = self.b.close();
-            let state = self.loops.pop();
+            let state = self.loops.open.pop();
             let (continues, breaks, end_of_turns) =
                 state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
             let mut heads: Vec<&Env> = vec![&entry, &end];
             heads.extend(&continues);
-            let header = env::join(&heads);
-            let exit = env::join(&breaks.iter().collect::<Vec<_>>());
+            let header = state::join(&heads);
+            let exit = state::join(&breaks.iter().collect::<Vec<_>>());
             let found = LoopTypes { entry: entry.clone(), header, exit: exit.clone() };
             if let Some(next) = self.next_types(span, walks, &known, found) {
                 known = next;
@@ -150,7 +149,7 @@ impl FnLowerer<'_> {
         }
         let end = self.in_block(end_of_turns, |this| this.stmts(orelse));
         let mut then = self.b.close();
-        let joined = env::join(&[&end, &left]);
+        let joined = state::join(&[&end, &left]);
         self.b.open();
         then.extend(self.close_arm(end, &joined, span));
         self.b.open();

@@ -1,0 +1,56 @@
+//! The loops of a function.
+
+use std::collections::BTreeMap;
+
+use super::env::Env;
+use crate::source::Span;
+
+/// The variables before a loop, at its head and after it.
+#[derive(Clone, Debug)]
+pub(in crate::frontend) struct LoopTypes {
+    pub(in crate::frontend) entry: Env,
+    pub(in crate::frontend) header: Env,
+    pub(in crate::frontend) exit: Env,
+}
+
+/// The types of a function's loops, by their places, and by the items that the bodies around them are for where tuples
+/// are unrolled.
+pub(in crate::frontend) type LoopTable = BTreeMap<(Span, Vec<usize>), LoopTypes>;
+
+/// A loop that is being lowered.
+#[derive(Debug)]
+pub(in crate::frontend) struct LoopState {
+    /// The types at the head, to which `continue` converts.
+    pub(in crate::frontend) header: Env,
+    /// The types after the loop, to which `break` converts; in a dry walk, as far as known.
+    pub(in crate::frontend) exit: Env,
+    /// Environments of the `continue`s.
+    pub(in crate::frontend) continues: Vec<Env>,
+    /// Environments of the `break`s.
+    pub(in crate::frontend) breaks: Vec<Env>,
+    /// The environment where there is no next turn, if the loop has an `else`; otherwise that is a `break`, too.
+    pub(in crate::frontend) exhausted: Env,
+}
+
+/// The loops of the function that is being lowered.
+#[derive(Debug, Default)]
+pub(in crate::frontend) struct Loops {
+    /// Those that are being lowered, outermost first.
+    pub(in crate::frontend) open: Vec<LoopState>,
+    /// The types of all, as far as known.
+    pub(in crate::frontend) known: LoopTable,
+    /// Which items of the tuples that are unrolled around here the body is for, outermost first.
+    pub(in crate::frontend) unrolled: Vec<usize>,
+}
+
+impl Loops {
+    /// What is known of the loop at a place.
+    pub(in crate::frontend) fn types(&self, place: Span) -> Option<&LoopTypes> {
+        self.known.get(&(place, self.unrolled.clone()))
+    }
+
+    /// Notes what a walk has found.
+    pub(in crate::frontend) fn note(&mut self, place: Span, found: LoopTypes) {
+        self.known.insert((place, self.unrolled.clone()), found);
+    }
+}

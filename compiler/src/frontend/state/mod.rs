@@ -1,0 +1,20 @@
+//! What a lowering keeps: one file for each part of it that keeps something of its own. It is data, and knows nothing of
+//! the walk, so that the walk's files need each other for what they do only.
+
+mod env;
+mod functions;
+mod iterators;
+mod loops;
+mod reports;
+mod root;
+mod variables;
+
+pub(super) use self::{
+    env::{Env, Var, join, same},
+    functions::{Compiled, Functions, Instance, Lowering, MOST_CHANGES, Open, Returns, Typed},
+    iterators::Iterators,
+    loops::{LoopState, LoopTable, LoopTypes, Loops},
+    reports::Reports,
+    root::Root,
+    variables::{Names, Stored, Variables},
+};

@@ -1,0 +1,33 @@
+//! Which exceptions a request wants to hear of.
+
+use crate::request::{Entry, Options};
+
+/// What is reported.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
+pub(in crate::frontend) struct Reports {
+    /// What raises an exception.
+    pub(in crate::frontend) raises: bool,
+    /// Divisions by zero, and indices of tuples: Python's rules in place of NumPy's.
+    pub(in crate::frontend) python: bool,
+    /// Divisions of floats by zero are among them: fast ones give what they give.
+    pub(in crate::frontend) floats: bool,
+    /// Indices of arrays.
+    pub(in crate::frontend) bounds: bool,
+}
+
+impl Reports {
+    pub(in crate::frontend) fn of(options: &Options) -> Self {
+        if matches!(options.entry, Entry::Foreign(_)) {
+            // Whoever runs the code does not know of the record.
+            return Self::default();
+        }
+        let Options { exceptions, debug, boundscheck, fastmath, .. } = options;
+        Self { raises: *exceptions || *debug, python: *debug, floats: *debug && !*fastmath, bounds: *boundscheck }
+    }
+
+    /// Whether there is something that is reported.
+    pub(in crate::frontend) fn any(self) -> bool {
+        self.raises || self.python || self.bounds
+    }
+}

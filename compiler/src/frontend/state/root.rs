@@ -1,0 +1,25 @@
+//! The request's function.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::request::FunctionDef;
+
+/// The function that a request asks for.
+#[derive(Debug, Default)]
+pub(in crate::frontend) struct Root {
+    /// Nothing before its lowering begins.
+    pub(in crate::frontend) def: Option<Arc<FunctionDef>>,
+    /// Its symbol in the code.
+    pub(in crate::frontend) symbol: String,
+    /// It is a kernel, which nothing calls.
+    pub(in crate::frontend) is_kernel: bool,
+    /// The functions that were captured as numbers, so far.
+    pub(in crate::frontend) numbered: BTreeMap<u32, Arc<FunctionDef>>,
+}
+
+impl Root {
+    /// Whether a function is the kernel.
+    pub(in crate::frontend) fn is_this_kernel(&self, def: &Arc<FunctionDef>) -> bool {
+        self.is_kernel && self.def.as_ref().is_some_and(|root| Arc::ptr_eq(root, def))
+    }
+}
