@@ -3,20 +3,20 @@
 //! Typing and lowering are the same walk over the syntax tree. It is done dry, which finds the types at the heads of the
 //! loops (`typing.rs`), and then once for real, which alone builds code and reports.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
     object::{Closure, ObjectKind, Static},
     promote,
-    state::{Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Var, Variables},
+    state::{CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Var, Variables},
     ty::{ArrayTy, Ty},
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{BinaryOp, Builder, Built, Const, ConstantId, ExprId, LocalId, LocalKind, Module, SharedId, StmtKind, Type},
+    ir::{BinaryOp, Builder, Built, Const, ConstantId, ExprId, LocalId, LocalKind, Module, StmtKind, Type},
     request::{Ask, FunctionDef, Overloads},
     source::{SourceMap, Span},
 };
@@ -39,12 +39,8 @@ pub(super) struct Lowerer {
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// The inner functions that were met.
     pub(super) closures: Vec<Arc<Closure>>,
-    /// The shared memory of the calls of `cuda.coop`, and the place of the last of them.
-    pub(super) scratch: Option<SharedId>,
-    pub(super) cells: Option<SharedId>,
-    /// That of groups of lanes, by its bytes and those of an item.
-    pub(super) warps: BTreeMap<(u64, u64), SharedId>,
-    pub(super) scratch_call: Option<Span>,
+    /// The shared memory of the calls of `cuda.coop`.
+    pub(super) coop: CoopMemory,
     /// How many threads a block has at most, if the request says so.
     pub(super) most_threads: Option<u32>,
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.

@@ -66,7 +66,7 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     let root = state::Root { symbol, ..state::Root::default() };
     let most_threads = request.options.launch_bounds.map(|bounds| bounds.threads);
     let overloads = request.overloads.clone();
-    let mut lowerer = lowerer::Lowerer { ptx, overloads, root, most_threads, reports, ..lowerer::Lowerer::default() };
+    let mut lowerer = lowerer::Lowerer { ptx, root, overloads, most_threads, reports, ..lowerer::Lowerer::default() };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {

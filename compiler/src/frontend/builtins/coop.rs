@@ -17,11 +17,12 @@ use crate::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         prelude,
+        state::Piece,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::{Coop, CoopParam, Intrinsic},
-    ir::{BinaryOp, CompareOp, ExprKind, SharedArray, SharedKind, Space, Type},
+    ir::{BinaryOp, CompareOp, ExprKind, Space, Type},
     request::FunctionDef,
     source::{Origin, Span},
     syntax::ast::ParamKind,
@@ -50,16 +51,6 @@ fn wanted(param: CoopParam, value: &Value) -> Option<String> {
     };
     let (last, before) = all.split_last()?;
     (!fits).then(|| format!("{} or {last}", before.join(", ")))
-}
-
-/// A piece of shared memory that all calls share.
-#[derive(Clone, Copy, Debug)]
-enum Piece {
-    Scratch,
-    Cells,
-    /// What each thread has a part of, and its group of lanes touches when it likes to. Calls whose parts are equal have
-    /// one; those of others lie elsewhere, since a group may be ahead of the others.
-    Warps,
 }
 
 /// Values in a piece, one behind the other; of tuples, so many of each part.
@@ -132,7 +123,7 @@ impl FnLowerer<'_> {
     ) -> Value {
         let literals = def.ast.params.iter().filter(|param| param.default.is_some()).count();
         debug_assert!(def.ast.params.iter().all(|param| param.kind == ParamKind::Plain), "{}", def.ast.name);
-        self.cx.scratch_call = Some(self.at(span));
+        self.cx.coop.call = Some(self.at(span));
         let before = self.cx.diagnostics.len();
         let args = Args { positional: values.into_iter().map(|value| (value, span)).collect(), keywords: Vec::new() };
         let value = self.call_with_literals(def, args, literals, span);
@@ -293,27 +284,8 @@ impl FnLowerer<'_> {
             ExprKind::DynamicShared
         } else {
             let needed = start.saturating_add(size.saturating_mul(count.unsigned_abs()));
-            let at = self.cx.scratch_call.unwrap_or_else(|| self.at(span));
-            let shared = &mut self.cx.module.shared;
-            let mut new = |name: &str| {
-                shared.push(SharedArray {
-                    name: name.to_owned(),
-                    kind: SharedKind::Coop,
-                    elem: Scalar::U8,
-                    len: 0,
-                    align: 16,
-                    span: at,
-                })
-            };
-            let id = match piece {
-                Piece::Scratch => *self.cx.scratch.get_or_insert_with(|| new("coop")),
-                Piece::Cells => *self.cx.cells.get_or_insert_with(|| new("coop_cells")),
-                Piece::Warps => *self.cx.warps.entry((needed, size)).or_insert_with(|| new("coop_warps")),
-            };
-            let array = &mut shared[id];
-            if array.len < needed {
-                (array.len, array.span) = (needed, at);
-            }
+            let here = self.at(span);
+            let id = self.cx.coop.array(&mut self.cx.module.shared, piece, (needed, size), here);
             ExprKind::SharedBase(id)
         };
         let base = self.b.expr(base, bytes.pointer(), span);

@@ -1,0 +1,58 @@
+//! The shared memory of the calls of `cuda.coop`.
+
+use std::collections::BTreeMap;
+
+use weft_artifact::Scalar;
+
+use crate::{
+    ir::{Arena, SharedArray, SharedId, SharedKind},
+    source::Span,
+};
+
+/// A piece of shared memory that all calls share.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::frontend) enum Piece {
+    Scratch,
+    Cells,
+    /// What each thread has a part of, and its group of lanes touches when it likes to. Calls whose parts are equal have
+    /// one; those of others lie elsewhere, since a group may be ahead of the others.
+    Warps,
+}
+
+/// The pieces that there are.
+#[derive(Debug, Default)]
+pub(in crate::frontend) struct CoopMemory {
+    scratch: Option<SharedId>,
+    cells: Option<SharedId>,
+    /// That of groups of lanes, by its bytes and those of an item.
+    warps: BTreeMap<(u64, u64), SharedId>,
+    /// The place of the last call.
+    pub(in crate::frontend) call: Option<Span>,
+}
+
+impl CoopMemory {
+    /// The array of a piece, of so many bytes at least; `size` is that of an item, and `here` where it is needed.
+    pub(in crate::frontend) fn array(
+        &mut self,
+        shared: &mut Arena<SharedArray>,
+        piece: Piece,
+        (bytes, size): (u64, u64),
+        here: Span,
+    ) -> SharedId {
+        let span = self.call.unwrap_or(here);
+        let kind = SharedKind::Coop;
+        let mut new = |name: &str| {
+            shared.push(SharedArray { name: name.to_owned(), kind, elem: Scalar::U8, len: 0, align: 16, span })
+        };
+        let id = match piece {
+            Piece::Scratch => *self.scratch.get_or_insert_with(|| new("coop")),
+            Piece::Cells => *self.cells.get_or_insert_with(|| new("coop_cells")),
+            Piece::Warps => *self.warps.entry((bytes, size)).or_insert_with(|| new("coop_warps")),
+        };
+        let array = &mut shared[id];
+        if array.len < bytes {
+            (array.len, array.span) = (bytes, span);
+        }
+        id
+    }
+}
