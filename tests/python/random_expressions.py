@@ -194,7 +194,8 @@ class ExpressionWriter:
         if kind < 0.57:
             if ints or self.maybe(0.6):
                 return f"({sub(ints=True)} ** {self.pick('0', '1', '2', '3', f'({sub(ints=True)} & 3)')})"
-            return f"({self.leaf(scope)} ** {self.pick('0', '1', '2')})"
+            known = self.pick("0", "1", "2", "3", "-1", "-2", "9", "-3")
+            return f"({self.leaf(scope)} ** {self.pick(known, known, f'({sub(ints=True)} & 3)')})"
         if kind < 0.65:
             op = self.pick("-", "+", "~")
             return f"({op}{sub(ints=ints or op == '~')})"

@@ -81,6 +81,8 @@ as the CPU does, with the embedded part of libclc.
   result is near 0, only its distance from the exact one is small.
 - `x ** y` is `math.pow` but for integer exponents and the constants 0.5, 1, 2, 3 and -1, `abs` of a complex number
   `math.hypot`, and `cmath` is computed in float64 of these functions.
+- `x ** n` with an integer up to 65,536 in size is a product by squaring, each multiplication rounded, and one divided
+  by it where n is negative: the error grows with n, to less than n ulp (7 were found of `x ** 12`, 65 of `x ** 100`).
 """
 
 

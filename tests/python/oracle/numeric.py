@@ -94,6 +94,9 @@ def binary(op: str, left: object, right: object) -> object:
         with np.errstate(all="ignore"):
             return _TIMES[op](left, right)
     dtype = result_type(op, left.dtype, right.dtype)
+    if op == "**" and left.dtype.kind == "f" and right.dtype.kind in "iu":
+        with np.errstate(all="ignore"):
+            return _float_to_integer(left, right, dtype)
     with np.errstate(all="ignore"):
         return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
 
@@ -109,7 +112,7 @@ def quick_binary(op: str, left: object, right: object) -> object:
     if (plan := _PLANS.get(key)) is None:
         if not (isinstance(left, np.generic) and isinstance(right, np.generic)):
             return binary(op, left, right)
-        if left.dtype.kind in "mM" or right.dtype.kind in "mM":
+        if op == "**" or left.dtype.kind in "mM" or right.dtype.kind in "mM":
             return binary(op, left, right)
         dtype = result_type(op, left.dtype, right.dtype)
         plan = _PLANS[key] = dtype, *(None if item.dtype == dtype else dtype.type for item in (left, right))
@@ -135,19 +138,39 @@ def quick_unary(op: str, operand: object) -> object:
 
 
 def known_power(left: object, exponent: int) -> object:
-    """`left ** exponent`, where the exponent is a number from 0 to 8 in the source: products, by squaring."""
+    """`left ** exponent`, where the exponent is an integer in the source: products by squaring, to the 65,536th."""
     left = value(left)
     dtype = result_type("**", left.dtype, INT64)
-    if dtype.kind == "c":
+    if abs(exponent) > 65536 or dtype.kind not in "fiu" or (dtype.kind != "f" and exponent < 0):
         return binary("**", left, exponent)
-    result, square = None, cast(left, dtype)
     with np.errstate(all="ignore"):
-        while exponent:
-            if exponent & 1:
-                result = square if result is None else _BINARY["*"](result, square, dtype)
-            exponent >>= 1
-            square = _BINARY["*"](square, square, dtype) if exponent else square
-    return np.ones_like(square) if result is None else result
+        return _products(cast(left, dtype), exponent, dtype)
+
+
+def _products(square: object, exponent: int, dtype: np.dtype) -> object:
+    """A power by squaring; of a negative exponent, one divided by it."""
+    one = np.ones_like(square)
+    result, left = None, abs(exponent)
+    while left:
+        if left & 1:
+            result = square if result is None else _BINARY["*"](result, square, dtype)
+        left >>= 1
+        square = _BINARY["*"](square, square, dtype) if left else square
+    if result is None:
+        return one
+    return result if exponent >= 0 else _BINARY["/"](one, result, dtype)
+
+
+def _float_to_integer(left: object, right: object, dtype: np.dtype) -> object:
+    """`left ** right` of a float and an integer: products, as of a known exponent."""
+    if np.ndim(left) == 0 == np.ndim(right):
+        exponent = int(right)
+        if abs(exponent) > 65536:
+            return _BINARY["**"](dtype.type(left), dtype.type(right), dtype)
+        return _products(dtype.type(left), exponent, dtype)
+    pairs = np.broadcast(left, right)
+    items = [_float_to_integer(base, exponent, dtype) for base, exponent in pairs]
+    return np.array(items, dtype).reshape(pairs.shape)
 
 
 def _floordiv(a, b, dtype):

@@ -36,6 +36,13 @@ def is_least(node: ast.expr) -> bool:
     return number and node.operand.value == 2**63
 
 
+def known_integer(node: ast.expr) -> int | None:
+    """The integer that is written there, or nothing."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and (found := known_integer(node.operand)):
+        return -found
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
 def name_of(identifier: str, *, store: bool = False) -> ast.Name:
     """A reference to a variable."""
     return ast.Name(identifier, ast.Store() if store else ast.Load())
@@ -91,8 +98,8 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        exponent = node.right.value if isinstance(node.right, ast.Constant) else None
-        if isinstance(node.op, ast.Pow) and type(exponent) is int and 0 <= exponent <= 8:
+        exponent = known_integer(node.right) if isinstance(node.op, ast.Pow) else None
+        if exponent is not None:
             return runtime_call("known_power", self.visit(node.left), ast.Constant(exponent))
         symbol = ast.Constant(OPERATORS[type(node.op)])
         return runtime_call("binary", symbol, self.visit(node.left), self.visit(node.right))

@@ -10,7 +10,7 @@ use crate::{
         promote, refusals,
         value::Value,
     },
-    ir::{BinaryOp, ExprId, MathFn, Type},
+    ir::{BinaryOp, ExprId},
     source::Span,
     syntax::ast::BinOp,
 };
@@ -154,55 +154,7 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// `left ** right` on real numbers.
-    fn power(&mut self, left: &Value, right: &Value, ty: Scalar, span: Span) -> Value {
-        if let Value::Int(exponent) = right
-            && (0..=8).contains(exponent)
-        {
-            return self.known_power(left, *exponent as u32, ty, span);
-        }
-        let (Some(a), Some(b)) = (self.number(left, ty, span), self.number(right, ty, span)) else {
-            return Value::Poison;
-        };
-        let expr = if ty.is_float() {
-            self.b.math(MathFn::Pow, vec![a, b], Type::Scalar(ty), span)
-        } else {
-            self.b.binary(BinaryOp::Pow, a, b, span)
-        };
-        Value::Scalar(expr, ty)
-    }
-
-    /// A small known exponent: multiplications, by squaring.
-    fn known_power(&mut self, base: &Value, exponent: u32, ty: Scalar, span: Span) -> Value {
-        let one = Value::Int(1);
-        let start = if exponent == 0 { &one } else { base };
-        let Some(expr) = self.number(start, ty, span) else { return Value::Poison };
-        if exponent <= 1 {
-            return Value::Scalar(expr, ty);
-        }
-        let mut square = self.b.temp(expr, span);
-        let mut result: Option<ExprId> = None;
-        let mut rest = exponent;
-        loop {
-            if rest & 1 == 1 {
-                let factor = self.b.read(square, span);
-                result = Some(match result {
-                    None => factor,
-                    Some(before) => self.b.binary(BinaryOp::Mul, before, factor, span),
-                });
-            }
-            rest >>= 1;
-            if rest == 0 {
-                break;
-            }
-            let (a, b) = (self.b.read(square, span), self.b.read(square, span));
-            let product = self.b.binary(BinaryOp::Mul, a, b, span);
-            square = self.b.temp(product, span);
-        }
-        result.map_or(Value::Poison, |expr| Value::Scalar(expr, ty))
-    }
-
-    fn complex_binary(&mut self, op: BinOp, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
+    pub(super) fn complex_binary(&mut self, op: BinOp, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
         if op == BinOp::Pow {
             return self.complex_power(left, right, ty, span);
         }
@@ -239,29 +191,8 @@ impl FnLowerer<'_> {
         self.b.binary(op, left, right, span)
     }
 
-    /// Small known integer exponents by multiplication.
-    fn complex_power(&mut self, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
-        if let Value::Int(exponent) = right
-            && (1..=8).contains(exponent)
-        {
-            let Some((real, imag)) = self.complex(left, ty, span) else { return Value::Poison };
-            let base = self.settle(Value::Complex(real, imag, ty), span);
-            let mut result = self.reread(&base, span);
-            for _ in 1..*exponent {
-                let factor = self.reread(&base, span);
-                let product = self.complex_binary(BinOp::Mul, &result, &factor, ty, span);
-                result = self.settle(product, span);
-            }
-            return result;
-        }
-        let (Some((ar, ai)), Some((br, bi))) = (self.complex(left, ty, span), self.complex(right, ty, span)) else {
-            return Value::Poison;
-        };
-        self.complex_prelude("complex_power", [ar, ai, br, bi], ty, span)
-    }
-
     /// A function of the prelude that makes a complex number of the parts of two.
-    fn complex_prelude(&mut self, name: &str, parts: [ExprId; 4], ty: Complex, span: Span) -> Value {
+    pub(super) fn complex_prelude(&mut self, name: &str, parts: [ExprId; 4], ty: Complex, span: Span) -> Value {
         let args = parts.map(|part| Value::Scalar(part, ty.part()));
         let Value::Object(ObjectKind::Tuple, items) = self.prelude(name, args.into(), span) else {
             return Value::Poison;

@@ -13,6 +13,7 @@ mod matmul;
 mod name;
 mod object;
 mod overloaded;
+mod power;
 mod range;
 mod store;
 mod subscript;

@@ -1,8 +1,23 @@
-"""Functions of `math` that no back end has."""
+"""Functions of `math` that no back end has, and `**` of a float and an integer."""
 
 import math
 
 import numpy as np
+
+
+def integer_power(x, n):
+    """`x ** n` of a float and an integer: the products of a known exponent, in the same order."""
+    if n > 65536 or n < -65536:
+        return math.pow(x, type(x)(n))
+    left = np.int32(n) if n > 0 else -np.int32(n)
+    product = type(x)(1)
+    square = x
+    while left != 0:
+        if left & 1:
+            product *= square
+        left >>= 1
+        square *= square
+    return type(x)(1) / product if n < 0 else product
 
 
 def math_log(x, base):
