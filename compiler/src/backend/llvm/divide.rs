@@ -6,10 +6,17 @@ use inkwell::{
 };
 
 use super::{
-    FunctionEmitter, Result,
+    FunctionEmitter, Result, constant,
     function::{float, int},
 };
 use crate::ir::MathFn;
+
+/// The whole quotient of two sizes and the rest, where `few` holds.
+struct Near<'ctx> {
+    quotient: FloatValue<'ctx>,
+    rest: FloatValue<'ctx>,
+    few: IntValue<'ctx>,
+}
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// Quotient rounded to minus infinity, and the remainder with the divisor's sign. By zero both are 0; the minimum
@@ -54,16 +61,99 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     /// `a // b` and `a % b` of floats as CPython's `float_divmod` computes them, except that by zero the quotient is
-    /// `a / b` and the remainder NaN. No flags: each step is exact or rounds once.
+    /// `a / b` and the remainder NaN.
     pub(crate) fn float_divmod(
         &self,
         a: FloatValue<'ctx>,
         b: FloatValue<'ctx>,
     ) -> Result<(FloatValue<'ctx>, FloatValue<'ctx>)> {
+        let (builder, context) = (&self.builder, self.cx.types.context);
+        let zero = a.get_type().const_zero();
+        let Near { quotient, rest, few } = self.near_divmod(a, b)?;
+        // Of numbers with the same sign these are the results, up to the sign of the remainder.
+        let b_size = float(self.call_intrinsic("llvm.fabs", &[b.into()])?)?;
+        let bits = if a.get_type() == context.f32_type() { context.i32_type() } else { context.i64_type() };
+        let a_bits = int(builder.build_bit_cast(a, bits, "")?)?;
+        let signs = builder.build_xor(a_bits, int(builder.build_bit_cast(b, bits, "")?)?, "")?;
+        let opposite = builder.build_int_compare(IntPredicate::SLT, signs, bits.const_zero(), "")?;
+        let inexact = builder.build_float_compare(FloatPredicate::UNE, rest, zero, "")?;
+        let adjust = builder.build_and(inexact, opposite, "")?;
+        let complement = builder.build_float_sub(b_size, rest, "")?;
+        let remainder = builder.build_select(adjust, complement, rest, "")?;
+        let near_remainder = float(self.call_intrinsic("llvm.copysign", &[remainder, b.into()])?)?;
+        let raised = builder.build_float_add(quotient, constant(quotient, 1.0), "")?;
+        let size = float(builder.build_select(adjust, raised, quotient, "")?)?;
+        let sign = builder.build_bit_cast(signs, a.get_type(), "")?;
+        let near_quotient = float(self.call_intrinsic("llvm.copysign", &[size.into(), sign])?)?;
+
+        let (near, far, end) = (self.current()?, self.block("far"), self.block("divided"));
+        builder.build_conditional_branch(few, end, far)?;
+        builder.position_at_end(far);
+        let (far_quotient, far_remainder) = self.far_divmod(a, b)?;
+        let far = self.current()?;
+        self.go(end)?;
+        builder.position_at_end(end);
+        let join = |near_value: FloatValue<'ctx>, far_value: FloatValue<'ctx>| {
+            let value = builder.build_phi(a.get_type(), "")?;
+            value.add_incoming(&[(&near_value, near), (&far_value, far)]);
+            float(value.as_basic_value())
+        };
+        Ok((join(near_quotient, far_quotient)?, join(near_remainder, far_remainder)?))
+    }
+
+    /// `fmod`: the remainder with the dividend's sign, which is exact.
+    pub(super) fn fmod(&self, a: FloatValue<'ctx>, b: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
+        let builder = &self.builder;
+        let Near { rest, few, .. } = self.near_divmod(a, b)?;
+        let near_value = float(self.call_intrinsic("llvm.copysign", &[rest.into(), a.into()])?)?;
+        let (near, far, end) = (self.current()?, self.block("far"), self.block("divided"));
+        builder.build_conditional_branch(few, end, far)?;
+        builder.position_at_end(far);
+        let far_value = float(self.library_math(MathFn::Fmod, "fmod", &[a.into(), b.into()])?)?;
+        let far = self.current()?;
+        self.go(end)?;
+        builder.position_at_end(end);
+        let value = builder.build_phi(a.get_type(), "")?;
+        value.add_incoming(&[(&near_value, near), (&far_value, far)]);
+        float(value.as_basic_value())
+    }
+
+    /// The whole quotient of the sizes of two numbers and what is left, both exact, where the quotient has so few bits
+    /// that its rounding is no matter. The branch that follows is the same for all threads but of very unlike numbers.
+    ///
+    /// A quotient of less than all of the type's bits is within 1/2 of the exact one, and cut to an integer the right
+    /// one or the next. What is left of the dividend is a multiple of the smaller number's last bit and no larger than
+    /// the divisor in size, so that a fused multiplication and addition gives it exactly, and so does the sum with the
+    /// divisor where it is below zero. Two bits less, and CPython's quotient, which is formed of rounded numbers, is the
+    /// same. No flags: what they allow would not be exact.
+    fn near_divmod(&self, a: FloatValue<'ctx>, b: FloatValue<'ctx>) -> Result<Near<'ctx>> {
+        let builder = &self.builder;
+        let ty = a.get_type();
+        let size = |value: FloatValue<'ctx>| float(self.call_intrinsic("llvm.fabs", &[value.into()])?);
+        let (a, b) = (size(a)?, size(b)?);
+        let rounded = builder.build_float_div(a, b, "")?;
+        let bits = if ty == self.cx.types.context.f32_type() { 22 } else { 51 };
+        let short = builder.build_float_compare(FloatPredicate::OLT, rounded, constant(a, 2_f64.powi(bits)), "")?;
+        // A product with infinity would be NaN.
+        let finite = builder.build_float_compare(FloatPredicate::OLT, b, constant(b, f64::INFINITY), "")?;
+        let few = builder.build_and(short, finite, "")?;
+        let whole = float(self.call_intrinsic("llvm.trunc", &[rounded.into()])?)?;
+        let negative = builder.build_float_neg(whole, "")?;
+        let rest = float(self.call_intrinsic("llvm.fma", &[negative.into(), b.into(), a.into()])?)?;
+        let beyond = builder.build_float_compare(FloatPredicate::OLT, rest, ty.const_zero(), "")?;
+        let lower = builder.build_float_sub(whole, constant(whole, 1.0), "")?;
+        let raised = builder.build_float_add(rest, b, "")?;
+        let quotient = float(builder.build_select(beyond, lower, whole, "")?)?;
+        let rest = float(builder.build_select(beyond, raised, rest, "")?)?;
+        Ok(Near { quotient, rest, few })
+    }
+
+    /// `float_divmod` by the library's `fmod`. No flags: each step is exact or rounds once.
+    fn far_divmod(&self, a: FloatValue<'ctx>, b: FloatValue<'ctx>) -> Result<(FloatValue<'ctx>, FloatValue<'ctx>)> {
         let builder = &self.builder;
         let ty = a.get_type();
         let (zero, one, half) = (ty.const_zero(), ty.const_float(1.0), ty.const_float(0.5));
-        let truncated = float(self.emit_math(MathFn::Fmod, &[a.into(), b.into()])?)?;
+        let truncated = float(self.library_math(MathFn::Fmod, "fmod", &[a.into(), b.into()])?)?;
         let quotient = builder.build_float_sub(a, truncated, "")?;
         let quotient = builder.build_float_div(quotient, b, "")?;
 

@@ -152,6 +152,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         {
             return Ok(value);
         }
+        if function == MathFn::Fmod
+            && let [a, b] = args
+        {
+            return Ok(self.fmod(float(*a)?, float(*b)?)?.into());
+        }
         match way(function) {
             Way::Intrinsic(name) => {
                 let value = self.call_intrinsic(name, args)?;

@@ -27,7 +27,7 @@ impl FnLowerer<'_> {
             let one = self.b.float(ty, 1.0, span);
             return Value::Scalar(self.b.binary(BinaryOp::Div, one, product, span), ty);
         }
-        let integer = right.ty().scalar().is_some_and(|scalar| scalar.is_int());
+        let integer = right.ty().scalar().is_some_and(Scalar::is_int);
         if integer && matches!(right, Value::Scalar(..)) && left.ty().scalar().is_some_and(Scalar::is_float) {
             return self.integer_power(left, right, ty, span);
         }
