@@ -46,28 +46,51 @@ pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
 }
 
 /// One of the driver's attributes by its number in `cuda.h`, of those that are not among the fields: limits are a GPU's.
+/// Programs divide by counts, sizes and rates, so none of them is 0.
 pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
     match number {
         // TOTAL_CONSTANT_MEMORY, MAX_REGISTERS_PER_BLOCK, MAX_REGISTERS_PER_MULTIPROCESSOR
         9 | 12 | 82 => 64 << 10,
+        // MAX_PITCH
+        11 => i32::MAX,
         // CLOCK_RATE
         13 => clock_rate(),
-        // INTEGRATED, CAN_MAP_HOST_MEMORY, UNIFIED_ADDRESSING, MANAGED_MEMORY, HOST_NATIVE_ATOMIC_SUPPORTED,
-        // PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH
-        18 | 19 | 41 | 83 | 86 | 88 | 89 | 91 | 95 => 1,
+        // TEXTURE_ALIGNMENT, SURFACE_ALIGNMENT
+        14 | 30 => 512,
+        // GPU_OVERLAP, INTEGRATED, CAN_MAP_HOST_MEMORY, CONCURRENT_KERNELS, ASYNC_ENGINE_COUNT, UNIFIED_ADDRESSING,
+        // GLOBAL_L1_CACHE_SUPPORTED, LOCAL_L1_CACHE_SUPPORTED, MANAGED_MEMORY, HOST_NATIVE_ATOMIC_SUPPORTED,
+        // PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, COMPUTE_PREEMPTION_SUPPORTED,
+        // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH
+        15 | 18 | 19 | 31 | 40 | 41 | 79 | 80 | 83 | 86 | 88 | 89 | 90 | 91 | 95 => 1,
+        // MEMORY_CLOCK_RATE in kilohertz and GLOBAL_MEMORY_BUS_WIDTH in bits: the system tells them to nobody but root, so
+        // they are those of two channels of DDR4-3200.
+        36 => 1_600_000,
+        37 => 128,
+        // L2_CACHE_SIZE
+        38 => cache_bytes(),
         // MAX_THREADS_PER_MULTI_PROCESSOR
         39 => 2048,
         // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: a block's, and the kilobyte that the driver keeps of it
         81 => attributes.max_shared_memory_per_block_optin as i32 + 1024,
+        // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: a vector holds half as many doubles.
+        87 => 2,
         _ => 0,
     }
 }
 
-/// The clock of the first core in kilohertz; 0 where the system does not tell.
+/// The clock of the first core in kilohertz; a gigahertz where the system does not tell.
 fn clock_rate() -> i32 {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let megahertz = field(&info, "cpu MHz").and_then(|text| text.parse::<f64>().ok());
-    megahertz.map_or(0, |megahertz| (megahertz * 1000.0) as i32)
+    megahertz.map_or(1_000_000, |megahertz| (megahertz * 1000.0) as i32).max(1)
+}
+
+/// Bytes of the last cache before the memory, as a GPU's L2 is; a mebibyte where the system does not tell.
+fn cache_bytes() -> i32 {
+    let size = |index| fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok();
+    let kib = |text: String| text.trim().strip_suffix('K')?.parse::<i32>().ok();
+    let most = (0..8).map_while(size).filter_map(kib).max().filter(|kib| *kib > 0);
+    most.unwrap_or(1 << 10).saturating_mul(1 << 10)
 }
 
 /// The CPU's model as the system names it, or its architecture.
@@ -114,6 +137,14 @@ mod tests {
         {
             let settings = Settings { cpu_compute_capability: compute_capability, ..Settings::default() };
             assert_eq!(attributes(&settings).max_shared_memory_per_block_optin, kib << 10, "{compute_capability:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_programs_divide_by_is_zero() {
+        let attributes = attributes(&Settings::default());
+        for number in [9, 11, 12, 13, 14, 30, 36, 37, 38, 39, 40, 81, 82, 87] {
+            assert!(attribute(&attributes, number) >= 1, "{number}");
         }
     }
 

@@ -52,7 +52,20 @@ def test_attributes_of_the_driver() -> None:
     assert device.MAX_THREADS_PER_MULTI_PROCESSOR >= device.MAX_THREADS_PER_BLOCK
     assert device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR > device.MAX_SHARED_MEMORY_PER_BLOCK
     assert device.COOPERATIVE_LAUNCH == device.CAN_MAP_HOST_MEMORY == device.UNIFIED_ADDRESSING == 1
-    assert device.CLOCK_RATE >= 0
+    # Programs divide by counts, sizes and rates.
+    for name in (
+        "ASYNC_ENGINE_COUNT",
+        "CLOCK_RATE",
+        "GLOBAL_MEMORY_BUS_WIDTH",
+        "L2_CACHE_SIZE",
+        "MAX_PITCH",
+        "MEMORY_CLOCK_RATE",
+        "MULTIPROCESSOR_COUNT",
+        "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO",
+        "SURFACE_ALIGNMENT",
+        "TEXTURE_ALIGNMENT",
+    ):
+        assert getattr(device, name) >= 1, name
     assert "L2_CACHE_SIZE" in dir(device)
     with pytest.raises(AttributeError, match="no attribute 'L9_CACHE_SIZE'"):
         device.L9_CACHE_SIZE  # noqa: B018
