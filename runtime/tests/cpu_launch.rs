@@ -11,7 +11,7 @@ use std::{
 };
 
 use support::{Entry, artifact, config, cpu, cpu_with, expect_error, load, load_with, probe};
-use weft_artifact::{HostContext, SlotType};
+use weft_artifact::{HostContext, HostEntry, SlotType};
 use weft_runtime::{ErrorKind, LaunchConfig};
 
 /// Cell `i` of the array in slot 0 counts how often block `i` ran.
@@ -288,6 +288,23 @@ fn scratch_that_cannot_be_had_is_an_error() {
         let error = expect_error(kernel.launch(&config([n_blocks, 1, 1], [1, 1, 1]), None, slots));
         assert_eq!(error.kind, ErrorKind::Memory);
         assert_eq!(cells, [0; 10]);
+    }
+}
+
+/// Whether the launch is one thread's or all threads': no block is begun, or lost without a word.
+#[test]
+fn blocks_whose_stacks_cannot_be_had_are_an_error() {
+    let device = cpu_with(4);
+    let mut kernel = probe(1, 0, 0);
+    kernel.host = Some(HostEntry { stack_bytes: Some(1 << 56), dynamic_offset: 0 });
+    let artifact = artifact(count, kernel);
+    let module = device.load(&artifact).expect("the loader takes it");
+    let kernel = module.kernel(&artifact.kernels[0]).expect("the symbol is known");
+    for n_blocks in [1_u32, 30, 10_000] {
+        let mut cells = vec![0_u64; n_blocks as usize];
+        let launched = kernel.launch(&config([n_blocks, 1, 1], [1; 3]), None, &mut [cells.as_mut_ptr() as u64]);
+        assert_eq!(expect_error(launched).kind, ErrorKind::Memory);
+        assert!(cells.iter().all(|&n| n == 0));
     }
 }
 

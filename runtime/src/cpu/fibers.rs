@@ -9,7 +9,6 @@
 )]
 
 use std::{
-    cell::RefCell,
     mem,
     ops::Range,
     ptr,
@@ -28,22 +27,18 @@ use super::{
     fault::{self, Record},
     interrupt::leaves,
     machine,
-    memory::Allocation,
     module::Entry,
     print,
-    stacks::{BlockStack, Stacks},
+    rooms::{MOST_KEPT, Room, Rooms},
+    stacks::BlockStack,
 };
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
 /// Bytes at the end of a stack, its guard among them, that are left to signals and to what calls back.
 const RESERVE: usize = 96 << 10;
-/// Rooms of more than so many bytes of stacks are not kept: deep calls leave them used.
-const MOST_KEPT_BYTES: usize = 512 << 20;
 /// Threads of a warp.
 const WARP: usize = 32;
-/// A thread of the system keeps the stacks of about so many threads for the next launch.
-const MOST_KEPT: usize = 4096;
 /// A thread uses about so much of its stack, beside local arrays, and of its context.
 const USED_BYTES: u64 = 9 << 10;
 /// Loops that are not known to wait, and in which no thread has come to a barrier or its end for so long, may wait.
@@ -126,48 +121,6 @@ enum State {
 }
 
 type Fiber = Coroutine<(), Stop, (), BlockStack>;
-
-/// Memory for one block.
-struct Room {
-    stacks: Stacks,
-    scratch: Allocation,
-}
-
-/// Rooms of one shape: threads, bytes of a stack, bytes of scratch memory.
-#[derive(Default)]
-struct Rooms {
-    shape: (usize, usize, usize),
-    free: Vec<Room>,
-}
-
-thread_local! {
-    /// Rooms that wait for the next launch.
-    static ROOMS: RefCell<Rooms> = const { RefCell::new(Rooms { shape: (0, 0, 0), free: Vec::new() }) };
-}
-
-impl Rooms {
-    fn of(shape: (usize, usize, usize)) -> Self {
-        let kept = ROOMS.try_with(|kept| mem::take(&mut *kept.borrow_mut()));
-        kept.ok().filter(|kept| kept.shape == shape).unwrap_or(Self { shape, free: Vec::new() })
-    }
-
-    fn keep(mut self) {
-        let each = self.shape.0.saturating_mul(self.shape.1).max(1);
-        self.free.truncate((MOST_KEPT / self.shape.0.max(1)).max(1).min(MOST_KEPT_BYTES / each));
-        // A thread that ends has no place for them any more.
-        let _ends = ROOMS.try_with(|kept| *kept.borrow_mut() = self);
-    }
-
-    /// A room for another block, if there is the memory.
-    fn take(&mut self) -> Option<Room> {
-        let (n_threads, stack_bytes, scratch_bytes) = self.shape;
-        let new = || {
-            let scratch = Allocation::new(scratch_bytes.max(1))?;
-            Some(Room { stacks: Stacks::new(n_threads, stack_bytes)?, scratch })
-        };
-        self.free.pop().or_else(new)
-    }
-}
 
 /// A block that has begun and not ended.
 struct Block {
@@ -315,8 +268,7 @@ impl Fibers<'_> {
                     rooms.free.push(room);
                     break;
                 };
-                let Some(block) = self.begin(block, room, &config) else { break };
-                live.push(block);
+                live.push(self.begin(block, room, &config));
             }
             let mut all = Turn::default();
             for block in &mut live {
@@ -338,8 +290,7 @@ impl Fibers<'_> {
                     worker.all_begun = true;
                     break;
                 };
-                let Some(block) = self.begin(block, room, &config) else { break 'launch };
-                live.push(block);
+                live.push(self.begin(block, room, &config));
                 begun += 1;
             }
             worker.began(self.together, begun, more);
@@ -361,10 +312,10 @@ impl Fibers<'_> {
         wanted.saturating_mul(n_blocks as u64) <= machine::memory_info().0 / 2
     }
 
-    /// Makes the threads of a block; `None` if there is no stack for one, which the room has.
-    fn begin(&self, block: u64, mut room: Room, config: &HostConfig) -> Option<Block> {
+    /// Makes the threads of a block.
+    fn begin(&self, block: u64, mut room: Room, config: &HostConfig) -> Block {
         let n_threads = self.n_threads();
-        let stacks: Vec<BlockStack> = (0..n_threads).map(|index| room.stacks.take(index)).collect::<Option<_>>()?;
+        let stacks = mem::take(&mut room.stacks);
         let context = |(thread, stack): (usize, &BlockStack)| HostContext {
             slots: self.slots.as_ptr(),
             config: ptr::from_ref(config),
@@ -398,7 +349,7 @@ impl Fibers<'_> {
                 unsafe { entry(thread.cast::<HostContext>()) };
             }));
         }
-        Some(Block {
+        Block {
             fibers,
             _threads: threads,
             first: start,
@@ -406,7 +357,7 @@ impl Fibers<'_> {
             n_ready: n_threads,
             at_grid: None,
             room,
-        })
+        }
     }
 }
 
@@ -551,7 +502,7 @@ impl Block {
                 // SAFETY: nothing on its stack is to be dropped: compiled code, and a call back that holds nothing.
                 unsafe { fiber.force_reset() };
             }
-            self.room.stacks.give_back(fiber.into_stack());
+            self.room.stacks.push(fiber.into_stack());
         }
         self.room
     }

@@ -12,6 +12,7 @@ mod memory;
 mod module;
 mod pool;
 mod print;
+mod rooms;
 mod scratch;
 mod stacks;
 mod stream;

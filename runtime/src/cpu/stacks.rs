@@ -30,7 +30,7 @@ mod linux {
     /// The largest page of the systems that run here: a guard and a stack are multiples of it.
     const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
 
-    /// The stacks of a block's threads. Freed when dropped: no fiber is on one of them then.
+    /// The memory of the stacks of a block's threads. Freed when dropped: no fiber is on one of them then.
     pub(crate) struct Stacks {
         start: *mut u8,
         /// Of a stack with its guard page.
@@ -57,8 +57,8 @@ mod linux {
     }
 
     impl Stacks {
-        /// `None` if there is not the memory, or if the system has no more mappings.
-        pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<Self> {
+        /// The memory and all the stacks in it; `None` if there is not the memory, or if the system has no more mappings.
+        pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<(Self, Vec<BlockStack>)> {
             let stride = bytes.checked_next_multiple_of(PAGE)?.checked_add(PAGE)?;
             let all = stride.checked_mul(n_stacks)?;
             // SAFETY: asks for new memory.
@@ -70,7 +70,14 @@ mod linux {
             // A huge page would commit many stacks at once.
             // SAFETY: the memory was just mapped.
             let _refused = unsafe { madvise(start, all, MADV_NOHUGEPAGE) };
-            (0..n_stacks).all(|index| this.guard(index)).then_some(this)
+            let stacks = (0..n_stacks).map(|index| this.stack(index)).collect::<Option<_>>()?;
+            Some((this, stacks))
+        }
+
+        /// A stack above its guard page; it is used by one fiber at a time.
+        fn stack(&self, index: usize) -> Option<BlockStack> {
+            let limit = NonZeroUsize::new(self.lowest(index).expose_provenance()).filter(|_| self.guard(index))?;
+            Some(BlockStack { base: limit.checked_add(self.stride)?, limit })
         }
 
         fn lowest(&self, index: usize) -> *mut u8 {
@@ -84,17 +91,6 @@ mod linux {
             // SAFETY: as above.
             guarded || unsafe { mprotect(page, PAGE, PROT_NONE) } == 0
         }
-
-        /// The stack of a thread; it is used by one fiber at a time.
-        pub(crate) fn take(&mut self, index: usize) -> Option<BlockStack> {
-            let limit = NonZeroUsize::new(self.lowest(index).expose_provenance())?;
-            let base = limit.checked_add(self.stride).filter(|_| index < self.count)?;
-            Some(BlockStack { base, limit })
-        }
-
-        /// Takes it back.
-        #[expect(clippy::unused_self, reason = "elsewhere the stacks lie here")]
-        pub(crate) fn give_back(&mut self, _stack: BlockStack) {}
     }
 
     impl Drop for Stacks {
@@ -111,23 +107,14 @@ mod other {
 
     pub(crate) type BlockStack = DefaultStack;
 
-    /// The stacks of a block's threads that no fiber has.
-    pub(crate) struct Stacks(Vec<DefaultStack>);
+    /// Each stack has its own memory.
+    pub(crate) struct Stacks;
 
     impl Stacks {
-        /// `None` if there is not the memory.
-        pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<Self> {
-            (0..n_stacks).map(|_| DefaultStack::new(bytes).ok()).collect::<Option<_>>().map(Self)
-        }
-
-        /// A stack for a thread.
-        pub(crate) fn take(&mut self, _index: usize) -> Option<BlockStack> {
-            self.0.pop()
-        }
-
-        /// Takes it back.
-        pub(crate) fn give_back(&mut self, stack: BlockStack) {
-            self.0.push(stack);
+        /// All the stacks; `None` if there is not the memory.
+        pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<(Self, Vec<BlockStack>)> {
+            let stacks = (0..n_stacks).map(|_| DefaultStack::new(bytes).ok()).collect::<Option<_>>()?;
+            Some((Self, stacks))
         }
     }
 }
@@ -141,29 +128,26 @@ mod tests {
     #[test]
     fn stacks_lie_apart() {
         let bytes = 100_000;
-        let mut stacks = Stacks::new(50, bytes).expect("there is the memory");
-        let all: Vec<BlockStack> = (0..50).map(|index| stacks.take(index).expect("there are fifty")).collect();
+        let (_memory, all) = Stacks::new(50, bytes).expect("there is the memory");
+        assert_eq!(all.len(), 50);
         let mut ends: Vec<(usize, usize)> = all.iter().map(|s| (s.limit().get(), s.base().get())).collect();
         ends.sort_unstable();
         assert!(ends.iter().all(|(low, high)| high - low >= bytes));
         assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0));
-        for stack in all {
-            stacks.give_back(stack);
-        }
     }
 
     #[test]
     fn a_stack_can_be_used_again() {
-        let mut stacks = Stacks::new(1, 64 << 10).expect("there is the memory");
+        let (_memory, mut stacks) = Stacks::new(1, 64 << 10).expect("there is the memory");
         for turn in 0..3 {
-            let stack = stacks.take(0).expect("there is one");
+            let stack = stacks.pop().expect("there is one");
             let mut fiber = Coroutine::with_stack(stack, move |yielder, ()| {
                 let all = std::hint::black_box([turn; 4000]);
                 yielder.suspend(all[3999]);
             });
             assert!(matches!(fiber.resume(()), CoroutineResult::Yield(value) if value == turn));
             assert!(matches!(fiber.resume(()), CoroutineResult::Return(())));
-            stacks.give_back(fiber.into_stack());
+            stacks.push(fiber.into_stack());
         }
     }
 }
