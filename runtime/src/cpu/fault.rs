@@ -3,10 +3,7 @@
 
 use std::{
     ptr, slice,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering},
 };
 
 use weft_artifact::{FaultRecord, Faults, HostContext, Raised};
@@ -58,26 +55,37 @@ impl Record {
     }
 }
 
-/// An error that is told at the next wait: the first that came since the last.
+/// An error that is told at the next wait: the first that came since the last. Without a lock, which a thread could hold
+/// when the process is forked.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
-    some: AtomicBool,
-    error: Mutex<Option<Error>>,
-}
+pub(super) struct Pending(AtomicPtr<Error>);
 
 impl Pending {
     pub(super) fn keep(&self, error: Error) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.some.store(true, Ordering::Release);
+        let error = Box::into_raw(Box::new(error));
+        if self.0.compare_exchange(ptr::null_mut(), error, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            // SAFETY: it was just made by `into_raw` and no one else has it.
+            drop(unsafe { Box::from_raw(error) });
+        }
     }
 
     /// Tells it, once.
     pub(super) fn tell(&self) -> Result<(), Error> {
-        if !self.some.load(Ordering::Acquire) {
+        if self.0.load(Ordering::Relaxed).is_null() {
             return Ok(());
         }
-        self.some.store(false, Ordering::Relaxed);
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        let error = self.0.swap(ptr::null_mut(), Ordering::AcqRel);
+        if error.is_null() {
+            return Ok(());
+        }
+        // SAFETY: it is from `into_raw`, and whoever swaps it out has it alone.
+        Err(*unsafe { Box::from_raw(error) })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let _untold: Result<(), Error> = self.tell();
     }
 }
 

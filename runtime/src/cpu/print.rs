@@ -2,15 +2,18 @@
 //!
 //! C's `snprintf` makes a conversion's text, so that it is what the GPU's driver makes. A call's text is added as a whole:
 //! no other thread's comes between.
-#![expect(unsafe_code, reason = "compiled code passes pointers, and C's library formats")]
+//!
+//! The lock is held while the text is written, which takes as long as whoever reads it wants. So a forked process has a
+//! lock of its own, and text that waits there is its own: what its parent's kernels have printed, its parent writes. Nor does
+//! it ask for the lock of the standard library's output, which its parent may have held.
+#![expect(unsafe_code, reason = "compiled code passes pointers, and C's library formats and writes")]
 
 use std::{
-    ffi::{c_char, c_int},
-    io::Write,
-    ptr, slice,
+    ffi::{c_char, c_int, c_void},
+    io, process, ptr, slice,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicPtr, Ordering},
     },
 };
 
@@ -20,13 +23,50 @@ use weft_artifact::{FormatPart, format_parts};
 const ENOUGH: usize = 1 << 16;
 /// A conversion's text that needs no memory of its own.
 const USUAL: usize = 512;
+/// The file that it is in every process.
+const STANDARD_OUTPUT: c_int = 1;
 
-static WAITING: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 /// There is text that waits.
 static SOME: AtomicBool = AtomicBool::new(false);
+/// From `Box::into_raw`, or null before the first text.
+static PRINTER: AtomicPtr<Printer> = AtomicPtr::new(ptr::null_mut());
+
+/// What waits to be written in one process.
+struct Printer {
+    process: u32,
+    waiting: Mutex<Vec<u8>>,
+}
+
+impl Printer {
+    /// The text of this process. That of a process which it was forked off is left as it lies: a thread that does not exist
+    /// here may hold its lock.
+    fn waiting() -> MutexGuard<'static, Vec<u8>> {
+        let process = process::id();
+        let mut known = PRINTER.load(Ordering::Acquire);
+        loop {
+            // SAFETY: it is null, or from `Box::into_raw` and never freed.
+            if let Some(printer) = unsafe { known.as_ref() }
+                && printer.process == process
+            {
+                return printer.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+            let ours = Box::into_raw(Box::new(Self { process, waiting: Mutex::default() }));
+            match PRINTER.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => known = ours,
+                Err(other) => {
+                    // Another thread of this process was quicker.
+                    // SAFETY: it was just made by `into_raw` and no one else has it.
+                    drop(unsafe { Box::from_raw(ours) });
+                    known = other;
+                }
+            }
+        }
+    }
+}
 
 unsafe extern "C" {
     fn snprintf(to: *mut c_char, size: usize, format: *const c_char, ...) -> c_int;
+    fn write(file: c_int, bytes: *const c_void, size: usize) -> isize;
 }
 
 /// Called by compiled code: `len` bytes of a format, and a word for each of its conversions.
@@ -47,25 +87,33 @@ pub(super) extern "C" fn print(format: *const u8, len: u64, args: *const u64) {
             }
         }
     }
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut waiting = Printer::waiting();
     waiting.extend_from_slice(&text);
     SOME.store(true, Ordering::Relaxed);
     if waiting.len() > ENOUGH {
-        write(&mut waiting);
+        write_all(&mut waiting);
     }
 }
 
 /// Writes what waits.
 pub(super) fn flush() {
     if SOME.load(Ordering::Relaxed) {
-        write(&mut WAITING.lock().unwrap_or_else(PoisonError::into_inner));
+        write_all(&mut Printer::waiting());
     }
 }
 
-fn write(waiting: &mut Vec<u8>) {
-    let mut out = std::io::stdout().lock();
-    // Where nobody reads, nothing is to be done: no kernel is wrong because of that.
-    let _: std::io::Result<()> = out.write_all(waiting).and_then(|()| out.flush());
+fn write_all(waiting: &mut Vec<u8>) {
+    let mut left = waiting.as_slice();
+    while !left.is_empty() {
+        // SAFETY: so many bytes are there.
+        let written = unsafe { write(STANDARD_OUTPUT, left.as_ptr().cast(), left.len()) };
+        match usize::try_from(written) {
+            Ok(written) => left = left.get(written..).unwrap_or_default(),
+            Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            // Where nobody reads, nothing is to be done: no kernel is wrong because of that.
+            Err(_) => break,
+        }
+    }
     waiting.clear();
     SOME.store(false, Ordering::Relaxed);
 }
