@@ -288,7 +288,7 @@ pub trait Executor: Debug + Send + Sync {
     /// A driver call failed.
     fn memory_info(&self) -> Result<(u64, u64), Error>;
     /// One of the driver's attributes of a device by its number in `cuda.h`. The CPU answers what a GPU would where a
-    /// program computes its launches of it, and 0 for what it has not.
+    /// program computes with it, at least 1 for every count, size and rate, and 0 for what it is or has not.
     ///
     /// # Errors
     ///
@@ -296,6 +296,8 @@ pub trait Executor: Debug + Send + Sync {
     fn attribute(&self, number: u32) -> Result<i32, Error>;
     /// The compiler's target: `sm_90`, or `host`.
     fn target(&self) -> String;
+    /// The device in whose memory an address lies, if kernels of this one do not reach it there.
+    fn out_of_reach(&self, address: u64) -> Option<u32>;
     /// Allocates memory with undefined contents, in the order of `stream` where the device can.
     ///
     /// # Errors
@@ -364,6 +366,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Waits for a stream if a kernel may have raised something that is to be told; else it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// An earlier launch faulted.
+    fn tell_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error>;
     /// Waits for everything on the device.
     ///
     /// # Errors
@@ -390,7 +398,8 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error>;
-    /// Makes what is queued in `stream` from now on wait for an event. The host does not wait.
+    /// Makes what is queued in `stream` from now on wait for an event, which may be another device's; `None` is this
+    /// device's default stream. The host does not wait.
     ///
     /// # Errors
     ///
@@ -402,11 +411,11 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn new_event(&self) -> Result<Arc<dyn Event>, Error>;
-    /// Records an event in a stream.
+    /// Records an event in a stream; `None` is this device's default stream.
     ///
     /// # Errors
     ///
-    /// A driver call failed.
+    /// A driver call failed; `Value` for an event of another device.
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error>;
     /// Waits for an event.
     ///

@@ -6,7 +6,6 @@ mod support;
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    sync::Arc,
     thread,
 };
 
@@ -14,7 +13,7 @@ use support::{
     config, expect_error,
     fake::{CHILD, build_driver, device, in_process, kernel, named, ptx, trace_file, traced, with_driver},
 };
-use weft_artifact::{Artifact, CodeFormat, Fault, FaultArg, Faults, Kernel, Place, SlotType};
+use weft_artifact::{Artifact, CodeFormat, Kernel, SlotType};
 use weft_runtime::{ErrorKind, LaunchConfig, Settings, cuda};
 
 /// A folder that hides a machine's driver behind files which are no libraries.
@@ -474,60 +473,5 @@ fn a_forked_process_frees_nothing() {
             let error = expect_error(device.synchronize());
             error.message.ends_with("use the start method \"spawn\" or \"forkserver\"")
         }));
-    });
-}
-
-/// A kernel `raises` whose faults are two, and that was called from one place.
-fn raises(at_launch: bool) -> Artifact {
-    let place = |line| Place { file: "k.py".into(), line, function: "f".into() };
-    let fault = |class: &str, args, axis| Fault { class: class.into(), args, axis, place: place(2) };
-    let faults = vec![
-        fault("builtins.ValueError", vec![FaultArg::Str("never".into())], None),
-        fault("builtins.IndexError", Vec::new(), Some(1)),
-    ];
-    let faults = Some(Arc::new(Faults { faults, calls: vec![place(9)], at_launch }));
-    let kernel = Kernel { faults, ..named("raises", 0) };
-    Artifact { kernels: vec![kernel], ..ptx("// raises weft$fault_claim weft$fault_page") }
-}
-
-#[test]
-fn a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more() {
-    let trace = trace_file("a_fault_is_told");
-    with_driver("a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more", &[("FAKE_TRACE", &trace)], || {
-        let device = device();
-        let artifact = raises(false);
-        let module = device.load(&artifact).expect("it compiles");
-        let kernel = module.kernel(&artifact.kernels[0]).expect("it is there");
-        let launch = || kernel.launch(&config([1, 4, 1], [8, 1, 1]), None, &mut []);
-        for _ in 0..2 {
-            let calls = traced(|| launch().expect("nobody waits for it"));
-            assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
-            let error = expect_error(device.synchronize());
-            assert_eq!(error.kind, ErrorKind::Raised);
-            let raised = error.raised.expect("it says what");
-            assert_eq!((raised.thread, raised.block), ([3, 0, 0], [0, 2, 0]));
-            assert_eq!(raised.message().as_deref(), Some("index -5 is out of bounds for axis 1 with size 4"));
-            assert_eq!(raised.calls.iter().map(|place| place.line).collect::<Vec<_>>(), [9]);
-            // It was told, and what looks for the next takes no call.
-            let calls = traced(|| device.synchronize().expect("there is no other"));
-            assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize"]);
-        }
-        launch().expect("nobody waits for it");
-        let buffer = device.allocate(8, None).expect("there is memory");
-        let copied = device.copy_to_host(&mut [0; 8], buffer.address(), None);
-        assert_eq!(expect_error(copied).kind, ErrorKind::Raised);
-    });
-}
-
-#[test]
-fn debug_code_waits_at_its_launch() {
-    with_driver("debug_code_waits_at_its_launch", &[], || {
-        let device = device();
-        let artifact = raises(true);
-        let module = device.load(&artifact).expect("it compiles");
-        let kernel = module.kernel(&artifact.kernels[0]).expect("it is there");
-        let launched = kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut []);
-        assert_eq!(expect_error(launched).kind, ErrorKind::Raised);
-        device.synchronize().expect("it was told");
     });
 }

@@ -222,6 +222,53 @@ fn several_threads_use_a_buffer_in_several_streams() {
 }
 
 #[test]
+fn what_cannot_be_made_leaves_nothing_behind() {
+    let trace = trace_file("what_cannot_be_made_leaves_nothing_behind");
+    let variables = [("FAKE_TRACE", trace.as_str()), ("FAKE_STREAMS", "2")];
+    with_driver("what_cannot_be_made_leaves_nothing_behind", &variables, || {
+        let device = device();
+        let kernel = kernel(&device, "sum1", 1);
+        let theirs = device.external_stream(0x5550).expect("any handle goes");
+        let calls = traced(|| {
+            for _ in 0..3 {
+                let held = buffer(&device, None);
+                launch(&device, &*kernel, &held, Some(&*theirs));
+            }
+            drop(theirs);
+        });
+        let count = |name| calls.iter().filter(|call| *call == name).count();
+        assert_eq!((count("cuStreamCreate"), count("cuMemFreeAsync")), (3, 3));
+        assert_eq!(count("cuEventCreate"), count("cuEventDestroy_v2"), "{calls:?}");
+    });
+}
+
+#[test]
+fn a_default_stream_is_that_of_the_device_that_is_asked() {
+    let trace = trace_file("a_default_stream_is_that_of_the_device_that_is_asked");
+    with_driver("a_default_stream_is_that_of_the_device_that_is_asked", &[("FAKE_TRACE", &trace)], || {
+        let device = device();
+        let other = cuda::open(&Settings::default(), 1).expect("there are two");
+        let event = other.new_event().expect("is to be had");
+        other.record(&*event, None).expect("records");
+        assert_eq!(
+            expect_error(device.record(&*event, None)).message,
+            "the event belongs to device 1, but the work is for device 0"
+        );
+        // Each call enters the context of the device whose default stream waits.
+        for (waits, name) in [(&device, "cuStreamWaitEvent 0"), (&other, "cuStreamWaitEvent 1")] {
+            let calls = traced(|| waits.wait_event(None, &*event).expect("waits"));
+            assert!(calls.contains(&name.to_owned()), "{calls:?}");
+        }
+        let (here, there) = (buffer(&device, None), buffer(&other, None));
+        let reach = |device: &Arc<dyn Executor>, address| device.out_of_reach(address);
+        assert_eq!([reach(&device, here.address()), reach(&device, there.address())], [None, Some(1)]);
+        assert_eq!([reach(&other, here.address()), reach(&other, there.address())], [Some(0), None]);
+        let of_nobody = 0_u64;
+        assert_eq!(reach(&device, &raw const of_nobody as u64), None);
+    });
+}
+
+#[test]
 fn a_stream_of_another_device_is_refused() {
     with_driver("a_stream_of_another_device_is_refused", &[], || {
         assert!(env::var("FAKE_RACES").is_err());

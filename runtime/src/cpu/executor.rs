@@ -65,6 +65,10 @@ impl Executor for CpuExecutor {
         "host".to_owned()
     }
 
+    fn out_of_reach(&self, _address: u64) -> Option<u32> {
+        None
+    }
+
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         check_stream(stream)?;
         Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.kept)?))
@@ -126,6 +130,10 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
+    fn tell_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        self.synchronize_stream(stream)
+    }
+
     fn synchronize(&self) -> Result<(), Error> {
         self.shared.pending.tell()
     }
@@ -135,7 +143,7 @@ impl Executor for CpuExecutor {
     }
 
     fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
-        Ok(Arc::new(CpuEvent::default()))
+        Ok(Arc::new(CpuEvent::new()))
     }
 
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {

@@ -3,11 +3,8 @@
 
 use std::{
     any::Any,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -56,10 +53,12 @@ pub(super) fn check_stream(stream: Option<&dyn Stream>) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Value, "the stream belongs to another kind of device than the CPU"))
 }
 
-/// An event.
-#[derive(Debug, Default)]
+/// An event. Without a lock, which a thread could hold when the process is forked.
+#[derive(Debug)]
 pub(super) struct CpuEvent {
-    recorded: Mutex<Option<Instant>>,
+    made: Instant,
+    /// Nanoseconds from then to when it was recorded, and one; 0 before.
+    recorded: AtomicU64,
 }
 
 impl Event for CpuEvent {
@@ -69,6 +68,11 @@ impl Event for CpuEvent {
 }
 
 impl CpuEvent {
+    /// A new event.
+    pub(super) fn new() -> Self {
+        Self { made: Instant::now(), recorded: AtomicU64::new(0) }
+    }
+
     /// The event as one of this executor's.
     pub(super) fn of(event: &dyn Event) -> Result<&Self, Error> {
         let other = || Error::new(ErrorKind::Value, "the event belongs to another kind of device than the CPU");
@@ -77,7 +81,7 @@ impl CpuEvent {
 
     /// Notes the time.
     pub(super) fn record(&self) {
-        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.recorded.store(self.made.elapsed().as_nanos() as u64 + 1, Ordering::Release);
     }
 
     fn time(&self) -> Result<Instant, Error> {
@@ -87,7 +91,8 @@ impl CpuEvent {
                 "an event was not recorded: record both before asking for the time between them",
             )
         };
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).ok_or_else(never)
+        let after = self.recorded.load(Ordering::Acquire).checked_sub(1).ok_or_else(never)?;
+        Ok(self.made + Duration::from_nanos(after))
     }
 
     /// Milliseconds from `self` to `end`, negative if `end` came first.

@@ -6,18 +6,19 @@ use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
     ptr,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
 use cudarc::driver::sys::{
     self, CUdevice_attribute_enum as Attribute, CUlimit_enum as Limit, CUmemPool_attribute_enum as PoolAttribute,
+    CUpointer_attribute_enum as PointerAttribute,
 };
 
 use super::{
     driver::{self, Driver, Handle},
-    fault::Page,
+    fault::Pages,
     free::LastStream,
 };
 use crate::{
@@ -47,9 +48,9 @@ pub(super) struct Context {
     /// Names of kernels in the order in which they were loaded, and the one launched last, for the text of a fault.
     kernels: Mutex<Vec<String>>,
     last_kernel: AtomicU32,
-    /// The records of modules that report faults, and how many there are.
-    pub(super) pages: Mutex<Vec<Weak<Page>>>,
-    pub(super) n_pages: AtomicUsize,
+    /// The records of modules that report faults, and whether there has been one.
+    pub(super) pages: Mutex<Pages>,
+    pub(super) has_pages: AtomicBool,
 }
 
 /// Keeps the context current. Dropping it brings back another library's context.
@@ -105,8 +106,8 @@ impl Context {
             last: Mutex::new(None),
             kernels: Mutex::new(Vec::new()),
             last_kernel: AtomicU32::new(NO_KERNEL),
-            pages: Mutex::new(Vec::new()),
-            n_pages: AtomicUsize::new(0),
+            pages: Mutex::default(),
+            has_pages: AtomicBool::new(false),
         }))
     }
 
@@ -192,6 +193,24 @@ impl Context {
     /// One of the device's attributes by its number.
     pub(super) fn attribute(&self, number: u32) -> Result<i32, Error> {
         numbered_attribute(self.driver, self.device, number)
+    }
+
+    /// The device in whose memory an address lies, if kernels of this one do not reach it: of memory that the driver does
+    /// not know nobody can say.
+    pub(super) fn out_of_reach(&self, address: u64) -> Option<u32> {
+        let _entered = self.enter().ok()?;
+        let mut ordinal: c_int = 0;
+        let to: *mut c_int = &raw mut ordinal;
+        let which = PointerAttribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32;
+        // SAFETY: it writes one int; any address may be asked about, an unknown one is an error.
+        unsafe { self.driver.cuPointerGetAttribute(to.cast::<c_void>(), which, address) }.ok()?;
+        let there = u32::try_from(ordinal).ok().filter(|there| *there != self.attributes.id)?;
+        let mut here: sys::CUdeviceptr = 0;
+        let to: *mut sys::CUdeviceptr = &raw mut here;
+        let which = PointerAttribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER as u32;
+        // SAFETY: it writes one address, by which kernels of the current context reach the memory, or fails.
+        let reached = unsafe { self.driver.cuPointerGetAttribute(to.cast::<c_void>(), which, address) };
+        reached.is_err().then_some(there)
     }
 
     /// Free and total memory. What the pool keeps for the next allocation counts as free.

@@ -58,6 +58,10 @@ impl Executor for CudaExecutor {
         format!("sm_{major}{minor}")
     }
 
+    fn out_of_reach(&self, address: u64) -> Option<u32> {
+        self.context.out_of_reach(address)
+    }
+
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         Ok(Arc::new(CudaBuffer::new(&self.context, bytes, stream)?))
     }
@@ -118,7 +122,11 @@ impl Executor for CudaExecutor {
     }
 
     fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error> {
-        CudaEvent::of(event)?.hold(stream)
+        CudaEvent::of(event)?.hold(&self.context, stream)
+    }
+
+    fn tell_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        if self.context.has_pages() { self.synchronize_stream(stream) } else { Ok(()) }
     }
 
     fn synchronize(&self) -> Result<(), Error> {
@@ -144,7 +152,7 @@ impl Executor for CudaExecutor {
     }
 
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        CudaEvent::of(event)?.record(stream)
+        CudaEvent::of(event)?.record(&self.context, stream)
     }
 
     fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error> {

@@ -2,12 +2,15 @@
 //!
 //! A module that reports faults has a record of its own, and two words in device memory: the claim, which that thread
 //! takes, and the record's address. When a fault was told the claim is given back, so that the next one is told, too.
+//!
+//! The lock of the list is held while faults are looked for: each is told once, and a module whose record is looked at is
+//! not unloaded meanwhile.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
     ffi::{CStr, c_void},
     ptr,
-    sync::{Arc, PoisonError, Weak, atomic::Ordering},
+    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
 };
 
 use cudarc::driver::sys;
@@ -57,11 +60,8 @@ impl Page {
         unsafe { driver.cuMemHostGetDevicePointer(&raw mut address, words, 0) }?;
         // SAFETY: the module's word has eight bytes.
         unsafe { driver.cuMemcpyHtoD(page, (&raw const address).cast::<c_void>(), size_of_val(&address)) }?;
-        let mut pages = context.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.retain(|page| page.strong_count() > 0);
-        pages.push(Arc::downgrade(&this));
-        context.n_pages.store(pages.len(), Ordering::Release);
-        drop(pages);
+        context.pages().list.push(Arc::clone(&this));
+        context.has_pages.store(true, Ordering::Release);
         Ok(this)
     }
 
@@ -70,9 +70,14 @@ impl Page {
         unsafe { self.words.0.wrapping_add(word).read_volatile() }
     }
 
-    /// Takes the fault that came, if one has.
+    /// The fault that came, if one has.
+    fn raised(&self) -> Option<Raised> {
+        self.faults.raised(|word| self.word(word))
+    }
+
+    /// Takes it. The module is loaded.
     fn take(&self) -> Result<Option<Raised>, Error> {
-        let Some(raised) = self.faults.raised(|word| self.word(word)) else { return Ok(None) };
+        let Some(raised) = self.raised() else { return Ok(None) };
         for word in [FaultRecord::DONE, FaultRecord::N_CALLS] {
             // SAFETY: the record has the word, and nobody writes it before the claim is free.
             unsafe { self.words.0.wrapping_add(word).write_volatile(0) };
@@ -99,21 +104,51 @@ impl Drop for Page {
     }
 }
 
+/// The records of the modules that are loaded.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    list: Vec<Arc<Page>>,
+    /// A fault that was not told before its module was unloaded.
+    untold: Option<Raised>,
+}
+
 impl Context {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a fault may come to be told.
+    pub(super) fn has_pages(&self) -> bool {
+        self.has_pages.load(Ordering::Acquire)
+    }
+
     /// The error of a fault that a kernel has reported, once; for whoever has waited.
     pub(super) fn look_at_faults(&self) -> Result<(), Error> {
-        if self.n_pages.load(Ordering::Acquire) == 0 {
+        if !self.has_pages() {
             return Ok(());
         }
-        let pages: Vec<Arc<Page>> = {
-            let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-            pages.iter().filter_map(Weak::upgrade).collect()
-        };
-        for page in pages {
+        let mut pages = self.pages();
+        if let Some(raised) = pages.untold.take() {
+            return Err(Error::raised(raised));
+        }
+        for page in &pages.list {
             if let Some(raised) = page.take()? {
                 return Err(Error::raised(raised));
             }
         }
         Ok(())
+    }
+
+    /// Unloads a module with a record, when its kernels have ended: a fault that was not told is kept. The context is
+    /// current.
+    pub(super) fn unload_with(&self, page: &Arc<Page>, unload: impl FnOnce()) {
+        // SAFETY: it takes no pointer.
+        let _: Result<(), Error> = unsafe { self.driver.cuCtxSynchronize() };
+        let mut pages = self.pages();
+        pages.list.retain(|listed| !Arc::ptr_eq(listed, page));
+        if pages.untold.is_none() {
+            pages.untold = page.raised();
+        }
+        unload();
     }
 }

@@ -55,7 +55,12 @@ impl LastStream {
         unsafe { driver.cuEventCreate(&raw mut event, EventFlags::CU_EVENT_DISABLE_TIMING as u32) }?;
         // It must not be ordered with the default stream by itself: that would make user's work wait for it.
         // SAFETY: it writes one handle.
-        unsafe { driver.cuStreamCreate(&raw mut stream, StreamFlags::CU_STREAM_NON_BLOCKING as u32) }?;
+        let made = unsafe { driver.cuStreamCreate(&raw mut stream, StreamFlags::CU_STREAM_NON_BLOCKING as u32) };
+        if made.is_err() {
+            // SAFETY: the handle is live and no one else has it.
+            let _: Result<(), Error> = unsafe { driver.cuEventDestroy(event) };
+        }
+        made?;
         Ok(Self { stream: Handle(stream), event: Handle(event) })
     }
 

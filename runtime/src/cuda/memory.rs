@@ -234,8 +234,7 @@ pub(super) fn copy_rows_to_device(
     let copied = unsafe { context.driver.cuMemcpy2DAsync(&raw const copy, raw) };
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(raw) };
-    context.blame(copied.and(waited))?;
-    context.look_at_faults()
+    context.blame(copied.and(waited))
 }
 
 /// Whether host memory is known to the driver (pinned): then the device reads it directly, after the call.
@@ -270,7 +269,8 @@ pub(super) fn copy_to_host(
     // Waited for even if the call failed: a part of the copy may be on its way.
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(stream) };
-    context.blame(copied.and(waited))
+    context.blame(copied.and(waited))?;
+    context.look_at_faults()
 }
 
 /// Copies between buffers of the device.

@@ -67,14 +67,24 @@ impl Drop for ModuleInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
-            if let Some(Library { functions, handle }) = &self.library {
-                // SAFETY: the handle is live; every kernel of the library's module keeps `self` alive.
-                unsafe { functions.unload(handle.0) };
-                return;
+            match &self.page {
+                Some(page) => self.context.unload_with(page, || self.unload()),
+                None => self.unload(),
             }
-            // SAFETY: the handle is live; every kernel of the module keeps `self` alive.
-            let _: Result<(), Error> = unsafe { self.context.driver.cuModuleUnload(self.handle.0) };
         }
+    }
+}
+
+impl ModuleInner {
+    /// Once, when nothing has it any more.
+    fn unload(&self) {
+        if let Some(Library { functions, handle }) = &self.library {
+            // SAFETY: the handle is live; every kernel of the library's module keeps `self` alive.
+            unsafe { functions.unload(handle.0) };
+            return;
+        }
+        // SAFETY: the handle is live; every kernel of the module keeps `self` alive.
+        let _: Result<(), Error> = unsafe { self.context.driver.cuModuleUnload(self.handle.0) };
     }
 }
 

@@ -129,7 +129,7 @@ impl CudaStream {
             }
             (Owner::Weft | Owner::Thread, _) => Arc::new(CudaEvent::untimed(&self.0.context)?),
         };
-        event.record(Some(self))?;
+        event.record(&self.0.context, Some(self))?;
         Ok(event)
     }
 
@@ -239,8 +239,11 @@ impl CudaEvent {
         event.as_any().downcast_ref().ok_or_else(other)
     }
 
-    /// Records it in a stream of its own context.
-    pub(super) fn record(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+    /// Records it in a stream of its own context, or in a context's default stream, which must be the same one.
+    pub(super) fn record(&self, context: &Context, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        if stream.is_none() && !self.context.is(context) {
+            return Err(other_device("event", &self.context, context));
+        }
         let stream = raw_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
         // SAFETY: both handles are live.
@@ -260,11 +263,11 @@ impl CudaEvent {
         self.context.blame(is_ready(unsafe { self.context.driver.cuEventQuery(self.handle.0) }))
     }
 
-    /// Makes a stream wait for the event; it may be another device's.
-    pub(super) fn hold(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+    /// Makes a stream, or a context's default stream, wait for the event; either may be another device's.
+    pub(super) fn hold(&self, context: &Context, stream: Option<&dyn Stream>) -> Result<(), Error> {
         let context = match stream.and_then(|stream| stream.as_any().downcast_ref::<CudaStream>()) {
             Some(stream) => &stream.0.context,
-            None => &self.context,
+            None => context,
         };
         let stream = raw_stream(context, stream)?;
         let _entered = context.enter()?;

@@ -7,6 +7,8 @@
  *   FAKE_POOLS=0         no stream-ordered memory
  *   FAKE_HMM=1           the device reads host memory
  *   FAKE_LAUNCH=code     cuLaunchKernel and cuLaunchCooperativeKernel fail
+ *   FAKE_STREAMS=code    cuStreamCreate fails
+ *   FAKE_SLOW=ms         a copy to a module's word takes so long
  *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
  *
@@ -203,7 +205,7 @@ static void host_waits_for_all(void)
 }
 
 /* What is allocated: its size, and the latest use by each stream. */
-struct memory { uint64_t start; size_t bytes; clocks used; struct memory *next; };
+struct memory { uint64_t start; size_t bytes; clocks used; void *context; struct memory *next; };
 static struct memory *memories;
 
 static struct memory **find_memory(uint64_t address)
@@ -283,7 +285,7 @@ static result take(uint64_t *address, size_t bytes, const clocks *now)
     *address = (uint64_t)(start + 2);
     struct memory *memory = malloc(sizeof *memory);
     pthread_mutex_lock(&order);
-    *memory = (struct memory){*address, bytes, *now, memories};
+    *memory = (struct memory){*address, bytes, *now, current, memories};
     memories = memory;
     pthread_mutex_unlock(&order);
     return OK;
@@ -347,13 +349,66 @@ static void synchronize(void *stream)
     host_waits_for(&now);
 }
 
-result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n) { ENTER(); memcpy((void *)to, from, n); touch(NULL, to, to); synchronize(NULL); return OK; }
+/* Words of a module in device memory. They are kept when it is unloaded, to see who writes them then. */
+struct words { uint64_t at[2]; char *module; struct words *next; };
+static struct words *_Atomic all_words;
+
+static struct words *words_of(const char *module)
+{
+    struct words *words = all_words;
+    while (words && words->module != module)
+        words = words->next;
+    return words;
+}
+
+static struct words *words_at(uint64_t address)
+{
+    struct words *words = all_words;
+    while (words && (address < (uint64_t)words->at || address >= (uint64_t)(words->at + 2)))
+        words = words->next;
+    return words;
+}
+
+static void write_word(struct words *words)
+{
+    usleep(1000 * number("FAKE_SLOW", 0));
+    if (words->module)
+        return;
+    fprintf(stderr, "a word of a module is written that was unloaded\n");
+    abort();
+}
+
+result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
+{
+    ENTER();
+    if (words_at(to))
+        write_word(words_at(to));
+    memcpy((void *)to, from, n);
+    touch(NULL, to, to);
+    synchronize(NULL);
+    return OK;
+}
+
 result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); touch(stream, to, to); memcpy((void *)to, from, n); return OK; }
 result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); memcpy(to, (void *)from, n); touch(NULL, from, from); synchronize(NULL); return OK; }
 result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, from, from); memcpy(to, (void *)from, n); return OK; }
 result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, to, from); memmove((void *)to, (void *)from, n); return OK; }
 result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); touch(stream, to, to); memset((void *)to, value, n); return OK; }
-result cuPointerGetAttribute(void *value, int attribute, uint64_t address) { trace(__func__); (void)value; (void)attribute; (void)address; return INVALID; }
+
+/* Only the device of memory is known, and that another one does not reach it. */
+result cuPointerGetAttribute(void *value, int attribute, uint64_t address)
+{
+    trace(__func__);
+    pthread_mutex_lock(&order);
+    struct memory *memory = *find_memory(address);
+    void *context = memory ? memory->context : NULL;
+    pthread_mutex_unlock(&order);
+    if (attribute == 9 && context)
+        return *(int *)value = (int)((uint64_t)context - 0x1000), OK;
+    if (attribute == 3 && context == current)
+        return *(uint64_t *)value = address, OK;
+    return INVALID;
+}
 
 /* Rows from the host (memory type 1) to the device (2). */
 struct copy_2d {
@@ -377,6 +432,8 @@ result cuMemcpy2DAsync_v2(const struct copy_2d *copy, void *stream)
 result cuStreamCreate(void **stream, unsigned flags)
 {
     ENTER();
+    if (number("FAKE_STREAMS", 0))
+        return number("FAKE_STREAMS", 0);
     *stream = malloc(8);
     pthread_mutex_lock(&order);
     find_stream(*stream)->blocking = flags == 0;
@@ -421,6 +478,8 @@ result cuEventSynchronize(struct event *event) { ENTER(); host_waits_for(&event-
 result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
 {
     ENTER();
+    if (!stream)
+        trace(current == (void *)0x1000l ? "cuStreamWaitEvent 0" : "cuStreamWaitEvent 1");
     (void)flags;
     pthread_mutex_lock(&order);
     follow(&find_stream(stream)->at, &event->at);
@@ -510,7 +569,15 @@ result cuLinkComplete(struct link *link, void **cubin, size_t *size)
 
 result cuLinkDestroy(struct link *link) { ENTER(); free(link->image); free(link); return OK; }
 
-result cuModuleUnload(void *module) { ENTER(); free(module); return OK; }
+static void unload(char *module)
+{
+    struct words *words = words_of(module);
+    if (words)
+        words->module = NULL;
+    free(module);
+}
+
+result cuModuleUnload(void *module) { ENTER(); unload(module); return OK; }
 
 /* A library holds its only module. */
 struct library { void *module; };
@@ -530,17 +597,21 @@ result cuLibraryLoadData(struct library **library, const char *code, int *option
 }
 
 result cuLibraryGetModule(void **module, struct library *library) { ENTER(); *module = library->module; return OK; }
-result cuLibraryUnload(struct library *library) { ENTER(); free(library->module); free(library); return OK; }
+result cuLibraryUnload(struct library *library) { ENTER(); unload(library->module); free(library); return OK; }
 
-/* Words of a module in device memory: there is room for a few, and all modules share them. */
-static uint64_t module_words[2];
-
-result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, const char *module, const char *name)
+result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, const char *name)
 {
     ENTER();
     if (!strstr(module, name))
         return NOT_FOUND;
-    *address = (uint64_t)&module_words[strstr(name, "page") != NULL];
+    struct words *words = words_of(module);
+    if (!words) {
+        words = calloc(1, sizeof *words);
+        words->module = module;
+        words->next = all_words;
+        all_words = words;
+    }
+    *address = (uint64_t)&words->at[strstr(name, "page") != NULL];
     *bytes = 8;
     return OK;
 }
@@ -552,7 +623,7 @@ result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); (
 result cuMemHostUnregister(void *memory) { ENTER(); (void)memory; return OK; }
 result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) { ENTER(); (void)flags; *address = (uint64_t)memory; return OK; }
 
-struct function { char name[64]; int dynamic; };
+struct function { char name[64]; int dynamic; struct words *words; };
 
 result cuModuleGetFunction(struct function **function, const char *module, const char *name)
 {
@@ -562,6 +633,7 @@ result cuModuleGetFunction(struct function **function, const char *module, const
     *function = calloc(1, sizeof **function);  /* lives as long as the process */
     snprintf((*function)->name, sizeof (*function)->name, "%s", name);
     (*function)->dynamic = 49152 - 4096;
+    (*function)->words = words_of(module);
     return OK;
 }
 
@@ -601,10 +673,10 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
         return OK;
     }
     if (!strcmp(function->name, "raises")) {
-        uint64_t *record = (uint64_t *)module_words[1];
+        uint64_t *words = function->words->at, *record = (uint64_t *)words[1];
         /* The first takes the claim: fault 1 of thread 3 of block (0, 2), through call 0. */
-        if (!module_words[0]) {
-            module_words[0] = 1;
+        if (!words[0]) {
+            words[0] = 1;
             record[1] = 1, record[2] = 3, record[6] = 2, record[8] = (uint64_t)-5, record[9] = 4, record[10] = 1, record[11] = 0;
             record[0] = 1;
         }
