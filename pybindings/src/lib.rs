@@ -14,8 +14,8 @@ mod types;
 
 use pyo3::prelude::*;
 
-/// The native part of weft.
-#[pymodule(gil_used = false)]
+/// The native part of weft. It rests on the interpreter's lock: a fork must find no other thread between two of its steps.
+#[pymodule(gil_used = true)]
 mod _weft {
     #[pymodule_export]
     use crate::{
@@ -30,8 +30,8 @@ mod _weft {
         capture::{free_names, intrinsics},
         command::run_command,
         devices::{
-            config, current_device_id, device_attribute, device_attributes, device_count, device_kind, memory_info,
-            profile, select_device, shares_arrays,
+            config, current_device_id, device_attribute, device_attributes, device_count, device_kind,
+            device_of_address, memory_info, profile, select_device, shares_arrays,
             stream::{Event, Stream},
             synchronize,
         },

@@ -5,7 +5,7 @@
 
 pub(crate) mod convert;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -13,7 +13,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
-use weft_artifact::{Complex, DType, MAX_NDIM, Number, Scalar};
+use weft_artifact::{ArrayType, Complex, DType, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
 use crate::{
@@ -64,12 +64,35 @@ pub(crate) struct HostArgument {
     pub(crate) hint: Option<(bool, bool)>,
 }
 
+/// An array among the arguments that the kernel reaches where it is: on the device, or mapped.
+#[derive(Clone, Copy)]
+pub(crate) struct InPlace {
+    /// Which argument it is in.
+    pub(crate) param: usize,
+    /// Its first cell.
+    pub(crate) cell: usize,
+    pub(crate) array: ArrayType,
+}
+
+impl InPlace {
+    /// The addresses that its elements lie between, by the launch's cells; empty for an array without elements.
+    pub(crate) fn span(&self, cells: &[u64]) -> Range<u64> {
+        let ndim = self.array.ndim.into();
+        let Some((address, rest)) = cells.get(self.cell..).and_then(<[u64]>::split_first) else { return 0..0 };
+        let (shape, steps) = (rest.iter().take(ndim), rest.iter().skip(ndim).take(ndim));
+        let (low, high) =
+            strides::span(shape.copied(), steps.map(|stride| *stride as i64), self.array.dtype.size_bytes());
+        address.wrapping_add_signed(low)..address.wrapping_add_signed(high)
+    }
+}
+
 /// The arguments of one launch. Kept between launches, so that its memory is reused.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) key: Vec<u32>,
     pub(crate) cells: Vec<u64>,
     pub(crate) hosts: Vec<HostArgument>,
+    pub(crate) in_place: Vec<InPlace>,
     /// Streams that must be waited for before the launch: handles from `__cuda_array_interface__`.
     pub(crate) producers: Vec<u64>,
     /// The number of the launch's stream.
@@ -91,6 +114,7 @@ impl Arguments {
         self.key.clear();
         self.cells.clear();
         self.hosts.clear();
+        self.in_place.clear();
         self.producers.clear();
         self.lent.clear();
         self.param = 0;
@@ -302,10 +326,8 @@ impl Arguments {
 
     fn push_device_array(&mut self, py: Python<'_>, array: &DeviceArray) -> PyResult<()> {
         let key = array.key.ok_or_else(|| array.no_key())?;
-        let current = devices::current_id();
-        if array.device != current {
-            let message = format!("the array is on device {}, but the current device is {current}", array.device);
-            return Err(errors::launch(py, &message));
+        if array.device != devices::current_id() {
+            return Err(on_another_device(py, array.device));
         }
         if let Some((order, buffer)) = &array.lent
             && *order != self.order
@@ -313,6 +335,7 @@ impl Arguments {
             self.lent.push(Arc::clone(buffer));
         }
         self.key.push(key);
+        self.in_place.push(InPlace { param: self.param, cell: self.cells.len(), array: array.array });
         self.cells.extend_from_slice(&array.cells);
         Ok(())
     }
@@ -368,14 +391,25 @@ impl Arguments {
             let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
             return Err(errors::launch(arg.py(), &message));
         }
+        let first = self.cells.len();
         let foreign = Interface::read(interface, Some(arg), MAX_NDIM, &mut self.cells)?;
+        let address = self.cells.get(first).copied().unwrap_or_default();
+        if let Some(there) = devices::out_of_reach(arg.py(), address)? {
+            return Err(on_another_device(arg.py(), there));
+        }
         if !foreign.is_aligned {
             return Err(strides::misaligned(foreign.array.dtype));
         }
+        self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array });
         self.key.push(key::array(foreign.array));
         self.producers.extend(foreign.stream);
         Ok(())
     }
+}
+
+fn on_another_device(py: Python<'_>, there: u32) -> PyErr {
+    let current = devices::current_id();
+    errors::launch(py, &format!("the array is on device {there}, but the current device is {current}"))
 }
 
 /// The cells of a number: two's complement, or the bits of one or two floats.

@@ -34,7 +34,7 @@ impl Memory {
     #[pyo3(signature = (nbytes, stream=None))]
     fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let executor = devices::current(py)?;
-        let stream = stream_of(stream)?;
+        let stream = stream_of(stream)?.on(py, &*executor)?;
         let buffer =
             py.detach(|| executor.allocate(nbytes, stream.as_deref())).map_err(|error| errors::runtime(py, &error))?;
         Ok(Self { buffer, device: devices::current_id() })
@@ -274,7 +274,8 @@ pub(crate) fn copy_to_device(
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let (py, array) = (array.py(), array.get());
-    let (executor, stream) = (devices::by_id(py, array.device)?, stream_of(stream)?);
+    let executor = devices::by_id(py, array.device)?;
+    let stream = stream_of(stream)?.on(py, &*executor)?;
     let host = HostArray::open_bytes(host)?;
     let bytes = host.bytes();
     if bytes.len() as u64 != array.nbytes() {
@@ -354,7 +355,8 @@ pub(crate) fn copy_to_host(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (executor, stream) = (devices::by_id(py, device)?, stream_of(stream)?);
+    let executor = devices::by_id(py, device)?;
+    let stream = stream_of(stream)?.on(py, &*executor)?;
     let mut host = HostArray::open_bytes(host)?;
     let bytes = host.bytes_mut()?;
     if bytes.is_empty() {
@@ -372,7 +374,8 @@ pub(crate) fn copy_on_device(
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let (py, to, from) = (to.py(), to.get(), from.get());
-    let (executor, stream) = (devices::by_id(py, to.device)?, stream_of(stream)?);
+    let executor = devices::by_id(py, to.device)?;
+    let stream = stream_of(stream)?.on(py, &*executor)?;
     let good = |array: &DeviceArray| array.device == to.device && array.array.layout != Layout::Any;
     if !good(to) || !good(from) || to.nbytes() != from.nbytes() {
         return Err(PyValueError::new_err("the arrays are not alike"));

@@ -5,6 +5,8 @@
 //! writes the same array meanwhile gives a mix of old and new elements, as with NumPy itself.
 #![expect(unsafe_code, reason = "array memory is reached through the buffer protocol's pointers")]
 
+use std::{ops::Range, ptr};
+
 use pyo3::{
     buffer::PyUntypedBuffer,
     exceptions::{PyTypeError, PyValueError},
@@ -125,6 +127,33 @@ impl HostArray {
     /// Whether two elements share memory, as in a view that repeats elements with a stride of 0.
     pub(crate) fn overlaps(&self) -> bool {
         !self.is_contiguous() && strides::overlap(self.shape(), self.strides(), self.buffer.item_size() as u64)
+    }
+
+    /// The addresses that its elements lie between; empty for an array without elements.
+    pub(crate) fn span(&self) -> Range<u64> {
+        let shape = self.shape().iter().map(|extent| *extent as u64);
+        let steps = self.strides().iter().map(|stride| *stride as i64);
+        let (low, high) = strides::span(shape, steps, self.buffer.item_size() as u64);
+        self.address().wrapping_add_signed(low)..self.address().wrapping_add_signed(high)
+    }
+
+    /// Whether a kernel could have the elements with the first at this address.
+    pub(crate) fn is_aligned_at(&self, address: u64) -> bool {
+        let shape = self.shape().iter().map(|extent| *extent as u64);
+        strides::is_aligned(address, shape, self.strides().iter().map(|stride| *stride as i64), self.dtype)
+    }
+
+    /// The memory that arrays lie in, each of which shares some with another one, and its address.
+    pub(crate) fn bytes_of_all<'a>(arrays: impl Iterator<Item = &'a Self> + Clone) -> (u64, &'a [u8]) {
+        let first = arrays.clone().map(|array| array.span().start).min().unwrap_or_default();
+        let end = arrays.map(|array| array.span().end).max().unwrap_or_default();
+        if first == end {
+            return (first, &[]);
+        }
+        let start = ptr::with_exposed_provenance::<u8>(first as usize);
+        // SAFETY: the exports keep the memory between each array's ends in place while the arrays live: an array is a view
+        // of one piece of memory, and pieces that share bytes are one.
+        (first, unsafe { std::slice::from_raw_parts(start, (end - first) as usize) })
     }
 
     /// The memory of a contiguous array.

@@ -4,6 +4,7 @@
 //! Nothing here touches a driver before the first call that needs a device. The choice between GPU and CPU is made
 //! once, from `WEFT_DEVICE`. The current device is a thread's own, as in CUDA.
 
+pub(crate) mod fork;
 mod host_code;
 pub(crate) mod stream;
 
@@ -63,6 +64,7 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
     check_fork(py)?;
     // The interpreter is released first: whoever holds the lock may be waiting for it.
     let opened = py.detach(|| {
+        let _work = fork::at_work();
         let devices = devices()?;
         let Some(entry) = devices.executors.get(id as usize) else {
             return Ok(None);
@@ -220,6 +222,21 @@ pub(crate) fn select_device(py: Python<'_>, id: u32) -> PyResult<()> {
     by_id(py, id)?;
     CURRENT.set(id);
     Ok(())
+}
+
+/// The device in whose memory an address of another library's lies, if it is not the current one and kernels of that one do
+/// not reach it there: a kernel that went there would end all work on the device.
+pub(crate) fn out_of_reach(py: Python<'_>, address: u64) -> PyResult<Option<u32>> {
+    // Most machines have one device, where there is nothing to ask.
+    let several = matches!(DEVICES.get(), Some(Ok(devices)) if devices.executors.len() > 1);
+    Ok(if several && address != 0 { current(py)?.out_of_reach(address) } else { None })
+}
+
+/// The device that an array at an address counts as being on.
+#[pyfunction]
+pub(crate) fn device_of_address(py: Python<'_>, address: u64) -> PyResult<u32> {
+    current(py)?;
+    Ok(out_of_reach(py, address)?.unwrap_or_else(current_id))
 }
 
 /// Free and total memory of a device in bytes.

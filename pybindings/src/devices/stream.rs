@@ -15,8 +15,8 @@ pub(crate) struct Stream(Queue);
 /// Which queue it is.
 #[derive(Debug)]
 enum Queue {
-    /// The default stream of the device that is current when it is used.
-    Default,
+    /// A default stream, by its handle, of the device that is current when it is used.
+    Default(u64),
     /// A stream of weft's.
     Own(Arc<dyn runtime::Executor>, Arc<dyn runtime::Stream>),
     /// Someone else's. The driver is asked about it when it is first used, not before: it ends the process for a
@@ -24,73 +24,115 @@ enum Queue {
     Other { executor: Arc<dyn runtime::Executor>, handle: u64, stream: OnceLock<Arc<dyn runtime::Stream>> },
 }
 
+/// The handle of the default stream of the calling thread. Those of the one that all threads share are less.
+const PER_THREAD: u64 = 2;
+
+/// The stream that a `stream=` argument means.
+#[derive(Clone, Debug)]
+pub(crate) enum Given {
+    /// The default stream of the device that the work is for.
+    Default,
+    /// The calling thread's own.
+    PerThread,
+    /// A stream of one device.
+    Stream(Arc<dyn runtime::Stream>),
+}
+
+impl Given {
+    /// The stream of a device; `None` is its default stream.
+    pub(crate) fn on(
+        &self,
+        py: Python<'_>,
+        executor: &dyn runtime::Executor,
+    ) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
+        match self {
+            Self::Default => Ok(None),
+            Self::PerThread => {
+                let stream = py.detach(|| executor.external_stream(PER_THREAD));
+                stream.map(Some).map_err(|error| errors::runtime(py, &error))
+            }
+            Self::Stream(stream) => Ok(Some(Arc::clone(stream))),
+        }
+    }
+
+    /// The same for a launch, whose device is the current one: it is asked for only where that matters.
+    pub(crate) fn on_current(&self, py: Python<'_>) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
+        match self {
+            Self::Default => Ok(None),
+            Self::PerThread => self.on(py, &*devices::current(py)?),
+            Self::Stream(stream) => Ok(Some(Arc::clone(stream))),
+        }
+    }
+}
+
 impl Stream {
     fn executor(&self, py: Python<'_>) -> PyResult<Arc<dyn runtime::Executor>> {
         match &self.0 {
-            Queue::Default => devices::current(py),
+            Queue::Default(_) => devices::current(py),
             Queue::Own(executor, _) | Queue::Other { executor, .. } => Ok(Arc::clone(executor)),
         }
     }
 
-    /// The executor's stream; `None` is the default stream.
-    fn stream(&self, py: Python<'_>) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
-        match &self.0 {
-            Queue::Default => Ok(None),
-            Queue::Own(_, stream) => Ok(Some(Arc::clone(stream))),
+    fn given(&self, py: Python<'_>) -> PyResult<Given> {
+        Ok(match &self.0 {
+            Queue::Default(PER_THREAD) => Given::PerThread,
+            Queue::Default(_) => Given::Default,
+            Queue::Own(_, stream) => Given::Stream(Arc::clone(stream)),
             Queue::Other { executor, handle, stream } => {
                 if let Some(stream) = stream.get() {
-                    return Ok(Some(Arc::clone(stream)));
+                    return Ok(Given::Stream(Arc::clone(stream)));
                 }
                 let found =
                     py.detach(|| executor.external_stream(*handle)).map_err(|error| errors::runtime(py, &error))?;
-                Ok(Some(Arc::clone(stream.get_or_init(|| found))))
+                Given::Stream(Arc::clone(stream.get_or_init(|| found)))
             }
-        }
+        })
     }
 }
 
 #[pymethods]
 impl Stream {
-    /// A new stream of the current device, the default stream, or someone else's stream by its handle.
+    /// A new stream of the current device, or the one with a handle: a default stream, or someone else's.
     #[new]
-    #[pyo3(signature = (*, default=false, handle=None))]
-    fn new(py: Python<'_>, default: bool, handle: Option<u64>) -> PyResult<Self> {
-        if default {
-            return Ok(Self(Queue::Default));
+    #[pyo3(signature = (*, handle=None))]
+    fn new(py: Python<'_>, handle: Option<u64>) -> PyResult<Self> {
+        match handle {
+            Some(default @ 0..=PER_THREAD) => Ok(Self(Queue::Default(default))),
+            Some(handle) => Ok(Self(Queue::Other { executor: devices::current(py)?, handle, stream: OnceLock::new() })),
+            None => {
+                let executor = devices::current(py)?;
+                let stream = py.detach(|| executor.new_stream()).map_err(|error| errors::runtime(py, &error))?;
+                Ok(Self(Queue::Own(executor, stream)))
+            }
         }
-        let executor = devices::current(py)?;
-        if let Some(handle) = handle {
-            return Ok(Self(Queue::Other { executor, handle, stream: OnceLock::new() }));
-        }
-        let stream = py.detach(|| executor.new_stream()).map_err(|error| errors::runtime(py, &error))?;
-        Ok(Self(Queue::Own(executor, stream)))
     }
 
     /// The driver's handle as an integer; 0 is the default stream.
     #[getter]
     fn address(&self) -> u64 {
         match &self.0 {
-            Queue::Default => 0,
             Queue::Own(_, stream) => stream.handle(),
-            Queue::Other { handle, .. } => *handle,
+            Queue::Default(handle) | Queue::Other { handle, .. } => *handle,
         }
     }
 
-    /// Whether it is another library's: neither weft's nor one of the default streams, whose handles are 0 to 2.
+    /// Whether it is another library's: neither weft's nor one of the default streams.
     #[getter]
     fn external(&self) -> bool {
-        matches!(self.0, Queue::Other { handle, .. } if handle > 2)
+        matches!(self.0, Queue::Other { .. })
     }
 
     /// Whether everything queued so far is done.
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
-        let (executor, stream) = (self.executor(py)?, self.stream(py)?);
+        let executor = self.executor(py)?;
+        let stream = self.given(py)?.on(py, &*executor)?;
         py.detach(|| executor.query_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
     /// Waits for everything queued so far.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        let (executor, stream) = (self.executor(py)?, self.stream(py)?);
+        let executor = self.executor(py)?;
+        let stream = self.given(py)?.on(py, &*executor)?;
         py.detach(|| executor.synchronize_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 }
@@ -112,11 +154,11 @@ impl Event {
         Ok(Self { executor, event })
     }
 
-    /// Marks the work queued so far.
+    /// Marks the work queued so far in a stream of its device.
     #[pyo3(signature = (stream=None))]
     fn record(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let stream = stream_of(stream)?;
-        py.detach(|| self.executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+        let (executor, stream) = self.queue(py, stream)?;
+        py.detach(|| executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
     /// Whether the marked work is done.
@@ -127,9 +169,8 @@ impl Event {
     /// Makes a stream's later work wait for the marked work.
     #[pyo3(signature = (stream=None))]
     fn wait(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let stream = stream_of(stream)?;
-        py.detach(|| self.executor.wait_event(stream.as_deref(), &*self.event))
-            .map_err(|error| errors::runtime(py, &error))
+        let (executor, stream) = self.queue(py, stream)?;
+        py.detach(|| executor.wait_event(stream.as_deref(), &*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 
     /// Waits for the marked work.
@@ -144,16 +185,33 @@ impl Event {
     }
 }
 
+impl Event {
+    /// A stream to queue in, and who does it: a default stream is the current device's, whatever the event's is.
+    fn queue(
+        &self,
+        py: Python<'_>,
+        stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Arc<dyn runtime::Executor>, Option<Arc<dyn runtime::Stream>>)> {
+        let given = stream_of(stream)?;
+        let executor = match &given {
+            Given::Default | Given::PerThread => devices::current(py)?,
+            Given::Stream(_) => Arc::clone(&self.executor),
+        };
+        let stream = given.on(py, &*executor)?;
+        Ok((executor, stream))
+    }
+}
+
 /// The stream that a `stream=` argument means: 0 and `None` are the default stream.
-pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
+pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
     let Some(stream) = stream else {
-        return Ok(None);
+        return Ok(Given::Default);
     };
-    if let Ok(stream) = stream.cast::<Stream>() {
-        return stream.get().stream(stream.py());
+    if let Ok(own) = stream.cast::<Stream>() {
+        return own.get().given(stream.py());
     }
     if stream.is_none() || stream.extract::<u64>().is_ok_and(|handle| handle == 0) {
-        return Ok(None);
+        return Ok(Given::Default);
     }
     Err(PyTypeError::new_err(format!("a stream must be 0 or a weft.cuda stream, not {}", stream.get_type().name()?)))
 }

@@ -62,7 +62,7 @@ impl ForAll {
             PyValueError::new_err(format!("{} tasks in blocks of {block} are more blocks than a grid has", self.ntasks))
         })?;
         let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
-        let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?;
+        let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?.on_current(py)?;
         launch::start(py, dispatcher, &config, stream.as_deref(), args)
     }
 

@@ -1,4 +1,4 @@
-//! One launch: arguments to cells, cells to slots, host arrays to the device and back.
+//! One launch: arguments to cells, cells to slots. [`staging`](super::staging) has the host arrays' way.
 
 use std::{
     cell::{Cell, RefCell},
@@ -6,17 +6,14 @@ use std::{
 };
 
 use pyo3::{
-    exceptions::PyValueError,
     prelude::*,
-    types::{IntoPyDict, PyDict, PyTuple},
+    types::{PyDict, PyTuple},
 };
-use weft_artifact::Access;
-use weft_runtime::{Buffer, Executor, LaunchConfig, Stream};
+use weft_runtime::{Executor, LaunchConfig, Stream};
 
-use super::{Dispatcher, overload::Resolved};
+use super::{Dispatcher, staging::stage};
 use crate::{
-    args::{Arguments, HostArgument, convert},
-    arrays::host_array::HostArray,
+    args::{Arguments, convert},
     errors,
 };
 
@@ -93,7 +90,8 @@ fn run(
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;
     }
-    let staged = if arguments.hosts.is_empty() { Vec::new() } else { stage(dispatcher, &resolved, stream, arguments)? };
+    let has_hosts = !arguments.hosts.is_empty();
+    let staged = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Vec::new() };
     // Of an argument that may be None: there is one. That there is none, and what it is then, are cells that are missing.
     arguments.cells.push(1);
     slots.clear();
@@ -117,6 +115,10 @@ fn run(
     for item in staged {
         finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &**executor));
     }
+    // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
+    if has_hosts && finished.is_ok() {
+        return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
+    }
     finished
 }
 
@@ -130,128 +132,9 @@ fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
     raised.borrow().is_some()
 }
 
-/// A host array on its way: where its elements are during the launch.
-struct Staged {
-    /// Index into the launch's host arrays.
-    host: usize,
-    /// The device memory.
-    buffer: Arc<dyn Buffer>,
-    /// A compact copy of the elements in host memory, and its object.
-    copy: Option<(HostArray, Py<PyAny>)>,
-    /// The kernel may have written it.
-    copy_out: bool,
-}
-
-/// Brings the host arrays to where the kernel can reach them, and puts their addresses into their cells.
-fn stage(
-    dispatcher: &Bound<'_, Dispatcher>,
-    resolved: &Resolved,
-    stream: Option<&dyn Stream>,
-    arguments: &mut Arguments,
-) -> PyResult<Vec<Staged>> {
-    let (py, overload) = (dispatcher.py(), &resolved.overload);
-    let mut staged = Vec::with_capacity(arguments.hosts.len());
-    // On the CPU too the kernel works on device memory, which has room behind it: a thread beyond an unguarded array's
-    // end must not reach Python's own memory. Only the warning is for GPUs.
-    let mut warned = overload.executor.kind() == "cpu";
-    for (index, host) in arguments.hosts.iter().enumerate() {
-        let access = overload.kernel.params.get(host.param).map_or(Access { reads: true, writes: true }, |p| p.access);
-        if !access.reads && !access.writes {
-            continue;
-        }
-        let (hint_in, hint_out) = host.hint.unwrap_or((true, true));
-        // A kernel stores nothing to an array that is read-only, but code of which nothing is known counts as if it did.
-        let read_only = host.is_array && host.array.is_read_only();
-        let copy_out = access.writes && hint_out && !read_only;
-        if copy_out && host.array.overlaps() {
-            return Err(PyValueError::new_err(format!(
-                "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \
-                 `broadcast_to`); pass a copy",
-                dispatcher.get().argument(host.param)
-            )));
-        }
-        if !warned && host.hint.is_none() {
-            warned = true;
-            warn_about_copies(py)?;
-        }
-        let copy = if host.array.is_contiguous() { None } else { Some(compact(py, host)?) };
-        let source = copy.as_ref().map_or(&host.array, |(copy, _)| copy);
-        let bytes = source.bytes();
-        let buffer = py
-            .detach(|| {
-                let buffer = overload.executor.allocate(bytes.len() as u64, stream)?;
-                // What the kernel does not write must come back as it was, so elements go in even if none is read.
-                if hint_in && !bytes.is_empty() {
-                    overload.executor.copy_to_device(buffer.address(), bytes, stream)?;
-                }
-                Ok(buffer)
-            })
-            .map_err(|error| errors::runtime(py, &error))?;
-        point(&mut arguments.cells, host, buffer.address(), source);
-        staged.push(Staged { host: index, buffer, copy, copy_out });
-    }
-    Ok(staged)
-}
-
-impl Staged {
-    /// Brings back what the kernel wrote.
-    fn finish(
-        mut self,
-        py: Python<'_>,
-        stream: Option<&dyn Stream>,
-        hosts: &mut [HostArgument],
-        executor: &dyn Executor,
-    ) -> PyResult<()> {
-        let Some(host) = hosts.get_mut(self.host).filter(|_| self.copy_out) else {
-            return Ok(());
-        };
-        let target = self.copy.as_mut().map_or(&mut host.array, |(copy, _)| copy);
-        let bytes = target.bytes_mut()?;
-        let copied = if bytes.is_empty() {
-            Ok(())
-        } else {
-            py.detach(|| executor.copy_to_host(bytes, self.buffer.address(), stream))
-        };
-        if let Some((_, copy)) = &self.copy {
-            let numpy = py.import("numpy")?;
-            let original = numpy.call_method1("asarray", (&host.object,))?;
-            numpy.call_method1("copyto", (original, copy))?;
-        }
-        copied.map_err(|error| errors::runtime(py, &error))
-    }
-}
-
-/// A C-contiguous copy of a host array, and its object.
-fn compact(py: Python<'_>, host: &HostArgument) -> PyResult<(HostArray, Py<PyAny>)> {
-    let order = [("order", "C")].into_py_dict(py)?;
-    let object = py.import("numpy")?.call_method("array", (&host.object,), Some(&order))?;
-    let array = HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "a copy of an array has no buffer"))?;
-    Ok((array, object.unbind()))
-}
-
-/// Writes the address and the strides of where the elements are into an array's cells.
-fn point(cells: &mut [u64], host: &HostArgument, address: u64, source: &HostArray) {
-    let ndim = host.array.shape().len();
-    if let Some(cell) = cells.get_mut(host.cell) {
-        *cell = address;
-    }
-    let strides = cells.iter_mut().skip(host.cell + 1 + ndim);
-    for (cell, stride) in strides.zip(source.strides()) {
-        *cell = *stride as u64;
-    }
-}
-
 /// A switch of `weft.config`.
 pub(crate) fn setting(py: Python<'_>, name: &str) -> PyResult<bool> {
     py.import("weft.config")?.getattr(name)?.is_truthy()
-}
-
-/// Numba's warning, unless it was turned off.
-fn warn_about_copies(py: Python<'_>) -> PyResult<()> {
-    if !setting(py, "CUDA_WARN_ON_IMPLICIT_COPY")? {
-        return Ok(());
-    }
-    errors::warn(py, "PerformanceWarning", "Host array used in CUDA kernel will incur copy overhead to/from device.")
 }
 
 /// Waits for the streams of `__cuda_array_interface__` that are not ordered with the launch's own.

@@ -1,9 +1,6 @@
 //! `kernel[griddim, blockdim, stream, sharedmem]`: a kernel with its launch configuration.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -11,17 +8,17 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyFloat, PyInt, PyList, PyTuple},
 };
-use weft_runtime::{LaunchConfig, Stream};
+use weft_runtime::LaunchConfig;
 
 use super::{Dispatcher, launch};
-use crate::devices::stream::stream_of;
+use crate::devices::stream::{Given, stream_of};
 
 /// A configured kernel. Calling it launches.
 #[pyclass(frozen, weakref, module = "weft._weft", name = "_LaunchConfiguration")]
 pub(crate) struct Launcher {
     dispatcher: Py<Dispatcher>,
     config: LaunchConfig,
-    stream: Option<Arc<dyn Stream>>,
+    stream: Given,
     /// The stream as given.
     stream_object: Option<Py<PyAny>>,
     /// The size of its grid was looked at, or needs not be. Configuring alone chooses no device, so that it may be only the
@@ -64,7 +61,8 @@ impl Launcher {
             self.launched.store(true, Ordering::Relaxed);
             self.dispatcher.get().warn_about_occupancy(py, &self.config)?;
         }
-        launch::launch(py, self.dispatcher.bind(py), &self.config, self.stream.as_deref(), args, kwargs)
+        let stream = self.stream.on_current(py)?;
+        launch::launch(py, self.dispatcher.bind(py), &self.config, stream.as_deref(), args, kwargs)
     }
 
     /// The jitted function.
@@ -106,7 +104,7 @@ impl Launcher {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        if self.stream.is_some() {
+        if !matches!(self.stream, Given::Default) {
             return Err(PyTypeError::new_err("a configured kernel with a stream cannot be pickled: streams cannot"));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_launcher")?;

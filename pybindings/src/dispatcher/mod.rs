@@ -2,8 +2,9 @@
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
 //! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
-//! [`foreign`] has code for other programs, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`call`]
-//! gives each parameter its argument, [`messages`] says what is wrong with a call.
+//! [`foreign`] has code for other programs, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
+//! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
+//! call.
 
 mod answers;
 mod call;
@@ -15,6 +16,7 @@ pub(crate) mod launcher;
 mod messages;
 pub(crate) mod overload;
 mod resolve;
+mod staging;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -108,8 +108,12 @@ fn link(
         includes: &includes,
         toolkit: devices::toolkit(py)?,
     };
-    let (module, notes) =
-        py.detach(|| executor.link(artifact, &linking)).map_err(|error| errors::runtime(py, &error))?;
+    let (module, notes) = py
+        .detach(|| {
+            let _work = devices::fork::at_work();
+            executor.link(artifact, &linking)
+        })
+        .map_err(|error| errors::runtime(py, &error))?;
     for note in notes {
         errors::warn(py, "LinkerWarning", &note)?;
     }
@@ -144,6 +148,7 @@ impl Overload {
         };
         let linked = if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit)?) };
         let loaded = py.detach(|| {
+            let _work = devices::fork::at_work();
             let module = match &linked {
                 Some(module) => Arc::clone(module),
                 None => executor.load(&output.artifact)?,

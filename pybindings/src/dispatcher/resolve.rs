@@ -61,12 +61,19 @@ impl Dispatcher {
             Some(resolved) => resolved,
             None => {
                 let resolved = Arc::new(Self::resolve_new(slf, key)?);
-                this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
+                let old = this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
+                drop(old);
                 resolved
             }
         };
-        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&resolved));
+        let old = this.set_last(Some(Arc::clone(&resolved)));
+        drop(old);
         Ok(resolved)
+    }
+
+    /// Gives what was the last before, for the caller to drop: its end may run Python, which must find the lock free.
+    fn set_last(&self, resolved: Option<Arc<Resolved>>) -> Option<Arc<Resolved>> {
+        std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), resolved)
     }
 
     fn resolve_new(slf: &Bound<'_, Self>, words: &[u32]) -> PyResult<Resolved> {
@@ -165,12 +172,12 @@ impl Dispatcher {
     /// Forgets all kernels, and compiles the known types again.
     pub(super) fn compile_again(slf: &Bound<'_, Self>) -> PyResult<()> {
         let this = slf.get();
-        let (old, frozen) = {
+        let (old, resolved, frozen) = {
             let mut state = this.state();
-            state.resolved.clear();
-            (std::mem::take(&mut state.overloads), std::mem::take(&mut state.frozen))
+            let resolved = std::mem::take(&mut state.resolved);
+            (std::mem::take(&mut state.overloads), resolved, std::mem::take(&mut state.frozen))
         };
-        *this.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        drop((resolved, this.set_last(None)));
         let mut here = old.iter().filter(|overload| overload.device == devices::current_id());
         let compiled = here.try_for_each(|overload| Self::overload(slf, &overload.args).map(drop));
         this.state().frozen = frozen;
@@ -179,16 +186,15 @@ impl Dispatcher {
 
     /// Forgets the kernels of a device: the next launch compiles and loads them again.
     pub(super) fn forget(&self, device: u32) {
-        let forgotten: Vec<Arc<Overload>> = {
+        let forgotten: (Vec<Arc<Overload>>, HashMap<_, _>) = {
             let mut state = self.state();
-            state.resolved.retain(|(on, _), _| *on != device);
+            let resolved = state.resolved.extract_if(|(on, _), _| *on == device).collect();
             let (gone, kept) = std::mem::take(&mut state.overloads).into_iter().partition(|of| of.device == device);
             state.overloads = kept;
-            gone
+            (gone, resolved)
         };
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // Behind the lock: what ends with them may run Python.
-        drop(forgotten);
+        drop((forgotten, self.set_last(None)));
     }
 
     /// Compiles no further types from now on, or does again.

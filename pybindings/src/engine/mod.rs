@@ -18,7 +18,10 @@ use weft_engine::{Engine, HeldEngine};
 use weft_runtime::CpuStrategy;
 
 use self::options::JitOptions;
-use crate::{devices, errors};
+use crate::{
+    devices::{self, fork},
+    errors,
+};
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::new);
 
@@ -67,7 +70,10 @@ pub(crate) fn compile(
     }
     let request = definition.request(args, target, options, keep);
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
-    let compiled = py.detach(|| ENGINE.compile(&request));
+    let compiled = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.compile(&request)
+    });
     let outcome = compiled.map_err(|failure| errors::compile_error(py, &failure))?;
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
@@ -86,25 +92,37 @@ pub(crate) fn result_type(
 ) -> PyResult<Outcome<Option<ArgType>>> {
     // No type depends on the target.
     let request = definition.request(args, options::of_capability(0, 0), jit.code.clone(), Keep::default());
-    py.detach(|| ENGINE.result_type(&request)).map_err(|failure| errors::compile_error(py, &failure))
+    let typed = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.result_type(&request)
+    });
+    typed.map_err(|failure| errors::compile_error(py, &failure))
 }
 
-/// Called before a fork: the child is not to inherit a compilation of a thread that it does not have.
+/// Called before a fork: the child is not to inherit a compilation, or a lock, of a thread that it does not have. The
+/// interpreter is released meanwhile, which a thread may need to end its work; all that comes after this waits.
 #[pyfunction]
-pub(crate) fn before_fork() {
-    // The interpreter is not released, so that this thread is the one that goes on; no compilation needs it to end.
-    HELD.set(Some(ENGINE.hold()));
+pub(crate) fn before_fork(py: Python<'_>) {
+    py.detach(|| {
+        fork::hold();
+        // What this thread compiles itself, whose signal's handler forks, goes on in the child.
+        if !fork::is_at_work() {
+            HELD.set(Some(ENGINE.hold()));
+        }
+    });
 }
 
 /// Called in the parent after a fork.
 #[pyfunction]
 pub(crate) fn after_fork_in_parent() {
     drop(HELD.take());
+    fork::release();
 }
 
 /// Called in the child after a fork.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
     drop(HELD.take());
+    fork::release_in_child();
     devices::after_fork();
 }

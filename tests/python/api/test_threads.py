@@ -167,9 +167,161 @@ FIRST = None
 
 @pytest.mark.parametrize("work", [COMPILES, TYPES], ids=["compile", "type"])
 def test_a_fork_while_others_work(tmp_path, work: str) -> None:
-    environment = os.environ | {"WEFT_DEVICE": "cpu", "WEFT_CPU_THREADS": "1"}
+    forking(tmp_path, FORKS.format(work=work), WEFT_CPU_THREADS="1")
+
+
+def forking(tmp_path, program: str, **environment: str) -> None:
+    """A program that forks, and prints that it is done."""
     script = tmp_path / "forks.py"
-    script.write_text(FORKS.format(work=work))
+    script.write_text(program)
     command = [sys.executable, "-W", "ignore", script]
+    environment = os.environ | {"WEFT_DEVICE": "cpu"} | environment
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_a_fork_while_a_kernel_prints(tmp_path) -> None:
+    """What nobody reads fills a pipe, so that the launch in the parent does not end."""
+    program = """
+import os, signal, threading
+import numpy as np
+from weft import cuda
+
+@cuda.jit
+def talk(n):
+    for i in range(n):
+        print(i)
+
+@cuda.jit
+def add(x):
+    x[cuda.grid(1)] += 1
+
+own = os.dup(1)
+into, out = os.pipe()
+os.dup2(out, 1)
+talk[1, 1](1)
+add[1, 4](np.zeros(4))
+printing = threading.Thread(target=lambda: talk[1, 1](200000))
+printing.start()
+begun = os.read(into, 64)
+while len(begun) < 64:
+    begun += os.read(into, 64)
+children = []
+for _ in range(5):
+    from_child, to_parent = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        os.dup2(to_parent, 1)
+        x = np.zeros(4)
+        add[1, 4](x)
+        talk[1, 1](3)
+        os._exit(0 if x.tolist() == [1] * 4 else 1)
+    os.close(to_parent)
+    children.append((pid, from_child))
+for pid, from_child in children:
+    assert os.waitpid(pid, 0)[1] == 0
+    # What the parent's kernel has printed is the parent's to write.
+    assert os.read(from_child, 1 << 20) == b"0\\n1\\n2\\n"
+rest = threading.Thread(target=lambda: begun_with(begun))
+
+def begun_with(text):
+    while not text.endswith(b"\\n199999\\n"):
+        text += os.read(into, 1 << 16)
+    assert text == b"0\\n" + b"".join(b"%d\\n" % i for i in range(200000))
+    os.write(own, b"done\\n")
+
+rest.start()
+printing.join()
+rest.join()
+"""
+    forking(tmp_path, program)
+
+
+def test_a_fork_while_others_link_and_open_devices(tmp_path) -> None:
+    program = """
+import os, signal, threading, time
+import numpy as np
+from weft import cuda
+from weft.cuda import _link
+
+seven = cuda.declare_device("seven", "int64()", link=cuda.PTXSource("nothing"))(lambda: 7)
+
+def kernel(n):
+    @cuda.jit
+    def linked(x):
+        x[0] = seven() + n
+    return linked
+
+def launch(n):
+    x = np.zeros(1)
+    kernel(n)[1, 1](x)
+    assert x[0] == 7 + n
+
+launch(1)
+stop = False
+def work(n):
+    while not stop:
+        n += 4
+        launch(n)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+for thread in threads:
+    thread.start()
+children = []
+for n in range(6):
+    # However long another thread has it, the child does not inherit it.
+    held, pause = threading.Event(), threading.Event()
+    def hold():
+        with _link.LOCK:
+            held.set()
+            time.sleep(0.2)
+    threading.Thread(target=hold).start()
+    held.wait()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        launch(1000 + n)
+        os._exit(0)
+    children.append(pid)
+stop = True
+for thread in threads:
+    thread.join()
+assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 6
+print("done")
+"""
+    forking(tmp_path, program)
+
+
+def test_a_fork_while_another_thread_opens_the_device(tmp_path) -> None:
+    program = """
+import os, signal, threading
+import numpy as np
+from weft import cuda, types
+
+@cuda.jit
+def add(x):
+    x[0] += 1
+
+# A module that another thread imports at a fork is Python's to wait for, in vain.
+cuda.compile_ptx(add.py_func, types.void(types.float64[::1]), cc=(9, 0))
+
+def launch():
+    x = np.zeros(1)
+    add[1, 1](x)
+    assert x[0] == 1
+
+thread = threading.Thread(target=launch)
+thread.start()
+children = []
+for _ in range(10):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        launch()
+        os._exit(0)
+    children.append(pid)
+thread.join()
+assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 10
+print("done")
+"""
+    forking(tmp_path, program)

@@ -110,6 +110,43 @@ def test_the_process_and_the_device_go_on():
             assert (out == x).all()
 
 
+def test_a_launch_with_an_array_of_the_host_tells_whatever_the_kernel_does_with_it():
+    @cuda.jit(exceptions=True)
+    def check(x):
+        i = cuda.grid(1)
+        if i < x.size and x[i] < 0:
+            raise KeyError("negative")
+
+    @cuda.jit(exceptions=True)
+    def sizes(x, y):
+        if x.size == 3 and y[0] < 9:
+            raise KeyError(3)
+
+    @cuda.jit
+    def total(x, out):
+        out[0] = x[0] + x[1]
+
+    bad = np.array([1.0, -1.0, 2.0])
+    on_device = cuda.to_device(bad)
+    stream = cuda.stream()
+    launches = [
+        lambda: check[1, 4](bad),
+        lambda: check[1, 4, stream](bad),
+        lambda: check[1, 2](bad[::2][::-1] * -1),
+        lambda: sizes[1, 1](bad, on_device),
+        lambda: check[1, 4](cuda.In(bad)),
+    ]
+    for raising in launches:
+        with pytest.raises(KeyError):
+            raising()
+        cuda.synchronize()
+    # One of another kernel that nobody has waited for since.
+    check[1, 4](on_device)
+    with pytest.raises(KeyError):
+        total[1, 1](bad, cuda.device_array(1))
+    total[1, 1](bad, cuda.device_array(1))
+
+
 def test_the_first_of_many_is_told():
     @cuda.jit(exceptions=True)
     def k():

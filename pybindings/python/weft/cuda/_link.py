@@ -23,6 +23,8 @@ _ABIS = ("numba", "c")
 
 # Held while a kernel is compiled and loaded that something is linked with.
 LOCK = RLock()
+# A child of a fork has no other thread that would give it back. Who holds it compiles: a fork takes it before all else.
+os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class LinkableCode:

@@ -174,7 +174,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
         msg = "the array is in GPU memory, but kernels run on the CPU"
         raise LaunchError(msg)
     address, shape, strides, dtype, readonly, producer = _weft.read_array_interface(desc, owner)
-    array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.current_device_id(), readonly)
+    array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.device_of_address(address), readonly)
     if producer is not None:
         array.stream = external_stream(producer)
         if sync and config.CUDA_ARRAY_INTERFACE_SYNC:

@@ -77,8 +77,8 @@ def stream() -> Stream:
 
 
 def default_stream() -> Stream:
-    """Give the default stream."""
-    return Stream(default=True)
+    """Give the default stream, of the device that is current when it is used."""
+    return Stream(handle=0)
 
 
 def legacy_default_stream() -> Stream:

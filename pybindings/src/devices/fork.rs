@@ -1,0 +1,124 @@
+//! What a fork waits for: work of other threads, without the interpreter, that has locks of the process or of LLVM.
+//!
+//! The child has none of its parent's other threads, so locks that they hold would never be given back there: those of
+//! the compiler's and LLVM's tables, of the types that are interned, of devices that are being opened. What only runs with
+//! the interpreter is not counted: the thread that forks has it.
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+#[derive(Default)]
+struct State {
+    /// How many pieces of work go on.
+    at_work: usize,
+    /// How many threads wait to fork: no work begins meanwhile, or they might wait for ever.
+    forks: usize,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { at_work: 0, forks: 0 });
+/// Told when work has ended and when a fork has.
+static CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    /// Those of this thread: a handler of a signal may fork in the midst of one, and the child goes on with it.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+    /// The lock, held by the thread that forks.
+    static HELD: RefCell<Option<MutexGuard<'static, State>>> = const { RefCell::new(None) };
+}
+
+/// A piece of work goes on.
+#[must_use]
+pub(crate) struct Work(());
+
+fn lock() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait(state: MutexGuard<'static, State>) -> MutexGuard<'static, State> {
+    CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins a piece of work, which waits for a fork that is under way. Called without the interpreter.
+pub(crate) fn at_work() -> Work {
+    let mut state = lock();
+    // Work inside of work is what a fork waits for.
+    while state.forks > 0 && !is_at_work() {
+        state = wait(state);
+    }
+    state.at_work += 1;
+    OWN.set(OWN.get() + 1);
+    Work(())
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        lock().at_work -= 1;
+        OWN.set(OWN.get() - 1);
+        CHANGED.notify_all();
+    }
+}
+
+/// Waits until no other thread is at work, and lets none begin. Called without the interpreter, which work may ask for.
+pub(crate) fn hold() {
+    let mut state = lock();
+    state.forks += 1;
+    while state.at_work > OWN.get() {
+        state = wait(state);
+    }
+    HELD.set(Some(state));
+}
+
+/// Lets threads work again, in the parent.
+pub(crate) fn release() {
+    if let Some(mut state) = HELD.take() {
+        state.forks -= 1;
+    }
+    CHANGED.notify_all();
+}
+
+/// The same in the child, which has none of the other threads that wait to fork.
+pub(crate) fn release_in_child() {
+    if let Some(mut state) = HELD.take() {
+        state.forks = 0;
+    }
+}
+
+/// Whether this thread is at work.
+pub(crate) fn is_at_work() -> bool {
+    OWN.get() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_fork_waits_for_the_work_of_others_and_holds_it_back() {
+        let (send, receive) = mpsc::channel();
+        let (begun, begins) = mpsc::channel();
+        let own = at_work();
+        let worker = thread::spawn(move || {
+            let work = at_work();
+            begun.send(()).expect("the test listens");
+            thread::sleep(Duration::from_millis(100));
+            send.send("ended").expect("the test listens");
+            drop(work);
+            // Begun while the other thread holds all, or before it has got there: it then waits for this one, too.
+            drop(at_work());
+            send.send("again").expect("the test listens");
+        });
+        begins.recv().expect("the worker begins");
+        hold();
+        assert_eq!(receive.try_recv(), Ok("ended"), "the work of another thread goes on");
+        while receive.try_recv().is_ok() {}
+        assert!(receive.recv_timeout(Duration::from_millis(100)).is_err(), "work begins while a fork is under way");
+        release();
+        worker.join().expect("it does not panic");
+        drop(own);
+        assert!(!is_at_work());
+    }
+}

@@ -1,0 +1,343 @@
+//! Host arrays on their way: to where the kernel reaches them, and back.
+//!
+//! Each has a buffer of its own, compact. Those of one launch that share elements of which some are written have one
+//! together, a copy of the memory that they lie in: what is written through one is seen through the others, and nothing is
+//! lost on the way back.
+
+use std::{ops::Range, sync::Arc};
+
+use pyo3::{
+    exceptions::{PyRuntimeError, PyValueError},
+    intern,
+    prelude::*,
+    types::{IntoPyDict, PyDict},
+};
+use weft_artifact::Access;
+use weft_runtime::{Buffer, Executor, Stream};
+
+use super::{Dispatcher, launch::setting, overload::Resolved};
+use crate::{
+    args::{Arguments, HostArgument, InPlace},
+    arrays::host_array::HostArray,
+    errors,
+};
+
+/// Memory that is copied as it lies keeps its place within so many bytes, so that its elements are aligned as they were.
+const ALIGN: u64 = 64;
+/// How much work it may be to find out whether two arrays share elements, as `numpy.shares_memory` counts it: rows, columns
+/// and fields take a few steps.
+const MOST_WORK: u32 = 10_000;
+
+/// Device memory that holds elements of host arrays.
+pub(super) struct Staged {
+    buffer: Arc<dyn Buffer>,
+    members: Vec<Member>,
+}
+
+/// A host array during the launch.
+struct Member {
+    /// Index into the launch's host arrays.
+    host: usize,
+    /// Where its first element is in the buffer.
+    offset: u64,
+    /// A compact copy of the elements in host memory, and its object.
+    copy: Option<(HostArray, Py<PyAny>)>,
+    /// The kernel may have written it.
+    copy_out: bool,
+}
+
+/// What a launch needs of a host array that its kernel uses.
+struct Need {
+    /// Index into the launch's host arrays.
+    host: usize,
+    /// The kernel may write it.
+    writes: bool,
+    copy_in: bool,
+    copy_out: bool,
+    /// The addresses that its elements lie between; empty for what is a copy of its own in any case.
+    span: Range<u64>,
+}
+
+/// Brings the host arrays to where the kernel can reach them, and puts their addresses into their cells.
+pub(super) fn stage(
+    dispatcher: &Bound<'_, Dispatcher>,
+    resolved: &Resolved,
+    stream: Option<&dyn Stream>,
+    arguments: &mut Arguments,
+) -> PyResult<Vec<Staged>> {
+    let (py, executor) = (dispatcher.py(), &*resolved.overload.executor);
+    let needs = needs(dispatcher, resolved, &arguments.hosts)?;
+    check_in_place(dispatcher.get(), resolved, arguments, &needs)?;
+    let Arguments { hosts, cells, .. } = arguments;
+    let groups = groups(py, hosts, needs)?;
+    let stage = |group: Vec<Need>| match <[Need; 1]>::try_from(group) {
+        Ok([need]) => alone(py, executor, stream, hosts, cells, &need),
+        Err(group) => together(dispatcher, executor, stream, hosts, cells, &group),
+    };
+    groups.into_iter().map(stage).collect()
+}
+
+fn access(resolved: &Resolved, param: usize) -> Access {
+    resolved.overload.kernel.params.get(param).map_or(Access { reads: true, writes: true }, |param| param.access)
+}
+
+/// What of the host arrays is needed, if anything.
+fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostArgument]) -> PyResult<Vec<Need>> {
+    let py = dispatcher.py();
+    let mut needs = Vec::with_capacity(hosts.len());
+    // On the CPU too the kernel works on device memory, which has room behind it: a thread beyond an unguarded array's
+    // end must not reach Python's own memory. Only the warning is for GPUs.
+    let mut warned = resolved.overload.executor.kind() == "cpu";
+    for (index, host) in hosts.iter().enumerate() {
+        let access = access(resolved, host.param);
+        if !access.reads && !access.writes {
+            continue;
+        }
+        let (copy_in, hint_out) = host.hint.unwrap_or((true, true));
+        // A kernel stores nothing to an array that is read-only, but code of which nothing is known counts as if it did.
+        let writes = access.writes && !(host.is_array && host.array.is_read_only());
+        let copy_out = writes && hint_out;
+        if copy_out && host.array.overlaps() {
+            return Err(PyValueError::new_err(format!(
+                "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \
+                 `broadcast_to`); pass a copy",
+                dispatcher.get().argument(host.param)
+            )));
+        }
+        if !warned && host.hint.is_none() {
+            warned = true;
+            warn_about_copies(py)?;
+        }
+        // `cuda.In` asks for a copy of its own, which nothing comes back from.
+        let span = if hint_out { host.array.span() } else { 0..0 };
+        needs.push(Need { host: index, writes, copy_in, copy_out, span });
+    }
+    Ok(needs)
+}
+
+/// Refuses a host array, which is copied, that shares memory with an array which the kernel reaches in place.
+fn check_in_place(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments, needs: &[Need]) -> PyResult<()> {
+    for place @ InPlace { param, array, .. } in &arguments.in_place {
+        let Access { reads, writes } = access(resolved, *param);
+        let (used, writes) = (reads || writes, writes && !array.readonly);
+        let span = place.span(&arguments.cells);
+        let meets = |need: &&Need| used && (need.writes || writes) && meet(&need.span, &span);
+        if let Some(host) = needs.iter().find(meets).and_then(|need| arguments.hosts.get(need.host)) {
+            return Err(PyValueError::new_err(format!(
+                "{} and {} share memory, but one is an array of the host, which is copied for the launch, and the other is \
+                 used where it is: pass both as one of the two",
+                dispatcher.argument(host.param),
+                dispatcher.argument(*param)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn meet(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start.max(other.start) < one.end.min(other.end)
+}
+
+/// Those that are copied together: arrays that share elements of which some are written.
+fn groups(py: Python<'_>, hosts: &[HostArgument], mut needs: Vec<Need>) -> PyResult<Vec<Vec<Need>>> {
+    if needs.len() < 2 || needs.iter().all(|need| !need.writes) {
+        return Ok(needs.into_iter().map(|need| vec![need]).collect());
+    }
+    needs.sort_by_key(|need| need.span.start);
+    // The group of each, by the first of its members.
+    let mut firsts: Vec<usize> = (0..needs.len()).collect();
+    for (index, need) in needs.iter().enumerate() {
+        let later = needs.iter().enumerate().skip(index + 1).take_while(|(_, later)| later.span.start < need.span.end);
+        for (other, later) in later {
+            let (Some(one), Some(two)) = (firsts.get(index).copied(), firsts.get(other).copied()) else { continue };
+            let met = one != two && (need.writes || later.writes) && meet(&need.span, &later.span);
+            if met && share_elements(py, hosts.get(need.host), hosts.get(later.host))? {
+                firsts.iter_mut().filter(|first| **first == one.max(two)).for_each(|first| *first = one.min(two));
+            }
+        }
+    }
+    let mut groups: Vec<Vec<Need>> = needs.iter().map(|_| Vec::new()).collect();
+    for (need, first) in needs.into_iter().zip(firsts) {
+        if let Some(group) = groups.get_mut(first) {
+            group.push(need);
+        }
+    }
+    groups.retain(|group| !group.is_empty());
+    Ok(groups)
+}
+
+/// Whether two arrays have an element in common, or parts of one. Where that takes long to find out, they count as if.
+fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&HostArgument>) -> PyResult<bool> {
+    let (Some(one), Some(other)) = (one, other) else { return Ok(false) };
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let array = |host: &HostArgument| numpy.call_method1(intern!(py, "asarray"), (&host.object,));
+    let asked = numpy.call_method1(intern!(py, "shares_memory"), (array(one)?, array(other)?, MOST_WORK));
+    match asked {
+        Ok(shared) => shared.is_truthy(),
+        // `numpy.exceptions.TooHardError`
+        Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// An array with a buffer of its own, without gaps.
+fn alone(
+    py: Python<'_>,
+    executor: &dyn Executor,
+    stream: Option<&dyn Stream>,
+    hosts: &[HostArgument],
+    cells: &mut [u64],
+    need: &Need,
+) -> PyResult<Staged> {
+    let host = hosts.get(need.host).ok_or_else(|| errors::internal(py, "a host array is gone"))?;
+    let copy = if host.array.is_contiguous() { None } else { Some(compact(py, host)?) };
+    let source = copy.as_ref().map_or(&host.array, |(copy, _)| copy);
+    let bytes = source.bytes();
+    // What the kernel does not write must come back as it was, so elements go in even if none is read.
+    let buffer = py
+        .detach(|| {
+            let buffer = executor.allocate(bytes.len() as u64, stream)?;
+            if need.copy_in && !bytes.is_empty() {
+                executor.copy_to_device(buffer.address(), bytes, stream)?;
+            }
+            Ok(buffer)
+        })
+        .map_err(|error| errors::runtime(py, &error))?;
+    point(cells, host, buffer.address(), source.strides());
+    let member = Member { host: need.host, offset: 0, copy, copy_out: need.copy_out };
+    Ok(Staged { buffer, members: vec![member] })
+}
+
+/// Arrays with one buffer, in which they lie as they do in the memory of the host.
+fn together(
+    dispatcher: &Bound<'_, Dispatcher>,
+    executor: &dyn Executor,
+    stream: Option<&dyn Stream>,
+    hosts: &[HostArgument],
+    cells: &mut [u64],
+    group: &[Need],
+) -> PyResult<Staged> {
+    let py = dispatcher.py();
+    let members: Vec<&HostArgument> = group.iter().filter_map(|need| hosts.get(need.host)).collect();
+    let (first, bytes) = HostArray::bytes_of_all(members.iter().map(|host| &host.array));
+    let buffer = py
+        .detach(|| executor.allocate(bytes.len() as u64 + ALIGN, stream))
+        .map_err(|error| errors::runtime(py, &error))?;
+    // Where the elements lie askew in the memory of the host there may be a place where they do not.
+    let same = first.wrapping_sub(buffer.address()) % ALIGN;
+    let mut places = std::iter::once(same).chain(0..ALIGN).map(|at| buffer.address() + at);
+    let place =
+        places.find(|place| members.iter().all(|host| host.array.is_aligned_at(host.array.address() - first + place)));
+    let Some(place) = place else { return Err(askew(dispatcher.get(), &members)) };
+    if group.iter().any(|need| need.copy_in) {
+        py.detach(|| executor.copy_to_device(place, bytes, stream)).map_err(|error| errors::runtime(py, &error))?;
+    }
+    let staged = group.iter().zip(&members).map(|(need, host)| {
+        let address = host.array.address() - first + place;
+        point(cells, host, address, host.array.strides());
+        Member { host: need.host, offset: address - buffer.address(), copy: None, copy_out: need.copy_out }
+    });
+    let members = staged.collect();
+    Ok(Staged { buffer, members })
+}
+
+/// `ValueError` for arrays that cannot be copied as they lie.
+fn askew(dispatcher: &Dispatcher, members: &[&HostArgument]) -> PyErr {
+    let mut params: Vec<usize> = members.iter().map(|host| host.param).collect();
+    params.sort_unstable();
+    params.dedup();
+    let names: Vec<String> = params.into_iter().map(|param| dispatcher.argument(param)).collect();
+    PyValueError::new_err(format!(
+        "{} share memory in which not all elements lie at multiples of their size, as fields of packed records may not: pass \
+         the array of records, or copies",
+        names.join(" and ")
+    ))
+}
+
+impl Staged {
+    /// Brings back what the kernel wrote.
+    pub(super) fn finish(
+        mut self,
+        py: Python<'_>,
+        stream: Option<&dyn Stream>,
+        hosts: &mut [HostArgument],
+        executor: &dyn Executor,
+    ) -> PyResult<()> {
+        let mut finished = Ok(());
+        for member in self.members.iter_mut().filter(|member| member.copy_out) {
+            let Some(host) = hosts.get_mut(member.host) else { continue };
+            let from = self.buffer.address() + member.offset;
+            finished = finished.and(member.finish(py, stream, host, executor, from));
+        }
+        finished
+    }
+}
+
+impl Member {
+    fn finish(
+        &mut self,
+        py: Python<'_>,
+        stream: Option<&dyn Stream>,
+        host: &mut HostArgument,
+        executor: &dyn Executor,
+        from: u64,
+    ) -> PyResult<()> {
+        let copy = |bytes: &mut [u8], from: u64| {
+            if bytes.is_empty() { Ok(()) } else { py.detach(|| executor.copy_to_host(bytes, from, stream)) }
+        };
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let original = || numpy.call_method1(intern!(py, "asarray"), (&host.object,));
+        let copied = if let Some((compact, object)) = &mut self.copy {
+            let copied = copy(compact.bytes_mut()?, from);
+            numpy.call_method1(intern!(py, "copyto"), (original()?, &*object))?;
+            copied
+        } else if host.array.is_contiguous() {
+            copy(host.array.bytes_mut()?, from)
+        } else {
+            // What lies between the elements is not the kernel's: it stays what it is by now.
+            let original = original()?;
+            let Range { start, end } = host.array.span();
+            let before = host.array.address() - start;
+            let memory = numpy.call_method1(intern!(py, "empty"), (end - start, intern!(py, "u1")))?;
+            let copied = copy(HostArray::open_bytes(&memory)?.bytes_mut()?, from - before);
+            let layout = PyDict::new(py);
+            for name in [intern!(py, "shape"), intern!(py, "dtype"), intern!(py, "strides")] {
+                layout.set_item(name, original.getattr(name)?)?;
+            }
+            layout.set_item("buffer", memory)?;
+            layout.set_item("offset", before)?;
+            let written = numpy.call_method("ndarray", (), Some(&layout))?;
+            numpy.call_method1(intern!(py, "copyto"), (original, written))?;
+            copied
+        };
+        copied.map_err(|error| errors::runtime(py, &error))
+    }
+}
+
+/// A C-contiguous copy of a host array, and its object.
+fn compact(py: Python<'_>, host: &HostArgument) -> PyResult<(HostArray, Py<PyAny>)> {
+    let order = [("order", "C")].into_py_dict(py)?;
+    let object = py.import("numpy")?.call_method("array", (&host.object,), Some(&order))?;
+    let array = HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "a copy of an array has no buffer"))?;
+    Ok((array, object.unbind()))
+}
+
+/// Writes the address and the strides of where the elements are into an array's cells.
+fn point(cells: &mut [u64], host: &HostArgument, address: u64, strides: &[isize]) {
+    let ndim = host.array.shape().len();
+    if let Some(cell) = cells.get_mut(host.cell) {
+        *cell = address;
+    }
+    let own = cells.iter_mut().skip(host.cell + 1 + ndim);
+    for (cell, stride) in own.zip(strides) {
+        *cell = *stride as u64;
+    }
+}
+
+/// Numba's warning, unless it was turned off.
+fn warn_about_copies(py: Python<'_>) -> PyResult<()> {
+    if !setting(py, "CUDA_WARN_ON_IMPLICIT_COPY")? {
+        return Ok(());
+    }
+    errors::warn(py, "PerformanceWarning", "Host array used in CUDA kernel will incur copy overhead to/from device.")
+}
