@@ -185,13 +185,12 @@ impl Event {
     }
 }
 
+/// A device and a stream of it; `None` is its default stream.
+type OnDevice = (Arc<dyn runtime::Executor>, Option<Arc<dyn runtime::Stream>>);
+
 impl Event {
     /// A stream to queue in, and who does it: a default stream is the current device's, whatever the event's is.
-    fn queue(
-        &self,
-        py: Python<'_>,
-        stream: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(Arc<dyn runtime::Executor>, Option<Arc<dyn runtime::Stream>>)> {
+    fn queue(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<OnDevice> {
         let given = stream_of(stream)?;
         let executor = match &given {
             Given::Default | Given::PerThread => devices::current(py)?,
