@@ -1,0 +1,193 @@
+"""Several GPUs, and what kernels raise on one, over the driver made of C: see `test_fake_gpu.py`."""
+
+from __future__ import annotations
+
+
+def test_several_devices(run) -> None:
+    run(
+        """
+        assert len(cuda.gpus) == 2
+        here = cuda.device_array(1, int)
+        with cuda.gpus[1] as second:
+            assert second.id == 1 and cuda.get_current_device() == second
+            there = cuda.to_device(np.zeros(1, int))
+            sum3[1, 1](there, 1, 2)
+            assert there.copy_to_host()[0] == 3
+            try:
+                sum3[1, 1](here, 1, 2)
+            except weft.LaunchError as error:
+                text = str(error)
+        assert text == (
+            "argument 1 (`out`) of kernel `sum3`: the array is on device 0, but the current device is 1"
+        ), text
+        assert cuda.get_current_device().id == 0
+        sum3[1, 1](here, 1, 2)
+        assert len(sum3.signatures) == 2
+        assert len(sum3.overloads) == 1
+        assert there.copy_to_host()[0] == 3
+        here.copy_to_device(there)
+        """,
+        FAKE_DEVICES="2",
+    )
+
+
+def test_default_streams_of_several_devices(run) -> None:
+    run(
+        """
+        made_at_first = [cuda.default_stream(), cuda.legacy_default_stream(), cuda.per_thread_default_stream()]
+        kernels = [sum3[1, 1, stream] for stream in made_at_first]
+        early = cuda.event()
+        early.record()
+        with cuda.gpus[1]:
+            out = cuda.to_device(np.zeros(1, int))
+            for number, (stream, kernel) in enumerate(zip(made_at_first, kernels)):
+                kernel(out, 1, number)
+                assert out.copy_to_host(stream=stream)[0] == 1 + number
+                sum3.forall(1, stream=stream)(out, 2, number)
+                assert cuda.device_array(1, stream=stream).device_ctypes_pointer
+                event = cuda.event()
+                event.record(stream)
+                event.wait(stream)
+                early.wait(stream)
+                stream.synchronize()
+                assert stream.query()
+            early.wait()
+            for wrong in (lambda: early.record(), lambda: early.record(made_at_first[0])):
+                try:
+                    wrong()
+                except ValueError as error:
+                    assert str(error) == "the event belongs to device 0, but the work is for device 1", error
+                else:
+                    raise AssertionError
+        # Copies are in the default stream of the device that the array is on.
+        assert out.copy_to_host(stream=made_at_first[0])[0] == 4
+        """,
+        FAKE_DEVICES="2",
+    )
+
+
+def test_an_event_is_waited_for_on_the_current_device(run, tmp_path) -> None:
+    calls = tmp_path / "calls"
+    run(
+        """
+        event = cuda.event()
+        event.record()
+        event.wait()
+        with cuda.gpus[1]:
+            event.wait()
+            event.wait(cuda.default_stream())
+        event.wait(0)
+        """,
+        FAKE_DEVICES="2",
+        FAKE_TRACE=str(calls),
+    )
+    waits = [call for call in calls.read_text().splitlines() if call.startswith("cuStreamWaitEvent ")]
+    assert [call.split()[1] for call in waits] == ["0", "1", "1", "0"]
+
+
+def test_memory_of_another_library_on_another_device(run) -> None:
+    run(
+        """
+        class Foreign:
+            def __init__(self, array):
+                self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+        with cuda.gpus[1]:
+            there = cuda.to_device(np.zeros(1, int))
+        here = cuda.to_device(np.zeros(1, int))
+        sum3[1, 1](Foreign(here), 1, 2)
+        view = cuda.as_cuda_array(Foreign(there))
+        for wrong in (Foreign(there), view):
+            try:
+                sum3[1, 1](wrong, 1, 2)
+            except weft.LaunchError as error:
+                text = str(error)
+            assert text == (
+                "argument 1 (`out`) of kernel `sum3`: the array is on device 1, but the current device is 0"
+            ), text
+        with cuda.gpus[1]:
+            sum3[1, 1](Foreign(there), 1, 2)
+        assert view.copy_to_host()[0] == 3
+        """,
+        FAKE_DEVICES="2",
+    )
+
+
+RAISES = """
+@cuda.jit(device=True)
+def fail(a):
+    if a[0] > 5:
+        raise ValueError("never")
+    raise KeyError("this one")
+
+
+@cuda.jit(exceptions=True)
+def raises(a):
+    fail(a)
+"""
+
+
+def test_what_a_kernel_raises_is_told_at_each_wait(run) -> None:
+    run(
+        RAISES
+        + """
+        def told(wait):
+            try:
+                wait()
+            except KeyError:
+                return True
+            return False
+
+        array = cuda.to_device(np.zeros(1, int))
+        stream = cuda.stream()
+        event = cuda.event()
+        waits = [
+            cuda.synchronize,
+            stream.synchronize,
+            cuda.default_stream().synchronize,
+            event.synchronize,
+            array.copy_to_host,
+            lambda: array.copy_to_host(stream=stream),
+            lambda: array[0],
+            lambda: sum3[1, 1](np.zeros(1, int), 1, 2),
+        ]
+        for wait in waits:
+            raises[1, 1, stream](array)
+            event.record(stream)
+            assert told(wait)
+            assert not told(wait)
+        # A launch with an array of the host, whether the kernel writes it or not.
+        assert told(lambda: raises[1, 1](np.zeros(1, int)))
+        assert told(lambda: raises[1, 1, stream](np.zeros(1, int)))
+        # A kernel that is gone by then.
+        raises[1, 1](array)
+        del raises
+        import gc
+
+        gc.collect()
+        assert told(cuda.synchronize)
+        """.replace("\n        ", "\n")
+    )
+
+
+def test_a_stream_of_another_device(run) -> None:
+    run(
+        """
+        with cuda.gpus[1]:
+            theirs = cuda.stream()
+        out = cuda.device_array(1, int)
+        for use in (
+            lambda: sum3[1, 1, theirs](out, 1, 2),
+            lambda: out.copy_to_host(stream=theirs),
+            lambda: cuda.device_array(1, stream=theirs),
+            lambda: cuda.event().record(theirs),
+        ):
+            try:
+                use()
+            except ValueError as error:
+                assert str(error) == "the stream belongs to device 1, but the work is for device 0", error
+            else:
+                raise AssertionError
+        """,
+        FAKE_DEVICES="2",
+    )
