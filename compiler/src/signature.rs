@@ -12,7 +12,7 @@ use crate::{
     request::{Signature, dtype_of_path},
     source::{SourceFile, Span},
     syntax::{
-        ast::{Constant, Expr, ExprKind, UnaryOp},
+        ast::{Constant, Expr, ExprKind},
         parse_expression,
     },
 };
@@ -435,7 +435,7 @@ fn chain(expr: &Expr) -> Option<String> {
 }
 
 fn count(expr: &Expr) -> Option<u64> {
-    if let ExprKind::Constant(Constant::Int(value)) = expr.kind { u64::try_from(value).ok() } else { None }
+    if let ExprKind::Constant(Constant::Int(value)) = &expr.kind { u64::try_from(value).ok() } else { None }
 }
 
 fn layout_of(expr: &Expr) -> Result<Layout> {
@@ -464,7 +464,7 @@ fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
             None => {}
             Some(step) if count(step) == Some(1) => contiguous.push(axis),
             Some(step) => {
-                let negative = matches!(step.kind, ExprKind::Unary { op: UnaryOp::Minus, .. });
+                let negative = matches!(&step.kind, ExprKind::Constant(Constant::Int(step)) if i64::try_from(step).is_ok_and(|step| step < 0));
                 let known = if negative { "no layout has a negative step" } else { "the step can only be 1" };
                 return Err(bad(step.span, format!("{known}: `::1` marks the contiguous dimension")));
             }

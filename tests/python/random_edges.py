@@ -11,7 +11,9 @@ import random
 from typing import TYPE_CHECKING
 
 import numpy as np
+from oracle.constants import compiled
 from random_carried import CarriedWriter
+from random_constants import spelled
 from random_expressions import WIDTH, Scope
 
 if TYPE_CHECKING:
@@ -94,11 +96,13 @@ class EdgeWriter(CarriedWriter):
         """A constant near or beyond the ends of int64."""
         near = self.random.randint(0, 9)
         above = self.pick(HALF + 1 + near, WHOLE - 1 - near, 0xFFFFFFFF00000000 + near, 2**63 + 2**62)
-        return self.pick(
+        text = self.pick(
             str(above), hex(above), hex(above), f"(~{hex(above)})", f"(-{hex(above)})", f"(+{above})",
             str(HALF - 1 - near), f"(-{HALF - 1 - near})", f"(-{hex(HALF)})", f"abs(-{HALF})", f"(-(-{HALF}))",
             f"(~{HALF - 1 - near})", f"np.uint64({above})", f"np.int64({-HALF + near})", f"abs(~{hex(above)})",
         )  # fmt: skip
+        number = compiled(text) if self.spelling.random() < 0.3 else None
+        return spelled(self.spelling, number[0]) if number else text
 
     def far(self, scope: Scope) -> str:
         """A number that is not zero, and mostly huge; it may be unsigned."""

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from random_constants import spelled
 from typed_rewrite import Functions, Typer
 from typed_values import Named
 
@@ -89,6 +90,7 @@ class ExpressionWriter:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.spelling = random.Random(seed ^ 0x1F83D9ABFB41BD6B)  # of its own: a program is the same, however spelled
         self.functions = Functions({})
         self.count = 0
         self.in_index = False  # an index has known indices only
@@ -108,12 +110,16 @@ class ExpressionWriter:
     def literal(self) -> str:
         kind = self.random.random()
         if kind < 0.55:
-            return str(self.random.randint(-3, 9))
+            return self.spelled(self.random.randint(-3, 9))
         if kind < 0.85:
-            return repr(self.random.randint(-20, 40) / 8)
+            return self.spelled(self.random.randint(-20, 40) / 8)
         if kind < 0.9:
-            return self.pick("True", "False")
+            return self.spelled(self.pick(True, False))
         return self.typed_literal()
+
+    def spelled(self, value: bool | int | float) -> str:
+        """A literal, or a constant expression that Python's compiler makes one of."""
+        return spelled(self.spelling, value) if self.spelling.random() < 0.15 else repr(value)
 
     def constant(self) -> str:
         """A literal, or a constant expression."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from oracle import numeric
-from oracle.rewrite import is_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,8 +161,6 @@ def wrapped(value: int) -> int:
 
 
 def known_unary(node: ast.UnaryOp) -> Value:
-    if is_least(node):
-        return LEAST
     value = known(node.operand)
     if isinstance(node.op, ast.Not):
         return None if value is None else not value
@@ -223,7 +220,7 @@ def check(value: Value, ty: Type) -> None:
 
 
 FINDERS: dict[type[ast.expr], Callable[..., Value]] = {
-    ast.Constant: lambda node, ty, env: node.value if isinstance(node.value, int) else None,
+    ast.Constant: lambda node, ty, env: node.value if isinstance(node.value, int) and node.value >= LEAST else None,
     ast.Name: lambda node, ty, env: env[key(node.id)].value if key(node.id) in env else None,
     ast.NamedExpr: lambda node, ty, env: known(node.value),
     ast.Tuple: lambda node, ty, env: tuple_value(node.elts),

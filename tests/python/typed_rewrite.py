@@ -23,7 +23,8 @@ import itertools
 
 import numpy as np
 from oracle import numeric
-from oracle.rewrite import OPERATORS, is_least
+from oracle.constants import folded, of_literals
+from oracle.rewrite import OPERATORS
 from typed_arrays import ArrayTyper, own
 from typed_collectives import CollectiveTyper
 from typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
@@ -99,6 +100,10 @@ class Typer(
     def expr_or_none(self, node: ast.expr) -> tuple[Type, ast.expr]:
         """The same of an expression whose value may be None."""
         node.known = None
+        if (literal := folded(node)) is not None:
+            ty, _ = self.expr(literal)
+            node.known = known(literal)
+            return ty, node
         ty, new = getattr(self, METHODS[node.__class__])(node)
         if node.known is None:
             node.known = known_value(node, ty, self.env)
@@ -125,6 +130,8 @@ class Typer(
     def expr_Constant(self, node):
         value = node.value
         if value.__class__ is int:
+            if not -(2**64) <= value < 2**64:
+                raise TypeError("an integer of more than 64 bits")
             return INT64 if -(2**63) <= value < 2**63 else UINT64, node
         if value.__class__ is float:
             return FLOAT64, node
@@ -148,6 +155,8 @@ class Typer(
 
     def expr_BinOp(self, node):
         op = OPERATORS[type(node.op)]
+        if op in ("*", "**", "<<") and of_literals(node):
+            raise TypeError("a constant that CPython does not fold")
         left, left_node = self.expr(node.left)
         right, right_node = self.expr(node.right)
         left, right = number_of(left), number_of(right)
@@ -163,8 +172,6 @@ class Typer(
         return numeric.result_type(op, left, right), new
 
     def expr_UnaryOp(self, node):
-        if is_least(node):
-            return INT64, node
         if isinstance(node.op, ast.Not):
             ty, operand = self.expr_or_none(node.operand)
             if isinstance(ty, (Optional, Text)):

@@ -44,6 +44,7 @@ const FACES: &[(&str, &[&str])] = &[
 const SOLE_USERS: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["compiler/src/diagnostic/"]),
     ("rustpython_parser", &["compiler/src/syntax/parse"]),
+    ("num_bigint", &["compiler/src/syntax/"]),
     ("inkwell", &["compiler/src/backend/"]),
     ("llvm_sys", &["compiler/src/backend/"]),
     ("cudarc", &["runtime/src/cuda/"]),

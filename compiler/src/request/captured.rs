@@ -118,6 +118,24 @@ pub fn dtype_of_path(path: &str) -> Option<DType> {
 }
 
 impl Captured {
+    /// A Python int of the type that Numba gives it: `int64`, or `uint64` if it has 64 bits. So has a negative one below
+    /// the least `int64`, such as `~0x8000000000000000`, which wraps.
+    pub fn of_int(value: i128) -> Self {
+        const LEAST: i128 = -(1 << 64);
+        if i64::try_from(value).is_ok() || u64::try_from(value).is_ok() {
+            Self::Int(value)
+        } else if (LEAST..0).contains(&value) {
+            Self::NumpyInt(Scalar::U64, value - LEAST)
+        } else {
+            Self::too_long()
+        }
+    }
+
+    /// What an int of more than 64 bits is.
+    pub fn too_long() -> Self {
+        Self::Unsupported(Unsupported::Other, "int of more than 64 bits".to_owned())
+    }
+
     /// What a tuple of more than [`MAX_LEAVES`] values is.
     pub fn too_large() -> Self {
         Self::Unsupported(Unsupported::Other, format!("tuple of more than {MAX_LEAVES} values"))

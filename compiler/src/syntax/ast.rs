@@ -1,7 +1,10 @@
 //! weft's own tree of the Python that it reads.
 //!
 //! Every node has a span. Statements and expressions that no kernel can have are kept as `Unsupported`, so that the
-//! front end can name them and go on. Constants are as the text gives them.
+//! front end can name them and go on. Constants are as the text gives them, constant expressions as Python's
+//! compiler folds them (`fold.rs`).
+
+use num_bigint::BigInt;
 
 use crate::source::Span;
 
@@ -327,14 +330,12 @@ pub enum Constant {
     None,
     /// `True`, `False`.
     Bool(bool),
-    /// An integer that fits 64 bits, signed or unsigned (sign comes from unary minus).
-    Int(i128),
-    /// An integer that does not fit 64 bits, as written.
-    BigInt(String),
+    /// An integer, however long.
+    Int(BigInt),
     /// A float.
     Float(f64),
-    /// An imaginary literal: its imaginary part.
-    Imaginary(f64),
+    /// A complex number: its real and its imaginary part.
+    Complex(f64, f64),
     /// A string.
     Str(String),
     /// Bytes.

@@ -1,12 +1,16 @@
 //! From text to weft's own syntax tree.
 //!
-//! `parse/` is the only user of rustpython-parser, so that one folder can swap the parser. The tree is in [`ast`].
+//! `parse/` is the only user of rustpython-parser, so that one folder can swap the parser. The tree is in [`ast`],
+//! what is computed of literals in `fold.rs`, with [`number`]'s arithmetic.
 
 pub mod ast;
+mod fold;
 mod names;
+pub mod number;
 #[expect(clippy::wildcard_enum_match_arm, reason = "rustpython's tree, of which kernels have a part")]
 mod parse;
 
+pub use fold::is_too_long;
 pub use names::{
     OWN_BUILTIN, assigns_from_inside, bound_names, bound_once, free_chains, free_names, nonlocal_names, shape_names,
     target_names,

@@ -255,10 +255,7 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
     }
     if value.is_instance_of::<PyInt>() {
         let int: Result<i128, PyErr> = value.extract();
-        return Ok(Some(match int {
-            Ok(int) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&int) => Captured::Int(int),
-            _ => Captured::Unsupported(Unsupported::Other, "int of more than 64 bits".to_owned()),
-        }));
+        return Ok(Some(int.map_or_else(|_| Captured::too_long(), Captured::of_int)));
     }
     if let Ok(float) = value.cast::<PyFloat>() {
         return Ok(Some(Captured::Float(float.value())));

@@ -27,7 +27,7 @@ def value(item: object) -> object:
     if isinstance(item, bool):
         return np.bool_(item)
     if isinstance(item, int):
-        return np.int64(item) if -(2**63) <= item < 2**63 else np.uint64(item)
+        return np.int64(item) if -(2**63) <= item < 2**63 else np.uint64(item if item >= 0 else item + 2**64)
     if isinstance(item, float) and not isinstance(item, np.generic):
         return np.float64(item)
     if isinstance(item, complex) and not isinstance(item, np.generic):

@@ -16,6 +16,7 @@ import types
 
 from oracle import numeric
 from oracle.collectives import Collective
+from oracle.constants import folded
 from oracle.emulate import BarrierCall, Register, WarpCall, substitute
 
 OPERATORS = {
@@ -28,19 +29,6 @@ OPERATORS = {
 
 RUNTIME = "_o"
 _sites = itertools.count()
-
-
-def is_least(node: ast.expr) -> bool:
-    """Whether this is `-0x8000000000000000`, the smallest int64: a number, not the negation of a uint64."""
-    number = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-    return number and node.operand.value == 2**63
-
-
-def known_integer(node: ast.expr) -> int | None:
-    """The integer that is written there, or nothing."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and (found := known_integer(node.operand)):
-        return -found
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def name_of(identifier: str, *, store: bool = False) -> ast.Name:
@@ -89,6 +77,9 @@ class Rewriter(ast.NodeTransformer):
 
     # Expressions.
 
+    def visit(self, node: ast.AST) -> ast.AST:
+        return super().visit(folded(node) or node)
+
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         return self.constant(node.value) if isinstance(node.value, (int, float, complex)) else node
 
@@ -98,15 +89,14 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        exponent = known_integer(node.right) if isinstance(node.op, ast.Pow) else None
-        if exponent is not None:
+        right = folded(node.right) or node.right
+        exponent = right.value if isinstance(right, ast.Constant) else None
+        if isinstance(node.op, ast.Pow) and type(exponent) is int:
             return runtime_call("known_power", self.visit(node.left), ast.Constant(exponent))
         symbol = ast.Constant(OPERATORS[type(node.op)])
         return runtime_call("binary", symbol, self.visit(node.left), self.visit(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        if is_least(node):
-            return self.constant(-(2**63))
         return runtime_call("unary", ast.Constant(OPERATORS[type(node.op)]), self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:

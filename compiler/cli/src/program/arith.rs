@@ -1,10 +1,15 @@
 //! Arithmetic on captured constants with Python's and NumPy's meaning. `None` is "Python would have to say": an error,
 //! a number beyond 127 bits, or something that is not done here.
 
+use std::cmp::Ordering;
+
 use weft_artifact::{MAX_LEAVES, Number, Scalar};
 use weft_compiler::{
     request::{Captured, number_of_path},
-    syntax::ast::{BinOp, CmpOp, UnaryOp},
+    syntax::{
+        ast::{BinOp, CmpOp, UnaryOp},
+        number::{self, Number as Python},
+    },
 };
 
 /// A number, and its NumPy type if it has one.
@@ -86,12 +91,8 @@ fn whole(value: f64) -> Option<i128> {
 pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
     let (value, ty) = number(value)?;
     let value = match (op, value) {
-        (UnaryOp::Plus, value) => value,
-        (UnaryOp::Minus, Value::Int(value)) => Value::Int(-value),
-        (UnaryOp::Minus, Value::Float(value)) => Value::Float(-value),
-        (UnaryOp::Minus, Value::Complex(real, imag)) => Value::Complex(-real, -imag),
-        (UnaryOp::Invert, Value::Int(value)) if ty != Some(Number::BOOL) => Value::Int(!value),
-        _ => return None,
+        (UnaryOp::Invert, _) if ty == Some(Number::BOOL) => return None,
+        (_, value) => given(number::unary(op, &python(value))?)?,
     };
     captured(value, ty)
 }
@@ -136,11 +137,7 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
         }
     }
     let ((left, left_ty), (right, right_ty)) = (number(left)?, number(right)?);
-    let value = match (left, right) {
-        (Value::Int(a), Value::Int(b)) => ints(op, a, b)?,
-        (Value::Complex(..), _) | (_, Value::Complex(..)) => complexes(op, complex(left), complex(right))?,
-        _ => Value::Float(floats(op, complex(left).0, complex(right).0)?),
-    };
+    let value = compute(op, left, right)?;
     let ty = match (left_ty, right_ty) {
         (None, None) => None,
         (Some(ty), None) => Some(weak(ty, right)),
@@ -222,109 +219,48 @@ fn complex(value: Value) -> (f64, f64) {
     }
 }
 
-fn ints(op: BinOp, a: i128, b: i128) -> Option<Value> {
-    let shift = || u32::try_from(b).ok().filter(|b| *b < 127);
-    Some(Value::Int(match op {
-        BinOp::Add => a.checked_add(b)?,
-        BinOp::Sub => a.checked_sub(b)?,
-        BinOp::Mul => a.checked_mul(b)?,
-        BinOp::Div => return (b != 0).then(|| Value::Float(a as f64 / b as f64)),
-        BinOp::FloorDiv => floor_div(a, b)?,
-        BinOp::Mod => a.checked_sub(floor_div(a, b)?.checked_mul(b)?)?,
-        BinOp::Pow if b < 0 => return (a != 0).then(|| Value::Float((a as f64).powf(b as f64))),
-        BinOp::Pow => a.checked_pow(u32::try_from(b).ok()?)?,
-        BinOp::LShift => a.checked_mul(1_i128 << shift()?)?,
-        BinOp::RShift if b >= 127 => a >> 127,
-        BinOp::RShift => a >> shift()?,
-        BinOp::BitAnd => a & b,
-        BinOp::BitOr => a | b,
-        BinOp::BitXor => a ^ b,
-        BinOp::MatMul => return None,
-    }))
+/// `left op right`, as Python computes it.
+fn compute(op: BinOp, left: Value, right: Value) -> Option<Value> {
+    given(number::binary(op, &python(left), &python(right))?)
 }
 
-fn floor_div(a: i128, b: i128) -> Option<i128> {
-    let quotient = a.checked_div(b)?;
-    Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
-}
-
-fn floats(op: BinOp, a: f64, b: f64) -> Option<f64> {
-    Some(match op {
-        BinOp::Add => a + b,
-        BinOp::Sub => a - b,
-        BinOp::Mul => a * b,
-        BinOp::Div if b != 0.0 => a / b,
-        BinOp::FloorDiv if b != 0.0 => float_mod(a, b).0,
-        BinOp::Mod if b != 0.0 => float_mod(a, b).1,
-        BinOp::Pow if a >= 0.0 || b.fract() == 0.0 => (a != 0.0 || b >= 0.0).then(|| a.powf(b))?,
-        BinOp::Div
-        | BinOp::FloorDiv
-        | BinOp::Mod
-        | BinOp::Pow
-        | BinOp::MatMul
-        | BinOp::LShift
-        | BinOp::RShift
-        | BinOp::BitAnd
-        | BinOp::BitOr
-        | BinOp::BitXor => return None,
+/// A number that is short enough.
+fn given(number: Python) -> Option<Value> {
+    Some(match number {
+        Python::Int(value) => Value::Int(i128::try_from(value).ok()?),
+        Python::Float(value) => Value::Float(value),
+        Python::Complex(real, imag) => Value::Complex(real, imag),
     })
 }
 
-/// Python's floor division and remainder of floats.
-fn float_mod(a: f64, b: f64) -> (f64, f64) {
-    let mut rest = a % b;
-    let mut quotient = (a - rest) / b;
-    if rest == 0.0 {
-        rest = 0.0_f64.copysign(b);
-    } else if (b < 0.0) != (rest < 0.0) {
-        rest += b;
-        quotient -= 1.0;
+fn python(value: Value) -> Python {
+    match value {
+        Value::Int(value) => value.into(),
+        Value::Float(value) => Python::Float(value),
+        Value::Complex(real, imag) => Python::Complex(real, imag),
     }
-    let floor = quotient.floor();
-    (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
-}
-
-fn complexes(op: BinOp, (a, b): (f64, f64), (c, d): (f64, f64)) -> Option<Value> {
-    let (real, imag) = match op {
-        BinOp::Add => (a + c, b + d),
-        BinOp::Sub => (a - c, b - d),
-        BinOp::Mul => (a * c - b * d, a * d + b * c),
-        BinOp::Div if c != 0.0 || d != 0.0 => {
-            let norm = c * c + d * d;
-            ((a * c + b * d) / norm, (b * c - a * d) / norm)
-        }
-        BinOp::Div
-        | BinOp::FloorDiv
-        | BinOp::Mod
-        | BinOp::Pow
-        | BinOp::MatMul
-        | BinOp::LShift
-        | BinOp::RShift
-        | BinOp::BitAnd
-        | BinOp::BitOr
-        | BinOp::BitXor => return None,
-    };
-    Some(Value::Complex(real, imag))
 }
 
 /// `left op right` for comparisons.
 pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bool> {
     if let (Some((a, _)), Some((b, _))) = (number(left), number(right)) {
         return match (a, b) {
-            (Value::Int(a), Value::Int(b)) => ordered(op, &a, &b),
+            (Value::Int(a), Value::Int(b)) => ordered(op, Some(a.cmp(&b))),
             // Python orders no complex numbers; as pairs they are equal where Python says so.
             (Value::Complex(..), _) | (_, Value::Complex(..)) => {
                 if matches!(op, CmpOp::Eq | CmpOp::NotEq) {
-                    ordered(op, &complex(a), &complex(b))
+                    ordered(op, complex(a).partial_cmp(&complex(b)))
                 } else {
                     None
                 }
             }
-            _ => ordered(op, &complex(a).0, &complex(b).0),
+            (Value::Int(a), Value::Float(b)) => ordered(op, number::order(&a.into(), b)),
+            (Value::Float(a), Value::Int(b)) => ordered(op, number::order(&b.into(), a).map(Ordering::reverse)),
+            (Value::Float(a), Value::Float(b)) => ordered(op, a.partial_cmp(&b)),
         };
     }
     match (left, right) {
-        (Captured::Str(a), Captured::Str(b)) => ordered(op, a, b),
+        (Captured::Str(a), Captured::Str(b)) => ordered(op, Some(a.cmp(b))),
         (_, Captured::Tuple(items)) if matches!(op, CmpOp::In | CmpOp::NotIn) => {
             Some(items.contains(left) == (op == CmpOp::In))
         }
@@ -336,14 +272,15 @@ pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bo
     }
 }
 
-fn ordered<T: PartialOrd>(op: CmpOp, a: &T, b: &T) -> Option<bool> {
+/// What a comparison says of two values that stand in this order, or in none.
+fn ordered(op: CmpOp, order: Option<Ordering>) -> Option<bool> {
     Some(match op {
-        CmpOp::Eq | CmpOp::Is => a == b,
-        CmpOp::NotEq | CmpOp::IsNot => a != b,
-        CmpOp::Lt => a < b,
-        CmpOp::LtE => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::GtE => a >= b,
+        CmpOp::Eq | CmpOp::Is => order == Some(Ordering::Equal),
+        CmpOp::NotEq | CmpOp::IsNot => order != Some(Ordering::Equal),
+        CmpOp::Lt => order.is_some_and(Ordering::is_lt),
+        CmpOp::LtE => order.is_some_and(Ordering::is_le),
+        CmpOp::Gt => order.is_some_and(Ordering::is_gt),
+        CmpOp::GtE => order.is_some_and(Ordering::is_ge),
         CmpOp::In | CmpOp::NotIn => return None,
     })
 }
@@ -378,7 +315,7 @@ fn builtin(name: &str, args: &[Captured]) -> Option<Captured> {
         ("min", [first, rest @ ..], _) => choose(CmpOp::Lt, first, rest),
         ("max", [first, rest @ ..], _) => choose(CmpOp::Gt, first, rest),
         ("abs", [value], _) => match number(value)? {
-            (Value::Int(value), ty) => captured(Value::Int(value.abs()), ty),
+            (Value::Int(value), ty) => captured(Value::Int(value.checked_abs()?), ty),
             (Value::Float(value), ty) => captured(Value::Float(value.abs()), ty),
             (Value::Complex(real, imag), None) => Some(Captured::Float(real.hypot(imag))),
             _ => None,
@@ -441,7 +378,10 @@ fn math(name: &str, args: &[Captured]) -> Option<Captured> {
         ("tanh", [x]) => x.tanh(),
         ("fabs", [x]) => x.abs(),
         ("hypot", [x, y]) => x.hypot(*y),
-        ("pow", [x, y]) => floats(BinOp::Pow, *x, *y)?,
+        ("pow", [x, y]) => match compute(BinOp::Pow, Value::Float(*x), Value::Float(*y))? {
+            Value::Float(power) => power,
+            Value::Int(_) | Value::Complex(..) => return None,
+        },
         ("radians", [x]) => x.to_radians(),
         ("degrees", [x]) => x.to_degrees(),
         _ => return None,

@@ -90,10 +90,7 @@ impl Program {
     /// A value as the compiler takes it. `attributes` are the dotted attributes of it that the function uses.
     fn capture(&self, value: &Value, attributes: &[&str], captures: &mut Captures) -> Captured {
         match value {
-            Value::Const(Captured::Int(value)) if i64::try_from(*value).is_err() && u64::try_from(*value).is_err() => {
-                Captured::Unsupported(Unsupported::Other, "int that does not fit 64 bits".into())
-            }
-            Value::Const(value) => value.clone(),
+            Value::Const(value) => typed(value),
             Value::Module(index) => {
                 let mut members = BTreeMap::new();
                 for attribute in attributes {
@@ -131,6 +128,14 @@ impl Program {
             None => Captured::Unsupported(Unsupported::PlainFunction, "plain Python function".into()),
         }
     }
+}
+
+/// A constant of the type that it has in a kernel: the file computes with longer integers.
+fn typed(value: &Captured) -> Captured {
+    if let Captured::Tuple(items) = value {
+        return Captured::Tuple(items.iter().map(typed).collect());
+    }
+    if let Captured::Int(value) = value { Captured::of_int(*value) } else { value.clone() }
 }
 
 /// Adds the members of a module that another attribute of the same module brought.

@@ -203,13 +203,12 @@ fn literal(constant: &Constant) -> Value {
     Value::Const(match constant {
         Constant::None => Captured::None,
         Constant::Bool(value) => Captured::Bool(*value),
-        Constant::Int(value) => Captured::Int(*value),
-        Constant::BigInt(text) => match text.replace('_', "").parse() {
+        Constant::Int(value) => match value.try_into() {
             Ok(value) => Captured::Int(value),
-            Err(_) => return Value::Opaque("int that does not fit 64 bits".into(), None),
+            Err(_) => return Value::Opaque("int of more than 64 bits".into(), None),
         },
         Constant::Float(value) => Captured::Float(*value),
-        Constant::Imaginary(value) => Captured::Complex(0.0, *value),
+        Constant::Complex(real, imag) => Captured::Complex(*real, *imag),
         Constant::Str(text) => Captured::Str(text.clone()),
         Constant::Bytes(_) => return Value::Opaque("bytes object".into(), None),
         Constant::Ellipsis => return Value::Opaque("`...`".into(), None),

@@ -64,8 +64,26 @@ fn constants_are_evaluated_as_python_would() {
         ("cuda.int32", Captured::Known("weft.cuda.int32".into())),
         ("[1]", Captured::Unsupported(Unsupported::Other, "list".into())),
         ("1 / 0", Captured::Unsupported(Unsupported::Other, "value that only Python can compute".into())),
-        ("2 ** 70", Captured::Unsupported(Unsupported::Other, "int that does not fit 64 bits".into())),
+        ("2 ** 70", Captured::Unsupported(Unsupported::Other, "int of more than 64 bits".into())),
         ("2 ** 64 - 1", Captured::Int(u64::MAX.into())),
+        ("(1 << 127) >> 126", Captured::Int(2)),
+        ("10 ** 25 / 1e20", Captured::Float(1e5 + 1e-11)),
+        ("(2 ** 53 + 1) / 3", Captured::Float(3_002_399_751_580_331.0)),
+        ("~0x8000000000000000", Captured::NumpyInt(Scalar::U64, i64::MAX.into())),
+        (
+            "(1, 2 ** 70)",
+            Captured::Tuple(vec![
+                Captured::Int(1),
+                Captured::Unsupported(Unsupported::Other, "int of more than 64 bits".into()),
+            ]),
+        ),
+        ("2 ** 53 + 1 == 2.0 ** 53", Captured::Bool(false)),
+        ("2 ** 53 + 1 > 2.0 ** 53", Captured::Bool(true)),
+        ("-0.5 < 0 < 0.5", Captured::Bool(true)),
+        ("-5.0 // float('inf')", Captured::Float(-1.0)),
+        ("(-8) ** 0.5", Captured::Complex(1.731_912_112_470_986_8e-16, 2.828_427_124_746_190_3)),
+        ("2 * 1j ** 2", Captured::Complex(-2.0, 0.0)),
+        ("'ab' * 2 + 'c'", Captured::Str("ababc".into())),
         ("None", Captured::None),
     ];
     for (expr, expected) in cases {

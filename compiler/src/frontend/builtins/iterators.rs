@@ -28,7 +28,16 @@ impl FnLowerer<'_> {
             return self.error(Code::ArgumentCount, span, message);
         }
         let mut values = Vec::new();
-        for (value, at) in args.positional {
+        for (position, (value, at)) in args.positional.into_iter().enumerate() {
+            let is_zero = match &value {
+                Value::Int(known) => *known == 0,
+                Value::Bool(known) => !known,
+                Value::Scalar(expr, _) => self.is_zero(*expr),
+                Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => false,
+            };
+            if is_zero && position == 2 {
+                return self.error(Code::NoMatchingOverload, at, "the step of a range cannot be zero");
+            }
             let value = self.settle(value, at);
             let Some(scalar) = value.ty().scalar() else {
                 let message = format!("range takes integers, not {}", value.ty());
@@ -37,9 +46,6 @@ impl FnLowerer<'_> {
             values.push((value, scalar, at));
         }
         let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
-        if let Some((Value::Int(0), _, at)) = values.get(2) {
-            return self.error(Code::NoMatchingOverload, *at, "the step of a range cannot be zero");
-        }
         let mut items = Vec::new();
         for (value, _, at) in values {
             // What a literal is in the range's type: from 2^63 on, a negative `int64`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgType, Conversion, DType, Number, Rank, Scalar};
+use weft_artifact::{ArgType, Conversion, DType, Number, Rank};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -21,7 +21,7 @@ use crate::{
     source::Span,
     syntax::{
         self,
-        ast::{self, Constant, Expr, ExprKind, ParamKind, UnaryOp},
+        ast::{self, Expr, ExprKind, ParamKind},
     },
 };
 
@@ -379,27 +379,8 @@ impl FnLowerer<'_> {
     }
 
     fn literal_default(&mut self, default: &Expr, span: Span) -> Option<Value> {
-        let (literal, minus) = if let ExprKind::Unary { op: UnaryOp::Minus, operand } = &default.kind {
-            (operand.as_ref(), true)
-        } else {
-            (default, false)
-        };
-        let ExprKind::Constant(literal) = &literal.kind else { return None };
-        match literal {
-            Constant::Int(value) if minus => Some(self.folded(*value, -value, span)),
-            Constant::Int(value) => Some(Value::Int(*value)),
-            Constant::Float(value) => {
-                let value = if minus { -value } else { *value };
-                Some(Value::Scalar(self.b.float(Scalar::F64, value, span), Scalar::F64))
-            }
-            Constant::Bool(value) => (!minus).then_some(Value::Bool(*value)),
-            Constant::None => (!minus).then_some(Value::Static(Static::None)),
-            Constant::BigInt(_)
-            | Constant::Imaginary(_)
-            | Constant::Str(_)
-            | Constant::Bytes(_)
-            | Constant::Ellipsis => None,
-        }
+        let ExprKind::Constant(literal) = &default.kind else { return None };
+        Some(self.constant(literal, span))
     }
 
     /// Converts arguments to a declared signature, if the function has some: the first of those that fit best.

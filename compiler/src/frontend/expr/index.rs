@@ -11,7 +11,7 @@ use crate::{
         promote,
         value::Value,
     },
-    ir::{BinaryOp, ExprId},
+    ir::{BinaryOp, Built, Const, ExprId},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
 };
@@ -82,8 +82,7 @@ impl FnLowerer<'_> {
             for (at, part) in parts.into_iter().enumerate() {
                 bounds[at] = self.bound(part, parts[at + 1..].iter().flatten().any(|part| has_effect(part)))?;
             }
-            let [lower, upper, step] = bounds;
-            return Some(vec![Index::Slice { lower, upper, step }]);
+            return self.slice_index(bounds, step.as_ref().map_or(index.span, |step| step.span));
         }
         if let ExprKind::Constant(Constant::Ellipsis) = &index.kind {
             return Some(vec![Index::Ellipsis]);
@@ -102,8 +101,7 @@ impl FnLowerer<'_> {
                     *place = Some(self.integer(item, span)?);
                 }
             }
-            let [lower, upper, step] = bounds;
-            return Some(vec![Index::Slice { lower, upper, step }]);
+            return self.slice_index(bounds, span);
         }
         if let Value::Object(ObjectKind::Tuple | ObjectKind::Unrolled, items) = value {
             let mut out = Vec::new();
@@ -130,6 +128,26 @@ impl FnLowerer<'_> {
         let value = self.element_of_none(value, span);
         let bound = self.integer(value, span)?;
         Some(vec![Index::At { expr: bound.expr, wraps: bound.wraps, known: bound.known }])
+    }
+
+    /// A slice, whose step is not known to be zero.
+    fn slice_index(&mut self, [lower, upper, step]: [Option<Bound>; 3], span: Span) -> Option<Vec<Index>> {
+        if step.is_some_and(|step| self.is_zero(step.expr)) {
+            self.error(Code::BadIndex, span, "the step of a slice cannot be zero");
+            return None;
+        }
+        Some(vec![Index::Slice { lower, upper, step }])
+    }
+
+    /// Whether an expression is the constant zero, of whatever type it was first.
+    pub(in crate::frontend) fn is_zero(&self, expr: ExprId) -> bool {
+        match self.b.built(expr) {
+            Built::Const(Const::Int(value)) => value == 0,
+            Built::Const(Const::Bool(value)) => !value,
+            Built::Const(Const::Float(value)) => value == 0.0,
+            Built::Convert(inner) => self.is_zero(inner),
+            Built::Const(Const::Null | Const::Address(_)) | Built::Local(_) | Built::Other => false,
+        }
     }
 
     /// A bound of a slice; `settled` before a later one has its effect.

@@ -38,8 +38,12 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::UnaryOp as IrUnary,
+    request::Captured,
     source::Span,
-    syntax::ast::{BinOp, Constant, Expr, ExprKind, UnaryOp},
+    syntax::{
+        ast::{BinOp, Constant, Expr, ExprKind, UnaryOp},
+        is_too_long,
+    },
 };
 
 impl FnLowerer<'_> {
@@ -58,6 +62,10 @@ impl FnLowerer<'_> {
         match &expr.kind {
             ExprKind::Name(name) => self.name(name, span),
             ExprKind::Constant(constant) => self.constant(constant, span),
+            ExprKind::Binary { op, left, right } if is_too_long(*op, left, right) => {
+                let what = format!("`{}` of these integers", op.symbol());
+                self.too_long(&what, span)
+            }
             ExprKind::Binary { op, left, right } => {
                 let left_value = self.expr(left);
                 let left_value = self.before(left_value, left.span, [&**right]);
@@ -158,27 +166,30 @@ impl FnLowerer<'_> {
         self.settle(value, span)
     }
 
-    fn constant(&mut self, constant: &Constant, span: Span) -> Value {
+    pub(super) fn constant(&mut self, constant: &Constant, span: Span) -> Value {
         match constant {
             Constant::None => Value::Static(Static::None),
             Constant::Bool(value) => Value::Bool(*value),
-            Constant::Int(value) => Value::Int(*value),
-            Constant::BigInt(text) => {
-                let diagnostic =
-                    Diagnostic::error(Code::UnsupportedExpression, span, format!("{text} does not fit 64 bits"))
-                        .help("the largest integer is 18446744073709551615 (uint64)");
-                self.report(diagnostic)
-            }
+            Constant::Int(value) => match i128::try_from(value).map(Captured::of_int) {
+                Ok(captured @ (Captured::Int(_) | Captured::NumpyInt(..))) => self.captured(&captured, "", span),
+                _ => self.too_long(&value.to_string(), span),
+            },
             Constant::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
-            Constant::Imaginary(value) => {
-                let real = self.b.float(Scalar::F64, 0.0, span);
-                let imag = self.b.float(Scalar::F64, *value, span);
+            Constant::Complex(real, imag) => {
+                let real = self.b.float(Scalar::F64, *real, span);
+                let imag = self.b.float(Scalar::F64, *imag, span);
                 Value::Complex(real, imag, Complex::C128)
             }
             Constant::Str(text) => Value::Static(Static::Str(text.clone())),
             Constant::Bytes(text) => Value::Static(Static::Bytes(text.clone())),
             Constant::Ellipsis => Value::Static(Static::Known(Known::Path("builtins.Ellipsis".to_owned()))),
         }
+    }
+
+    fn too_long(&mut self, what: &str, span: Span) -> Value {
+        let message = format!("{what} does not fit 64 bits");
+        let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, message);
+        self.report(diagnostic.help("the integers of a kernel go from -9223372036854775808 to 18446744073709551615"))
     }
 
     pub(super) fn unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Value {

@@ -37,9 +37,6 @@ impl FnLowerer<'_> {
     fn range_slice(&mut self, range: &Value, bounds: [Option<Bound>; 3], span: Span) -> Value {
         let Value::Object(ObjectKind::Range(_), parts) = range else { return Value::Poison };
         let [start, _, step] = parts.as_slice() else { return Value::Poison };
-        if bounds[2].is_some_and(|step| step.known == Some(0)) {
-            return self.error(Code::BadIndex, span, "the step of a slice cannot be zero");
-        }
         let Some(length) = self.length(range, span) else { return Value::Poison };
         let known = |bound: Option<Bound>| bound.map_or(Some(None), |bound| bound.known.map(Some));
         if let (Value::Int(start), Value::Int(step), Atom::Int(length)) = (start, step, length)

@@ -470,9 +470,6 @@ impl FnLowerer<'_> {
                     return self.error(Code::NotConstant, span, "the bounds of a tuple's slice must be constants");
                 };
                 let step = step.unwrap_or(1);
-                if step == 0 {
-                    return self.error(Code::BadIndex, span, "the step of a slice cannot be zero");
-                }
                 let wide = |at: Option<i64>| at.map(i128::from);
                 let (start, stop) = in_slice(i128::from(len), wide(lower), wide(upper), i128::from(step));
                 let (start, stop) = (start as i64, stop as i64);

@@ -201,9 +201,6 @@ impl FnLowerer<'_> {
                     return Some(self.error(Code::NotConstant, span, "the bounds of a text's slice must be constants"));
                 };
                 let step = i128::from(step.unwrap_or(1));
-                if step == 0 {
-                    return Some(self.error(Code::BadIndex, span, "the step of a slice cannot be zero"));
-                }
                 let wide_bound = |at: Option<i64>| at.map(i128::from);
                 let (mut at, end) = in_slice(letters.len() as i128, wide_bound(lower), wide_bound(upper), step);
                 let mut chosen = Vec::new();

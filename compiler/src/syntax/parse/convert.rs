@@ -6,8 +6,12 @@ use unicode_normalization::UnicodeNormalization;
 use crate::{
     diagnostic::{Code, Diagnostic},
     source::Span,
-    syntax::ast::{
-        BinOp, CmpOp, ComprehensionLoop, Constant, Expr, ExprKind, Function, Param, ParamKind, Stmt, StmtKind, UnaryOp,
+    syntax::{
+        ast::{
+            BinOp, CmpOp, ComprehensionLoop, Constant, Expr, ExprKind, Function, Param, ParamKind, Stmt, StmtKind,
+            UnaryOp,
+        },
+        fold::folded,
     },
 };
 
@@ -324,13 +328,14 @@ impl<'a> Converter<'a> {
     pub(super) fn expr(&mut self, expr: &py::Expr) -> Result<Expr> {
         let span = self.span(expr);
         let kind = self.nested(span, |this| this.expr_kind(expr, span))?;
-        Ok(Expr { kind, span })
+        let target = matches!(expr, py::Expr::Subscript(node) if node.ctx != py::ExprContext::Load);
+        Ok(Expr { kind: if target { kind } else { folded(kind) }, span })
     }
 
     fn expr_kind(&mut self, expr: &py::Expr, span: Span) -> Result<ExprKind> {
         Ok(match expr {
             py::Expr::Name(node) => ExprKind::Name(self.name(&node.id)),
-            py::Expr::Constant(node) => ExprKind::Constant(self.constant(&node.value, span)),
+            py::Expr::Constant(node) => ExprKind::Constant(constant(&node.value)),
             py::Expr::BinOp(node) => self.binary(node)?,
             py::Expr::UnaryOp(node) => ExprKind::Unary { op: unary_op(node.op), operand: self.boxed(&node.operand)? },
             py::Expr::BoolOp(node) => {
@@ -425,7 +430,7 @@ impl<'a> Converter<'a> {
             if index == outer {
                 return Ok(kind);
             }
-            left = Expr { kind, span: self.span(node) };
+            left = Expr { kind: folded(kind), span: self.span(node) };
         }
         Ok(left.kind)
     }
@@ -464,23 +469,20 @@ impl<'a> Converter<'a> {
             step: self.maybe_boxed(node.step.as_deref())?,
         })
     }
+}
 
-    fn constant(&self, constant: &py::Constant, span: Span) -> Constant {
-        match constant {
-            py::Constant::None => Constant::None,
-            py::Constant::Bool(value) => Constant::Bool(*value),
-            py::Constant::Str(value) => Constant::Str(value.clone()),
-            py::Constant::Bytes(value) => Constant::Bytes(value.clone()),
-            py::Constant::Int(value) => u64::try_from(value).map_or_else(
-                |_| Constant::BigInt(self.text.get(span.start as usize..span.end as usize).unwrap_or("").to_owned()),
-                |value| Constant::Int(value.into()),
-            ),
-            py::Constant::Float(value) => Constant::Float(*value),
-            py::Constant::Complex { imag, .. } => Constant::Imaginary(*imag),
-            py::Constant::Ellipsis => Constant::Ellipsis,
-            // The parser folds no tuples.
-            py::Constant::Tuple(_) => Constant::Ellipsis,
-        }
+fn constant(constant: &py::Constant) -> Constant {
+    match constant {
+        py::Constant::None => Constant::None,
+        py::Constant::Bool(value) => Constant::Bool(*value),
+        py::Constant::Str(value) => Constant::Str(value.clone()),
+        py::Constant::Bytes(value) => Constant::Bytes(value.clone()),
+        py::Constant::Int(value) => Constant::Int(value.clone()),
+        py::Constant::Float(value) => Constant::Float(*value),
+        py::Constant::Complex { real, imag } => Constant::Complex(*real, *imag),
+        py::Constant::Ellipsis => Constant::Ellipsis,
+        // The parser folds no tuples.
+        py::Constant::Tuple(_) => Constant::Ellipsis,
     }
 }
 

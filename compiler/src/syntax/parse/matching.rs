@@ -4,6 +4,7 @@
 //! in a pattern are bound once all of it matches: at the start of the case, or, for a guard to read them, by the condition,
 //! as `:=` does. One of several ways (`p | q`) binds variables of names that no text has, which only it assigns.
 
+use num_bigint::BigInt;
 use rustpython_parser::ast as py;
 
 use super::convert::{Converter, Result, identifier};
@@ -126,7 +127,7 @@ impl Converter<'_> {
     /// `(a, 0, *rest)`: as many items, and each as its pattern says.
     fn sequence(&mut self, patterns: &[py::Pattern], subject: &Expr, span: Span, out: &mut Pattern) -> Result<bool> {
         let at = |kind| Expr { kind, span };
-        let number = |value: usize| at(ExprKind::Constant(Constant::Int(value as i128)));
+        let number = |value: usize| at(ExprKind::Constant(Constant::Int(value.into())));
         let star = patterns.iter().position(|pattern| matches!(pattern, py::Pattern::MatchStar(_)));
         let given = patterns.len() - usize::from(star.is_some());
         let name = |name: &str| at(ExprKind::Name(format!("{name}{OWN_BUILTIN}")));
@@ -140,13 +141,13 @@ impl Converter<'_> {
             let from_end = star.is_some_and(|star| position > star).then(|| patterns.len() - position);
             let index = match from_end {
                 None => number(position),
-                Some(back) => at(ExprKind::Constant(Constant::Int(-(back as i128)))),
+                Some(back) => at(ExprKind::Constant(Constant::Int(-BigInt::from(back)))),
             };
             if let py::Pattern::MatchStar(rest) = pattern {
                 if let Some(name) = &rest.name {
                     let behind = patterns.len() - 1 - position;
                     let upper =
-                        (behind > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-(behind as i128))))));
+                        (behind > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-BigInt::from(behind))))));
                     let slice = ExprKind::Slice { lower: Some(Box::new(number(position))), upper, step: None };
                     let items = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(at(slice)) };
                     out.bound.push((at(ExprKind::Name(identifier(name))), at(items)));
@@ -181,6 +182,6 @@ fn bound(name: Expr, value: Expr) -> Expr {
     let at = |kind| Expr { kind, span };
     let named = at(ExprKind::Named { target: Box::new(name), value: Box::new(value) });
     let pair = at(ExprKind::Tuple(vec![named, yes(span)]));
-    let second = at(ExprKind::Constant(Constant::Int(1)));
+    let second = at(ExprKind::Constant(Constant::Int(1.into())));
     at(ExprKind::Subscript { value: Box::new(pair), index: Box::new(second) })
 }

@@ -1,7 +1,7 @@
 //! What `inspect.getsource` gives, and files that newer Pythons can read, become trees with the right places.
 
 use super::*;
-use crate::syntax::ast::{Constant, ExprKind, StmtKind, UnaryOp};
+use crate::syntax::ast::{Constant, ExprKind, StmtKind};
 
 fn file(text: &str) -> SourceFile {
     SourceFile::new("test.py", text)
@@ -49,13 +49,12 @@ fn the_micro_sign_is_the_greek_letter() {
 }
 
 #[test]
-fn integers_keep_their_sign_outside_and_big_ones_their_text() {
+fn integers_have_their_sign_and_any_length() {
     let text = "def f():\n    return -18446744073709551615, 1_000_0000_0000_0000_0000_000\n";
     let StmtKind::Return(Some(value)) = &function(text).body[0].kind else { panic!("a return") };
     let ExprKind::Tuple(items) = &value.kind else { panic!("a tuple") };
-    let ExprKind::Unary { op: UnaryOp::Minus, operand } = &items[0].kind else { panic!("a minus") };
-    assert_eq!(operand.kind, ExprKind::Constant(Constant::Int(u64::MAX.into())));
-    assert_eq!(items[1].kind, ExprKind::Constant(Constant::BigInt("1_000_0000_0000_0000_0000_000".into())));
+    assert_eq!(items[0].kind, ExprKind::Constant(Constant::Int((-i128::from(u64::MAX)).into())));
+    assert_eq!(items[1].kind, ExprKind::Constant(Constant::Int(10_i128.pow(22).into())));
 }
 
 #[test]
@@ -242,5 +241,66 @@ fn cut_and_damaged_texts_are_errors() {
             }
         }
         let _any = parse_expression(&source, 0);
+    }
+}
+
+#[test]
+fn expressions_of_literals_are_the_constants_that_cpython_folds() {
+    let folded = |text: &str| parse_expression(&file(text), 0).expect("parses").kind;
+    let huge = "7".repeat(330);
+    let cases = [
+        ("1 - 2**-53", Constant::Float(0.999_999_999_999_999_9)),
+        ("(1 << 64) - 1", Constant::Int(u64::MAX.into())),
+        ("-7 // 2 * 10 + -7 % 4", Constant::Int((-39).into())),
+        ("-1 >> 10**30", Constant::Int((-1).into())),
+        ("0 ** 10**19 + 1", Constant::Int(1.into())),
+        // Integers beyond the floats, whose quotient is one.
+        (&format!("1{huge} / {huge}"), Constant::Float(2.285_714_285_714_285_6)),
+        // Rounded once: to a float with few digits, and between two floats to the even one.
+        (&format!("-1 / 1{}", "0".repeat(322)), Constant::Float(-1e-322)),
+        ("9007199254740993 / 1", Constant::Float(9_007_199_254_740_992.0)),
+        ("(2**55 + 2) / 2**2", Constant::Float(9_007_199_254_740_992.0)),
+        ("((1 << 120) + (1 << 67) + 1) * 1.0", Constant::Float(2_f64.powi(120) + 2_f64.powi(68))),
+        ("5.5 // -2 - 0.5", Constant::Float(-3.5)),
+        ("True & (not ())", Constant::Bool(true)),
+        ("~True", Constant::Int((-2).into())),
+        ("('ab' * 2 + 'c')[-1] * 2", Constant::Str("cc".to_owned())),
+        ("((1, 2) * 2 + (b'x',))[4][0]", Constant::Int(120.into())),
+        ("2 - 1j", Constant::Complex(2.0, -1.0)),
+    ];
+    for (text, constant) in cases {
+        assert_eq!(folded(text), ExprKind::Constant(constant), "{text}");
+    }
+    for text in ["-0.0", "-(0.0 * 5)"] {
+        assert!(matches!(folded(text), ExprKind::Constant(Constant::Float(zero)) if zero.is_sign_negative()), "{text}");
+    }
+    let whole = "1 + 2 * 3";
+    assert_eq!(at(whole, parse_expression(&file(whole), 0).expect("parses").span), whole);
+    // What raises an exception, what is too long, what CPython's compiler leaves.
+    for text in [
+        "1 // 0",
+        "1.0 % 0",
+        "0 ** -1",
+        "1 << -1",
+        "1e300 ** 2",
+        "2**65",
+        "1 << 128",
+        "(1 << 70) * (1 << 70)",
+        "1 < 2",
+        "1 and 2",
+        "1 if True else 2",
+        "(1, 2)[2]",
+        "'a' * 4097",
+        "(1, 2) * 129",
+        "'a' * -1",
+        "~1.0",
+        "-'a'",
+        "1 + x",
+        "(1, x)[0]",
+        "'%d' % 5",
+        "1j // 2",
+        "2 @ 3",
+    ] {
+        assert!(!matches!(folded(text), ExprKind::Constant(_) | ExprKind::Tuple(_)), "{text}");
     }
 }
