@@ -106,36 +106,47 @@ def test_a_literal_beyond_int64_leaves_a_range_its_signs():
     assert got.tolist() == [[i, i // 2, i % 10, a[i]] for i in range(2, -4, -1)]
 
 
-UNARY = [
+FOLDED = [  # by Python, exactly; then the constant has a type
     ("~0xFFFFFFFF00000000", np.uint64(0xFFFFFFFF)),
-    ("~0xFFFFFFFF00000000 > 0", np.bool_(True)),
-    ("~0xFFFFFFFF00000000 == 0xFFFFFFFF", np.bool_(True)),
     ("-0xFFFFFFFFFFFFFFFF", np.uint64(1)),
     ("-0x8000000000000001", np.uint64(MOST)),
-    ("abs(-0x8000000000000000)", np.int64(-MOST - 1)),
-    ("-(-0x8000000000000000)", np.int64(-MOST - 1)),
+    ("-(-0x8000000000000000)", np.uint64(MOST + 1)),
     ("-0x8000000000000000", np.int64(-MOST - 1)),
     ("~0x7FFFFFFFFFFFFFFF", np.int64(-MOST - 1)),
-    ("0x8000000000000000 >> 1", np.uint64(2**62)),
-    ("0xFFFFFFFFFFFFFFFF - 0xFFFFFFFFFFFFFFFE", np.uint64(1)),
+    ("0x8000000000000000 >> 1", np.int64(2**62)),
+    ("0xFFFFFFFFFFFFFFFF - 0xFFFFFFFFFFFFFFFE", np.int64(1)),
     ("0xFFFFFFFFFFFFFFFF & 0xFF", np.int64(255)),
-    ("0x8000000000000000 // 2", np.int64(-(2**62))),
-    ("0x7FFFFFFFFFFFFFFF + 1", np.int64(-MOST - 1)),
+    ("0x8000000000000000 // 2", np.int64(2**62)),
+    ("0x7FFFFFFFFFFFFFFF + 1", np.uint64(MOST + 1)),
+]
+KNOWN = [  # by weft, as at run time
+    ("~0xFFFFFFFF00000000 > 0", np.bool_(True)),
+    ("~0xFFFFFFFF00000000 == 0xFFFFFFFF", np.bool_(True)),
+    ("~a", np.uint64(0xFFFFFFFF)),
+    ("-b", np.uint64(1)),
+    ("abs(-0x8000000000000000)", np.int64(-MOST - 1)),
+    ("-c", np.int64(-MOST - 1)),
+    ("d >> 1", np.uint64(2**62)),
+    ("b - 0xFFFFFFFFFFFFFFFE", np.uint64(1)),
+    ("b & 0xFF", np.int64(255)),
+    ("d // 2", np.int64(-(2**62))),
+    ("e + 1", np.int64(-MOST - 1)),
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), UNARY)
+@pytest.mark.parametrize(("text", "expected"), [*FOLDED, *KNOWN])
 def test_constants_stay_in_64_bits(text, expected):
     """What is folded is what the same operators compute at run time, and of the same type."""
     kernel = module(f"""
     import numpy as np
     from weft import cuda
     @cuda.jit
-    def kernel(r, f):
+    def kernel(r, f, one):
+        a, b, c, d, e = 0xFFFFFFFF00000000, 0xFFFFFFFFFFFFFFFF, -0x8000000000000000, 0x8000000000000000, {MOST}
         r[0] = {text}
-        f[0] = ({text}) / 1
+        f[0] = ({text}) / one
     """).kernel
-    r, f = launch(kernel, 1, 1, np.zeros(1, expected.dtype), np.zeros(1))
+    r, f, _ = launch(kernel, 1, 1, np.zeros(1, expected.dtype), np.zeros(1), 1)
     assert_exact(r[0], expected)
     # Also as a float: a value of another type would show.
     assert_exact(f[0], np.float64(expected))
