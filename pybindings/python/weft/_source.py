@@ -279,9 +279,9 @@ def enclosing_class(code: CodeType) -> str | None:
     """
     import itertools
 
-    # `C.m.<locals>.f` is in the class `C`.
+    # `C.m.<locals>.f` is in the class `C`; a comprehension, which is a scope without locals in this, is none.
     path = code.co_qualname.split(".")
-    classes = [a for a, b in itertools.pairwise(path) if "<locals>" not in (a, b)]
+    classes = [a for a, b in itertools.pairwise(path) if b != "<locals>" and not a.startswith("<")]
     return classes[-1] if classes else None
 
 

@@ -103,6 +103,53 @@ def test_a_lambda() -> None:
     assert x.tolist() == [3.0, 1.5, 2.0]
 
 
+class Lambdas:
+    listed = [cuda.jit(device=True)(lambda x, k=k: x + k) for k in range(2)]  # noqa: RUF012
+    __private = 3
+
+    def bound(self):
+        return [cuda.jit(device=True)(lambda x: x + k + 1) for k in (self.__private,)]  # noqa: B023
+
+
+def lambdas():
+    jit = cuda.jit(device=True)
+
+    def given(function):
+        return lambda _: function
+
+    @given(jit(lambda x: x * 7))
+    def decorated(x):
+        return x
+
+    yield [jit(lambda x, k=k: x + k) for k in range(3)], [2, 3, 4]
+    yield [jit(lambda x: x + k) for k in range(3)], [4, 4, 4]  # noqa: B023
+    yield list(jit(lambda x, k=k: x * k) for k in range(3)), [0, 2, 4]  # noqa: C400
+    yield list({k: jit(lambda x, k=k: x - k) for k in range(3)}.values()), [2, 1, 0]
+    yield list({jit(lambda x: x - 1) for _ in range(1)}), [1]
+    yield (
+        [f for row in [[jit(lambda x, i=i, j=j: x + i * 10 + j) for j in (1, 2)] for i in (1,)] for f in row],
+        [13, 14],
+    )
+    yield [jit(lambda x: x + 1), jit(lambda x: x + 1.5), jit(lambda y: y + 1)], [3, 3.5, 3]
+    yield (lambda q: [jit(lambda x: x + q + k) for k in (1,)])(4), [7]  # noqa: B023
+    yield Lambdas.listed, [2, 3]
+    yield Lambdas().bound(), [6]
+    yield [decorated], [14]
+
+
+def test_lambdas_wherever_they_stand() -> None:
+    for functions, wanted in lambdas():
+        for function, expected in zip(functions, wanted, strict=True):
+
+            @cuda.jit
+            def kernel(x):
+                x[0] = function(x[0])  # noqa: B023
+
+            x = np.full(1, 2.0)
+            kernel[1, 1](x)
+            assert x[0] == expected
+
+
 def test_an_error_in_a_lambda_has_its_line() -> None:
     wrong = cuda.jit(device=True)(lambda x: x.missing)
     line = test_an_error_in_a_lambda_has_its_line.__code__.co_firstlineno + 1
