@@ -383,3 +383,37 @@ def test_refusals(body, message):
     ).k
     with pytest.raises(weft.CompileError, match=message):
         kernel[1, 1](WIDE.copy(), NARROW.copy(), 1, np.zeros(1))
+
+
+@cuda.jit
+def repeated(out):
+    s, t = "ab", (1, 2)
+    out[0] = len(3 * s) * 10 + (2 * s == "abab")
+    out[1] = len(2 * b"xyz" * True) * 10 + len("ab" * -3)
+    out[2] = (3 * t)[5] + (t * True)[1] + len(0 * t) + len(False * s)
+    out[3] = len("ab" * 100000)
+    s *= 2
+    out[4] = s == "abab"
+
+
+def test_texts_and_tuples_are_repeated_from_either_side():
+    like_python(repeated, np.zeros(5))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("len('ab' * 1000000)", "a text of 2000000 letters: .* at most 1048576"),
+        ("len(1000000 * b'abc')", "a text of 3000000 letters: .* at most 1048576"),
+        ("len('ab' * n)", "how often a text is repeated must be known"),
+        ("len(n * (1, 2))", "how often a tuple is repeated must be known"),
+        ("len('ab' * 2.5)", "`\\*` does not take str and float64"),
+        ("len((1, 2) * 100000)", "a tuple of more than 10000 values"),
+    ],
+)
+def test_repetitions_that_are_refused(text, message):
+    scope = {}
+    source = f"def kernel(out, n):\n    out[0] = {text}\n"
+    exec(source, scope)
+    with pytest.raises(weft.CompileError, match=message):
+        cuda.jit(scope["kernel"])[1, 1](np.zeros(1), 3)

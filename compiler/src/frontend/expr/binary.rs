@@ -2,6 +2,7 @@
 
 use weft_artifact::{Complex, MAX_LEAVES, Number, Scalar};
 
+use super::text::times;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
@@ -41,13 +42,13 @@ impl FnLowerer<'_> {
             let items = a.iter().chain(b).cloned().collect();
             return self.tuple(items, span);
         }
-        if let (Some(items), Value::Int(times), BinOp::Mul) = (left.as_tuple(), &right, op) {
-            return self.repeated_tuple(items, *times, span);
+        if let (Some(items), Some(times), BinOp::Mul) = (left.as_tuple(), times(&right), op) {
+            return self.repeated_tuple(items, times, span);
         }
-        if let (Value::Int(times), Some(items), BinOp::Mul) = (&left, right.as_tuple(), op) {
-            return self.repeated_tuple(items, *times, span);
+        if let (Some(times), Some(items), BinOp::Mul) = (times(&left), right.as_tuple(), op) {
+            return self.repeated_tuple(items, times, span);
         }
-        if let Some(value) = super::text::text_binary(op, &left, &right) {
+        if let Some(value) = self.text_binary(op, &left, &right, span) {
             return value;
         }
         if op == BinOp::Add
@@ -127,10 +128,10 @@ impl FnLowerer<'_> {
     }
 
     /// `tuple * times`.
-    fn repeated_tuple(&mut self, items: &[Value], times: i128, span: Span) -> Value {
+    fn repeated_tuple(&mut self, items: &[Value], times: usize, span: Span) -> Value {
         let settled: Vec<Value> = items.iter().map(|item| self.settle(item.clone(), span)).collect();
         let mut out = Vec::new();
-        for _ in 0..times.clamp(0, MAX_LEAVES as i128 + 1) {
+        for _ in 0..times.min(MAX_LEAVES + 1) {
             out.extend(settled.iter().map(|item| self.reread(item, span)));
             if out.len() > MAX_LEAVES {
                 break;
@@ -140,6 +141,12 @@ impl FnLowerer<'_> {
     }
 
     fn bad_operands(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Value {
+        let repeats = |a: &Value, b: &Value| is_sequence(a) && b.ty().scalar().is_some_and(promote::is_integral);
+        if op == BinOp::Mul && (repeats(left, right) || repeats(right, left)) {
+            let what = if is_text(left) || is_text(right) { "text" } else { "tuple" };
+            let message = format!("how often a {what} is repeated must be known when the kernel is compiled");
+            return self.report(Diagnostic::error(Code::NotConstant, span, message));
+        }
         let mut diagnostic = Diagnostic::error(
             Code::BadOperand,
             span,
@@ -232,7 +239,12 @@ fn floor_mod(a: i128, b: i128) -> i128 {
 }
 
 fn is_text(value: &Value) -> bool {
-    matches!(value, Value::Static(Static::Str(_)))
+    matches!(value, Value::Static(Static::Str(_) | Static::Bytes(_)))
+}
+
+/// Whether a number repeats a value.
+fn is_sequence(value: &Value) -> bool {
+    is_text(value) || value.as_tuple().is_some()
 }
 
 #[cfg(test)]

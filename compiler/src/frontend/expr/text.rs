@@ -86,22 +86,34 @@ pub(in crate::frontend) fn spelled(value: Value) -> Value {
     }
 }
 
-/// `a + b` and `a * n` of known texts; `None` for anything else.
-pub(super) fn text_binary(op: BinOp, left: &Value, right: &Value) -> Option<Value> {
-    match (op, Text::of(left), Text::of(right)) {
-        (BinOp::Add, Some(Text::Known(a, wide)), Some(Text::Known(b, other))) if wide == other => {
-            Some(known(&[a, b].concat(), wide))
-        }
-        (BinOp::Mul, Some(Text::Known(a, wide)), None) => {
-            let Value::Int(times) = right else { return None };
-            let times = usize::try_from(*times).unwrap_or(0);
-            (a.len().saturating_mul(times) < 1 << 16).then(|| known(&a.repeat(times), wide))
-        }
-        _ => None,
-    }
-}
+/// A text that is computed when the kernel is compiled has at most so many letters.
+const MOST_LETTERS: usize = 1 << 20;
 
 impl FnLowerer<'_> {
+    /// `a + b`, `a * n` and `n * a` of known texts; `None` for anything else.
+    pub(super) fn text_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
+        let (letters, wide, length) = match (op, Text::of(left), Text::of(right)) {
+            (BinOp::Add, Some(Text::Known(a, wide)), Some(Text::Known(b, other))) if wide == other => {
+                let length = a.len() + b.len();
+                ([a, b].concat(), wide, length)
+            }
+            (BinOp::Mul, Some(Text::Known(text, wide)), None) => {
+                let times = times(right)?;
+                let length = text.len().saturating_mul(times);
+                (if length > MOST_LETTERS { Vec::new() } else { text.repeat(times) }, wide, length)
+            }
+            (BinOp::Mul, None, Some(Text::Known(..))) => return self.text_binary(op, right, left, span),
+            _ => return None,
+        };
+        if length > MOST_LETTERS {
+            let message = format!(
+                "a text of {length} letters: one that is computed when the kernel is compiled has at most {MOST_LETTERS}"
+            );
+            return Some(self.error(Code::UnsupportedValue, span, message));
+        }
+        Some(known(&letters, wide))
+    }
+
     /// A comparison in which a text in memory takes part; `None` for any other.
     pub(super) fn text_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let (a, b) = (Text::of(left)?, Text::of(right)?);
@@ -412,6 +424,20 @@ impl FnLowerer<'_> {
                 | Value::Poison) => other,
             },
         }
+    }
+}
+
+/// How often something is repeated, if that is known.
+pub(super) fn times(value: &Value) -> Option<usize> {
+    match value {
+        Value::Int(times) => Some(usize::try_from((*times).max(0)).unwrap_or(usize::MAX)),
+        Value::Bool(once) => Some(usize::from(*once)),
+        Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Array(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => None,
     }
 }
 
