@@ -15,16 +15,16 @@ use support::{
     config, expect_error,
     fake::{device, named, ptx, trace_file, traced, with_driver},
 };
-use weft_artifact::{Artifact, Fault, FaultArg, Faults, Kernel, Place};
+use weft_artifact::{Artifact, Fault, FaultArg, Faults, Kernel, Numbers, Place};
 use weft_runtime::{ErrorKind, Executor, LoadedKernel, Stream};
 
 /// A kernel `raises` whose faults are two, and that was called from one place.
 fn raises(at_launch: bool) -> Artifact {
     let place = |line| Place { file: "k.py".into(), line, function: "f".into() };
-    let fault = |class: &str, args, axis| Fault { class: class.into(), args, axis, place: place(2) };
+    let fault = |class: &str, args, numbers| Fault { class: class.into(), args, numbers, place: place(2) };
     let faults = vec![
-        fault("builtins.ValueError", vec![FaultArg::Str("never".into())], None),
-        fault("builtins.IndexError", Vec::new(), Some(1)),
+        fault("builtins.ValueError", vec![FaultArg::Str("never".into())], Numbers::None),
+        fault("builtins.IndexError", Vec::new(), Numbers::Index(1)),
     ];
     let faults = Some(Arc::new(Faults { faults, calls: vec![place(9)], at_launch }));
     let kernel = Kernel { faults, ..named("raises", 0) };

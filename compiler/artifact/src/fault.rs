@@ -18,10 +18,23 @@ pub struct Fault {
     pub class: String,
     /// What the exception is made of.
     pub args: Vec<FaultArg>,
-    /// The axis of an index that is out of bounds; the record has the index and the extent.
-    pub axis: Option<u8>,
+    /// What the record's two numbers are.
+    pub numbers: Numbers,
     /// Where.
     pub place: Place,
+}
+
+/// What the two numbers are that a record has besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Nothing.
+    None,
+    /// An index that is out of bounds of an axis, and the extent there.
+    Index(u8),
+    /// Two extents, the first of which cannot be broadcast to the second.
+    Extents,
+    /// The elements that an array has, and those that another shape has.
+    Elements,
 }
 
 /// A line of a function.
@@ -65,9 +78,9 @@ impl FaultRecord {
     pub const THREAD: usize = 2;
     /// `blockIdx.x`, `.y`, `.z`.
     pub const BLOCK: usize = 5;
-    /// An index that is out of bounds.
+    /// An index that is out of bounds, or the first of other [`Numbers`].
     pub const INDEX: usize = 8;
-    /// The extent that it does not fit.
+    /// The extent that it does not fit, or the second.
     pub const EXTENT: usize = 9;
     /// How many calls it came through.
     pub const N_CALLS: usize = 10;
@@ -88,8 +101,8 @@ pub struct Raised {
     pub thread: [u32; 3],
     /// `blockIdx`.
     pub block: [u32; 3],
-    /// The index that is out of bounds, and the extent.
-    pub index: (i64, i64),
+    /// What [`Fault::numbers`] says.
+    pub numbers: (i64, i64),
     /// The calls that led there, the innermost first.
     pub calls: Vec<Place>,
     /// How many further calls led there.
@@ -114,7 +127,7 @@ impl Faults {
             fault,
             thread: three(FaultRecord::THREAD),
             block: three(FaultRecord::BLOCK),
-            index: (word(FaultRecord::INDEX).cast_signed(), word(FaultRecord::EXTENT).cast_signed()),
+            numbers: (word(FaultRecord::INDEX).cast_signed(), word(FaultRecord::EXTENT).cast_signed()),
             calls: calls.collect(),
             further: n_calls - known,
             at_launch: self.at_launch,
@@ -125,9 +138,15 @@ impl Faults {
 impl Raised {
     /// The text of the exception's first argument, if it is made here.
     pub fn message(&self) -> Option<String> {
-        let (index, extent) = self.index;
-        let axis = self.fault.axis?;
-        Some(format!("index {index} is out of bounds for axis {axis} with size {extent}"))
+        let (first, second) = self.numbers;
+        match self.fault.numbers {
+            Numbers::None => None,
+            Numbers::Index(axis) => Some(format!("index {first} is out of bounds for axis {axis} with size {second}")),
+            Numbers::Extents => Some(format!("could not broadcast an extent of {first} into one of {second}")),
+            Numbers::Elements => {
+                Some(format!("cannot reshape array of size {first} into a shape of {second} elements"))
+            }
+        }
     }
 }
 
@@ -138,7 +157,12 @@ mod tests {
     #[test]
     fn a_record_names_its_fault() {
         let place = |line| Place { file: "k.py".to_owned(), line, function: "f".to_owned() };
-        let fault = Fault { class: "builtins.IndexError".to_owned(), args: Vec::new(), axis: Some(1), place: place(3) };
+        let fault = Fault {
+            class: "builtins.IndexError".to_owned(),
+            args: Vec::new(),
+            numbers: Numbers::Index(1),
+            place: place(3),
+        };
         let faults = Faults { faults: vec![fault], calls: vec![place(7), place(8)], at_launch: false };
         let mut words = [0_u64; FaultRecord::LEN];
         assert!(faults.raised(|word| words[word]).is_none());

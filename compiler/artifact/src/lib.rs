@@ -25,7 +25,7 @@ pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
-pub use fault::{Fault, FaultArg, FaultRecord, Faults, Place, Raised};
+pub use fault::{Fault, FaultArg, FaultRecord, Faults, Numbers, Place, Raised};
 pub use fields::{Field, Leaf, Which};
 pub use format::{FormatPart, format_parts};
 pub use number::{Complex, Number, Scalar};

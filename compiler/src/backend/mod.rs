@@ -163,7 +163,7 @@ fn faults(module: &Module, request: &Request) -> Option<Faults> {
     let fault = |fault: &ir::Fault| Fault {
         class: fault.class.clone(),
         args: fault.args.clone(),
-        axis: fault.axis,
+        numbers: fault.numbers,
         place: place(&fault.function, fault.span),
     };
     Some(Faults {

@@ -98,10 +98,15 @@ impl FnLowerer<'_> {
             Atom::Int(extent) => return Some(extent),
             Atom::Local(local) => local,
         };
+        let extent = self.variables.extents.get(&local).copied().flatten()?;
         let of = |(_, stored): &(&String, &Vec<(Ty, Vec<LocalId>)>)| stored.iter().any(|(_, of)| of.contains(&local));
         let (name, _) = self.variables.storage.iter().find(of)?;
-        let once = bound_once(&self.def.ast).contains(name);
-        self.variables.extents.get(&local).copied().flatten().filter(|_| once)
+        bound_once(&self.def.ast).contains(name).then_some(extent)
+    }
+
+    /// An extent, as the constant that it is known to be.
+    pub(super) fn fixed(&self, extent: Atom) -> Atom {
+        self.constant_extent(extent).map_or(extent, Atom::Int)
     }
 
     /// Assigns a value's run-time parts to locals.

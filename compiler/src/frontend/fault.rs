@@ -5,7 +5,7 @@
 //! calls it then ends the thread in turn: a `Bool`, or, where faults are reported, an `I32` that says too whether this
 //! thread's is the one that is reported ([`Op::Fault`]), to which each caller adds its call.
 
-use weft_artifact::{FaultArg, Scalar};
+use weft_artifact::{FaultArg, Numbers, Scalar};
 
 use super::{
     expr::Args,
@@ -43,7 +43,7 @@ impl FnLowerer<'_> {
     pub(super) fn end_thread(&mut self, exception: Exception, span: Span) {
         let code = if self.reports().raises {
             let zeros = [self.b.i64(0, span), self.b.i64(0, span)];
-            self.fault(exception, None, zeros, span)
+            self.fault(exception, Numbers::None, zeros, span)
         } else {
             self.silent_end(span)
         };
@@ -98,24 +98,36 @@ impl FnLowerer<'_> {
     }
 
     /// Reports a fault; what the function's result says of it.
-    fn fault(&mut self, exception: Exception, axis: Option<u8>, values: [ExprId; 2], span: Span) -> ExprId {
+    fn fault(&mut self, exception: Exception, numbers: Numbers, values: [ExprId; 2], span: Span) -> ExprId {
         let Exception { class, args } = exception;
         let (args, function) = (args.unwrap_or_default(), self.def.ast.name.clone());
-        let fault = Fault { class, args, axis, function, span: self.at(span) };
+        let alone = !self.cx.reports.any();
+        let fault = Fault { class, args, numbers, alone, function, span: self.at(span) };
         let id = if self.is_dry() { FaultId::new(u32::MAX) } else { self.cx.module.faults.push(fault) };
         let code = self.b.new_temp(Type::I32);
         self.b.op(Op::Fault(id), vec![code], values.into(), span);
-        self.b.read(code, span)
+        if alone { self.silent_end(span) } else { self.b.read(code, span) }
     }
 
     /// `if cond:` an index is out of bounds.
     pub(super) fn bad_index_if(&mut self, cond: ExprId, axis: u8, values: [ExprId; 2], span: Span) {
         self.b.open();
         let exception = Exception { class: "builtins.IndexError".to_owned(), args: None };
-        let code = self.fault(exception, Some(axis), values, span);
+        let code = self.fault(exception, Numbers::Index(axis), values, span);
         self.leave(code, span);
         let then = self.b.close();
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
+    }
+
+    /// The thread ends, since extents do not fit each other; in the prelude they always do.
+    pub(super) fn bad_extents(&mut self, numbers: Numbers, values: [ExprId; 2], span: Span) {
+        let code = if self.reports().shapes {
+            let exception = Exception { class: "builtins.ValueError".to_owned(), args: None };
+            self.fault(exception, numbers, values, span)
+        } else {
+            self.silent_end(span)
+        };
+        self.leave(code, span);
     }
 
     /// A divisor; where Python's rules hold, the thread ends if it is zero.

@@ -222,7 +222,7 @@ impl FnLowerer<'_> {
                     Atom::Int(_) => atom,
                 };
                 array.data = settle(self, array.data);
-                array.shape = array.shape.into_iter().map(|atom| settle(self, atom)).collect();
+                array.shape = array.shape.into_iter().map(|atom| settle(self, self.fixed(atom))).collect();
                 array.strides = array.strides.into_iter().map(|atom| settle(self, atom)).collect();
                 Value::Array(array)
             }

@@ -23,6 +23,7 @@ mod prelude;
 mod print;
 mod promote;
 mod refusals;
+mod shapes;
 mod state;
 mod stmt;
 mod ty;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgType, ArrayType, FaultArg, Leaf, Param, Scalar, SlotSource, SlotType, Which};
+use weft_artifact::{ArgType, ArrayType, FaultArg, Leaf, Numbers, Param, Scalar, SlotSource, SlotType, Which};
 
 use super::{
     Arena, Class, ExprId, FuncId, LocalId,
@@ -52,8 +52,10 @@ pub struct Fault {
     pub class: String,
     /// What the exception is made of.
     pub args: Vec<FaultArg>,
-    /// The axis of an index that is out of bounds.
-    pub axis: Option<u8>,
+    /// What the numbers are that it gives besides.
+    pub numbers: Numbers,
+    /// No call adds itself: the record is whole once the thread has written it.
+    pub alone: bool,
     /// The Python function.
     pub function: String,
     /// Where.

@@ -48,7 +48,9 @@ pub(super) fn raise<'ctx>(
         None => report(hooks, emitter)?,
     };
     let number = context.i64_type().const_int(fault.index() as u64, false);
-    let whole = context.bool_type().const_int(u64::from(emitter.function.kind == FunctionKind::Kernel), false);
+    let alone = emitter.cx.ir.faults.get(fault).is_some_and(|fault| fault.alone);
+    let whole = alone || emitter.function.kind == FunctionKind::Kernel;
+    let whole = context.bool_type().const_int(u64::from(whole), false);
     emitter.call(report, &[number.into(), index, extent, whole.into()])
 }
 

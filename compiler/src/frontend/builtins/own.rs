@@ -257,6 +257,18 @@ impl FnLowerer<'_> {
         let (Some(function), true) = (function, alike && values.iter().all(fits)) else {
             return self.no_overload(row, &types, span);
         };
+        let shape = outs.first().map(|out| out.shape.clone()).unwrap_or_default();
+        for (number, value) in values.iter().enumerate() {
+            let Value::Array(array) = value else { continue };
+            let fits = if number < inputs {
+                self.end_unless_fits(array, &shape, span)
+            } else {
+                self.end_unless_alike(&array.shape, &shape, span)
+            };
+            if fits.is_none() {
+                return Value::Poison;
+            }
+        }
         let mut outs: Vec<Value> = outs.into_iter().map(Value::Array).collect();
         let out = if let (Some(out), true) = (outs.pop(), outs.is_empty()) {
             out

@@ -44,7 +44,8 @@ impl FnLowerer<'_> {
 
     /// `a.reshape(shape)` or `a.reshape(n, m)`; one extent may be -1.
     pub(super) fn reshape(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
-        let Some((array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
+        let Some((mut array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
+        array.shape = array.shape.iter().map(|extent| self.fixed(*extent)).collect();
         let extents = match rest.as_slice() {
             [one] => one.as_tuple().map_or_else(|| rest.clone(), <[Value]>::to_vec),
             _ => rest,
@@ -92,6 +93,8 @@ impl FnLowerer<'_> {
             }
             shape.push(Some(atom));
         }
+        // `a.reshape(-1)` has all elements.
+        let is_flat = matches!(shape[..], [None]);
         self.infer_given(&array.shape, &mut shape, &given, span);
         match shape.iter().filter(|extent| extent.is_none()).count() {
             0 => {}
@@ -119,6 +122,9 @@ impl FnLowerer<'_> {
         {
             let message = format!("an array of {} cannot get a shape of {new}", count(old as usize, "element"));
             return self.error(Code::NoMatchingOverload, span, message);
+        }
+        if !is_flat {
+            self.end_unless_reshapes(&array, &shape, span);
         }
         let ty = ArrayTy { ndim: shape.len(), ..array.ty };
         Value::Array(ArrayValue { ty, data: array.data, shape, strides: Vec::new() })
@@ -213,14 +219,24 @@ impl FnLowerer<'_> {
                 );
                 return self.error(Code::BadOperand, span, message);
             };
-            shape[last] = match shape[last] {
+            shape[last] = match self.fixed(shape[last]) {
+                Atom::Int(extent) if last > 0 && extent * old as i64 % new as i64 != 0 => {
+                    let message =
+                        format!("a row of {} bytes is no whole number of elements of {new}", extent * old as i64);
+                    return self.error(Code::BadOperand, span, message);
+                }
                 Atom::Int(extent) => Atom::Int(extent * old as i64 / new as i64),
-                extent @ Atom::Local(_) => {
-                    let (extent, old, new) =
-                        (self.use_atom(extent, span), self.b.i64(old as i64, span), self.b.i64(new as i64, span));
-                    let bytes = self.b.binary(BinaryOp::Mul, extent, old, span);
-                    let extent = self.b.binary(BinaryOp::DivNonneg, bytes, new, span);
-                    self.nonneg_atom(extent, span)
+                own @ Atom::Local(_) => {
+                    let (extent, size) = (self.use_atom(own, span), self.b.i64(old as i64, span));
+                    let bytes = self.b.binary(BinaryOp::Mul, extent, size, span);
+                    let size = self.b.i64(new as i64, span);
+                    let extent = self.b.binary(BinaryOp::DivNonneg, bytes, size, span);
+                    let extent = self.nonneg_atom(extent, span);
+                    if last > 0 {
+                        // The rows behind the first would begin elsewhere.
+                        self.end_unless_refits(own, old as i64, extent, new as i64, span);
+                    }
+                    extent
                 }
             };
         }

@@ -13,7 +13,7 @@ use super::super::{
     object::Static,
     prelude, refusals,
     ty::{ArrayTy, Ty, shown_path},
-    value::{ArrayValue, Known, Value},
+    value::{ArrayValue, Atom, Known, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -66,6 +66,9 @@ impl FnLowerer<'_> {
         if out.ty.readonly {
             return self.report(refusals::readonly(Ty::Array(out.ty), span));
         }
+        if self.holds_results(&array, given.axis, &out, running, span).is_none() {
+            return Value::Poison;
+        }
         let result = Value::Array(out.clone());
         if self.is_dry() {
             return result;
@@ -75,6 +78,38 @@ impl FnLowerer<'_> {
             Ok(()) => result,
             Err(_) => self.no_overload(row, &types, span),
         }
+    }
+
+    /// The thread ends where an array for results is not of their shape, which one without the axis, or with it as one of
+    /// extent 1, is.
+    fn holds_results(
+        &mut self,
+        array: &ArrayValue,
+        axis: Option<usize>,
+        out: &ArrayValue,
+        running: bool,
+        span: Span,
+    ) -> Option<()> {
+        let along = axis.filter(|_| array.ty.ndim > 1);
+        if running && along.is_some() && out.ty.ndim != array.ty.ndim {
+            let message = format!("the results of {} are not {}", Ty::Array(array.ty), Ty::Array(out.ty));
+            self.error(Code::NoMatchingOverload, span, message);
+            return None;
+        }
+        let shape = match along {
+            Some(_) if running => array.shape.clone(),
+            None if running => vec![self.product_of(&array.shape, span)],
+            None => vec![Atom::Int(1); out.ty.ndim],
+            Some(axis) if out.ty.ndim == array.ty.ndim => {
+                let with = |(dim, extent): (usize, &Atom)| if dim == axis { Atom::Int(1) } else { *extent };
+                array.shape.iter().enumerate().map(with).collect()
+            }
+            Some(axis) => {
+                let without = |(dim, extent): (usize, &Atom)| (dim != axis).then_some(*extent);
+                array.shape.iter().enumerate().filter_map(without).collect()
+            }
+        };
+        self.end_unless_alike(&out.shape, &shape, span)
     }
 
     #[expect(clippy::too_many_arguments, reason = "all parts of one call")]

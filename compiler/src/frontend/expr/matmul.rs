@@ -30,6 +30,9 @@ impl FnLowerer<'_> {
         {
             return self.error(Code::BadOperand, span, format!("`@` of {a} columns and {b} rows"));
         }
+        if self.end_unless_same(*other, *inner, span).is_none() {
+            return Value::Poison;
+        }
         let (name, mut args) = match (rows, columns) {
             ([], []) => ("dot", Vec::new()),
             ([rows], []) => ("matrix_vector", vec![*rows]),

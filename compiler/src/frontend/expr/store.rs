@@ -147,35 +147,43 @@ impl FnLowerer<'_> {
     }
 
     /// An array of as many dimensions or fewer, which are the last ones. One of extent 1 serves all places of a
-    /// dimension, as NumPy broadcasts; others are not checked.
+    /// dimension, as NumPy broadcasts.
     fn put_array(&mut self, view: &ArrayValue, op: Option<BinOp>, source: ArrayValue, span: Span) {
-        let whole = &view.shape[view.ty.ndim - source.ty.ndim..];
+        let whole: Vec<Atom> =
+            view.shape[view.ty.ndim - source.ty.ndim..].iter().map(|extent| self.fixed(*extent)).collect();
+        let mut source = source;
+        source.shape = source.shape.iter().map(|extent| self.fixed(*extent)).collect();
         let mut other: Option<ExprId> = None;
+        let mut spreads = Vec::new();
         for (extent, own) in whole.iter().zip(&source.shape) {
             match (extent, own) {
-                (_, Atom::Int(1)) | (Atom::Int(1), Atom::Local(_)) => continue,
-                (extent, own) if extent == own => continue,
-                (Atom::Int(extent), Atom::Int(own)) => {
-                    let message = format!("an extent of {own} cannot be stored into one of {extent}");
-                    self.error(Code::BadAssignment, span, message);
-                    return;
+                (_, Atom::Int(1)) => {}
+                (extent, own) if extent == own => {}
+                (Atom::Int(1), Atom::Local(_)) | (Atom::Int(_) | Atom::Local(_), Atom::Int(_)) => {
+                    if self.end_unless_same(*own, *extent, span).is_none() {
+                        return;
+                    }
                 }
-                (Atom::Local(_), Atom::Int(_)) => continue,
-                (Atom::Int(_) | Atom::Local(_), Atom::Local(_)) => {}
+                (Atom::Int(_) | Atom::Local(_), Atom::Local(_)) => {
+                    spreads.push((*own, *extent));
+                    let (extent, own) = (self.use_atom(*extent, span), self.use_atom(*own, span));
+                    let differ = self.b.compare(CompareOp::Ne, extent, own, span);
+                    other = Some(match other {
+                        None => differ,
+                        Some(before) => self.b.binary(BinaryOp::Or, before, differ, span),
+                    });
+                }
             }
-            let (extent, own) = (self.use_atom(*extent, span), self.use_atom(*own, span));
-            let differ = self.b.compare(CompareOp::Ne, extent, own, span);
-            other = Some(match other {
-                None => differ,
-                Some(before) => self.b.binary(BinaryOp::Or, before, differ, span),
-            });
         }
         let Some(cond) = other else {
             return self.put_each(view, op, &Value::Array(source), &mut Vec::new(), span);
         };
         let cond = self.b.temp(cond, span);
         self.b.open();
-        let spread = self.broadcast(&source, whole, span);
+        // Where all extents are equal, which is looked at once, nothing else is.
+        let fits = spreads.into_iter().try_for_each(|(own, extent)| self.end_unless_broadcast(own, extent, span));
+        debug_assert!(fits.is_some(), "what is known is reported above");
+        let spread = self.broadcast(&source, &whole, span);
         self.put_each(view, op, &Value::Array(spread), &mut Vec::new(), span);
         let then = self.b.close();
         self.b.open();
@@ -208,12 +216,12 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data: source.data, shape: shape.to_vec(), strides }
     }
 
-    /// Item by item. A view that turns out shorter, as a slice beyond the array's end is, takes as many as it has.
+    /// Item by item; one item serves all places.
     fn put_tuple(&mut self, view: &ArrayValue, op: Option<BinOp>, items: Vec<Value>, span: Span) {
         // All are complete before the first is stored: `a[0:2] = (a[1], a[0])`.
         let items: Vec<_> = items.into_iter().map(|item| self.settle(item, span)).collect();
         let depth = 1 + items.iter().map(|item| depth(item, view.ty)).max().unwrap_or(0);
-        let extent = view.shape.first().copied();
+        let extent = view.shape.first().map(|extent| self.fixed(*extent));
         let Some(extent) = extent.filter(|_| depth <= view.ty.ndim) else {
             let tuple = Value::tuple(items).ty();
             let message = format!("{tuple} cannot be stored into {}", Ty::Array(view.ty));
@@ -247,15 +255,13 @@ impl FnLowerer<'_> {
             self.error(Code::BadAssignment, span, message);
             return;
         }
+        if self.end_unless_same(Atom::Int(items.len() as i64), extent, span).is_none() {
+            return;
+        }
         for (position, item) in items.into_iter().enumerate() {
-            self.b.open();
             let index = Index::at(self.b.i64(position as i64, span));
             let row = self.place(view, &[index], span);
             self.put_place(view, op, row, item, span);
-            let then = self.b.close();
-            let (index, extent) = (self.b.i64(position as i64, span), self.use_atom(extent, span));
-            let cond = self.b.compare(CompareOp::Lt, index, extent, span);
-            self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
         }
     }
 

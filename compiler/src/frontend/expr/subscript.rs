@@ -312,6 +312,8 @@ impl FnLowerer<'_> {
         span: Span,
     ) -> (ExprId, Atom, Option<Atom>) {
         let unit = step.is_none_or(|step| step.known == Some(1));
+        let known = [lower, upper].into_iter().all(|bound| bound.is_none_or(|bound| bound.known.is_some()));
+        let extent = if unit && known { self.fixed(extent) } else { extent };
         if unit {
             let start = match lower {
                 None => Atom::Int(0),

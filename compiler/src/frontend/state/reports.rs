@@ -14,6 +14,8 @@ pub(in crate::frontend) struct Reports {
     pub(in crate::frontend) floats: bool,
     /// Indices of arrays.
     pub(in crate::frontend) bounds: bool,
+    /// Extents that do not fit each other: those of a launch always, since the test costs nothing beside the work.
+    pub(in crate::frontend) shapes: bool,
 }
 
 impl Reports {
@@ -23,10 +25,12 @@ impl Reports {
             return Self::default();
         }
         let Options { exceptions, debug, boundscheck, fastmath, .. } = options;
-        Self { raises: *exceptions || *debug, python: *debug, floats: *debug && !*fastmath, bounds: *boundscheck }
+        let (raises, python, floats) = (*exceptions || *debug, *debug, *debug && !*fastmath);
+        Self { raises, python, floats, bounds: *boundscheck, shapes: true }
     }
 
-    /// Whether there is something that is reported.
+    /// Whether functions say that what ended a thread is reported, and calls add themselves. Where extents alone are, a
+    /// fault is reported without the calls, so that code which was asked for nothing does not pay for them.
     pub(in crate::frontend) fn any(self) -> bool {
         self.raises || self.python || self.bounds
     }
