@@ -174,7 +174,42 @@ class ViewWriter(ObjectWriter):
         low, high = self.random.randint(-2, 1), self.random.randint(2, 5)
         return self.pick(f"range({high})", f"range({low}, {high})", f"range({high}, {low}, -2)"), name, [name]
 
+    def lazy_statement(self, scope: Scope) -> list[str]:
+        """A generator whose turns change a variable: no more of them run than items are taken."""
+        inputs = [text for text in scope.inputs if scope.is_int(text)]
+        if not inputs:
+            return self.assignment(scope)
+        count, leaf = self.fresh("v"), self.pick(*inputs)
+        lines = [f"{count} = np.int64({leaf}) % 5"]
+        source, target, known = self.turn_source(scope)
+        name = self.pick(*known) if known else "2"
+        by = self.pick("1", "2", name, f"{name} * 2", f"{name} - 1")
+        test = f" if {name} {self.pick('!= 1', '> 0', '% 2 == 0')}" if known and self.maybe(0.3) else ""
+        loops = f"for {target} in {source}{test}"
+        if self.maybe(0.2):
+            loops += f" for {self.fresh('k')} in range({self.random.randint(1, 2)})"
+        item, limit = f"({count} := {count} + {by})", self.random.randint(0, 9)
+        out, kind = self.target(scope), self.random.random()
+        if kind < 0.3:
+            lines.append(f"{out} = {self.pick('any', 'all')}({item} {self.pick('<', '>', '!=')} {limit} {loops})")
+        elif kind < 0.5:
+            lines.append(f"{out} = {leaf} {self.pick('in', 'not in')} ({item} {loops})")
+        elif kind < 0.6:
+            lines.append(f"{out} = next(({item} {loops}), {limit})")
+        elif kind < 0.65:
+            lines.append(f"{out} = sum({item} {loops})")
+        else:
+            each = self.fresh("v")
+            leave = self.pick(f"{each} > {limit}", f"{each} % 3 == {limit % 3}", f"{count} < {limit}")
+            lines += [f"for {each} in ({item} {loops}):", f"    {out} = {each} + {self.expr(scope, 0)}"]
+            lines += [f"    if {leave}:", f"        {self.pick('break', 'break', 'continue', f'{count} += 3')}"]
+            if self.maybe(0.3):
+                lines += ["else:", f"    {count} -= 7"]
+        return [*lines, f"{self.target(scope)} = {count} + {self.pick(leaf, '1')}"]
+
     def turns_statement(self, scope: Scope) -> list[str]:
+        if self.maybe(0.4):
+            return self.lazy_statement(scope)
         source, target, known = self.turn_source(scope)
         test = ""
         if known and self.maybe(0.5):

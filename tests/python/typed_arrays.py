@@ -116,6 +116,9 @@ class ArrayTyper:
         return ty.parts[0] if taken else Sequence("range", (INT64,)), ast.Subscript(value, index, ast.Load())
 
     def iterator_call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr]:
+        if target == "next" and isinstance(node.args[0], ast.GeneratorExp):
+            turns = self.turns(node.args[0].generators, node.args[0].elt)
+            return self.expr([*turns, *node.args[1:]][0])
         ty, value = self.expr(node.args[0])
         if target == "iter":
             if item_type(ty) is None:

@@ -429,6 +429,8 @@ class ObjectTyper:
 
     def of_items(self, target: str, node: ast.expr) -> tuple[Type, ast.expr] | None:
         """`any`, `all`, `sum`, `min` and `max` of a tuple, or of what a comprehension gives."""
+        if isinstance(node, ast.GeneratorExp) and target in ("any", "all"):
+            return self.first_that(node, lambda item: item, ends=target == "any")
         if isinstance(node, ast.GeneratorExp):
             ty, value = self.comprehension(node)
         else:

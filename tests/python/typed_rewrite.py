@@ -199,6 +199,8 @@ class Typer(
         return ty, new
 
     def expr_Compare(self, node):
+        if isinstance(node.comparators[0], ast.GeneratorExp):
+            return self.member_of(node)
         ty, left = self.compared_operand(node, node.left)
         operands: list[ast.expr] = []
         node.known = self.links(node, 0, node.left, ty, operands)

@@ -34,7 +34,7 @@ from typed_values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from typed_known import Value
     from typed_values import Type
@@ -113,6 +113,8 @@ class SequenceTyper:
         return found, ast.Call(node.func, list(args), keywords)
 
     def stmt_For(self, node):
+        if isinstance(node.iter, ast.GeneratorExp):
+            return self.for_generated(node)
         # What it goes through is evaluated before variables get the types of the loop's head.
         before = dict(self.env)
         many, value = self.expr(node.iter)
@@ -238,6 +240,44 @@ class SequenceTyper:
             types.append(ty)
             items.append(item)
         return tuple(types), ast.Tuple(items, ast.Load())
+
+    def first_that(self, node: ast.GeneratorExp, test: Callable, *, ends: bool) -> tuple[Type, ast.expr]:
+        """Whether a test holds of an item, or of all: a chain of `or` or `and`, since no item behind is taken."""
+        parts = [ast.Call(load("bool"), [test(each)], []) for each in self.turns(node.generators, node.elt)]
+        if not parts:
+            return np.dtype("bool"), ast.Constant(not ends)
+        return self.expr(parts[0] if len(parts) == 1 else ast.BoolOp(ast.Or() if ends else ast.And(), parts))
+
+    def member_of(self, node: ast.Compare) -> tuple[Type, ast.expr]:
+        """`x in generator`, of an `x` that can be read again."""
+        if not isinstance(node.left, (ast.Name, ast.Subscript, ast.Constant)):
+            raise TypeError("a generator that is looked in for what is computed")
+
+        def same(item: ast.expr) -> ast.expr:
+            return ast.Compare(copy.deepcopy(node.left), [ast.Eq()], [item])
+
+        ty, found = self.first_that(node.comparators[0], same, ends=True)
+        return ty, found if isinstance(node.ops[0], ast.In) else ast.UnaryOp(ast.Not(), found)
+
+    def for_generated(self, node: ast.For) -> list:
+        """A loop over a generator whose items have one type: a turn computes its item, and runs the body."""
+        turns = self.turns(node.iter.generators, node.iter.elt)
+        if not turns:
+            raise TypeError("a loop of no turns")
+        turn = self.temporary("u")
+        choice: list[ast.stmt] = []
+        for number in reversed(range(len(turns))):
+            item: list[ast.stmt] = [ast.Assign([copy.deepcopy(node.target)], turns[number])]
+            if number + 1 < len(turns):
+                item = [ast.If(ast.Compare(load(turn), [ast.Eq()], [ast.Constant(number)]), item, choice)]
+            choice = item
+        over = ast.Call(load("range"), [ast.Constant(len(turns))], [])
+        body = [*choice, *copy.deepcopy(node.body)]
+        out = [self.stmt_For(ast.For(ast.Name(turn, ast.Store()), over, body, node.orelse))]
+        if self.env is not None:
+            self.env.pop(turn, None)
+            self.env.pop(key(turn), None)
+        return out
 
     def turns(self, loops: list[ast.comprehension], inner: ast.expr) -> list[ast.expr]:
         """The expression of each turn, in which loop variables have become what they stand for."""

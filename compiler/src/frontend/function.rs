@@ -138,6 +138,7 @@ impl<'a> FnLowerer<'a> {
             variables: Variables::default(),
             names,
             iterators: Iterators::default(),
+            scopes: Vec::new(),
             loops: Loops { known: known_loops, ..Loops::default() },
             returns: None,
             ends_thread: false,

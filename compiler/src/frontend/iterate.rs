@@ -84,7 +84,8 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Enumerate
                     | ObjectKind::Reversed
                     // What a loop goes over changes what is left of it: `for` and `next` see to that.
-                    | ObjectKind::Iterator(_),
+                    | ObjectKind::Iterator(_)
+                | ObjectKind::Generator(_),
                     _,
                 ) => None,
             },

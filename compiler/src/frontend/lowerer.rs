@@ -10,7 +10,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 use super::{
     object::{Closure, ObjectKind, Static},
     promote,
-    state::{CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Var, Variables},
+    state::{CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Scope, Var, Variables},
     ty::{ArrayTy, Ty},
     value::{ArrayValue, Atom, Value},
 };
@@ -94,6 +94,8 @@ pub(super) struct FnLowerer<'a> {
     pub(super) returns: Option<Returns>,
     /// Something in the function may end the thread.
     pub(super) ends_thread: bool,
+    /// The scopes of generators around what is being lowered.
+    pub(super) scopes: Vec<Scope>,
     /// The inner functions whose variables are being read, each read by the one before.
     pub(super) closing: Vec<Arc<Closure>>,
     /// What variables are where the `and` that was just lowered is true, if they are something else behind it.

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     intrinsics,
     request::{Captured, FunctionDef, Overloaded},
+    syntax::ast::{ComprehensionLoop, Expr},
 };
 
 /// What an object is.
@@ -64,6 +65,8 @@ pub(super) enum ObjectKind {
     Reversed,
     /// `iter`: what is gone over. How far, says a local of the call of `iter` that made it.
     Iterator(Site),
+    /// A generator: its first iterable.
+    Generator(Arc<Generator>),
     /// A group of threads: what of it is known at run time only, such as the lanes.
     Group(Group),
     /// `literal_unroll`: a tuple's items, each of which a loop's body is compiled for.
@@ -83,6 +86,8 @@ pub(super) struct Closure {
     pub(super) defaults: Vec<String>,
     /// The function around it.
     pub(super) outer: Arc<FunctionDef>,
+    /// In so many scopes of generators.
+    pub(super) depth: usize,
 }
 
 impl PartialEq for Closure {
@@ -100,6 +105,62 @@ impl Closure {
     /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.def.ast.name
+    }
+}
+
+/// A generator expression.
+#[derive(Debug)]
+pub(super) struct Generator {
+    pub(super) element: Expr,
+    pub(super) loops: Vec<ComprehensionLoop>,
+    /// Where it stands.
+    pub(super) site: Site,
+    /// In so many scopes of other generators.
+    pub(super) depth: usize,
+}
+
+impl PartialEq for Generator {
+    fn eq(&self, other: &Self) -> bool {
+        self.site == other.site
+    }
+}
+
+impl Generator {
+    /// Whether how far it has come is one number.
+    pub(super) fn is_plain(&self) -> bool {
+        self.loops.len() == 1
+    }
+}
+
+/// Whether a value is a generator, or `enumerate` or `zip` of one.
+pub(super) fn is_generated(value: &Value) -> bool {
+    match value {
+        Value::Object(ObjectKind::Generator(_), _) => true,
+        Value::Object(ObjectKind::Enumerate | ObjectKind::Zip, items) => items.iter().any(is_generated),
+        Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Int(_)
+        | Value::Bool(_)
+        | Value::Array(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => false,
+    }
+}
+
+/// Where the generator stands that a value is, or the first one in it.
+pub(super) fn site_of(value: &Value) -> Option<&Site> {
+    match value {
+        Value::Object(ObjectKind::Generator(of), _) => Some(&of.site),
+        Value::Object(ObjectKind::Enumerate | ObjectKind::Zip, items) => items.iter().find_map(site_of),
+        Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Int(_)
+        | Value::Bool(_)
+        | Value::Array(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => None,
     }
 }
 
@@ -163,7 +224,8 @@ impl ObjectKind {
             | Self::Flat
             | Self::Zip
             | Self::Reversed
-            | Self::Iterator(_) => false,
+            | Self::Iterator(_)
+            | Self::Generator(_) => false,
         }
     }
 }

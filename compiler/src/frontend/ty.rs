@@ -174,7 +174,8 @@ impl Ty {
                     | ObjectKind::Enumerate
                     | ObjectKind::Zip
                     | ObjectKind::Reversed
-                    | ObjectKind::Iterator(_),
+                    | ObjectKind::Iterator(_)
+                    | ObjectKind::Generator(_),
                     _,
                 ) => None,
             },
@@ -385,6 +386,7 @@ impl fmt::Display for Ty {
                     ObjectKind::Zip => f.write_str("zip(")?,
                     ObjectKind::Reversed => f.write_str("reversed(")?,
                     ObjectKind::Iterator(_) => f.write_str("iterator(")?,
+                    ObjectKind::Generator(_) => f.write_str("generator(")?,
                 }
                 for (i, item) in items.iter().enumerate() {
                     if i > 0 {

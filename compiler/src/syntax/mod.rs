@@ -7,6 +7,7 @@ pub mod ast;
 mod fold;
 mod names;
 pub mod number;
+mod once;
 #[expect(clippy::wildcard_enum_match_arm, reason = "rustpython's tree, of which kernels have a part")]
 mod parse;
 
@@ -15,4 +16,5 @@ pub use names::{
     OWN_BUILTIN, assigns_from_inside, bound_names, bound_once, free_chains, free_names, nonlocal_names, shape_names,
     target_names,
 };
+pub use once::is_read_once;
 pub use parse::{parse_expression, parse_function, parse_module};

@@ -8,7 +8,7 @@ use crate::{
         expr::{Args, spelled},
         iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
-        object::{Exception, ObjectKind, Site},
+        object::{Exception, ObjectKind, Site, is_generated},
         promote,
         value::{Atom, Value},
     },
@@ -108,7 +108,7 @@ impl FnLowerer<'_> {
 
     fn iterable_object(&mut self, kind: ObjectKind, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
         let values: Vec<Value> = values.into_iter().map(spelled).collect();
-        let good = values.iter().all(|value| self.is_iterable(value, span));
+        let good = values.iter().all(|value| is_generated(value) || self.is_iterable(value, span));
         if kind == ObjectKind::Reversed && values.iter().any(|value| !is_reversible(value)) {
             self.error(Code::NoMatchingOverload, span, "`reversed` takes an array, a tuple or a range");
             return None;
@@ -119,7 +119,7 @@ impl FnLowerer<'_> {
     /// `iter(iterable)`.
     pub(super) fn iterator(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([over]) = self.exactly(row, args, span) else { return Value::Poison };
-        if matches!(over, Value::Object(ObjectKind::Iterator(_), _)) {
+        if matches!(over, Value::Object(ObjectKind::Iterator(_), _)) || is_generated(&over) {
             return over;
         }
         if !self.is_iterable(&over, span) {
@@ -166,6 +166,13 @@ impl FnLowerer<'_> {
             return self.error(Code::ArgumentCount, span, "`next` takes an iterator and a default");
         };
         let iterator = self.not_none(iterator, span);
+        if let Some((generator, position)) = self.generated(&iterator) {
+            let default = default.map(|(default, _)| self.settle(default, span));
+            return match position {
+                Some(position) => self.next_generated(generator, position, default, span),
+                None => self.first_generated(generator, default, span),
+            };
+        }
         let Value::Object(ObjectKind::Iterator(site), items) = iterator else {
             let message = format!("`next` takes an iterator, not {}", iterator.ty());
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
@@ -189,12 +196,30 @@ impl FnLowerer<'_> {
         self.next_item(over, position, span)
     }
 
+    /// The first item of a generator that nobody else takes from.
+    fn first_generated(&mut self, generator: Value, default: Option<Value>, span: Span) -> Value {
+        let Some(mut source) = self.source(generator, span) else { return Value::Poison };
+        match (self.pull(&mut source, span), default) {
+            (None, _) => Value::Poison,
+            (Some(Some(item)), _) | (Some(None), Some(item)) => item,
+            (Some(None), None) => self.error(Code::NoMatchingOverload, span, "this generator has no item"),
+        }
+    }
+
     /// A value for a variable. One iterator has one variable: a second call of the same `iter` starts it anew.
     pub(in crate::frontend) fn own_iterator(&mut self, name: &str, value: Value, span: Span) -> Option<Value> {
+        if is_generated(&value) {
+            return self.own_generator(name, value, span);
+        }
         let mut inner = vec![&value];
         let mut deep = false;
         while let Some(each) = inner.pop() {
             let Value::Object(kind, items) = each else { continue };
+            if matches!(kind, ObjectKind::Generator(_)) && !matches!(value, Value::Object(ObjectKind::Iterator(_), _)) {
+                let diagnostic = Diagnostic::error(Code::BadAssignment, span, "a generator has a variable of its own");
+                self.report(diagnostic.help("make a tuple of its items: `tuple(… for … in …)`"));
+                return None;
+            }
             if let ObjectKind::Iterator(site) = kind {
                 let owner = self.iterators.owner(site, name);
                 if deep || owner.is_some_and(|owner| owner != name) {

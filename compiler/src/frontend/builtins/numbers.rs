@@ -5,13 +5,7 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::Code,
     frontend::{
-        expr::{Args, spelled},
-        function::count,
-        lowerer::FnLowerer,
-        object::ObjectKind,
-        promote,
-        ty::shown_path,
-        value::Value,
+        expr::Args, function::count, lowerer::FnLowerer, object::ObjectKind, promote, ty::shown_path, value::Value,
     },
     intrinsics::Intrinsic,
     ir::{BinaryOp, CompareOp, ExprId, MathFn, Type, UnaryOp},
@@ -63,7 +57,7 @@ impl FnLowerer<'_> {
         }
         let mut values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
         if let [_] = values.as_slice() {
-            values = values.into_iter().map(spelled).collect();
+            values = values.into_iter().map(|value| self.gathered(value, span)).collect();
         }
         if let [Value::Object(ObjectKind::Tuple, items)] = values.as_slice() {
             let items = items.clone();

@@ -3,7 +3,7 @@
 use weft_artifact::{Number, Scalar};
 
 use super::super::{
-    expr::{Args, spelled},
+    expr::Args,
     function::count,
     lowerer::{FnLowerer, Truth},
     object::{ObjectKind, Static},
@@ -30,7 +30,7 @@ impl FnLowerer<'_> {
             args.positional.push((Value::Int(i128::from(op == BinOp::Mul)), span));
         }
         let Some([values, start]) = self.exactly(row, args, span) else { return Value::Poison };
-        let values = spelled(values);
+        let values = self.gathered(values, span);
         if start.ty().number().is_none() {
             return self.no_overload(row, &[values.ty(), start.ty()], span);
         }
@@ -55,7 +55,15 @@ impl FnLowerer<'_> {
     /// `any(t)` and `all(t)` of a tuple or a one-dimensional array.
     pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
         let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
-        let values = spelled(values);
+        if let Some((values, position)) = self.generated(&values) {
+            // `all` is that none is false.
+            let found = self.holds_of_one(values, position, span, &mut |this, item| {
+                let truth = this.truth(item, span);
+                if all { this.opposite(truth, span) } else { truth }
+            });
+            return self.negated_if(all, found, span);
+        }
+        let values = self.gathered(values, span);
         if let Some(found) = self.over_items(row, if all { "all_over" } else { "any_over" }, &values, &[], span) {
             return found;
         }

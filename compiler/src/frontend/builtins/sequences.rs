@@ -5,7 +5,7 @@ use weft_artifact::{MAX_LEAVES, Scalar};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        expr::{Args, spelled},
+        expr::Args,
         function::count,
         iterate::Sequence,
         lowerer::FnLowerer,
@@ -128,7 +128,7 @@ impl FnLowerer<'_> {
             return Value::tuple(Vec::new());
         }
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        let value = spelled(value);
+        let value = self.gathered(value, span);
         if value.as_tuple().is_some() {
             return value;
         }

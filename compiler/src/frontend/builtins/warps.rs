@@ -243,6 +243,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::Zip
         | ObjectKind::Reversed
         | ObjectKind::Iterator(_)
+        | ObjectKind::Generator(_)
         | ObjectKind::Unrolled => false,
     }
 }

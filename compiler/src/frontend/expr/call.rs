@@ -149,6 +149,7 @@ impl FnLowerer<'_> {
             let (inner, starred) =
                 if let ExprKind::Starred(inner) = &arg.kind { (inner.as_ref(), true) } else { (arg, false) };
             let value = if starred { self.expr(inner) } else { self.expr_or_none(inner) };
+            let value = if starred { self.gathered(value, arg.span) } else { value };
             let value = self.before(value, arg.span, later(index));
             if !starred {
                 out.positional.push((value, arg.span));

@@ -75,7 +75,8 @@ impl FnLowerer<'_> {
             number: self.def.number,
         };
         let outer = Arc::clone(&self.def);
-        let closure = Arc::new(Closure { def: Arc::new(def), captures, writes, defaults, outer });
+        let closure =
+            Arc::new(Closure { def: Arc::new(def), captures, writes, defaults, outer, depth: self.scopes.len() });
         self.cx.closures.push(Arc::clone(&closure));
         closure
     }
@@ -134,7 +135,7 @@ impl FnLowerer<'_> {
             return Value::Poison;
         };
         for (name, written) in closure.writes.iter().zip(written) {
-            self.assign_var(name, written.clone(), span);
+            self.at_depth(closure.depth, |this| this.assign_var(name, written.clone(), span));
         }
         value.clone()
     }
@@ -162,7 +163,7 @@ impl FnLowerer<'_> {
             return None;
         }
         self.closing.push(Arc::clone(closure));
-        let values = self.read_captures(closure, span);
+        let values = self.at_depth(closure.depth, |this| this.read_captures(closure, span));
         self.closing.pop();
         values
     }
@@ -197,6 +198,11 @@ impl FnLowerer<'_> {
                     items.extend(captured);
                 }
                 Value::Object(ObjectKind::Closure(closure), items)
+            }
+            Value::Object(ObjectKind::Generator(_), _) => {
+                let diagnostic =
+                    Diagnostic::error(Code::UnsupportedValue, span, "a generator cannot leave its function");
+                self.report(diagnostic.help("pass its items: `tuple(… for … in …)`"))
             }
             Value::Object(ObjectKind::Iterator(_), _) => {
                 let diagnostic =

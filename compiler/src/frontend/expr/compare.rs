@@ -231,6 +231,15 @@ impl FnLowerer<'_> {
 
     /// `x in (a, b, c)`, and `x in a` of an array or a range.
     fn contains(&mut self, op: CmpOp, item: &Value, container: &Value, span: Span) -> Value {
+        if let Some((container, position)) = self.generated(container) {
+            let item = self.settle(item.clone(), span);
+            let found = self.holds_of_one(container, position, span, &mut |this, candidate| {
+                let again = this.reread(&item, span);
+                let same = this.compare(CmpOp::Eq, again, candidate, span);
+                this.truth(same, span)
+            });
+            return self.negated_if(op == CmpOp::NotIn, found, span);
+        }
         if let Some(found) = self.text_contains(item, container, span) {
             return self.negated_if(op == CmpOp::NotIn, found, span);
         }
@@ -275,7 +284,7 @@ impl FnLowerer<'_> {
     }
 
     /// `not found`, or the truth value as it is.
-    fn negated_if(&mut self, negated: bool, found: Value, span: Span) -> Value {
+    pub(in crate::frontend) fn negated_if(&mut self, negated: bool, found: Value, span: Span) -> Value {
         if !negated {
             return found;
         }

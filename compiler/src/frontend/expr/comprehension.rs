@@ -1,16 +1,24 @@
-//! `element for target in iter if test`: a tuple of what its turns give. How many there are must be known.
+//! `element for target in iter if test`: a generator, whose items are computed as they are taken.
+//!
+//! The first iterable is evaluated where the expression stands, all else in turns. How many turns there are, and whether
+//! a turn's conditions hold, must be known, so a turn is code where an item is taken: each has a copy of the element's. A
+//! generator that is taken from in one place only is a value that no walk needs to remember anything of. One in a
+//! variable that is read elsewhere, too, has a local that says how far it has come, as `iter`'s have (`stmt/generated.rs`).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeSet, sync::Arc};
 
 use weft_artifact::MAX_LEAVES;
 
+use super::super::{
+    iterate::Sequence,
+    lowerer::{FnLowerer, Truth},
+    object::{Generator, ObjectKind, Site, is_generated},
+    ty::Ty,
+    value::{ArrayValue, Atom, Value},
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
-    frontend::{
-        iterate::Sequence,
-        lowerer::{FnLowerer, Truth},
-        value::{Atom, Value},
-    },
+    ir::{ExprId, LocalId},
     source::Span,
     syntax::{
         ast::{ComprehensionLoop, Expr},
@@ -18,77 +26,221 @@ use crate::{
     },
 };
 
+/// What items are taken from, one after the other.
+pub(in crate::frontend) enum Source {
+    /// A value that has a length, and how many items are taken.
+    Items(Value, i64, i64),
+    /// A generator, and its loops that are under way.
+    Generator(Arc<Generator>, Vec<Frame>),
+    /// Items with their numbers: the first number, and how many are taken.
+    Enumerate(Box<Self>, Value, i64),
+    /// Items side by side.
+    Zip(Vec<Self>),
+}
+
+/// A loop of a generator.
+pub(in crate::frontend) struct Frame {
+    over: Source,
+    item: Value,
+}
+
+/// What a turn of a generator's loop comes to.
+enum Turn {
+    Skipped,
+    Inner(Source),
+    Item(Value),
+}
+
 impl FnLowerer<'_> {
+    /// The value of a generator expression.
     pub(super) fn comprehension(&mut self, element: &Expr, loops: &[ComprehensionLoop], span: Span) -> Value {
+        let Some(first) = loops.first() else { return Value::Poison };
+        let over = self.expr(&first.iter);
+        let over = super::spelled(over);
+        if !is_generated(&over) && !self.is_iterable(&over, first.iter.span) {
+            return Value::Poison;
+        }
+        let over = self.settle(over, first.iter.span);
+        let site = Site { start: span.start, items: self.loops.unrolled.clone() };
+        let generator = Generator { element: element.clone(), loops: loops.to_vec(), site, depth: self.scopes.len() };
+        Value::Object(ObjectKind::Generator(Arc::new(generator)), vec![over])
+    }
+
+    /// A value with all items that are to come, if it is a generator: a tuple. A known text is spelled.
+    pub(in crate::frontend) fn gathered(&mut self, value: Value, span: Span) -> Value {
+        if let Value::Object(ObjectKind::Iterator(_), items) = &value
+            && items.iter().any(is_generated)
+        {
+            let message = "how many items are left of a generator is not known when the kernel is compiled";
+            let diagnostic = Diagnostic::error(Code::NotConstant, span, message)
+                .note("it has a variable that is read in several places, or in a loop")
+                .help("write the expression where its items are taken, or take them by `for`, `next`, `in`, `any` and `all`");
+            return self.report(diagnostic);
+        }
+        if !is_generated(&value) {
+            return super::spelled(value);
+        }
+        let Some(mut source) = self.source(value, span) else { return Value::Poison };
         let mut items = Vec::new();
-        match self.turns(element, loops, &mut items) {
-            Some(()) => self.tuple(items, span),
-            None => Value::Poison,
+        loop {
+            match self.pull(&mut source, span) {
+                None => return Value::Poison,
+                Some(None) => return self.tuple(items, span),
+                Some(Some(item)) if items.len() < MAX_LEAVES => items.push(item),
+                Some(Some(_)) => return self.too_many_turns(span),
+            }
         }
     }
 
-    fn turns(&mut self, element: &Expr, loops: &[ComprehensionLoop], out: &mut Vec<Value>) -> Option<()> {
-        let Some((each, inner)) = loops.split_first() else {
-            let value = self.expr_or_none(element);
-            out.push(self.settle(value, element.span));
-            return Some(());
-        };
-        let over = self.expr(&each.iter);
-        let over = super::spelled(over);
-        if !self.is_iterable(&over, each.iter.span) {
-            return None;
+    /// Reports a generator of more turns than a tuple has values.
+    pub(in crate::frontend) fn too_many_turns(&mut self, span: Span) -> Value {
+        let message = format!("a generator of more than {MAX_LEAVES} turns");
+        let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
+        self.report(diagnostic.note("each has a copy of the code").help("write a `for` loop"))
+    }
+
+    /// What items are taken from, none so far.
+    pub(in crate::frontend) fn source(&mut self, value: Value, span: Span) -> Option<Source> {
+        match value {
+            Value::Object(ObjectKind::Generator(of), items) => {
+                let over = self.source(items.into_iter().next()?, span)?;
+                Some(Source::Generator(of, vec![Frame { over, item: Value::Poison }]))
+            }
+            Value::Object(ObjectKind::Enumerate, items) if items.iter().any(is_generated) => {
+                let [over, first] = <[Value; 2]>::try_from(items).ok()?;
+                Some(Source::Enumerate(Box::new(self.source(over, span)?), first, 0))
+            }
+            Value::Object(ObjectKind::Zip, items) if items.iter().any(is_generated) => {
+                for item in items.iter().filter(|item| !is_generated(item)) {
+                    let length = self.length(item, span)?;
+                    if self.constant_extent(length).is_none() {
+                        let message = format!(
+                            "a `zip` of a generator and {}, whose length is not known when the kernel is compiled",
+                            item.ty()
+                        );
+                        let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
+                        self.report(diagnostic.help("make a tuple of the generator's items: `zip(tuple(…), a)`"));
+                        return None;
+                    }
+                }
+                let sources = items.into_iter().map(|item| self.source(item, span)).collect::<Option<_>>()?;
+                Some(Source::Zip(sources))
+            }
+            other @ (Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison) => {
+                let over = super::spelled(other);
+                if !self.is_iterable(&over, span) {
+                    return None;
+                }
+                let over = self.settle(over, span);
+                Sequence::of(&over)?;
+                let length = self.length(&over, span)?;
+                let Some(length) = self.constant_extent(length) else {
+                    let what = over.ty();
+                    let message =
+                        format!("a generator over {what}, whose length is not known when the kernel is compiled");
+                    let diagnostic = Diagnostic::error(Code::NotConstant, span, message)
+                        .note("its turns are compiled one by one")
+                        .help("write a `for` loop, or go over a tuple, a `range` of constants or a local array");
+                    self.report(diagnostic);
+                    return None;
+                };
+                Some(Source::Items(over, length, 0))
+            }
         }
-        let over = self.settle(over, each.iter.span);
-        Sequence::of(&over)?;
-        let Some(Atom::Int(length)) = self.length(&over, each.iter.span) else {
-            let message =
-                format!("a comprehension over {}, whose length is not known when the kernel is compiled", over.ty());
-            let diagnostic = Diagnostic::error(Code::NotConstant, each.iter.span, message)
-                .note("its values are a tuple")
-                .help("write a `for` loop, or go over a tuple, a `range` of constants or a local array");
-            self.report(diagnostic);
-            return None;
-        };
-        if length > MAX_LEAVES as i64 {
-            let message = format!("a comprehension of {length} turns: a tuple has at most {MAX_LEAVES} values");
-            self.error(Code::UnsupportedValue, each.iter.span, message);
-            return None;
+    }
+
+    /// The next item, computed here, settled; `Some(None)` behind the last one, `None` where an error was reported.
+    pub(in crate::frontend) fn pull(&mut self, source: &mut Source, span: Span) -> Option<Option<Value>> {
+        match source {
+            Source::Items(_, length, taken) if *taken >= *length => Some(None),
+            Source::Items(over, _, taken) => {
+                let item = self.item_at(over, Atom::Int(*taken), span);
+                *taken += 1;
+                Some(Some(self.settle(item, span)))
+            }
+            Source::Enumerate(over, first, taken) => {
+                let Some(item) = self.pull(over, span)? else { return Some(None) };
+                let first = self.reread(first, span);
+                let number = self.binary(crate::syntax::ast::BinOp::Add, first, Value::Int((*taken).into()), span);
+                *taken += 1;
+                let number = self.settle(number, span);
+                Some(Some(Value::tuple(vec![number, item])))
+            }
+            Source::Zip(sources) => {
+                let mut items = Vec::new();
+                for source in sources {
+                    let Some(item) = self.pull(source, span)? else { return Some(None) };
+                    items.push(item);
+                }
+                Some(Some(Value::tuple(items)))
+            }
+            Source::Generator(of, frames) => {
+                let of = Arc::clone(of);
+                self.at_depth(of.depth, |this| this.pull_turn(&of, frames))
+            }
         }
-        // Its variables are its own.
-        let names = target_names(&each.target);
-        let outer_storage: BTreeMap<_, _> =
-            names.iter().filter_map(|name| Some((name.clone(), self.variables.storage.remove(name)?))).collect();
-        let outer_vars: Vec<_> =
-            names.iter().map(|name| (name.clone(), self.env.as_mut().and_then(|env| env.remove(name)))).collect();
-        let new: Vec<String> = names.iter().filter(|name| self.names.bound.insert((*name).clone())).cloned().collect();
-        let mut done = Some(());
-        for at in 0..length {
-            let item = self.item_at(&over, Atom::Int(at), each.iter.span);
-            let item = self.settle(item, each.iter.span);
+    }
+
+    /// The next item of a generator, in the scope that it stands in.
+    fn pull_turn(&mut self, of: &Generator, frames: &mut Vec<Frame>) -> Option<Option<Value>> {
+        loop {
+            let Some(depth) = frames.len().checked_sub(1) else { return Some(None) };
+            let Some(each) = of.loops.get(depth) else { return Some(None) };
+            let at = each.iter.span;
+            // The first iterable is not in the scope of the generator's variables, all others are.
+            let item = if depth == 0 {
+                self.pull(&mut frames.first_mut()?.over, at)?
+            } else {
+                let (outer, inner) = frames.split_at_mut(depth);
+                let inner = inner.first_mut()?;
+                self.in_scope(of, outer, |this| this.pull(&mut inner.over, at))?
+            };
+            let Some(item) = item else {
+                frames.pop();
+                continue;
+            };
+            let inner = of.loops.get(depth + 1);
+            // Turns of an inner loop read it, wherever the code of this one stands.
+            let item = if inner.is_some() { self.kept(item, at) } else { item };
+            frames.last_mut()?.item = item;
+            let turn = self.in_scope(of, frames, |this| {
+                if !this.tests(&each.tests)? {
+                    return Some(Turn::Skipped);
+                }
+                let Some(inner) = inner else {
+                    let value = this.expr_or_none(&of.element);
+                    return Some(Turn::Item(this.settle(value, of.element.span)));
+                };
+                let over = this.expr(&inner.iter);
+                let over = if is_generated(&over) { over } else { this.kept(over, inner.iter.span) };
+                Some(Turn::Inner(this.source(over, inner.iter.span)?))
+            })?;
+            match turn {
+                Turn::Skipped => {}
+                Turn::Inner(over) => frames.push(Frame { over, item: Value::Poison }),
+                Turn::Item(value) => return Some(Some(value)),
+            }
+        }
+    }
+
+    /// Lowers something in which a generator's variables are its own, those of the loops under way with their items.
+    fn in_scope<R>(&mut self, of: &Generator, frames: &[Frame], inner: impl FnOnce(&mut Self) -> R) -> R {
+        let names: BTreeSet<String> = of.loops.iter().flat_map(|each| target_names(&each.target)).collect();
+        self.enter_scope(&names);
+        for (frame, each) in frames.iter().zip(&of.loops) {
+            let item = self.reread(&frame.item, each.iter.span);
             self.assign_to(&each.target, item, each.target.span);
-            match self.tests(&each.tests) {
-                Some(true) => done = self.turns(element, inner, out),
-                Some(false) => {}
-                None => done = None,
-            }
-            if done.is_none() {
-                break;
-            }
         }
-        for name in &names {
-            self.variables.storage.remove(name);
-        }
-        self.variables.storage.extend(outer_storage);
-        if let Some(env) = &mut self.env {
-            for (name, var) in outer_vars {
-                env.remove(&name);
-                env.extend(var.map(|var| (name, var)));
-            }
-        }
-        for name in new {
-            self.names.bound.remove(&name);
-        }
-        done
+        let result = inner(self);
+        self.leave_scope();
+        result
     }
 
     /// Whether a turn's conditions hold; they must be known.
@@ -100,7 +252,7 @@ impl FnLowerer<'_> {
                 Truth::Known(false) => return Some(false),
                 Truth::Poison => return None,
                 Truth::Expr(_) => {
-                    let message = "the condition of a comprehension must be known when the kernel is compiled";
+                    let message = "the condition of a generator must be known when the kernel is compiled";
                     let diagnostic = Diagnostic::error(Code::NotConstant, test.span, message);
                     self.report(diagnostic.help("write a `for` loop with an `if` in it"));
                     return None;
@@ -108,5 +260,62 @@ impl FnLowerer<'_> {
             }
         }
         Some(true)
+    }
+
+    /// A value in locals that are read elsewhere than behind their assignment, too.
+    fn kept(&mut self, value: Value, span: Span) -> Value {
+        let mut keep = |expr: ExprId| {
+            let ty = self.b.ty(expr);
+            let local = self.b.local("kept", ty);
+            self.b.assign(local, expr, span);
+            local
+        };
+        match value {
+            Value::Scalar(expr, scalar) => {
+                let local = keep(expr);
+                Value::Scalar(self.b.read(local, span), scalar)
+            }
+            Value::Complex(real, imag, complex) => {
+                let (real, imag) = (keep(real), keep(imag));
+                Value::Complex(self.b.read(real, span), self.b.read(imag, span), complex)
+            }
+            Value::Object(kind, items) => {
+                Value::Object(kind, items.into_iter().map(|item| self.kept(item, span)).collect())
+            }
+            Value::Array(ArrayValue { ty, data, shape, strides }) => {
+                let mut each = |atom: Atom| match self.fixed(atom) {
+                    Atom::Local(_) => {
+                        let expr = self.use_atom(atom, span);
+                        let ty = self.b.ty(expr);
+                        let local = self.b.local("kept", ty);
+                        self.b.assign(local, expr, span);
+                        Atom::Local(local)
+                    }
+                    known @ Atom::Int(_) => known,
+                };
+                let data = each(data);
+                let shape = shape.into_iter().map(&mut each).collect();
+                let strides = strides.into_iter().map(&mut each).collect();
+                Value::Array(ArrayValue { ty, data, shape, strides })
+            }
+            other @ (Value::Int(_) | Value::Bool(_) | Value::Static(_) | Value::Poison) => other,
+        }
+    }
+
+    /// The generator that a value is, or that a variable's value is, and how far it has come if that is not known.
+    pub(in crate::frontend) fn generated(&self, value: &Value) -> Option<(Value, Option<LocalId>)> {
+        if let Value::Object(ObjectKind::Iterator(site), items) = value {
+            let inner = items.first().filter(|inner| is_generated(inner))?;
+            return Some((inner.clone(), Some(self.iterators.position(site)?)));
+        }
+        is_generated(value).then(|| (value.clone(), None))
+    }
+
+    /// The type that items of several turns have together; `None` if that is none.
+    pub(in crate::frontend) fn joined_type(&self, values: &[Value], span: Span) -> Option<Ty> {
+        let mut types = values.iter().map(|value| self.ty_of(value));
+        let first = types.next()?;
+        let joined = types.fold(first, |a, b| super::super::promote::join(&a, span, &b, span));
+        (!matches!(joined, Ty::Conflict(_))).then_some(joined)
     }
 }

@@ -7,6 +7,7 @@ mod closure;
 mod compare;
 mod comprehension;
 mod constant;
+mod decided;
 mod index;
 mod logic;
 mod matmul;
@@ -15,6 +16,7 @@ mod object;
 mod overloaded;
 mod power;
 mod range;
+mod scope;
 mod store;
 mod subscript;
 mod text;
@@ -99,6 +101,7 @@ impl FnLowerer<'_> {
                         continue;
                     };
                     let value = self.expr(inner);
+                    let value = self.gathered(value, item.span);
                     let value = self.before(value, item.span, &items[at + 1..]);
                     match value.as_tuple() {
                         Some(inner) => values.extend(inner.iter().cloned()),

@@ -70,7 +70,8 @@ impl FnLowerer<'_> {
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
                 | ObjectKind::Reversed
-                | ObjectKind::Iterator(_),
+                | ObjectKind::Iterator(_)
+                | ObjectKind::Generator(_),
                 _,
             ) => None,
         }
@@ -110,7 +111,8 @@ impl FnLowerer<'_> {
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip
                 | ObjectKind::Reversed
-                | ObjectKind::Iterator(_),
+                | ObjectKind::Iterator(_)
+                | ObjectKind::Generator(_),
                 _,
             ) => Vec::new(),
         }

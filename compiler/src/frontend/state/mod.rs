@@ -8,6 +8,7 @@ mod iterators;
 mod loops;
 mod reports;
 mod root;
+mod scopes;
 mod variables;
 
 pub(super) use self::{
@@ -18,5 +19,6 @@ pub(super) use self::{
     loops::{LoopState, LoopTable, LoopTypes, Loops},
     reports::Reports,
     root::Root,
+    scopes::{Hidden, Scope},
     variables::{Names, Stored, Variables},
 };

@@ -96,6 +96,7 @@ impl FnLowerer<'_> {
 
     fn unpack(&mut self, targets: &[Expr], value: Value, at: Span, span: Span) {
         let value = self.not_none(value, span);
+        let value = self.gathered(value, at);
         let star = targets.iter().position(|target| matches!(target.kind, ExprKind::Starred(_)));
         if let Some(star) = star {
             return self.unpack_rest(targets, star, value, at, span);

@@ -37,6 +37,9 @@ enum Step {
 impl FnLowerer<'_> {
     pub(super) fn for_statement(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let value = self.expr(iter);
+        if let Some(generated) = self.generated(&value) {
+            return self.for_generated(target, generated, body, orelse, span);
+        }
         if let Value::Object(ObjectKind::Iterator(site), items) = value {
             return self.for_rest(target, &site, items, body, orelse, span);
         }

@@ -2,6 +2,7 @@
 
 mod assign;
 mod r#for;
+mod generated;
 mod r#if;
 mod raise;
 mod r#return;

@@ -56,7 +56,7 @@ impl FnLowerer<'_> {
     }
 
     /// Leaves the loop because there is no next turn.
-    fn exhausted(&mut self, exhausted: Option<LocalId>, span: Span) {
+    pub(super) fn exhausted(&mut self, exhausted: Option<LocalId>, span: Span) {
         if let Some(flag) = exhausted {
             let yes = self.b.bool(true, span);
             self.b.assign(flag, yes, span);

@@ -1,0 +1,19 @@
+//! The scopes of generators around what is being lowered.
+
+use super::{env::Var, variables::Stored};
+
+/// The names of a generator, and what they are outside of it; while that is looked at, what they are in it.
+#[derive(Debug)]
+pub(in crate::frontend) struct Scope {
+    pub(in crate::frontend) names: Vec<Hidden>,
+}
+
+/// A name.
+#[derive(Debug)]
+pub(in crate::frontend) struct Hidden {
+    pub(in crate::frontend) name: String,
+    pub(in crate::frontend) var: Option<Var>,
+    pub(in crate::frontend) storage: Option<Stored>,
+    /// Whether it is a variable of the function.
+    pub(in crate::frontend) bound: bool,
+}
