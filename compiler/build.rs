@@ -26,6 +26,9 @@ const LIBCLC: &[(&str, &[&str])] = &[
     ("fi", &["ldexp"]),
 ];
 
+/// What LLVM's C interface has not.
+const CPP: &[&str] = &["src/backend/llvm/gate.cpp", "src/backend/llvm/frames.cpp", "src/backend/llvm/cpu.cpp"];
+
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
     static_libraries(&out);
@@ -34,7 +37,7 @@ fn main() {
     prelude_table(&out);
     cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
     println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
-    // The gate is a class of LLVM's, so it is C++, in the form in which LLVM itself is built.
+    // They use classes of LLVM's, so they are C++, in the form in which LLVM itself is built.
     cc::Build::new()
         .cpp(true)
         .std("c++17")
@@ -42,9 +45,11 @@ fn main() {
         .flag("-isystem")
         .flag(PathBuf::from(variable("LLVM_SYS_221_PREFIX")).join("include"))
         .flag("-fno-exceptions")
-        .file("src/backend/llvm/gate.cpp")
+        .files(CPP)
         .compile("weft_gate");
-    println!("cargo:rerun-if-changed=src/backend/llvm/gate.cpp");
+    for file in CPP {
+        println!("cargo:rerun-if-changed={file}");
+    }
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");

@@ -1,7 +1,7 @@
 //! weft's compiler: the text of a Python function in, PTX or a host object out.
 //!
 //! Read [`pipeline::compile`] first: it holds every stage in order. The crate is pure: it reads no file, no
-//! environment and no clock, and prints nothing; [`host_cpu`], for whoever makes requests, is no part of a compilation.
+//! environment and no clock, and prints nothing; [`host_cpu`] and [`host_cpu_named`], for whoever makes requests, are no part of a compilation.
 
 mod analysis;
 pub mod backend;
@@ -18,7 +18,7 @@ mod stack;
 pub mod syntax;
 pub mod target;
 
-pub use backend::host_cpu;
+pub use backend::{host_cpu, host_cpu_named};
 
 /// The version of the compiler: what it makes of a request may differ from one to the next.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

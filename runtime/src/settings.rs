@@ -52,6 +52,8 @@ pub struct Settings {
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
     pub cpu_strategy: CpuStrategy,
+    /// `WEFT_HOST_CPU`: LLVM's name of the CPU that code is made for; `None` is this machine's own.
+    pub host_cpu: Option<String>,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
     pub libdevice: FileChoice,
     /// `WEFT_NVRTC`: NVIDIA's compiler of CUDA C++.
@@ -138,6 +140,20 @@ pub const SETTINGS: &[Setting] = &[
                 "loops" => CpuStrategy::Loops,
                 "fibers" => CpuStrategy::Fibers,
                 _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_HOST_CPU",
+        default: "auto",
+        allowed: "auto or a CPU's name of LLVM's, such as x86-64-v3",
+        doc: "The CPU that code for the CPU is made for, if not all that this machine has is to be used: `x86-64-v3` is one with AVX2 and without AVX-512. One that has what this machine has not is an error.",
+        parse: |settings, value| {
+            let is_name = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+            settings.host_cpu = match value {
+                "auto" => None,
+                _ => Some(is_name.then(|| value.to_owned())?),
             };
             Some(())
         },
@@ -249,6 +265,7 @@ impl Default for Settings {
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
             cpu_strategy: CpuStrategy::Auto,
+            host_cpu: None,
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,
             nvjitlink: FileChoice::Auto,
@@ -307,6 +324,7 @@ mod tests {
         assert_eq!(with("WEFT_DEVICE", " cuda ").map(|s| s.device), Ok(DeviceChoice::Cuda));
         assert_eq!(with("WEFT_CPU_COMPUTE_CAPABILITY", "8.6").map(|s| s.cpu_compute_capability), Ok((8, 6)));
         assert_eq!(with("WEFT_CPU_THREADS", "3").map(|s| s.cpu_threads), Ok(NonZeroUsize::new(3)));
+        assert_eq!(with("WEFT_HOST_CPU", "x86-64-v3").map(|s| s.host_cpu), Ok(Some("x86-64-v3".to_owned())));
         let path = FileChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
         assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
         let path = FileChoice::Path(PathBuf::from("/opt/libnvrtc.so.13"));
@@ -332,6 +350,7 @@ mod tests {
             ("WEFT_CPU_THREADS", "0"),
             ("WEFT_CPU_THREADS", "-1"),
             ("WEFT_CPU_THREADS", "5000"),
+            ("WEFT_HOST_CPU", "x86 64"),
             ("WEFT_LIBDEVICE", "yes"),
             ("WEFT_NVRTC", "libnvrtc.so"),
             ("WEFT_NVJITLINK", "13"),

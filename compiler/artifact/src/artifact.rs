@@ -126,7 +126,7 @@ pub struct HostContext {
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
     /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
     pub pause: extern "C" fn(*mut HostContext, u32),
-    /// The lowest address that functions which call themselves may have on the stack; 0 if nobody looks.
+    /// The lowest address that the frames of functions which call themselves may have; 0 if nobody looks.
     pub lowest: u64,
     /// Called below it: the launch is given up. On a stack of its own a thread does not return from it; elsewhere its code
     /// leaves.
@@ -205,6 +205,12 @@ impl HostContext {
 pub struct HostEntry {
     /// The entry runs one thread, on a stack of at least this many bytes. `None`: it runs whole blocks.
     pub stack_bytes: Option<u64>,
+    /// What a call of the entry takes of a stack, with all that it calls; of functions that call themselves it takes one
+    /// call.
+    pub call_bytes: u64,
+    /// What functions that call themselves may take below [`HostContext::lowest`]: all that one of them takes before the
+    /// next call has compared its address with that. 0 if there is none.
+    pub below_bytes: u64,
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.
     /// A worker's scratch is `dynamic_offset + dynamic shared bytes`.
     pub dynamic_offset: u64,

@@ -1,11 +1,10 @@
 //! `weft emit`.
 
-use std::{io::Write, path::PathBuf};
+use std::{io::Write, path::PathBuf, sync::Arc};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
-    host_cpu,
-    request::{Abi, Entry, Foreign, Keep, Options, Outcome, Overloads, Request, Role, Target},
+    request::{Abi, Entry, Foreign, HostCpu, Keep, Options, Outcome, Overloads, Request, Role, Target},
     source::Span,
     target,
 };
@@ -31,7 +30,7 @@ pub(crate) fn emit(
 ) -> Result<u8, Stop> {
     let mut report = Report::default();
     let given = kernels::given_signatures(&args.kernels, &mut report);
-    let targets = targets(&args.target, &mut report);
+    let targets = targets(&args.target, &tools::host_cpu(surroundings)?, &mut report);
     let forms = forms(args, &targets)?;
     let program = kernels::read(&args.file)?;
     let wants_kernels = args.function.is_empty() || !args.kernels.kernel.is_empty();
@@ -104,10 +103,10 @@ pub(crate) fn emit(
 }
 
 /// The targets of `--target`, each once; unknown ones go to the report.
-fn targets(names: &[String], report: &mut Report) -> Vec<Target> {
+fn targets(names: &[String], cpu: &Arc<HostCpu>, report: &mut Report) -> Vec<Target> {
     let mut targets = Vec::new();
     for name in names {
-        match target::parse(name, host_cpu) {
+        match target::parse(name, || Arc::clone(cpu)) {
             Ok(target) if targets.contains(&target) => {}
             Ok(target) => targets.push(target),
             Err(unknown) => {
@@ -156,7 +155,7 @@ struct Compile<'a> {
     engine: Engine,
     args: &'a EmitArgs,
     forms: &'a [Form],
-    libdevice: Option<std::sync::Arc<Vec<u8>>>,
+    libdevice: Option<Arc<Vec<u8>>>,
     ptxas: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! NVIDIA's tools, where a machine has them: `ptxas` and libdevice.
+//! What a machine has: its CPU, and NVIDIA's tools, `ptxas` and libdevice.
 
 use std::{
     env::split_paths,
@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use weft_compiler::{host_cpu_named, request::HostCpu};
 use weft_runtime::{FileChoice, Libdevice, Settings};
 
 use crate::{Surroundings, report::Stop};
@@ -31,6 +32,13 @@ pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Res
             if given.is_some() { error.message.replace("WEFT_LIBDEVICE", "--libdevice") } else { error.message };
         Stop::Usage(message)
     })
+}
+
+/// The CPU that `host` means: as the setting says.
+pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop> {
+    let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
+    let Some(name) = settings.host_cpu else { return Ok(weft_compiler::host_cpu()) };
+    host_cpu_named(&name).map_err(|message| Stop::Usage(format!("WEFT_HOST_CPU is \"{name}\": {message}")))
 }
 
 /// `site-packages` of the Python that runs the command, and of an active virtual environment.

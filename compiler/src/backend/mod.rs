@@ -3,6 +3,7 @@
 //! [`emit`] checks limits, gives the module to the target's back end and turns its errors into diagnostics. `llvm/` is
 //! shared by the back ends: statements, expressions, math, passes, the shim around LLVM's fatal errors.
 
+mod copies;
 pub mod host;
 mod llvm;
 mod nvptx;
@@ -21,7 +22,7 @@ use crate::{
     target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
 };
 
-pub use host::cpu as host_cpu;
+pub use host::cpu::{cpu as host_cpu, cpu_named as host_cpu_named};
 
 /// Code, and the texts that were asked for.
 #[derive(Clone, Debug)]
@@ -45,13 +46,11 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
         Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
         Target::Host(cpu) => host::emit(module, request, cpu),
     };
-    emitted.map_err(|error| match error {
-        llvm::Error::Rejected(diagnostic) => *diagnostic,
-        llvm::Error::Fatal(text) | llvm::Error::Internal(text) => {
-            let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
-            Diagnostic::error(Code::Internal, span, format!("weft cannot emit code for {}: {text}", request.target))
-                .note(format!("weft's IR:\n{module}"))
-        }
+    emitted.map_err(|error| {
+        let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;
+        let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
+        Diagnostic::error(Code::Internal, span, format!("weft cannot emit code for {}: {text}", request.target))
+            .note(format!("weft's IR:\n{module}"))
     })
 }
 

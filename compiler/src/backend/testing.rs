@@ -6,13 +6,27 @@ use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField
 
 use crate::{
     ir::{BinaryOp, Builder, Function, FunctionKind, LocalId, Module, Space, Type, verify},
-    request::{FunctionDef, Keep, Options, Overloads, Request, Target},
+    request::{FunctionDef, HostCpu, Keep, Options, Overloads, Request, Target},
     source::{SourceFile, Span},
     syntax::ast,
 };
 
 /// The span of everything that is built here.
 pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
+
+/// The CPU that tests run code on: the one that the setting names which the runtime has for it, else this machine's.
+#[expect(clippy::disallowed_methods, reason = "a test, unlike the compiler, may be told what it runs on")]
+pub(crate) fn cpu() -> Arc<HostCpu> {
+    match std::env::var("WEFT_HOST_CPU").as_deref() {
+        Err(_) | Ok("" | "auto") => crate::host_cpu(),
+        Ok(name) => crate::host_cpu_named(name).unwrap_or_else(|message| panic!("{message}")),
+    }
+}
+
+/// A CPU that need not be this machine's, for tests that look at code.
+pub(crate) fn cpu_for_code(name: &str) -> Arc<HostCpu> {
+    Arc::new(super::host::cpu::known(name).expect("LLVM knows the CPU"))
+}
 
 /// The binary operators that integers have.
 pub(crate) const INTEGER_OPS: [BinaryOp; 15] = [

@@ -302,6 +302,12 @@ impl FnLowerer<'_> {
                 self.subscript(Value::Array(array.clone()), &[index], span)
             }
             Some(Sequence::Tuple(tuple, ..)) => {
+                // A tuple may have very many items.
+                if let (Atom::Int(known), Some(items)) = (position, tuple.as_tuple())
+                    && let Some(item) = usize::try_from(known).ok().and_then(|known| items.get(known))
+                {
+                    return self.reread(item, span);
+                }
                 let tuple = self.reread(tuple, span);
                 let index = if let Atom::Int(known) = position {
                     Index::At { expr: self.b.i64(known, span), wraps: false, known: Some(known) }

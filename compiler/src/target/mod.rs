@@ -129,12 +129,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SMS.iter().map(|row| row.name).chain([HOST])
 }
 
-/// The target that `sm_90` or `host` names; `host` says what the latter is.
+/// The target that `sm_90` or `host` names; `host` is the CPU that the latter means.
 ///
 /// # Errors
 ///
 /// [`UnknownTarget`] with the nearest names.
-pub fn parse(name: &str, host: fn() -> Arc<HostCpu>) -> Result<Target, UnknownTarget> {
+pub fn parse(name: &str, host: impl FnOnce() -> Arc<HostCpu>) -> Result<Target, UnknownTarget> {
     if name == HOST { Ok(Target::Host(host())) } else { Sm::parse(name).map(Sm::target) }
 }
 

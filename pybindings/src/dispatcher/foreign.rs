@@ -30,7 +30,7 @@ impl Dispatcher {
             other => return Err(PyValueError::new_err(format!("there is no role {other:?}"))),
         };
         let target = match target {
-            Some(target) => options::target(target)?,
+            Some(target) => options::target(py, target)?,
             None => {
                 let (major, minor) = devices::current(py)?.attributes().compute_capability;
                 options::of_capability(major, minor)

@@ -31,7 +31,7 @@ impl Dispatcher {
     pub(crate) fn text(slf: &Bound<'_, Self>, args: &[ArgType], what: &str, target: Option<&str>) -> PyResult<String> {
         let (py, this) = (slf.py(), slf.get());
         let target = match target {
-            Some(target) => options::target(target)?,
+            Some(target) => options::target(py, target)?,
             None => {
                 let (major, minor) = devices::current(py)?.attributes().compute_capability;
                 options::of_capability(major, minor)

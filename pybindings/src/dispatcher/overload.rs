@@ -139,7 +139,7 @@ impl Overload {
     ) -> PyResult<Self> {
         let py = owner.py();
         let executor = devices::current(py)?;
-        let target = options::target(&executor.target())?;
+        let target = options::target(py, &executor.target())?;
         let mut definition = Definition::of(function);
         let output = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
         let Found { kept, links } = found;

@@ -2,10 +2,12 @@
 
 use pyo3::{exceptions::PyValueError, prelude::*};
 use weft_compiler::{
-    host_cpu,
+    host_cpu, host_cpu_named,
     request::{Abi, CpuThreads, Entry, External, GpuBody, LaunchBounds, Options, PtxBody, Target},
     target::{self, SMS, Sm},
 };
+
+use crate::devices;
 
 /// The options of one dispatcher.
 #[derive(Clone, Debug)]
@@ -62,8 +64,13 @@ fn gpu_body(options: &Bound<'_, PyAny>) -> PyResult<Option<GpuBody>> {
 }
 
 /// The compiler's target of a text such as `sm_90`, `sm_90a` or `host`.
-pub(crate) fn target(text: &str) -> PyResult<Target> {
-    target::parse(text, host_cpu).map_err(|unknown| PyValueError::new_err(unknown.to_string()))
+pub(crate) fn target(py: Python<'_>, text: &str) -> PyResult<Target> {
+    let cpu = match &devices::settings(py)?.host_cpu {
+        Some(name) if text == target::HOST => host_cpu_named(name)
+            .map_err(|message| PyValueError::new_err(format!("WEFT_HOST_CPU is \"{name}\": {message}")))?,
+        Some(_) | None => host_cpu(),
+    };
+    target::parse(text, || cpu).map_err(|unknown| PyValueError::new_err(unknown.to_string()))
 }
 
 /// The target whose code a GPU of a compute capability runs; for one that is older than all of them, the oldest.

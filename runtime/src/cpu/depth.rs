@@ -1,6 +1,7 @@
 //! How deep the calls of kernels may go on a thread of the process.
 //!
-//! Functions that call themselves compare where they are with a lowest address. Below it is left what a handler of a signal
+//! Functions that call themselves compare where they are with a lowest address, and a launch asks whether the calls of
+//! others have room above it. Below it is left what a handler of a signal
 //! takes, which may run Python there.
 #![expect(unsafe_code, reason = "asks the system where a thread's stack lies")]
 
@@ -16,7 +17,13 @@ thread_local! {
     static BOTTOM: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The lowest address for functions that call themselves, on this thread.
+/// About where this thread's stack ends now.
+pub(super) fn here() -> u64 {
+    let here = 0_u8;
+    (&raw const here).addr() as u64
+}
+
+/// The lowest address that kernels may use on this thread's stack.
 pub(super) fn lowest() -> u64 {
     let here = 0_u8;
     let here = (&raw const here).addr();

@@ -235,6 +235,8 @@ pub(super) struct Fibers<'a> {
     pub(super) scratch_bytes: usize,
     /// Of a thread.
     pub(super) stack_bytes: usize,
+    /// Of that, what functions that call themselves take below the lowest address, if there are some.
+    pub(super) below_bytes: Option<usize>,
     pub(super) together: &'a Together,
 }
 
@@ -326,7 +328,7 @@ impl Fibers<'_> {
             turns: TURNS,
             wait,
             pause,
-            lowest: (stack.limit().get() + RESERVE) as u64,
+            lowest: self.below_bytes.map_or(0, |below| (stack.limit().get() + RESERVE + below) as u64),
             deep,
             print: print::print,
             lanes: 0,

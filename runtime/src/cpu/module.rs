@@ -6,7 +6,7 @@ use std::{ops::Range, sync::Arc};
 use weft_artifact::{Artifact, CodeFormat, Faults, HostConfig, HostContext, HostWatch, Kernel};
 
 use super::{
-    depth::lowest,
+    depth::{self, lowest},
     fault::{self, Pending, Record},
     fibers::{Fibers, Together, blocks_in_memory},
     pool::{Cost, Pool, Work},
@@ -25,6 +25,9 @@ pub(super) type Entry = unsafe extern "C" fn(*mut HostContext);
 
 /// A launch of up to so many threads with stacks runs on one thread of the system: waking others takes longer.
 const MOST_ALONE: u64 = 4096;
+
+/// Calls that take no more of a stack than so many bytes are made without asking how much is left.
+const LITTLE: usize = 16 << 10;
 
 /// What launches need from the executor.
 #[derive(Debug)]
@@ -96,7 +99,8 @@ impl Module for CpuModule {
             },
             local_bytes: u32::try_from(kernel.local_bytes).unwrap_or(u32::MAX),
             const_bytes: u32::try_from(kernel.const_bytes).unwrap_or(u32::MAX),
-            calls_itself: kernel.calls_itself,
+            call_bytes: usize::try_from(layout.call_bytes).unwrap_or(usize::MAX),
+            below_bytes: usize::try_from(layout.below_bytes).unwrap_or(usize::MAX),
             faults: kernel.faults.clone(),
             cost: Cost::default(),
             shared: Arc::clone(&self.shared),
@@ -116,8 +120,10 @@ struct CpuKernel {
     limits: KernelLimits,
     local_bytes: u32,
     const_bytes: u32,
-    /// It leads to a function that calls itself.
-    calls_itself: bool,
+    /// What a call of the entry takes of a stack.
+    call_bytes: usize,
+    /// What functions that call themselves take below the lowest address; 0 if there is none.
+    below_bytes: usize,
     /// The faults that it reports.
     faults: Option<Arc<Faults>>,
     cost: Cost,
@@ -177,7 +183,8 @@ impl LoadedKernel for CpuKernel {
             scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
             stack_bytes: self.stack_bytes,
             together: Together::of(n_blocks),
-            calls_itself: self.calls_itself,
+            call_bytes: self.call_bytes,
+            below_bytes: self.below_bytes,
         };
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;
@@ -250,7 +257,8 @@ struct Launch<'a> {
     scratch_bytes: usize,
     stack_bytes: Option<usize>,
     together: Together,
-    calls_itself: bool,
+    call_bytes: usize,
+    below_bytes: usize,
 }
 
 /// A context as the code of blocks sees it: it comes first, so that a call back finds the rest.
@@ -270,7 +278,8 @@ extern "C" fn deep(context: *mut HostContext) {
 
 impl Launch<'_> {
     fn fibers(&self) -> Option<Fibers<'_>> {
-        let Self { entry, record, slots, config, scratch_bytes, stack_bytes, together, calls_itself: _ } = self;
+        let Self { entry, record, slots, config, scratch_bytes, stack_bytes, together, call_bytes: _, below_bytes } =
+            self;
         let stack_bytes = (*stack_bytes)?;
         Some(Fibers {
             entry: *entry,
@@ -279,6 +288,7 @@ impl Launch<'_> {
             config,
             scratch_bytes: *scratch_bytes,
             stack_bytes,
+            below_bytes: (*below_bytes > 0).then_some(*below_bytes),
             together,
         })
     }
@@ -295,9 +305,16 @@ impl Work for Launch<'_> {
             return fibers.run(next, watch);
         }
         let config = HostConfig { words: self.config, watch };
-        let lowest = if self.calls_itself { lowest() } else { 0 };
+        let looks = self.below_bytes > 0;
+        let lowest =
+            if looks || self.call_bytes > LITTLE { lowest().saturating_add(self.below_bytes as u64) } else { 0 };
+        let has_room = lowest == 0 || depth::here().saturating_sub(self.call_bytes as u64) >= lowest;
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
+                if !has_room {
+                    self.together.give_up(watch);
+                    break;
+                }
                 let (slots, config) = (self.slots.as_ptr(), &raw const config);
                 let context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 let record = Record::pointer(self.record);

@@ -64,7 +64,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         cooperative: false,
         calls_itself: false,
         faults: None,
-        host: Some(HostEntry { stack_bytes: None, dynamic_offset }),
+        host: Some(HostEntry { stack_bytes: None, call_bytes: 0, below_bytes: 0, dynamic_offset }),
     }
 }
 

@@ -218,7 +218,6 @@ pub(super) fn look_down<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     hooks: &HostHooks<'_, 'ctx>,
     context: PointerValue<'ctx>,
-    room: u64,
 ) -> Result<()> {
     let types = emitter.cx.types;
     let builder = &emitter.builder;
@@ -229,9 +228,7 @@ pub(super) fn look_down<'ctx>(
     let frame = builder.build_call(frame, &[types.context.i32_type().const_zero().into()], "frame")?;
     let Some(frame) = frame.try_as_basic_value().basic() else { return internal("a frame without an address") };
     let frame = builder.build_ptr_to_int(frame.into_pointer_value(), long, "")?;
-    // Of what is above the limit, the arrays and the functions that call nothing deep take their part.
-    let least = builder.build_int_add(lowest, long.const_int(room, false), "")?;
-    let over = builder.build_int_compare(IntPredicate::ULT, frame, least, "")?;
+    let over = builder.build_int_compare(IntPredicate::ULT, frame, lowest, "")?;
     let (deep, go_on) = (emitter.block("deep"), emitter.block("go_on"));
     builder.build_conditional_branch(over, deep, go_on)?;
     builder.position_at_end(deep);

@@ -4,6 +4,7 @@
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
 
 mod clock;
+pub(crate) mod cpu;
 mod entry;
 mod fibers;
 mod hooks;
@@ -18,12 +19,10 @@ mod stop;
 mod tests;
 mod threads;
 
-use std::sync::{Arc, OnceLock};
-
 use inkwell::{
     OptimizationLevel,
     builder::Builder,
-    targets::{CodeModel, FileType, RelocMode, TargetMachine},
+    targets::{CodeModel, FileType, RelocMode},
     values::PointerValue,
 };
 use weft_artifact::{Artifact, CodeFormat, HostEntry};
@@ -34,7 +33,7 @@ use super::{
         AddressSpaces, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
         driver::{self, Finished, Job},
         internal,
-        shim::{self, LeakyModule, Machine, MachineSpec},
+        shim::{self, Depth, LeakyModule, Machine, MachineSpec},
         size,
     },
     symbol,
@@ -53,24 +52,17 @@ use stop::Watch;
 /// One address space for everything.
 const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, constant: 0, local: 0, generic: 0 };
 
-/// This machine's CPU.
-pub fn cpu() -> Arc<HostCpu> {
-    static CPU: OnceLock<Arc<HostCpu>> = OnceLock::new();
-    let cpu = CPU.get_or_init(|| {
-        Arc::new(HostCpu {
-            triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
-            name: TargetMachine::get_host_cpu_name().to_string(),
-            features: TargetMachine::get_host_cpu_features().to_string(),
-        })
-    });
-    Arc::clone(cpu)
-}
-
 /// Emits a module as an object for a CPU.
 pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<Emitted> {
     let (_, kernel) = kernel_of(module)?;
     let compiled = compile(module, &request.options, request.keep, cpu)?;
-    let host = HostEntry { stack_bytes: compiled.stack_bytes, dynamic_offset: compiled.dynamic_offset };
+    let Depth { call, around } = compiled.depth;
+    let host = HostEntry {
+        stack_bytes: compiled.has_stacks.then(|| stack_bytes(compiled.depth)),
+        call_bytes: call,
+        below_bytes: around,
+        dynamic_offset: compiled.dynamic_offset,
+    };
     let artifact = Artifact {
         format: CodeFormat::HostObject,
         target: "host".to_owned(),
@@ -87,23 +79,28 @@ struct Compiled {
     asm: Option<String>,
     llvm: Option<String>,
     dynamic_offset: u64,
-    stack_bytes: Option<u64>,
+    /// Each thread has a stack.
+    has_stacks: bool,
+    depth: Depth,
 }
 
-/// Stack of a thread beside its local arrays: more than the deepest chain of calls takes.
+/// Stack of a thread whose calls take little.
 const STACK_BYTES: u64 = 64 << 10;
 
-/// The same where functions call themselves: thousands of calls of a small one. Memory is taken as it is used.
+/// Of a stack, what is left for signals and for what calls back.
+const OTHERS_BYTES: u64 = 48 << 10;
+
+/// Stack for functions that call themselves: thousands of calls of a small one. Memory is taken as it is used.
 const DEEP_STACK_BYTES: u64 = 1 << 20;
 
-/// What functions that do not call themselves, and are called by such that do, take of a stack beside local arrays.
-const ROOM_BYTES: u64 = 16 << 10;
-
-/// What the local arrays of all functions take together.
-fn array_bytes(module: &Module) -> u64 {
-    let arrays = module.functions.iter().flat_map(|(_, function)| function.local_arrays.iter());
-    let bytes = arrays.map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()) + array.align);
-    bytes.fold(0, u64::saturating_add)
+/// The stack of a thread that has one.
+fn stack_bytes(depth: Depth) -> u64 {
+    let Depth { call, around } = depth;
+    if around > 0 {
+        DEEP_STACK_BYTES.saturating_add(call).saturating_add(around)
+    } else {
+        STACK_BYTES.max(OTHERS_BYTES.saturating_add(call))
+    }
 }
 
 /// What a module becomes.
@@ -131,17 +128,24 @@ impl Strategy {
             CpuThreads::Loops => waits_on_circle(module, &circles),
             CpuThreads::Fibers => true,
         };
-        if fibers {
-            let module = plan::for_stacks(module, &circles);
-            let (kernel, offsets, look) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Look::of(&module));
-            return Ok(Self::Fibers(Box::new(module), kernel, offsets, look));
+        // Functions with barriers that would be too large in place of their calls stay functions.
+        if fibers || plan::too_many_copies(module) {
+            return Self::fibers(module, &circles);
         }
         let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
-        // A function with a barrier is in the kernel by now, with arrays for each call that may hand one on.
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
-        super::check_local(arrays)?;
+        // Of an array that a function hands on there is one for each call.
+        if super::check_local(arrays).is_err() {
+            return Self::fibers(module, &circles);
+        }
         let offsets = Offsets::of(&plan);
         Ok(Self::Loops(Box::new(plan), offsets))
+    }
+
+    fn fibers(module: &Module, circles: &Circles) -> Result<Self> {
+        let module = plan::for_stacks(module, circles);
+        let (kernel, offsets, look) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Look::of(&module));
+        Ok(Self::Fibers(Box::new(module), kernel, offsets, look))
     }
 }
 
@@ -153,13 +157,11 @@ fn waits_on_circle(module: &Module, circles: &Circles) -> bool {
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
     let strategy = Strategy::of(module, options)?;
-    let (emitted, offsets, stack_bytes, segments) = match &strategy {
-        Strategy::Loops(plan, offsets) => (&plan.module, offsets, None, plan.segments),
-        Strategy::Fibers(module, _, offsets, _) => {
-            let stack = if Circles::of(module).is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
-            (module.as_ref(), offsets, Some(stack.saturating_add(array_bytes(module))), 0)
-        }
+    let (emitted, offsets, has_stacks, segments) = match &strategy {
+        Strategy::Loops(plan, offsets) => (&plan.module, offsets, false, plan.segments),
+        Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),
     };
+    let entry = symbol(&kernel_of(module)?.1.name);
     let finished = shim::with_context(|context| {
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
         let machine = Machine::new(&MachineSpec {
@@ -189,16 +191,18 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             bulk: size::bulk(module, segments),
             keep_llvm: keep.llvm,
             attributes: &[],
+            depth_of: Some(&entry),
         };
         let finished = driver::finish(&cx, &machine, &job)?;
         machine.dispose();
         Ok(finished)
     })?;
-    let Finished { code, llvm } = finished;
+    let Finished { code, llvm, depth } = finished;
+    let Some(depth) = depth else { return internal("LLVM tells no frames") };
     let mut code = code.into_iter();
     let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ok(Compiled { object, asm, llvm, dynamic_offset: offsets.dynamic_offset, stack_bytes })
+    Ok(Compiled { object, asm, llvm, dynamic_offset: offsets.dynamic_offset, has_stacks, depth })
 }
 
 /// Declares and fills every function, callees first.
@@ -260,7 +264,7 @@ fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
         emitter.set_local(local, param)?;
     }
     if let Some(waits) = look.at_start(id) {
-        fibers::look_down(&emitter, &hooks, frame.context, ROOM_BYTES.saturating_add(array_bytes(cx.ir)))?;
+        fibers::look_down(&emitter, &hooks, frame.context)?;
         if stacks {
             fibers::turn(&emitter, frame.context, waits)?;
         }

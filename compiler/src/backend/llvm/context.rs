@@ -14,6 +14,7 @@ use inkwell::{
 
 use super::{DebugInfo, Library, Result, Types, internal};
 use crate::{
+    backend::copies,
     ir::{self, Circles, ConstantId, FuncId},
     request::{Entry, Options},
 };
@@ -34,6 +35,8 @@ pub(crate) struct ModuleContext<'a, 'ctx> {
     pub ptx: bool,
     /// Line tables, if they are asked for.
     pub debug: Option<DebugInfo<'ctx>>,
+    /// By the function's index: it stands in place of its calls.
+    inlined: Vec<bool>,
     functions: RefCell<HashMap<FuncId, FunctionValue<'ctx>>>,
     constants: RefCell<HashMap<ConstantId, PointerValue<'ctx>>>,
     library_symbols: RefCell<BTreeSet<String>>,
@@ -56,6 +59,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
             options,
             library,
             ptx: false,
+            inlined: copies::inlined(ir),
             constants: RefCell::default(),
             debug,
             functions: RefCell::default(),
@@ -91,7 +95,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         let params = function.params.iter().map(|&local| function.locals[local].ty);
         let ty = self.types.function(hidden, params, &function.results)?;
         let value = self.module.add_function(&crate::backend::symbol(&function.name), ty, Some(Linkage::Internal));
-        self.attribute(value, if function.inline { "alwaysinline" } else { "nounwind" });
+        self.attribute(value, if self.inlined[id.index()] { "alwaysinline" } else { "nounwind" });
         self.functions.borrow_mut().insert(id, value);
         Ok(value)
     }

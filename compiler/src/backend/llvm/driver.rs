@@ -15,7 +15,7 @@ use inkwell::{
 
 use super::{
     Library, ModuleContext, Result, internal,
-    shim::{self, LeakyModule, Machine},
+    shim::{self, Depth, LeakyModule, Machine},
     size::Bulk,
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct Job<'a> {
     pub keep_llvm: bool,
     /// String attributes that the functions of the library get, as the back end's own functions have them.
     pub attributes: &'a [(&'a str, &'a str)],
+    /// The function of which it is asked what it takes of a stack.
+    pub depth_of: Option<&'a str>,
 }
 
 /// What came of it.
@@ -50,6 +52,8 @@ pub(crate) struct Finished {
     pub code: Vec<Vec<u8>>,
     /// LLVM IR as the code generator gets it.
     pub llvm: Option<String>,
+    /// See [`Job::depth_of`].
+    pub depth: Option<Depth>,
 }
 
 /// Links the library, verifies, optimises, legalizes and emits. The module's triple and layout are the machine's.
@@ -73,8 +77,12 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         shim::split_blocks(cx.module);
     }
     let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());
+    if job.depth_of.is_some() {
+        shim::watch_frames(cx.module);
+    }
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
-    Ok(Finished { code, llvm })
+    let depth = job.depth_of.map(|symbol| shim::deepest(cx.module, symbol)).transpose()?;
+    Ok(Finished { code, llvm, depth })
 }
 
 /// LLVM's verifier; a fault is weft's own.

@@ -26,6 +26,8 @@ extern Ref LLVMDIBuilderCreateCompileUnit(Ref, int, Ref, const char *, size_t, i
                                           const char *, size_t, int, unsigned, int, int, const char *, size_t,
                                           const char *, size_t);
 
+extern int weft_frames_note(Ref);
+
 static _Thread_local jmp_buf *landing;
 static _Thread_local char message[8192];
 
@@ -45,6 +47,7 @@ static void on_fatal(const char *text) {
 
 static void on_diagnostic(Ref info, void *unused) {
   (void)unused;
+  if (weft_frames_note(info)) return;
   if (LLVMGetDiagInfoSeverity(info) != 0 /* LLVMDSError */ || message[0]) return;
   char *text = LLVMGetDiagInfoDescription(info);
   keep(text && *text ? text : "LLVM reports an error without a text");

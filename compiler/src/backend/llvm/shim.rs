@@ -31,14 +31,15 @@ use inkwell::{
     values::{AsValueRef, InstructionValue},
 };
 
-use crate::diagnostic::Diagnostic;
-
 unsafe extern "C" {
     fn weft_shim_install();
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate_large(context: *mut c_void, is_huge: c_int);
     fn weft_unroll(back: LLVMValueRef, unroll: c_int);
     fn weft_split_blocks(module: LLVMModuleRef);
+    fn weft_cpu_features(name: *const c_char) -> *mut c_char;
+    fn weft_frames_watch(module: LLVMModuleRef);
+    fn weft_frames_deepest(module: LLVMModuleRef, name: *const c_char, more: *mut u64) -> u64;
     fn weft_shim_message() -> *const c_char;
     fn weft_shim_emit(
         machine: LLVMTargetMachineRef,
@@ -75,8 +76,6 @@ pub(crate) enum Error {
     Fatal(String),
     /// A fault of weft's own: LLVM, or a check of ours, rejected what was built.
     Internal(String),
-    /// The user's program cannot be emitted.
-    Rejected(Box<Diagnostic>),
 }
 
 /// The result of building or emitting code.
@@ -86,7 +85,6 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fatal(text) | Self::Internal(text) => f.write_str(text),
-            Self::Rejected(diagnostic) => f.write_str(&diagnostic.message),
         }
     }
 }
@@ -94,12 +92,6 @@ impl fmt::Display for Error {
 impl From<BuilderError> for Error {
     fn from(error: BuilderError) -> Self {
         Self::Internal(format!("LLVM's builder: {error}"))
-    }
-}
-
-impl From<Diagnostic> for Error {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self::Rejected(Box::new(diagnostic))
     }
 }
 
@@ -153,6 +145,45 @@ pub(crate) fn unroll(back: InstructionValue<'_>, unroll: bool) {
 pub(crate) fn split_blocks(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and nobody else uses it.
     unsafe { weft_split_blocks(module.as_mut_ptr()) };
+}
+
+/// The features of an x86-64 CPU, as LLVM takes them; `None` if it knows none of that name.
+pub(crate) fn cpu_features(name: &str) -> Option<String> {
+    let name = c_string(name).ok()?;
+    // SAFETY: the name ends with a NUL.
+    let text = unsafe { weft_cpu_features(name.as_ptr()) };
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: a text that is not null ends with a NUL and lives until it is disposed of.
+    let features = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    // SAFETY: the text is LLVM's and is not used after this.
+    unsafe { LLVMDisposeMessage(text) };
+    Some(features)
+}
+
+/// What a function takes of a stack, with all that it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Depth {
+    /// A call of the function; of functions that call themselves, to the first call.
+    pub call: u64,
+    /// What each call of those may take until the next one has looked where it is; 0 if there is none.
+    pub around: u64,
+}
+
+/// Has the code generator tell how large the frames of a module's functions are.
+pub(crate) fn watch_frames(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it.
+    unsafe { weft_frames_watch(module.as_mut_ptr()) };
+}
+
+/// What a function takes of a stack. The module was emitted on this thread after [`watch_frames`].
+pub(crate) fn deepest(module: &Module<'_>, symbol: &str) -> Result<Depth> {
+    let name = c_string(symbol)?;
+    let mut around = 0;
+    // SAFETY: the module is alive, the name ends with a NUL, and the result is written.
+    let call = unsafe { weft_frames_deepest(module.as_mut_ptr(), name.as_ptr(), &raw mut around) };
+    if call == 0 { internal(format!("no function {symbol} was emitted")) } else { Ok(Depth { call, around }) }
 }
 
 /// The text of the last caught call's error, if it met one.

@@ -97,6 +97,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
             emit: &[FileType::Assembly],
             keep_llvm: request.keep.llvm,
             attributes: if request.options.fastmath { &[FLUSH] } else { &[] },
+            depth_of: None,
         };
         let finished = driver::finish(&cx, &machine, &job)?;
         machine.dispose();

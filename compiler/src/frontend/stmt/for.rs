@@ -16,6 +16,12 @@ use crate::{
     syntax::ast::{Expr, Stmt},
 };
 
+/// The most bodies of a loop over unlike items. LLVM takes some ten seconds for so many, with the square of their number.
+const MOST_BODIES: i64 = 2048;
+
+/// Of so many unlike items one is chosen in turn.
+const MOST_IN_TURN: i64 = 16;
+
 /// A counted loop: where it starts, stops, and its step.
 struct Range {
     ty: Scalar,
@@ -86,8 +92,15 @@ impl FnLowerer<'_> {
                     self.report(diagnostic);
                     return;
                 };
-                let items = (0..length).map(|at| self.item_at(&value, Atom::Int(at), iter.span)).collect();
-                self.for_each_item(target, items, iter.span, body, orelse, span);
+                if length > MOST_BODIES {
+                    let message = format!("a `for` loop goes over {length} items of different types");
+                    let diagnostic = Diagnostic::error(Code::UnsupportedStatement, iter.span, message)
+                        .note(format!("the body is compiled for each of them, which is done for up to {MOST_BODIES}"))
+                        .help("give all items one type, as in an array of constants");
+                    self.report(diagnostic);
+                    return;
+                }
+                self.for_each_item(target, (&value, iter.span), length, body, orelse, span);
             }
         }
     }
@@ -243,50 +256,63 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// Over a tuple whose items differ: a turn's body is a choice among the bodies for each item.
+    /// Over so many items that differ: a turn's body is a choice among the bodies for each item.
     fn for_each_item(
         &mut self,
         target: &Expr,
-        items: Vec<Value>,
-        at: Span,
+        over: (&Value, Span),
+        length: i64,
         body: &[Stmt],
         orelse: &[Stmt],
         span: Span,
     ) {
-        let items: Vec<Value> = items.into_iter().map(|item| self.settle(item, at)).collect();
         let start = self.b.i64(0, span);
-        let stop = self.b.i64(items.len() as i64, span);
+        let stop = self.b.i64(length, span);
         let stop = self.b.temp(stop, span);
         let range = Range { ty: Scalar::I64, start, stop, step: Step::Known(1), nonneg: true, may_overflow: false };
         self.counted(range, orelse, span, |this, counter| {
             let now = this.b.read(counter, target.span);
             let now = this.b.temp(now, target.span);
             this.b.function.locals[now].nonneg = true;
-            this.turn_of_item(target, &items, now, 0, body, span);
+            this.turn_of_item(target, over, (0, length), now, body, span);
         });
     }
 
-    /// `if now == number: the body for that item, else: …`.
-    fn turn_of_item(&mut self, target: &Expr, items: &[Value], now: LocalId, number: usize, body: &[Stmt], span: Span) {
-        let Some((item, rest)) = items.split_first() else { return };
+    /// The body for the item with the number `now`, which is one from `first` up to `end`: `if now == first: … else: …`,
+    /// and among many items `if now < middle: … else: …`, so that a choice among n is not n deep.
+    fn turn_of_item(
+        &mut self,
+        target: &Expr,
+        over: (&Value, Span),
+        (first, end): (i64, i64),
+        now: LocalId,
+        body: &[Stmt],
+        span: Span,
+    ) {
+        let many = end - first > MOST_IN_TURN;
+        let middle = if many { i64::midpoint(first, end) } else { first + 1 };
         let here = |this: &mut Self| {
-            let item = this.reread(item, span);
-            this.loops.unrolled.push(number);
+            if many {
+                return this.turn_of_item(target, over, (first, middle), now, body, span);
+            }
+            let item = this.item_at(over.0, Atom::Int(first), over.1);
+            this.loops.unrolled.push(first as usize);
             this.assign_to(target, item, target.span);
             this.stmts(body);
             this.loops.unrolled.pop();
         };
-        if rest.is_empty() {
+        if middle >= end {
             here(self);
             return;
         }
-        let (at, number_expr) = (self.b.read(now, span), self.b.i64(number as i64, span));
-        let cond = self.b.compare(CompareOp::Eq, at, number_expr, span);
+        let (op, number) = if many { (CompareOp::Lt, middle) } else { (CompareOp::Eq, first) };
+        let (at, number) = (self.b.read(now, span), self.b.i64(number, span));
+        let cond = self.b.compare(op, at, number, span);
         let cond = self.b.temp(cond, span);
         let entry = self.env.clone();
         let then_end = self.in_block(entry.clone(), here);
         let mut then = self.b.close();
-        let else_end = self.in_block(entry, |this| this.turn_of_item(target, rest, now, number + 1, body, span));
+        let else_end = self.in_block(entry, |this| this.turn_of_item(target, over, (middle, end), now, body, span));
         let mut otherwise = self.b.close();
         let joined = state::join(&[&then_end, &else_end]);
         self.b.open();

@@ -6,6 +6,7 @@
 
 use crate::{
     analysis::escapes,
+    backend::copies,
     ir::Const,
     ir::{
         Base, Block, Circles, Class, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Leaf, Local,
@@ -22,7 +23,13 @@ pub(crate) fn barrier_functions(module: &mut Module, effects: &[Effects]) {
     put_in(module, &|func| Effects::of_function(effects, func).synchronizes());
 }
 
-/// Inlines every call of some functions, and of those that call them, but for such as call themselves.
+/// Whether [`barrier_functions`] would make too much of a module.
+pub(crate) fn too_many_copies(module: &Module, effects: &[Effects]) -> bool {
+    copies::too_many(module, &|func| Effects::of_function(effects, func).synchronizes())
+}
+
+/// Inlines every call of some functions, and of those that call them, but for such as call themselves; nothing if that
+/// makes too many copies.
 pub(crate) fn functions(module: &mut Module, circles: &Circles, some: &[bool]) {
     let mut reaching = some.to_vec();
     // Callees stand before their callers.
@@ -33,7 +40,9 @@ pub(crate) fn functions(module: &mut Module, circles: &Circles, some: &[bool]) {
             }
         });
     }
-    put_in(module, &|func| reaching[func.index()]);
+    if !copies::too_many(module, &|func| reaching[func.index()]) {
+        put_in(module, &|func| reaching[func.index()]);
+    }
 }
 
 fn put_in(module: &mut Module, reaches: &dyn Fn(FuncId) -> bool) {
@@ -105,13 +114,13 @@ impl Inliner<'_> {
     }
 
     /// The caller's arrays that stand for a callee's. A thread is in one call of a function at a time, so all calls
-    /// share them, unless the callee may give one of them to its caller.
+    /// share them, but for one that the callee may give to its caller.
     fn arrays(&mut self, function: &mut Function, func: FuncId) -> Vec<LocalArrayId> {
         let callee = &self.module.functions[func];
-        let given = callee.results.iter().any(|ty| matches!(ty, Type::Ptr(..)));
+        let given = given(callee);
         let mut arrays = Vec::with_capacity(callee.local_arrays.len());
-        for ((_, array), origin) in callee.local_arrays.iter().zip(&self.origins[func.index()]) {
-            let origin = origin.filter(|_| !given);
+        for ((id, array), &origin) in callee.local_arrays.iter().zip(&self.origins[func.index()]) {
+            let origin = origin.filter(|_| !given[id.index()]);
             let known = origin.and_then(|origin| self.own.iter().position(|&own| own == Some(origin)));
             arrays.push(match known {
                 Some(index) => Handle::new(index as u32),
@@ -122,6 +131,52 @@ impl Inliner<'_> {
             });
         }
         arrays
+    }
+}
+
+/// By the array's index: what the function returns may point to it.
+fn given(function: &Function) -> Vec<bool> {
+    let mut given = vec![false; function.local_arrays.len()];
+    if !function.results.iter().any(|ty| matches!(ty, Type::Ptr(..))) {
+        return given;
+    }
+    // Pointers lie in locals alone: those of which a returned one may come.
+    let mut locals = vec![false; function.locals.len()];
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Return(values) = &stmt.kind {
+            for &value in values {
+                follow(function, value, &mut locals, &mut given);
+            }
+        }
+    });
+    loop {
+        let before = locals.clone();
+        for_each_stmt(&function.body, &mut |stmt| {
+            if stmt.kind.assigned().iter().any(|local| before[local.index()]) {
+                for value in stmt.kind.exprs() {
+                    follow(function, value, &mut locals, &mut given);
+                }
+            }
+        });
+        if locals == before {
+            return given;
+        }
+    }
+}
+
+/// Notes the locals and the arrays that a pointer comes of.
+fn follow(function: &Function, pointer: ExprId, locals: &mut [bool], given: &mut [bool]) {
+    let expr = &function.exprs[pointer];
+    if !matches!(expr.ty, Type::Ptr(..)) {
+        return;
+    }
+    if let ExprKind::LocalBase(array) = expr.kind {
+        given[array.index()] = true;
+    } else if let ExprKind::Local(local) = expr.kind {
+        locals[local.index()] = true;
+    }
+    for operand in expr.kind.operands() {
+        follow(function, operand, locals, given);
     }
 }
 

@@ -97,6 +97,11 @@ impl Plan {
     }
 }
 
+/// Whether a module's functions with barriers are too large, or too often called, to stand in place of their calls.
+pub(crate) fn too_many_copies(module: &Module) -> bool {
+    inline::too_many_copies(module, &Effects::of_module(module))
+}
+
 /// A module as threads with stacks of their own run it. Functions in which a thread asks who is here with it become part
 /// of their callers, so that threads which came by different ways are not here together.
 pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {

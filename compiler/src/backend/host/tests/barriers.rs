@@ -1,6 +1,6 @@
 //! Kernels that are cut at barriers.
 
-use super::harness::{Arg, array, kernel, matrix};
+use super::harness::{Arg, array, kernel, llvm, matrix};
 
 #[test]
 fn reduction_in_a_halving_loop() {
@@ -285,8 +285,7 @@ fn tiled_matmul() {
 
 #[test]
 fn tiled_matmul_vectorises() {
-    let kernel = kernel(MATMUL, "void(float32[:,::1], float32[:,::1], float32[:,::1])");
-    let llvm = kernel.llvm();
+    let llvm = llvm(MATMUL, "void(float32[:,::1], float32[:,::1], float32[:,::1])", "x86-64-v3");
     assert!(llvm.contains("fmul contract <"), "{llvm}");
 }
 

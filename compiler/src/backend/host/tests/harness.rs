@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 use weft_artifact::{ArgType, HostConfig, HostContext, HostWatch, Number, SlotField, SlotSource};
 
 use crate::{
-    backend::host::jit,
+    backend::{
+        host::jit,
+        testing::{cpu, cpu_for_code},
+    },
     diagnostic::Failure,
     frontend,
     ir::Module,
@@ -51,7 +54,7 @@ type Entry = unsafe extern "C" fn(*mut HostContext);
 
 /// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
 pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
-    let output = output(source, signature, Target::Host(crate::host_cpu()));
+    let output = output(source, signature, Target::Host(cpu()));
     let module = jit::load(&output.artifact.code).expect("the object loads");
     Kernel { output, module }
 }
@@ -62,9 +65,14 @@ pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
     outcome.made().expect("no function is overloaded")
 }
 
+/// The LLVM IR of a kernel after LLVM's passes, for a CPU of which the machine that runs the test need not be one.
+pub(super) fn llvm(source: &str, signature: &str, cpu: &str) -> String {
+    output(source, signature, Target::Host(cpu_for_code(cpu))).llvm.expect("it was asked for")
+}
+
 /// The module that the back end gets.
 pub(super) fn module(source: &str, signature: &str) -> Module {
-    let request = request(source, signature, Target::Host(crate::host_cpu()));
+    let request = request(source, signature, Target::Host(cpu()));
     let lowered = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).made();
     let mut module = lowered.expect("no function is overloaded").module;
     passes::run(&mut module, &request.target).expect("the passes keep the rules");
@@ -174,10 +182,5 @@ impl Kernel {
             // SAFETY: slots, configuration and scratch are as the artifact says; the arrays outlive the call.
             unsafe { entry(&raw mut context) };
         }
-    }
-
-    /// The LLVM IR after LLVM's passes.
-    pub(super) fn llvm(&self) -> &str {
-        self.output.llvm.as_deref().expect("it was asked for")
     }
 }

@@ -1,6 +1,7 @@
 //! Kernels compiled for this machine, loaded and run, against plain Rust.
 
 mod barriers;
+mod calls;
 mod harness;
 mod large;
 mod lockstep;

@@ -1,6 +1,6 @@
 //! Kernels without barriers: thread loops that vectorise, and guards in their bounds.
 
-use super::harness::{Arg, array, kernel, matrix};
+use super::harness::{Arg, array, kernel, llvm, matrix};
 
 const SAXPY: &str = "
 def saxpy(a, x, y, out):
@@ -34,8 +34,7 @@ fn saxpy() {
 
 #[test]
 fn saxpy_vectorises_without_checks() {
-    let kernel = kernel(SAXPY, "void(float32, float32[::1], float32[::1], float32[::1])");
-    let llvm = kernel.llvm();
+    let llvm = llvm(SAXPY, "void(float32, float32[::1], float32[::1], float32[::1])", "x86-64-v3");
     assert!(llvm.contains("x float>"), "{llvm}");
     assert!(!llvm.contains("memcheck"), "the arrays are not compared:\n{llvm}");
     assert!(!llvm.contains("masked.store"), "the guard is in the loop's bounds:\n{llvm}");
@@ -176,8 +175,9 @@ def k(x, out, old):
     if t < 16:
         cuda.atomic.add(out, t, bins[t] + total[0] * 2)
 ";
-    let kernel = kernel(source, "void(int32[::1], float64[::1], int32[::1])");
-    let atomics = kernel.llvm().lines().filter(|line| line.contains("atomicrmw")).collect::<Vec<_>>();
+    let signature = "void(int32[::1], float64[::1], int32[::1])";
+    let (llvm, kernel) = (llvm(source, signature, "x86-64-v3"), kernel(source, signature));
+    let atomics = llvm.lines().filter(|line| line.contains("atomicrmw")).collect::<Vec<_>>();
     assert!(!atomics.is_empty() && atomics.iter().all(|line| line.contains("double")), "{atomics:?}");
     let (n, grid, block) = (1000_usize, 3_usize, 64_usize);
     let mut x: Vec<i32> = (0..n as i32).map(|i| i * i % 16).collect();

@@ -5,7 +5,7 @@ use weft_artifact::Scalar;
 
 use super::{Element, run_on};
 use crate::{
-    backend::testing::SPAN,
+    backend::testing::{SPAN, cpu},
     ir::{BinaryOp, CompareOp, MathFn, Type, UnaryOp},
     request::HostCpu,
 };
@@ -55,7 +55,7 @@ impl Half for BF16 {
 
 /// This machine's, and the first with 64 bits, whose code asks for no function that is not in the object.
 fn cpus() -> [HostCpu; 2] {
-    let ours = HostCpu::clone(&crate::host_cpu());
+    let ours = HostCpu::clone(&cpu());
     let first = HostCpu { name: "x86-64".to_owned(), features: String::new(), ..ours.clone() };
     [ours, first]
 }

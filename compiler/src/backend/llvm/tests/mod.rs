@@ -16,7 +16,7 @@ use crate::{
     backend::{
         emit,
         host::jit,
-        testing::{KernelBuilder, SPAN, request},
+        testing::{KernelBuilder, SPAN, cpu, request},
     },
     ir::{Align, Builder, ExprId, ExprKind, LocalId, SpecialRegister, StmtKind, Type},
     request::{HostCpu, Options, Target},
@@ -54,7 +54,7 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
     items: &[I],
     value: impl FnMut(&mut Builder, I, ExprId, ExprId) -> ExprId,
 ) -> Vec<Vec<R>> {
-    run_on(&crate::host_cpu(), pairs, items, value)
+    run_on(&cpu(), pairs, items, value)
 }
 
 /// As [`run_all`], with code for a CPU that this one can stand for.

@@ -1,0 +1,94 @@
+//! How large functions become where others stand in place of their calls: some that each call the one before twice are
+//! two to the power of their number copies.
+
+use crate::ir::{FuncId, Module, StmtKind, for_each_stmt};
+
+/// Expressions of a function with its copies from which on copies are too many. LLVM takes some ten seconds for so many.
+const MOST_EXPRS: u64 = 16_000;
+/// Code that is called once is moved rather than copied: it is too much only where it comes to so many times all code.
+const MOST_TIMES: u64 = 4;
+
+/// The most expressions of a module's functions with what stands in place of calls.
+fn most(module: &Module) -> u64 {
+    let written: u64 = module.functions.iter().map(|(_, function)| function.exprs.len() as u64).sum();
+    MOST_EXPRS.max(written.saturating_mul(MOST_TIMES))
+}
+
+/// The expressions of a function, with those of the functions that stand in place of calls; the sizes of those before it
+/// are known.
+fn size(module: &Module, id: FuncId, known: &[u64], in_place: &dyn Fn(FuncId) -> bool) -> u64 {
+    let function = &module.functions[id];
+    let mut size = function.exprs.len() as u64;
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Call { func, .. } = stmt.kind
+            && in_place(func)
+        {
+            size = size.saturating_add(known.get(func.index()).copied().unwrap_or(0));
+        }
+    });
+    size
+}
+
+/// Whether a function becomes too large if some stand in place of their calls.
+pub(crate) fn too_many(module: &Module, in_place: &dyn Fn(FuncId) -> bool) -> bool {
+    let most = most(module);
+    let mut sizes = Vec::with_capacity(module.functions.len());
+    // Callees stand before their callers.
+    for (id, _) in module.functions.iter() {
+        sizes.push(size(module, id, &sizes, in_place));
+    }
+    sizes.into_iter().any(|size| size > most)
+}
+
+/// By the function's index: it is to stand in place of its calls, and is not too large for that.
+pub(crate) fn inlined(module: &Module) -> Vec<bool> {
+    let most = most(module);
+    let mut sizes = Vec::with_capacity(module.functions.len());
+    let mut inlined = Vec::with_capacity(module.functions.len());
+    for (id, function) in module.functions.iter() {
+        let size = size(module, id, &sizes, &|callee| inlined.get(callee.index()).copied().unwrap_or(false));
+        inlined.push(function.inline && size <= most);
+        sizes.push(size);
+    }
+    inlined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Function, FunctionKind, Stmt};
+
+    use crate::{backend::testing::SPAN, ir::Builder};
+
+    /// Functions that each call the one before `calls` times.
+    fn chain(n: usize, calls: usize) -> Module {
+        let mut module = Module::default();
+        for at in 0..n {
+            let mut b = Builder::new(Function::new(format!("f{at}"), FunctionKind::Device, SPAN));
+            let _ = b.i64(1, SPAN);
+            let mut function = b.finish();
+            function.inline = true;
+            for _ in 0..calls.min(at * calls) {
+                let kind = StmtKind::Call { results: Vec::new(), func: FuncId::new(at as u32 - 1), args: Vec::new() };
+                function.body.push(Stmt { kind, span: SPAN });
+            }
+            module.functions.push(function);
+        }
+        module
+    }
+
+    #[test]
+    fn functions_that_grow_with_the_power_of_their_number_stay() {
+        for (calls, grows) in [(1, false), (2, true)] {
+            let module = chain(100, calls);
+            assert_eq!(too_many(&module, &|_| true), grows);
+            assert!(!too_many(&module, &|_| false));
+            assert_eq!(inlined(&module).contains(&false), grows);
+        }
+        // 2^13 copies of one expression, and the functions around them.
+        assert_eq!(inlined(&chain(100, 2)).iter().position(|inlined| !inlined), Some(13));
+        assert!(inlined(&chain(13, 2)).iter().all(|&inlined| inlined));
+        // Whoever calls one that stays begins anew.
+        assert_eq!(inlined(&chain(100, 2)).iter().filter(|&inlined| !inlined).count(), 7);
+    }
+}

@@ -1,0 +1,79 @@
+//! The CPU that code is made for: this machine's, or a lesser one that this machine can stand for.
+
+use std::sync::{Arc, OnceLock};
+
+use inkwell::targets::TargetMachine;
+
+use crate::{backend::llvm::shim, request::HostCpu};
+
+/// What every CPU has for which there is code.
+const LEAST: &str = "x86-64";
+
+/// This machine's CPU.
+pub fn cpu() -> Arc<HostCpu> {
+    static CPU: OnceLock<Arc<HostCpu>> = OnceLock::new();
+    let cpu = CPU.get_or_init(|| {
+        Arc::new(HostCpu {
+            triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
+            name: TargetMachine::get_host_cpu_name().to_string(),
+            features: TargetMachine::get_host_cpu_features().to_string(),
+        })
+    });
+    Arc::clone(cpu)
+}
+
+/// The CPU that LLVM knows by a name, such as `x86-64-v3`, whether or not this machine runs its code.
+pub(crate) fn known(name: &str) -> Option<HostCpu> {
+    let features = shim::cpu_features(name)?;
+    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features })
+}
+
+/// The CPU that LLVM knows by a name, for code that this machine runs.
+///
+/// # Errors
+///
+/// A sentence: LLVM knows no such CPU, or it has what this machine has not.
+pub fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
+    let Some(named) = known(name) else {
+        return Err(format!("there is no CPU `{name}`: LLVM's names are x86-64-v3, znver4, skylake-avx512 and others"));
+    };
+    let least = known(LEAST).map(|cpu| cpu.features).unwrap_or_default();
+    let missing = missing(&named.features, &[&cpu().features, &least]);
+    if missing.is_empty() {
+        return Ok(Arc::new(named));
+    }
+    Err(format!("this machine's CPU cannot run code for `{name}`: it lacks {}", missing.join(", ")))
+}
+
+/// The features that none of some lists has.
+fn missing<'a>(features: &'a str, lists: &[&str]) -> Vec<&'a str> {
+    let is_there = |feature: &&str| lists.iter().any(|list| list.split(',').any(|one| one == *feature));
+    let features = features.split(',').filter(|feature| !feature.is_empty() && !is_there(feature));
+    features.map(|feature| feature.trim_start_matches('+')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_has_its_features() {
+        let has =
+            |cpu: &str, feature: &str| known(cpu).expect("LLVM knows it").features.split(',').any(|one| one == feature);
+        assert!(has("x86-64-v4", "+avx512f") && has("x86-64-v3", "+avx2"));
+        assert!(!has("x86-64-v3", "+avx512f") && !has("x86-64-v2", "+avx2"));
+        assert_eq!(known("pentium4"), None);
+    }
+
+    #[test]
+    fn a_cpu_that_this_machine_does_not_run_is_refused() {
+        assert_eq!(cpu_named("x86-64").map(|cpu| cpu.name.clone()), Ok("x86-64".to_owned()));
+        assert!(cpu_named("x86-65").is_err_and(|message| message.contains("there is no CPU `x86-65`")));
+        let features = |name: &str| known(name).expect("LLVM knows it").features;
+        let (old, new) = (features("x86-64-v3"), features("x86-64-v4"));
+        assert_eq!(missing(&old, &[&new]), [""; 0]);
+        assert!(missing(&new, &[&old]).contains(&"avx512f"));
+        // What a machine is known not to have is no feature of its own.
+        assert_eq!(missing("+avx2", &["+avx,-avx2"]), ["avx2"]);
+    }
+}
