@@ -107,6 +107,45 @@ def test_what_is_not_of_one_dimension_is_refused():
     assert total(np.array([], np.int32), init=4) == np.int32(4)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 511, 513, 4096, 70_000])
+def test_without_init_the_elements_alone_count(count, way):
+    x = -1 - np.random.default_rng(count).permutation(count)
+    assert largest(x) == -1
+    assert largest(cuda.to_device(x)) == -1
+    assert cuda.reduce(min)(-x) == 1
+    assert cuda.reduce(operator.mul)(np.full(count, -1)) == (-1) ** count
+    res = cuda.device_array(1, np.int64)
+    largest(x, res=res)
+    assert res.copy_to_host() == [-1]
+    assert largest(x, init=-5) == -1
+    assert largest(x, init=3) == 3
+
+
+def test_of_no_elements_the_result_is_0_or_init():
+    for dtype in (np.int32, np.float64, np.complex64):
+        nothing = np.array([], dtype)
+        assert total(nothing) == 0
+        assert total(nothing).dtype == dtype
+        assert total(np.ones(3, dtype), size=0) == 0
+        assert total(nothing, init=7) == 7
+    for res in (np.full(1, 9), cuda.to_device(np.full(1, 9))):
+        total(np.array([], np.int64), res=res)
+        assert res[0] == 0
+
+
+def test_sizes_and_results_that_do_not_fit_are_refused():
+    x = np.arange(5)
+    for size in (-1, -5, 6, 2**40):
+        with pytest.raises(ValueError, match=f"size {size} is not within the array, which has 5 elements"):
+            total(x, size=size)
+    with pytest.raises(TypeError):
+        total(x, size=2.5)
+    assert total(x, size=np.int8(3)) == 3
+    for res in (np.zeros(0, int), cuda.device_array((2, 2)), 3):
+        with pytest.raises(ValueError, match="res is an array of one dimension with one element at least"):
+            total(x, res=res)
+
+
 def test_a_reduction_can_be_pickled():
     copy = pickle.loads(pickle.dumps(total))
     assert copy(np.arange(10)) == 45
@@ -116,6 +155,7 @@ def test_functions_that_kernels_know():
     x = np.array([3, 1, 4, 1, 5], np.int64)
     assert cuda.reduce(operator.mul)(x, init=1) == 60
     assert cuda.reduce(max)(x) == 5
+    assert cuda.reduce(max)(-x) == -1
     assert cuda.reduce(np.minimum)(x, init=9) == 1
     assert pickle.loads(pickle.dumps(cuda.reduce(operator.xor)))(x) == 3 ^ 1 ^ 4 ^ 1 ^ 5
     with pytest.raises(TypeError, match="not of int"):

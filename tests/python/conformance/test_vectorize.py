@@ -545,7 +545,7 @@ def test_faults_name_the_argument():
         sub(x, x, x, x)
     with pytest.raises(ValueError, match="both positional and keyword"):
         sub(x, x, x.copy(), out=x.copy())
-    with pytest.warns(UserWarning, match="unrecognized keywords: wheer"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wheer'"):
         sub(x, x, wheer=True)
     several = vectorize(["float32(float32, float32)", "float64(float32, float64)"])(lambda a, b: a + b)
     with pytest.raises(TypeError, match="more than one loop takes"):

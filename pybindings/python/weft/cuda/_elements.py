@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from weft.cuda import _operands
 from weft.cuda._device_array import DeviceNDArray
 from weft.cuda._memory import device_array
@@ -12,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
-
-    import numpy as np
 
     from weft._weft import Dispatcher
 
@@ -26,20 +26,26 @@ class Elements:
 
     def __init__(self, core: Dispatcher) -> None:
         self.core = core
-        self._kernels: dict[tuple[bool, tuple[tuple[int, ...], ...]], Dispatcher] = {}
+        self._kernels: dict[tuple[bool, bool, tuple[tuple[int, ...], ...]], Dispatcher] = {}
 
-    def _kernel(self, one: bool, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
+    def _kernel(self, one: bool, masked: bool, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
         """Give the kernel over one axis or several, for arguments with these axes."""
-        kernel = self._kernels.get((one, axes))
+        kernel = self._kernels.get((one, masked, axes))
         if kernel is None:
             from weft.cuda import _ufunc_kernels
 
+            store = (_ufunc_kernels.where_true if masked else _ufunc_kernels.everywhere)(self.core)
             make = _ufunc_kernels.line if one else _ufunc_kernels.grid
-            kernel = self._kernels[one, axes] = make(self.core, axes)
+            kernel = self._kernels[one, masked, axes] = make(store, axes)
         return kernel
 
-    def run(self, inputs: Sequence[Any], outs: Sequence[DeviceNDArray], stream: Any, block: int) -> None:
-        """Compute all elements of the results of arrays on the device that broadcast to their shape."""
+    def run(
+        self, inputs: Sequence[Any], outs: Sequence[DeviceNDArray], stream: Any, block: int, masked: bool = False
+    ) -> None:
+        """Compute all elements of the results of arrays on the device that broadcast to their shape.
+
+        If `masked`, the last of the inputs says which: the others stay what they are.
+        """
         shape, count = outs[0].shape, outs[0].size
         if not count:
             return
@@ -48,7 +54,8 @@ class Elements:
             axes = tuple((0,) if isinstance(operand, DeviceNDArray) else () for operand in inputs)
             if len(shape) != 1:
                 inputs, outs = [flat(operand, count) for operand in inputs], [flat(out, count) for out in outs]
-            configured(self._kernel(True, axes), -(-count // block), block, stream)(count, tuple(inputs), tuple(outs))
+            launch = configured(self._kernel(True, masked, axes), -(-count // block), block, stream)
+            launch(count, tuple(inputs), tuple(outs))
             return
         extents, steps = _operands.merged(shape, [_operands.steps_of(array, shape) for array in arrays])
         if not extents:
@@ -59,7 +66,7 @@ class Elements:
         given = iter([_operands.reduced(array, extents, own) for array, own in zip(arrays, steps, strict=True)])
         found = [next(given) if isinstance(operand, DeviceNDArray) else (operand, ()) for operand in inputs]
         outs = [_operands.view(out, extents, own) for out, own in zip(outs, steps[-len(outs) :], strict=True)]
-        kernel = self._kernel(len(extents) == 1, tuple(axes for _, axes in found))
+        kernel = self._kernel(len(extents) == 1, masked, tuple(axes for _, axes in found))
         views = tuple(operand for operand, _ in found)
         if len(extents) == 1:
             configured(kernel, -(-count // block), block, stream)(count, views, tuple(outs))
@@ -92,6 +99,25 @@ def same() -> Elements:
     from weft.cuda import _ufunc_kernels
 
     return Elements(_ufunc_kernels.same)
+
+
+@functools.cache
+def chosen() -> Elements:
+    from weft.cuda import _ufunc_kernels
+
+    return Elements(_ufunc_kernels.chosen)
+
+
+def cast(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
+    """Give an argument as a dtype, with whatever loss that has."""
+    if not isinstance(operand, DeviceNDArray):
+        return np.asarray(operand).astype(dtype)[()]
+    if operand.dtype.kind == "c" and dtype.kind != "c":
+        # The real parts are where the numbers are, and half as wide.
+        part = np.empty(0, operand.dtype).real.dtype
+        owner, at, device, readonly = operand.owner, operand.address, operand.device, operand.readonly
+        operand = DeviceNDArray(owner, at, operand.shape, operand.strides, part, device, readonly)
+    return operand if operand.dtype == dtype else converted(operand, dtype, stream)
 
 
 def converted(array: DeviceNDArray, dtype: np.dtype[Any], stream: Any, order: Any = None) -> DeviceNDArray:

@@ -15,7 +15,7 @@ from weft import _weft
 from weft._weft import Dispatcher, Type, parse_signature
 from weft.cuda import _operands
 from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._elements import converted
+from weft.cuda._elements import cast, converted
 from weft.cuda._jit import device_function
 from weft.cuda._results import Results, outputs
 from weft.cuda._ufunc import name_of
@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from weft.cuda._operands import Casting
 
 # Threads in a block: each is a call, which may take many registers.
 _BLOCK = 128
@@ -90,6 +92,10 @@ class GUfunc:
         the others broadcast; behind them, arrays for the results.
     out
         An array for the result, or a tuple of them.
+    dtype
+        The dtype of the results: a signature that gives it is used.
+    casting
+        What the arguments may be converted to, as NumPy names it. Device arrays lose nothing unless it is ``"unsafe"``.
     stream
         The stream to copy and compute in.
 
@@ -195,9 +201,12 @@ class GUfunc:
 
     # --- Calls ---
 
-    def _choose(self, operands: Sequence[Any], outs: Sequence[Any]) -> Loop:
+    def _choose(self, operands: Sequence[Any], outs: Sequence[Any], dtype: Any, casting: Casting) -> Loop:
         dtypes = tuple(_operands.dtype_of(operand) for operand in operands)
         if not self._signatures:
+            if dtype is not None:
+                msg = f"gufunc {self.__name__} has no signatures, among which `dtype` could choose"
+                raise TypeError(msg)
             if any(out is None for out in outs):
                 msg = (
                     f"gufunc {self.__name__} has no signatures, so arrays for its results must be given: "
@@ -205,16 +214,18 @@ class GUfunc:
                 )
                 raise TypeError(msg)
             return Loop(dtypes, [out.dtype for out in outs], [not axes for axes in self._outputs_and_inputs()], "")
-        if dtypes in self._loops:
-            return self._loops[dtypes]
-        for loop in self._loops.values():
-            if all(map(_operands.fits, operands, loop.inputs)):
-                return loop
+        wanted = None if dtype is None else np.dtype(dtype)
+        loops = [loop for loop in self._loops.values() if wanted is None or set(loop.outputs) == {wanted}]
         # As in Numba: arrays of the host also become what has fewer digits.
-        for loop in self._loops.values():
-            if all(np.can_cast(of, to, "same_kind") for of, to in zip(dtypes, loop.inputs, strict=True)):
+        for rule in _operands.CASTINGS[: _operands.CASTINGS.index(casting) + 1]:
+            for loop in loops:
+                if not all(
+                    np.can_cast(of, to, rule) or (rule == "safe" and _operands.fits(operand, to))
+                    for operand, of, to in zip(operands, dtypes, loop.inputs, strict=True)
+                ):
+                    continue
                 for number, (operand, to) in enumerate(zip(operands, loop.inputs, strict=True), 1):
-                    if isinstance(operand, DeviceNDArray) and not _operands.fits(operand, to):
+                    if casting != "unsafe" and isinstance(operand, DeviceNDArray) and not _operands.fits(operand, to):
                         msg = (
                             f"gufunc {self.__name__}: argument {number} is a device array of {operand.dtype}, which "
                             f"does not support .astype(); {loop.shown} takes {to}"
@@ -222,8 +233,12 @@ class GUfunc:
                         raise TypeError(msg)
                 return loop
         given = ", ".join(_operands.shown(operand) for operand in operands)
-        loops = ", ".join(loop.shown for loop in self._loops.values())
-        msg = f"gufunc {self.__name__}: no matching signature: no loop takes ({given}); there are {loops}"
+        found = ", ".join(loop.shown for loop in self._loops.values())
+        giving = "" if wanted is None else f" with results of {wanted}"
+        asked = "" if casting == "same_kind" else f" with casting={casting!r}"
+        msg = (
+            f"gufunc {self.__name__}: no matching signature: no loop{giving} takes ({given}){asked}; there are {found}"
+        )
         raise TypeError(msg)
 
     def _outputs_and_inputs(self) -> list[tuple[str, ...]]:
@@ -250,8 +265,11 @@ class GUfunc:
                     raise ValueError(msg)
         return _operands.broadcast(outer, self.__name__), extents
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = 0) -> Any:
+    def __call__(
+        self, *args: Any, out: Any = None, dtype: Any = None, casting: Any = "same_kind", stream: Any = 0
+    ) -> Any:
         """Compute; see the class."""
+        casting = _operands.checked(casting)
         if len(args) not in (self.nin, self.nargs):
             msg = (
                 f"This gufunc accepts {_positional(self.nin)} (when providing input only) or {_positional(self.nargs)} "
@@ -260,7 +278,7 @@ class GUfunc:
             raise TypeError(msg)
         outs = outputs(self.__name__, args, self.nin, self.nout, out)
         operands = [_operands.read(arg) for arg in args[: self.nin]]
-        loop = self._choose(operands, outs)
+        loop = self._choose(operands, outs, dtype, casting)
         outer, extents = self._extents(operands)
         inner = [tuple(int(name) if name.isdigit() else extents[name] for name in axes) for axes in self._outputs]
         for number, (array, own) in enumerate(zip(outs, inner, strict=True), 1):
@@ -289,11 +307,11 @@ class GUfunc:
     ) -> Any:
         """Bring an argument to the device, with the loop's dtype, apart from what is written."""
         if isinstance(operand, DeviceNDArray):
-            array = operand if operand.dtype == dtype else converted(operand, dtype, stream)
+            array = operand if operand.dtype == dtype else cast(operand, dtype, stream)
         elif _operands.is_number(operand) and not single:
-            return np.array(operand, dtype)[()]
+            return cast(operand, dtype, stream)
         else:
-            array = _operands.on_device(np.asarray(operand, dtype), dtype, stream)
+            array = _operands.on_device(np.asarray(operand).astype(dtype, copy=False), dtype, stream)
         own = {(out.address, out.size) for out in outs}
         if (array.address, array.size) in own or any(_operands.clash(array, out) for out in outs):
             array = converted(array, dtype, stream)

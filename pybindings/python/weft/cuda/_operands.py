@@ -16,7 +16,9 @@ from weft.cuda._memory import as_cuda_array, to_device
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Literal
+
+    Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 # What numbers of Python's classes are where nothing else says it.
 WEAK: dict[type, np.dtype[Any]] = {
@@ -28,6 +30,9 @@ WEAK: dict[type, np.dtype[Any]] = {
 
 # The kinds of dtypes that a number of Python's becomes without a loss that its class does not have.
 _KINDS: dict[type, str] = {bool: "biufc", int: "iufcm", float: "fc", complex: "c"}
+
+# NumPy's rules of what may become what, from the strictest to the one that allows everything.
+CASTINGS: tuple[Casting, ...] = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 # The most axes that a kernel has.
 MOST_AXES = 7
@@ -53,12 +58,32 @@ def dtype_of(operand: Any) -> np.dtype[Any]:
     return operand.dtype if dtype is None else dtype
 
 
-def fits(operand: Any, dtype: np.dtype[Any]) -> bool:
+def fits(operand: Any, dtype: np.dtype[Any], casting: Casting = "safe") -> bool:
     """Whether NumPy's ufuncs take an operand as a dtype."""
     kinds = _KINDS.get(type(operand))
     if kinds is not None:
-        return dtype.kind in kinds
-    return np.can_cast(operand.dtype, dtype, "safe")
+        return dtype.kind in kinds or casting == "unsafe"
+    return np.can_cast(operand.dtype, dtype, casting)
+
+
+def checked(casting: Any) -> Casting:
+    """Give a rule of casting, if it is one."""
+    if casting not in CASTINGS:
+        msg = f"casting must be one of {', '.join(map(repr, CASTINGS))}, not {casting!r}"
+        raise ValueError(msg)
+    found: Casting = casting
+    return found
+
+
+def mask_of(where: Any, name: str) -> Any:
+    """Give the mask that `where=` is, or None where all elements count."""
+    if where is True:
+        return None
+    mask = read(where)
+    if dtype_of(mask) != np.bool_:
+        msg = f"ufunc {name}: `where` is an array of bool, not of {dtype_of(mask)}"
+        raise TypeError(msg)
+    return mask
 
 
 def shown(operand: Any) -> str:

@@ -8,6 +8,7 @@ keeps as many values as the machine computes at once.
 from __future__ import annotations
 
 import functools
+import operator
 
 from weft import _weft, cuda
 from weft._weft import Signature
@@ -175,7 +176,7 @@ class Reduce:
             self._kernels[dtype, pieces] = kernel
         return kernel
 
-    def __call__(self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: Any = 0) -> Any:
+    def __call__(self, arr: Any, size: int | None = None, res: Any = None, init: Any = None, stream: Any = 0) -> Any:
         """Reduce an array.
 
         Parameters
@@ -187,7 +188,8 @@ class Reduce:
         res
             A device array, whose first element becomes the result: nothing is copied to the host then.
         init
-            A value that counts as one more element.
+            A value that counts as one more element. Without it the elements alone count, and those of an empty array
+            are 0.
         stream
             The stream to compute in.
 
@@ -205,14 +207,24 @@ class Reduce:
             msg = "only support 1D array"
             raise TypeError(msg)
         if size is not None:
-            array = array[:size]
-        start = array.dtype.type(init)
+            count = operator.index(size)
+            if not 0 <= count <= array.size:
+                msg = f"size {count} is not within the array, which has {array.size} elements"
+                raise ValueError(msg)
+            array = array[:count]
+        if res is not None and not (getattr(res, "ndim", 0) == 1 and res.size):
+            msg = "res is an array of one dimension with one element at least"
+            raise ValueError(msg)
+        start = array.dtype.type(0 if init is None else init)
         if not array.size:
             if res is None:
                 return start
-            res[:1].copy_to_device(np.array([start], res.dtype), stream=stream)
+            if isinstance(res, np.ndarray):
+                res[0] = start
+            else:
+                _operands.read(res)[:1].copy_to_device(np.array([start], res.dtype), stream=stream)
             return None
-        return self.run(array, start, True, res, stream)
+        return self.run(array, start, init is not None, res, stream)
 
     def run(self, array: Any, start: Any, ends: bool, res: Any, stream: Any) -> Any:
         """Reduce an array with an element or more, and `start` with it if `ends`."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Results:
     """The arrays that results go to, on the device, and what a call gives of them.
 
-    On the CPU those in host memory are used where they are; on a GPU they are copied back at the end.
+    On the CPU those in host memory are used where they are; on a GPU they are copied back at the end, and there before
+    if some elements keep their values.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Results:
         order: Any,
         stays: bool,
         stream: Any,
+        keeps: bool = False,
     ) -> None:
         self._stream = stream
         self._scalar = not stays and all(out is None for out in outs)
@@ -50,6 +52,8 @@ class Results:
                 native = found.dtype.newbyteorder("=")
                 like: Any = "F" if found.flags.fnc else "C"
                 self.arrays.append(device_array(found.shape, native, order=like, stream=stream))
+                if keeps:
+                    self.arrays[-1].copy_to_device(np.asarray(found, native, like), stream)
 
     def __enter__(self) -> Self:
         return self

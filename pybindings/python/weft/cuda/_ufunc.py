@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 
 import numpy as np
 
@@ -16,17 +15,17 @@ from weft import _weft
 from weft._weft import Dispatcher, Signature, Type, parse_signature
 from weft.cuda import _operands
 from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._elements import BLOCK, Elements, configured, converted, flat, same
+from weft.cuda._elements import BLOCK, Elements, cast, converted
 from weft.cuda._jit import device_function, jit
-from weft.cuda._results import Results, arguments, outputs, writable
+from weft.cuda._results import Results, arguments, outputs
+from weft.cuda._ufunc_reduce import Reductions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from weft.cuda._gufunc import GUfunc
-    from weft.cuda._reduce import Reduce
+    from weft.cuda._operands import Casting
 
 
 class Loop(Elements):
@@ -64,7 +63,7 @@ def _dtype(ty: Type, name: str) -> np.dtype[Any]:
         raise TypeError(msg) from None
 
 
-class Ufunc:
+class Ufunc(Reductions):
     """A function over the elements of arrays, on the device; what `weft.vectorize` makes.
 
     Parameters
@@ -74,6 +73,15 @@ class Ufunc:
         the results.
     out
         An array for the result, or a tuple of them.
+    where
+        Which elements to compute, as booleans that broadcast with the arguments: the others of `out` stay what they
+        are, and those of a new array have no defined value.
+    dtype
+        The dtype of the results: a signature that gives it is used, and the arguments are converted as `casting` says.
+    casting
+        What may be converted to what, as NumPy names it: arguments for a `dtype`, results for the arrays in `out`.
+    order
+        The order of a new array in memory: ``"C"``, ``"F"``, or that of the arguments, ``"K"`` and ``"A"``.
     stream
         The stream to copy and compute in.
 
@@ -92,12 +100,11 @@ class Ufunc:
         self._function = device_function(function)
         self._identity = identity
         self._loops: dict[tuple[np.dtype[Any], ...], Loop] = {}
-        self._known: dict[tuple[Any, ...], Loop] = {}
+        self._of_dtypes: dict[np.dtype[Any], Loop] = {}
+        self._known: dict[Any, Loop] = {}
         self._dynamic = not signatures
         self._block = block
-        self._reductions: dict[Loop, Reduce] = {}
-        self._along: dict[tuple[Loop, bool], GUfunc] = {}
-        self._steps: dict[Loop, Dispatcher] = {}
+        super().__init__()
         self._nin = self.py_func.__code__.co_argcount
         functools.update_wrapper(self, self.py_func)
         for given in signatures:
@@ -183,78 +190,127 @@ class Ufunc:
 
     # --- Calls ---
 
-    def loop_for(self, operands: Sequence[Any]) -> Loop:
+    def loop_for(self, operands: Sequence[Any], dtype: Any = None, casting: Casting = "same_kind") -> Loop:
         """Give the loop for arguments: the first that takes them as they are, or as NumPy's ufuncs would convert them.
 
-        Else, as in Numba, numbers become what the arrays need, if only one loop takes those arrays.
+        Else, as in Numba, numbers become what the arrays need, if only one loop takes those arrays. With a dtype, one
+        whose results have it.
         """
-        key = tuple(type(operand) if type(operand) in _operands.WEAK else operand.dtype for operand in operands)
-        loop = self._known.get(key)
+        types = tuple(type(operand) if type(operand) in _operands.WEAK else operand.dtype for operand in operands)
+        loop = self._known.get((types, dtype, casting))
         if loop is None:
-            loop = self._known[key] = self._choose(operands)
+            found = self._choose(operands, casting) if dtype is None else self._giving(operands, dtype, casting)
+            loop = self._known[types, dtype, casting] = found
         return loop
 
-    def _choose(self, operands: Sequence[Any]) -> Loop:
+    def _choose(self, operands: Sequence[Any], casting: Casting) -> Loop:
         dtypes = tuple(_operands.dtype_of(operand) for operand in operands)
         if dtypes in self._loops:
             return self._loops[dtypes]
         if self._dynamic:
             return self._add(tuple(_weft.from_dtype(dtype) for dtype in dtypes), None)
+        # Without a dtype NumPy converts no argument with a loss, whatever may become of the results.
+        narrow: Casting = casting if casting in ("no", "equiv") else "safe"
         pairs = [(loop, list(zip(operands, loop.inputs, strict=True))) for loop in self._loops.values()]
         for loop, pair in pairs:
-            if all(_operands.fits(operand, dtype) for operand, dtype in pair):
+            if all(_operands.fits(operand, dtype, narrow) for operand, dtype in pair):
                 return loop
-        some = [
-            loop
-            for loop, pair in pairs
-            if all(operand.dtype == dtype for operand, dtype in pair if not _operands.is_number(operand))
-        ]
-        if len(some) == 1 and any(map(_operands.is_number, operands)):
+        arrays = [number for number, operand in enumerate(operands) if not _operands.is_number(operand)]
+        some = [loop for loop, _ in pairs if all(dtypes[number] == loop.inputs[number] for number in arrays)]
+        if len(some) == 1 and 0 < len(arrays) < len(operands) and narrow == "safe":
             return some[0]
-        given = ", ".join(_operands.shown(operand) for operand in operands)
-        what = "more than one loop takes" if len(some) > 1 else "no loop takes"
-        loops = ", ".join(str(loop.signature) for loop in self._loops.values())
-        msg = (
-            f"ufunc {self.__name__}: {what} ({given}); there are {loops}. Arguments are not converted with a loss: "
-            "use `astype`, or give numbers a dtype"
-        )
-        raise TypeError(msg)
+        what = "more than one loop takes" if arrays and len(some) > 1 else "no loop takes"
+        raise self._no_loop(what, operands)
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = 0, **unknown: Any) -> Any:
+    def _giving(self, operands: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> Loop:
+        """Give the loop with results of a dtype which converts the arguments least."""
+        every = [self._declared(dtype)] if self._dynamic else self._loops.values()
+        loops = [loop for loop in every if set(loop.outputs) == {dtype}]
+        for rule in _operands.CASTINGS[: _operands.CASTINGS.index(casting) + 1]:
+            for loop in loops:
+                pairs = zip(operands, loop.inputs, strict=True)
+                if all(_operands.fits(operand, of, rule) for operand, of in pairs):
+                    return loop
+        raise self._no_loop(f"no loop with results of {dtype} takes", operands, f" with casting={casting!r}")
+
+    def _declared(self, dtype: np.dtype[Any]) -> Loop:
+        """Give the loop from a dtype to itself of a ufunc without signatures, which no other call takes."""
+        found = self._of_dtypes.get(dtype)
+        if found is None:
+            ty = _weft.from_dtype(dtype)
+            args = (ty,) * self.nin
+            results = len(Loop(self._function, args, None).outputs)
+            found = Loop(self._function, args, ty if results == 1 else Type.make_tuple([ty] * results))
+            self._of_dtypes[dtype] = found
+        return found
+
+    def _no_loop(self, what: str, operands: Sequence[Any], rule: str = "") -> TypeError:
+        given = ", ".join(_operands.shown(operand) for operand in operands)
+        loops = ", ".join(str(loop.signature) for loop in self._loops.values())
+        return TypeError(
+            f"ufunc {self.__name__}: {what} ({given}){rule}; there are {loops}. Arguments are not converted with a "
+            "loss: use `astype`, or give numbers a dtype"
+        )
+
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        where: Any = True,
+        dtype: Any = None,
+        casting: Any = "same_kind",
+        order: Any = "K",
+        stream: Any = 0,
+    ) -> Any:
         """Compute; see the class."""
-        if unknown:
-            warnings.warn(f"unrecognized keywords: {', '.join(unknown)}", stacklevel=2)
+        casting = _operands.checked(casting)
         operands = [_operands.read(arg) for arg in args[: self.nin]]
         if len(operands) < self.nin:
             msg = f"ufunc {self.__name__} takes {arguments(self.nin)}, not {len(args)}"
             raise TypeError(msg)
-        loop = self.loop_for(operands)
+        if order not in ("K", "A", "C", "F"):
+            msg = f"ufunc {self.__name__}: order is 'K', 'A', 'C' or 'F', not {order!r}"
+            raise ValueError(msg)
+        loop = self.loop_for(operands, None if dtype is None else np.dtype(dtype), casting)
         outs = outputs(self.__name__, args, self.nin, len(loop.outputs), out)
         given = [array for array in outs if array is not None]
-        shape = _operands.broadcast([getattr(operand, "shape", ()) for operand in (*operands, *given)], self.__name__)
-        for number, (array, dtype) in enumerate(zip(outs, loop.outputs, strict=True), 1):
-            if array is None:
-                continue
-            if array.shape != shape:
-                msg = f"ufunc {self.__name__}: result {number} has shape {shape}, the array for it {array.shape}"
-                raise ValueError(msg)
-            if not np.can_cast(dtype, array.dtype, "same_kind"):
-                msg = (
-                    f"ufunc {self.__name__}: result {number} is {dtype}, which an array of {array.dtype} does not hold"
-                )
-                raise TypeError(msg)
-        order = _operands.order_of(operands, shape) if len(given) < len(outs) else "C"
-        stays = any(isinstance(array, DeviceNDArray) for array in (*operands, *given))
-        with Results(outs, loop.outputs, [shape] * len(outs), order, stays, stream) as results:
+        mask = _operands.mask_of(where, self.__name__)
+        masks = [] if mask is None else [mask]
+        every = (*operands, *given, *masks)
+        shape = _operands.broadcast([getattr(operand, "shape", ()) for operand in every], self.__name__)
+        for number, (array, of) in enumerate(zip(outs, loop.outputs, strict=True), 1):
+            if array is not None:
+                self._check_result(number, array, of, shape, casting)
+        if order in ("K", "A"):
+            order = _operands.order_of(operands, shape) if len(given) < len(outs) else "C"
+        stays = any(isinstance(array, DeviceNDArray) for array in every)
+        with Results(outs, loop.outputs, [shape] * len(outs), order, stays, stream, bool(masks)) as results:
             inputs = [
-                _operands.on_device(operand, dtype, stream)
-                for operand, dtype in zip(operands, loop.inputs, strict=True)
+                _operands.on_device(self._as(operand, of, stream), of, stream)
+                for operand, of in zip(operands, loop.inputs, strict=True)
             ]
+            inputs += [_operands.on_device(mask, np.dtype(np.bool_), stream) for mask in masks]
             for place, array in enumerate(inputs):
                 if given and any(_operands.clash(array, result) for result in results.arrays):
                     inputs[place] = converted(array, array.dtype, stream)
-            loop.run(inputs, results.arrays, stream, self._block)
+            loop.run(inputs, results.arrays, stream, self._block, bool(masks))
         return results.given()
+
+    @staticmethod
+    def _as(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
+        """Convert an argument with a loss, where the loop takes no other; the kernels convert without one."""
+        return operand if _operands.fits(operand, dtype) else cast(operand, dtype, stream)
+
+    def _check_result(
+        self, number: int, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...], casting: Casting
+    ) -> None:
+        if array.shape != shape:
+            msg = f"ufunc {self.__name__}: result {number} has shape {shape}, the array for it {array.shape}"
+            raise ValueError(msg)
+        # Kernels convert what they store to anything but a complex number to its real part.
+        if not np.can_cast(dtype, array.dtype, casting) or (dtype.kind == "c" and array.dtype.kind != "c"):
+            msg = f"ufunc {self.__name__}: result {number} is {dtype}, which an array of {array.dtype} does not hold"
+            raise TypeError(msg)
 
     def outer(self, a: Any, b: Any, **keywords: Any) -> Any:
         """Compute for all pairs of elements: a result of the shape of one behind that of the other."""
@@ -267,220 +323,6 @@ class Ufunc:
             host = isinstance(first, np.ndarray)
             first = first.reshape(extents) if host else _operands.view(first, extents, steps)
         return self(first, second, **keywords)
-
-    def reduce(
-        self,
-        array: Any,
-        axis: int | None = 0,
-        *,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        stream: Any = 0,
-    ) -> Any:
-        """Reduce an array along an axis, or along all; the function must be associative and commutative.
-
-        Parameters
-        ----------
-        array
-            A NumPy or device array.
-        axis
-            The axis; None for all.
-        out
-            An array for the result.
-        keepdims
-            Leave an axis of one element.
-        initial
-            A value that counts as one more element.
-        stream
-            The stream to compute in.
-
-        Returns
-        -------
-        number or array
-            Of one axis, and of all, a number. Else a device array if the array is one, and NumPy's if not.
-        """
-        given, loop = self._of_two(array, "reduce", stream)
-        dtype = loop.outputs[0]
-        if axis is not None:
-            axis = _axis(axis, given.ndim)
-        if axis is None or given.ndim == 1:
-            shape = (1,) * given.ndim if keepdims else ()
-            return self._total(loop, given, out, shape, initial, stream)
-        shape = tuple(extent for at, extent in enumerate(given.shape) if at != axis)
-        start = self._start(dtype, initial)
-        if not given.shape[axis] and start is None:
-            msg = "Reduction on an empty array."
-            raise TypeError(msg)
-        axes = [at for at in range(given.ndim) if at != axis]
-        if given.shape[axis]:
-            whole = initial is None
-            result = self._rows(loop)(given.transpose([*axes, axis]), out=out if whole else None, stream=stream)
-            if not whole:
-                result = self(result, start, out=out, stream=stream)
-        else:
-            result = self(np.full(shape, start, dtype), start, out=out, stream=stream)
-        return result.reshape([*shape[:axis], 1, *shape[axis:]]) if keepdims else result
-
-    def _of_two(self, array: Any, what: str, stream: Any) -> tuple[Any, Loop]:
-        """Give an array as the dtype that a function of two of it takes and gives, and the loop."""
-        given = _operands.read(array)
-        if self.nin != 2 or self.nout != 1:
-            msg = f"ufunc {self.__name__} is not of two arguments and one result: there is no `{what}`"
-            raise ValueError(msg)
-        if _operands.is_number(given) or not given.ndim:
-            msg = f"ufunc {self.__name__}: `{what}` is of arrays, not of a number"
-            raise TypeError(msg)
-        loop = self.loop_for([given, given])
-        dtype = loop.outputs[0]
-        if loop.inputs != (dtype, dtype):
-            msg = f"ufunc {self.__name__}: {loop.signature} cannot be reduced: what it gives is not what it takes"
-            raise TypeError(msg)
-        if given.dtype != dtype:
-            device = isinstance(given, DeviceNDArray)
-            given = converted(given, dtype, stream) if device else given.astype(dtype)
-        return given, loop
-
-    def _start(self, dtype: np.dtype[Any], initial: Any) -> Any:
-        """Give what a reduction starts from: what is given, or what makes no difference; None if neither is known."""
-        known = self._identity if initial is None and self._identity in (0, 1) else initial
-        return None if known is None else np.array(known, dtype)[()]
-
-    def _total(self, loop: Loop, given: Any, out: Any, shape: tuple[int, ...], initial: Any, stream: Any) -> Any:
-        """Reduce all elements."""
-        from weft.cuda._reduce import Reduce
-
-        start = self._start(loop.outputs[0], initial)
-        if given.size:
-            if given.ndim > 1:
-                dense = isinstance(given, np.ndarray) or given.is_c_contiguous()
-                given = (given if dense else converted(given, given.dtype, stream, "C")).reshape(given.size)
-            if loop not in self._reductions:
-                self._reductions[loop] = Reduce(self._function)
-            first = given.dtype.type(0) if start is None else start
-            result = self._reductions[loop].run(given, first, initial is not None, None, stream)
-        elif start is None:
-            msg = "Reduction on an empty array."
-            raise TypeError(msg)
-        else:
-            result = start
-        if out is None:
-            return np.full(shape, result)[()] if not shape else np.full(shape, result)
-        (array,) = outputs(self.__name__, (), 0, 1, out)
-        array[...] = result
-        return array
-
-    def _rows(self, loop: Loop, running: bool = False) -> GUfunc:
-        """Give what reduces the last axis, or gives each step of that."""
-        found = self._along.get((loop, running))
-        if found is None:
-            from weft.cuda import _ufunc_kernels
-            from weft.cuda._gufunc import GUfunc
-            from weft.cuda._rows import RowReduction
-
-            ty = loop.signature.return_type
-            if running:
-                found = GUfunc(_ufunc_kernels.running(loop.core), [(ty[:], ty[:])], "(n)->(n)")
-            else:
-                found = RowReduction(loop.core, ty)
-            self._along[loop, running] = found
-        return found
-
-    def accumulate(self, array: Any, axis: int = 0, *, out: Any = None, stream: Any = 0) -> Any:
-        """Give what each element and all before it along an axis make, one thread a row.
-
-        Parameters
-        ----------
-        array
-            A NumPy or device array.
-        axis
-            The axis.
-        out
-            An array for the result, of the same shape.
-        stream
-            The stream to compute in.
-        """
-        given, loop = self._of_two(array, "accumulate", stream)
-        axis = _axis(axis, given.ndim)
-        if not given.shape[axis]:
-            return self._empty(given, out)
-        axes = [at for at in range(given.ndim) if at != axis]
-        back = [axes.index(at) if at != axis else given.ndim - 1 for at in range(given.ndim)]
-        (own,) = outputs(self.__name__, (), 0, 1, out)
-        result = self._rows(loop, running=True)(
-            given.transpose([*axes, axis]), out=None if own is None else own.transpose([*axes, axis]), stream=stream
-        )
-        return result.transpose(back) if own is None else own
-
-    @staticmethod
-    def _empty(given: Any, out: Any) -> Any:
-        return given if out is None else out
-
-    def at(self, array: Any, indices: Any, *values: Any, stream: Any = 0) -> None:
-        """Change elements of an array in place: one that is named several times, as many times, in that order.
-
-        Parameters
-        ----------
-        array
-            A NumPy or device array.
-        indices
-            Which elements: whatever NumPy takes as an index. Brought to the host.
-        values
-            The second argument of a ufunc of two, which broadcasts to the elements.
-        stream
-            The stream to compute in.
-        """
-        if self.nin - 1 != len(values) or self.nin > 2 or self.nout != 1:
-            takes, got = arguments(self.nin), arguments(1 + len(values))
-            msg = f"ufunc {self.__name__} takes {takes} and gives {self.nout}: `at` got {got}"
-            raise TypeError(msg)
-        given = writable(self.__name__, array)
-        # Elements by their numbers, those of one together, in the order in which they are named.
-        numbers = np.arange(given.size).reshape(given.shape)[_host(indices)]
-        order = np.argsort(numbers, axis=None, kind="stable")
-        places, bounds = np.unique(np.ravel(numbers)[order], return_index=True)
-        second = [_operands.read(value) for value in values]
-        loop = self.loop_for([given, *second])
-        if not np.can_cast(loop.outputs[0], given.dtype, "same_kind"):
-            msg = f"ufunc {self.__name__}: {given.dtype} does not hold the result, which is {loop.outputs[0]}"
-            raise TypeError(msg)
-        if not places.size:
-            return
-        if loop not in self._steps:
-            from weft.cuda import _ufunc_kernels
-
-            self._steps[loop] = _ufunc_kernels.steps(loop.core, self.nin == 1)
-        spread = [
-            value if _operands.is_number(value) else np.ravel(np.broadcast_to(_host(value), np.shape(numbers)))
-            for value in second
-        ]
-        lists = [_operands.on_device(each, None, stream) for each in (places, np.append(bounds, order.size), order)]
-        dtypes = loop.inputs[1:]
-        moved = [_operands.on_device(value, dtype, stream) for value, dtype in zip(spread, dtypes, strict=True)]
-        # The kernel sees one axis: where there is none in memory, that of a copy.
-        array = _operands.on_device(given, None, stream)
-        work = array if array.is_c_contiguous() else converted(array, array.dtype, stream, "C")
-        kernel = configured(self._steps[loop], -(-places.size // self._block), self._block, stream)
-        kernel(places.size, flat(work, work.size), *lists, *(moved or [0]))
-        if work is not array:
-            same().run([work], [array], stream, self._block)
-        if isinstance(given, np.ndarray) and array.owner is not given:
-            given[...] = array.copy_to_host(stream=stream)
-
-
-def _axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        msg = f"axis {axis} is out of bounds for array of dimension {ndim}"
-        raise np.exceptions.AxisError(msg)
-    return axis % ndim
-
-
-def _host(value: Any) -> Any:
-    """Give arrays of an index, or a value, on the host."""
-    if isinstance(value, tuple):
-        return tuple(map(_host, value))
-    found = _operands.read(value) if hasattr(value, "__cuda_array_interface__") else value
-    return found.copy_to_host() if isinstance(found, DeviceNDArray) else found
 
 
 def name_of(made: Any, function: Callable[..., Any]) -> str | None:

@@ -51,7 +51,30 @@ def same(x: Any) -> Any:
     return x
 
 
-def line(core: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
+def everywhere(core: Dispatcher) -> Dispatcher:
+    """Make what computes and stores one element's results."""
+
+    @jit(device=True, inline=True)
+    def store(outs, index, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        put(outs, index, core(*values))
+
+    made: Dispatcher = store
+    return made
+
+
+def where_true(core: Dispatcher) -> Dispatcher:
+    """Make what computes and stores one element's results if the last of the values is true."""
+
+    @jit(device=True, inline=True)
+    def store(outs, index, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        if values[-1]:
+            put(outs, index, core(*values[:-1]))
+
+    made: Dispatcher = store
+    return made
+
+
+def line(store: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
     """Make the kernel over one axis; `axes` says for each argument whether it has it."""
 
     def elements(count, inputs, outs):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -59,13 +82,13 @@ def line(core: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
         if i < count:
             index = (i,)
             pairs = zip(inputs, axes)  # noqa: B905
-            put(outs, i, core(*tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs)))
+            store(outs, i, tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs))
 
     made: Dispatcher = jit(elements)
     return made
 
 
-def grid(core: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
+def grid(store: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
     """Make the kernel over several axes: x along the last, y and z along all others; `axes` are those of each argument.
 
     An argument that is broadcast is an array of the axes that it has, so that it stays contiguous if it was.
@@ -79,8 +102,7 @@ def grid(core: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
         if row < rows and j < columns:
             index = (*tuple(np.int64(i) for i in place(type(rows)(row), steps, extents)), j)
             pairs = zip(inputs, axes)  # noqa: B905
-            values = core(*tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs))
-            put(outs, index, values)
+            store(outs, index, tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs))
 
     made: Dispatcher = jit(elements)
     return made
@@ -136,6 +158,25 @@ def steps(core: Dispatcher, unary: bool) -> Dispatcher:
 
     made: Dispatcher = jit(change)
     return made
+
+
+@jit(device=True, inline=True)  # type: ignore[untyped-decorator]
+def chosen(value: Any, mask: Any, other: Any) -> Any:
+    """Give an element where it counts, and what makes no difference elsewhere."""
+    return value if mask else other
+
+
+def along_where(core: Dispatcher) -> Any:
+    """Make the function of a generalized ufunc that reduces those elements of an array that count, with a value."""
+
+    def reduce_some(row, mask, start, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        value = start
+        for i in range(row.size):
+            if mask[i]:
+                value = core(value, row[i])
+        out[0] = value
+
+    return reduce_some
 
 
 def along(core: Dispatcher) -> Any:
