@@ -1,7 +1,8 @@
 """Pickling of jitted functions: by reference where another process can import them, else by value.
 
-By value means: the function's text, the values of the names that it reads, and its options. A module among those
-values goes by its name.
+By value means: the function's text, the values of the names that its body reads, those of its parameters' defaults, and
+its options. A module among those values goes by its name. Nothing that Python evaluated when it made the function is
+evaluated again.
 """
 
 from __future__ import annotations
@@ -43,13 +44,23 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
         elif found in function.__globals__:
             values[name] = _pack(function.__globals__[found])
     values.pop(function.__name__, None)
+    by_place = tuple(map(_pack, function.__defaults__ or ()))
+    by_name = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
     options = dict(dispatcher.targetoptions)
-    signatures = dispatcher.declared_signatures
-    return rebuild_dispatcher, (function.__name__, function.__module__, file, text, values, options, signatures)
+    made = function.__name__, function.__module__, file, text
+    return rebuild_dispatcher, (*made, values, by_place, by_name, options, dispatcher.declared_signatures)
 
 
 def rebuild_dispatcher(
-    name: str, module: str, file: str, text: str, values: dict[str, Any], options: dict[str, Any], signatures: list[Any]
+    name: str,
+    module: str,
+    file: str,
+    text: str,
+    values: dict[str, Any],
+    by_place: tuple[Any, ...],
+    by_name: dict[str, Any],
+    options: dict[str, Any],
+    signatures: list[Any],
 ) -> Dispatcher:
     """Make a jitted function from its text again."""
     import ast
@@ -57,10 +68,26 @@ def rebuild_dispatcher(
     tree = ast.parse("if 1:\n" + text if text[:1].isspace() else text, file)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name)
     definition.decorator_list = []
+    definition.returns = None
+    arguments = definition.args
+    for parameter in (
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ):
+        if parameter is not None:
+            parameter.annotation = None
+    arguments.defaults = []
+    arguments.kw_defaults = [None for _ in arguments.kwonlyargs]
     scope: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__}
     scope.update((key, _unpack(value)) for key, value in values.items())
     exec(compile(ast.Module([definition], []), file, "exec"), scope)
-    dispatcher = Dispatcher(scope[name], options, signatures, text)
+    function = scope[name]
+    function.__defaults__ = tuple(map(_unpack, by_place)) or None
+    function.__kwdefaults__ = {key: _unpack(value) for key, value in by_name.items()} or None
+    dispatcher = Dispatcher(function, options, signatures, text)
     scope[name] = dispatcher
     return dispatcher
 

@@ -171,8 +171,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     fn defaults(&mut self, py_func: &Bound<'py, PyAny>) -> PyResult<BTreeMap<String, Captured>> {
         let mut found = BTreeMap::new();
         let names = parameter_names(py_func)?;
+        let by_place = names.len().saturating_sub(keyword_only(py_func)?);
         if let Ok(values) = py_func.getattr(intern!(self.py, "__defaults__"))?.cast::<PyTuple>() {
-            let first = names.len().saturating_sub(values.len());
+            let first = by_place.saturating_sub(values.len());
             for (name, value) in names.iter().skip(first).zip(values.iter()) {
                 found.insert(name.clone(), self.value(&value, &[], 0)?);
             }
@@ -186,7 +187,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     }
 }
 
-/// The names of a Python function's positional parameters.
+/// The names of a Python function's parameters but for `*args` and `**kwargs`, those given by name only last.
 pub(crate) fn parameter_names(py_func: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let code = py_func.getattr("__code__")?;
     let count = code.getattr("co_argcount")?.extract::<usize>()? + keyword_only(py_func)?;

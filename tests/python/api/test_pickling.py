@@ -123,3 +123,102 @@ def test_a_variable_without_a_value_stays_without_one() -> None:
         else:
             copy[1, 1](out, 1)
             assert out[0] == second
+
+
+TIMES = 5
+
+
+def computed(kernel, *args) -> list[float]:
+    out = np.zeros(4)
+    kernel[1, 1](out, *args)
+    cuda.synchronize()
+    return out.tolist()
+
+
+def test_defaults_keep_their_values(monkeypatch) -> None:
+    """They are values of the function, made once where it is defined, and their names may mean something else now."""
+
+    def make():
+        gone = 7
+
+        @cuda.jit
+        def kernel(out, x=TIMES, y=gone + 1, *, z=TIMES * 2):
+            out[0] = x
+            out[1] = y
+            out[2] = z
+            out[3] = TIMES
+
+        del gone
+        return kernel
+
+    kernel = make()
+    monkeypatch.setitem(globals(), "TIMES", 9)
+    expected = [5.0, 8.0, 10.0, 9.0]
+    assert computed(kernel) == expected
+    copy = pickle.loads(pickle.dumps(kernel))
+    assert computed(copy) == expected
+    assert computed(pickle.loads(pickle.dumps(copy))) == expected
+    assert computed(copy, 1) == [1.0, *expected[1:]]
+    configured = pickle.loads(pickle.dumps(kernel[1, 1]))
+    out = np.zeros(4)
+    configured(out)
+    cuda.synchronize()
+    assert out.tolist() == expected
+
+
+def test_defaults_of_device_functions_and_ufuncs_keep_their_values(monkeypatch) -> None:
+    @cuda.jit(device=True)
+    def inner(x, more=TIMES):
+        return x + more
+
+    @cuda.jit(device=True)
+    def scaled(x, by=TIMES, function=inner, *, offset=(TIMES, 1)):
+        return function(x) * by + offset[0]
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = scaled(1)
+        out[1] = scaled(1, by=TIMES)
+
+    ufunc = weft.vectorize(["float64(float64)"])(lambda x: scaled(x))
+    monkeypatch.setitem(globals(), "TIMES", 2)
+    assert computed(kernel)[:2] == [35.0, 17.0]
+    assert computed(pickle.loads(pickle.dumps(kernel)))[:2] == [35.0, 17.0]
+    assert ufunc(1.0) == 35.0
+    assert pickle.loads(pickle.dumps(ufunc))(1.0) == 35.0
+    total = cuda.reduce(lambda a, b: a + inner(b, 0))
+    assert pickle.loads(pickle.dumps(total))(np.arange(4)) == 6
+
+
+def test_a_default_is_carried_as_a_value_and_annotations_are_left_behind(tmp_path) -> None:
+    """Another process has none of the names of a default or an annotation."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import pickle, sys
+            from weft import cuda
+
+            def number():
+                print("evaluated")
+                return 4
+
+            class Kind: pass
+
+            def make():
+                kind = Kind
+                @cuda.jit
+                def kernel(out: kind, x: kind = number()) -> None:
+                    out[0] = x
+                return kernel
+
+            pickle.dump(make()[1, 1], open(sys.argv[1], "wb"))
+            """
+        )
+    )
+    file = tmp_path / "kernel.pickle"
+    made = subprocess.run([sys.executable, script, file], capture_output=True, text=True, check=True, timeout=60)
+    assert made.stdout == "evaluated\n"
+    load = "import pickle, sys\nimport numpy as np\nx = np.zeros(1)\npickle.load(open(sys.argv[1], 'rb'))(x)\nprint(x)"
+    done = subprocess.run([sys.executable, "-c", load, file], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "[4.]\n", done.stderr
