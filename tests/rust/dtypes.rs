@@ -14,6 +14,8 @@ use weft_compiler::{
 fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
     let source = Arc::new(SourceFile::new("kernel.py", text));
     let ast = parse_module(&source, 0)
+        .expect("parses")
+        .items
         .into_iter()
         .find_map(|item| if let ModuleItem::Function(ast) = item { Some(ast) } else { None });
     let function = Arc::new(FunctionDef {

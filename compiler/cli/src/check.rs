@@ -36,6 +36,10 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
     for path in &args.files {
         let program = kernels::read(path)?;
         let sources = program.sources();
+        if program.is_broken() {
+            report.add(program.faults(), &sources);
+            continue;
+        }
         let mut unknown = Report::default();
         let selected = kernels::select(&program, path, &args.kernels.kernel, &mut unknown);
         if unknown.has_errors() {

@@ -33,6 +33,11 @@ pub(crate) fn emit(
     let targets = targets(&args.target, &tools::host_cpu(surroundings)?, &mut report);
     let forms = forms(args, &targets)?;
     let program = kernels::read(&args.file)?;
+    if program.is_broken() {
+        report.add(program.faults(), &program.sources());
+        stderr.write_all(report.render(args.json, color).as_bytes())?;
+        return Ok(1);
+    }
     let wants_kernels = args.function.is_empty() || !args.kernels.kernel.is_empty();
     let selected = if wants_kernels {
         kernels::select(&program, &args.file, &args.kernels.kernel, &mut report)

@@ -38,8 +38,7 @@ impl Job<'_> {
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Program, Stop> {
     let bytes = fs::read(path).map_err(|error| Stop::Usage(format!("cannot read {}: {error}", path.display())))?;
-    let text = String::from_utf8(bytes).map_err(|_| Stop::Usage(format!("{} is not UTF-8", path.display())))?;
-    Ok(Program::read(path, text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)))
+    Ok(Program::read(path, &bytes))
 }
 
 /// The signatures of `--sig`; faults in them go to the report.

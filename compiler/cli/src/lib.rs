@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod devices;
 mod emit;
+mod encoding;
 mod explain;
 mod kernels;
 mod output;
@@ -25,10 +26,14 @@ use std::{
 };
 
 use clap::Parser as _;
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic},
+    source::Span,
+};
 
 use crate::{
     args::{Cli, Color, Command},
-    report::Stop,
+    report::{Report, Stop},
 };
 
 /// What the command knows of the world besides its arguments and the files that they name.
@@ -89,13 +94,23 @@ pub fn run(
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let text = error.render();
+            if error.use_stderr() && wants_json(&arguments) {
+                let message = text.to_string().trim().trim_start_matches("error: ").to_owned();
+                return finish(Err(Stop::Usage(message)), true, stderr);
+            }
             let written = if error.use_stderr() { write!(stderr, "{text}") } else { write!(stdout, "{text}") };
-            return finish(written.map(|()| error.exit_code() as u8).map_err(Stop::from), stderr);
+            return finish(written.map(|()| error.exit_code() as u8).map_err(Stop::from), false, stderr);
         }
+    };
+    let json = match &cli.command {
+        Command::Emit(args) => args.json,
+        Command::Check(args) => args.json,
+        Command::Explain(_) | Command::Devices => false,
     };
     let color = match cli.color {
         Color::Always => true,
@@ -110,22 +125,32 @@ pub fn run(
         Command::Explain(args) => explain::explain(&args, stdout),
         Command::Devices => devices::devices(surroundings, stdout),
     };
-    finish(done.and_then(|code| Ok(stdout.flush().map(|()| code)?)), stderr)
+    finish(done.and_then(|code| Ok(stdout.flush().map(|()| code)?)), json, stderr)
+}
+
+/// Whether arguments that make no sense ask for JSON.
+fn wants_json(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1).take_while(|word| *word != "--");
+    words.any(|word| word == "emit" || word == "check") && words.any(|word| word == "--json")
 }
 
 /// The exit code; what stopped the command is said first.
-fn finish(done: Result<u8, Stop>, stderr: &mut dyn Write) -> u8 {
-    match done {
-        Ok(code) => code,
+fn finish(done: Result<u8, Stop>, json: bool, stderr: &mut dyn Write) -> u8 {
+    let message = match done {
+        Ok(code) => return code,
         // Whoever read the output has seen enough.
-        Err(Stop::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-        Err(Stop::Io(error)) => say(stderr, &format!("error: cannot write the output: {error}\n")),
-        Err(Stop::Usage(message)) => say(stderr, &format!("error: {message}\n")),
-    }
-}
-
-fn say(stderr: &mut dyn Write, message: &str) -> u8 {
+        Err(Stop::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => return 0,
+        Err(Stop::Io(error)) => format!("cannot write the output: {error}"),
+        Err(Stop::Usage(message)) => message,
+    };
+    let text = if json {
+        let mut report = Report::default();
+        report.add_nowhere(Diagnostic::error(Code::Usage, Span::default(), message));
+        report.render(true, false)
+    } else {
+        format!("error: {message}\n")
+    };
     // Where stderr is closed, the exit code has to do.
-    let _closed = stderr.write_all(message.as_bytes());
+    let _closed = stderr.write_all(text.as_bytes());
     2
 }

@@ -124,7 +124,7 @@ impl Walk<'_> {
                 self.faults.push(error.help("use a tuple, or `cuda.local.array(shape, dtype)`"));
             }
             ExprKind::Unsupported(what) => {
-                let message = format!("a kernel cannot have a {what}");
+                let message = format!("a kernel cannot have {} {what}", weft_artifact::article(what));
                 self.faults.push(Diagnostic::error(Code::UnsupportedExpression, expr.span, message));
             }
             ExprKind::Name(_)

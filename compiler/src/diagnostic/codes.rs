@@ -60,5 +60,6 @@ codes! {
     UnknownTarget "E0304" "a target that weft does not know",
     SharedTooLarge "E0305" "more shared memory than a block can have",
     LocalTooLarge "E0306" "more local memory than a thread can have",
+    Usage "E0307" "the command cannot do what it is asked",
     Internal "E0901" "a fault of weft's own",
 }

@@ -507,7 +507,7 @@ pub enum ModuleItem {
     },
     /// Any other statement.
     Stmt(Stmt),
-    /// A top-level statement that could not be parsed; the file as a whole could not be either.
+    /// A top-level statement that is Python, but newer than the parser or nested too deeply.
     Unparsed {
         /// The parser's message.
         message: String,

@@ -17,4 +17,4 @@ pub use names::{
     target_names,
 };
 pub use once::is_read_once;
-pub use parse::{parse_expression, parse_function, parse_module};
+pub use parse::{Parsed, parse_expression, parse_function, parse_module};

@@ -11,6 +11,7 @@ PERMISSIVE = {
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
+    "BSD-3-Clause",
     "BSL-1.0",
     "ISC",
     "MIT",

@@ -37,6 +37,8 @@ pub(crate) struct Program {
     folder: PathBuf,
     /// What is wrong however the file is used.
     faults: Vec<Diagnostic>,
+    /// A file is no Python.
+    is_broken: bool,
     /// Jitted functions that are not compiled.
     missed: Vec<Missed>,
 }
@@ -119,12 +121,12 @@ pub(crate) struct KernelDef<'a> {
 }
 
 impl Program {
-    /// Reads a file's text. `path` is shown in messages and says where imports are looked for.
-    pub(crate) fn read(path: &Path, text: String) -> Self {
+    /// Reads a file's bytes. `path` is shown in messages and says where imports are looked for.
+    pub(crate) fn read(path: &Path, bytes: &[u8]) -> Self {
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let mut program = Self { folder, ..Self::default() };
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        program.load(&name, Arc::new(SourceFile::new(path.display().to_string(), text)));
+        program.load(&name, path, bytes);
         program
     }
 
@@ -140,6 +142,11 @@ impl Program {
     /// The paths of the files.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.modules.iter().map(|module| PathBuf::from(&module.source.name)).collect()
+    }
+
+    /// Whether the file, or one that it imports, is no Python: nothing more can be said of its kernels.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// What is wrong however the file is used: decorators that cannot be read, statements that do not parse.

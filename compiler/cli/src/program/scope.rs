@@ -3,7 +3,7 @@
 //! Names that statements bind whose outcome the text does not decide are unknown: in loops, under a condition that
 //! cannot be evaluated, in handlers of exceptions, in functions with `global`, by `del`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
@@ -11,12 +11,14 @@ use weft_compiler::{
     request::{Captured, External, GpuBody},
     source::{SourceFile, Span},
     syntax::{
+        Parsed,
         ast::{self, Expr, ExprKind, ModuleItem, Stmt, StmtKind},
         parse_function, parse_module,
     },
 };
 
 use super::{Function, Jit, Missed, Module, Program, Value, eval};
+use crate::encoding;
 
 /// Modules that weft knows; their members have canonical paths.
 const KNOWN_MODULES: [&str; 8] = ["weft", "numba", "math", "cmath", "numpy", "operator", "builtins", "cffi"];
@@ -31,10 +33,28 @@ const REPEATED: &str = "it is bound here, in a loop or a `match`";
 const MAX_FILES: usize = 100;
 
 impl Program {
-    /// Reads a file and gives its index.
-    pub(super) fn load(&mut self, name: &str, source: Arc<SourceFile>) -> usize {
+    /// Reads a file and gives its index. One that is no Python has no names.
+    pub(super) fn load(&mut self, name: &str, path: &Path, bytes: &[u8]) -> usize {
         let index = self.modules.len();
-        let items = parse_module(&source, index as u32);
+        let shown = path.display().to_string();
+        let (source, parsed) = match encoding::decode(bytes) {
+            Ok(text) => {
+                let source = Arc::new(SourceFile::new(shown, text));
+                let parsed = parse_module(&source, index as u32);
+                (source, parsed)
+            }
+            Err(wrong) => {
+                let span = Span { file: index as u32, start: wrong.at.start as u32, end: wrong.at.end as u32 };
+                let fault = Diagnostic::error(Code::Syntax, span, wrong.message);
+                let help = "a comment in the first line, such as `# -*- coding: latin-1 -*-`, declares an encoding";
+                (Arc::new(SourceFile::new(shown, wrong.text)), Err(fault.help(help)))
+            }
+        };
+        let Parsed { items, faults } = parsed.unwrap_or_else(|fault| {
+            self.is_broken = true;
+            Parsed { items: Vec::new(), faults: vec![fault] }
+        });
+        self.faults.extend(faults);
         let names = BTreeMap::from([
             ("__name__".to_owned(), Value::Const(Captured::Str(name.to_owned()))),
             ("__file__".to_owned(), Value::Const(Captured::Str(source.name.clone()))),
@@ -131,7 +151,7 @@ impl Program {
                         if let Value::Module(index) = self.import(&format!("{path}.{name}")) {
                             Value::Module(index)
                         } else {
-                            Value::Opaque(format!("member of a {what}"), None)
+                            Value::Opaque(format!("member of {} {what}", weft_artifact::article(&what)), None)
                         }
                     }
                     from @ (Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Unknown(..)) => {
@@ -465,9 +485,8 @@ impl Program {
         }
         let base = self.folder.join(name.replace('.', "/"));
         for file in [base.with_extension("py"), base.join("__init__.py")] {
-            if let Ok(text) = std::fs::read_to_string(&file) {
-                let source = SourceFile::new(file.display().to_string(), text);
-                return Value::Module(self.load(name, Arc::new(source)));
+            if let Ok(bytes) = std::fs::read(&file) {
+                return Value::Module(self.load(name, &file, &bytes));
             }
         }
         opaque()
@@ -505,7 +524,7 @@ impl Program {
         }
     }
 
-    /// A statement that does not parse is an error if it is a kernel, else a warning; what it would bind is unknown.
+    /// A statement that weft cannot read is an error if it is a kernel, else a warning; what it would bind is unknown.
     fn unparsed(&mut self, module: usize, message: String, at: Span, span: Span) {
         let text = self.modules.get(module).map(|module| &module.source.text);
         let text = text.and_then(|text| text.get(span.start as usize..span.end as usize)).unwrap_or("").to_owned();
@@ -522,7 +541,7 @@ impl Program {
     }
 }
 
-/// The names that a statement which does not parse seems to bind at the top level, and whether a function does it.
+/// The names that a statement which weft cannot read seems to bind at the top level, and whether a function does it.
 fn names_in(text: &str) -> Vec<(String, bool)> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let starts = |words: &[&str]| words.iter().find_map(|start| text.lines().find_map(|line| line.strip_prefix(start)));

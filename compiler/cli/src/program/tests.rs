@@ -11,7 +11,7 @@ use weft_compiler::{
 use super::{capture::Captures, *};
 
 fn program(text: &str) -> Program {
-    Program::read(Path::new("nowhere/k.py"), text.to_owned())
+    Program::read(Path::new("nowhere/k.py"), text.as_bytes())
 }
 
 /// The captured globals of the first kernel.
@@ -244,8 +244,8 @@ fn a_name_that_the_text_may_rebind_is_unknown() {
             "from elsewhere import *",
             "everything of a module that weft does not know",
         ),
-        ("N = 1\nN = = 2\n", "=", "weft cannot read this statement"),
-        ("N = 1\ndef f():\n    global M, N\n    N = = 2\n", "=", "weft cannot read this statement"),
+        ("N = 1\nN = f'{x['y']}'\n", "y", "weft cannot read this statement"),
+        ("N = 1\ndef f():\n    global M, N\n    N = f'{x['y']}'\n", "y", "weft cannot read this statement"),
     ];
     for (text, place, why) in cases {
         let (found, said) = unknown(text, "N").expect("is captured");
@@ -389,7 +389,7 @@ fn files_of_the_project_are_read_and_only_what_is_used_is_captured() {
     let text = "from weft import cuda\nimport config\nfrom pkg.util import f\nfrom config import M as K\nimport absent\n\
                 @cuda.jit\ndef k(x): x[0] = f(config.N) + K + absent.x\n";
     let path: PathBuf = folder.join("kernels.py");
-    let program = Program::read(&path, text.to_owned());
+    let program = Program::read(&path, text.as_bytes());
     let def = program.function_def(program.kernels()[0].index, &mut Captures::default()).expect("exists");
     let members = BTreeMap::from([("N".to_owned(), Captured::Int(3))]);
     assert_eq!(def.globals.get("config"), Some(&Captured::Module("config".into(), members)));
@@ -400,15 +400,68 @@ fn files_of_the_project_are_read_and_only_what_is_used_is_captured() {
 }
 
 #[test]
-fn faults_are_those_of_decorators_and_of_kernels_that_do_not_parse() {
-    let text =
-        "from weft import cuda\nx = = 1\n@cuda.jit('void(nope)')\ndef a(x): pass\n@cuda.jit\ndef b(x:\n    pass\n";
+fn faults_are_those_of_decorators_and_of_kernels_that_cannot_be_read() {
+    let text = "from weft import cuda\nx = f'{y['z']}'\n@cuda.jit('void(nope)')\ndef a(x): pass\n\
+                @cuda.jit\ndef b(x):\n    print(f'{x['z']}')\n";
     let program = program(text);
-    let codes: Vec<_> = program.faults().iter().map(|fault| (fault.code.number(), fault.span.start)).collect();
-    assert_eq!(codes.len(), 3, "{:?}", program.faults());
-    assert_eq!((codes[0], program.faults()[0].severity), (("E0101", 26), Severity::Warning));
-    let codes = &codes[1..];
-    assert!(codes.contains(&("E0301", 46)) && codes.iter().any(|(code, _)| *code == "E0101"), "{codes:?}");
+    assert!(!program.is_broken());
+    let faults: Vec<_> = program.faults().iter().map(|fault| (fault.code.number(), fault.severity)).collect();
+    assert_eq!(
+        faults,
+        [("E0101", Severity::Warning), ("E0301", Severity::Error), ("E0101", Severity::Error)],
+        "{:?}",
+        program.faults()
+    );
+}
+
+#[test]
+fn a_file_that_is_no_python_has_no_kernels() {
+    let kernel = "from weft import cuda\n@cuda.jit('void(i8[:])')\ndef k(a):\n    a[0] = 1\n";
+    let faults = [
+        ("=======\n    a[1] = 2\n", "="),
+        ("<<<<<<< ours\n    a[1] = 2\n", "<"),
+        ("x = = 1\n", "="),
+        ("    a[1] = (2\n", ""),
+        ("  a[1] = 2\n", ""),
+        ("x = f'{y z}'\n", ""),
+        ("x = f'{y['a' 1]}'\n", ""),
+        ("x = '\u{0}'\n", ""),
+    ];
+    for (more, place) in faults {
+        let text = format!("{kernel}{more}");
+        let program = program(&text);
+        let [fault] = program.faults() else { panic!("{more}: {:?}", program.faults()) };
+        let found = &text[fault.span.start as usize..fault.span.end as usize];
+        assert!(program.is_broken() && program.kernels().is_empty(), "{more}");
+        assert!(fault.span.start as usize >= kernel.len() - 1 && found.contains(place), "{more}: {fault:?}: {found}");
+        assert_eq!(fault.severity, Severity::Error);
+    }
+}
+
+#[test]
+fn statements_in_the_wrong_place_are_errors() {
+    let kernel = "from weft import cuda\n@cuda.jit('void(i8[:])')\ndef k(a):\n    a[0] = 1\n";
+    let faults = [
+        ("return\n", "return"),
+        ("class C:\n    def f(): pass\n    break\n", "break"),
+        ("class C:\n    def f(self):\n        f() = 1\n", "f()"),
+        ("def f():\n    await g()\n", "await g()"),
+        ("def f():\n    async with g(): pass\n", "async with g(): pass"),
+        ("async def f():\n    x = yield from g()\n", "yield from g()"),
+        ("for i in x:\n    def f():\n        continue\n", "continue"),
+        ("x = yield\n", "yield"),
+        ("nonlocal x\n", "nonlocal x"),
+        ("with f() as 1: pass\n", "1"),
+        ("del f()\n", "f()"),
+    ];
+    for (more, place) in faults {
+        let text = format!("{kernel}{more}");
+        let program = program(&text);
+        let errors: Vec<_> = program.faults().iter().filter(|fault| fault.severity == Severity::Error).collect();
+        let [fault] = errors[..] else { panic!("{more}: {:?}", program.faults()) };
+        assert_eq!(&text[fault.span.start as usize..fault.span.end as usize], place);
+        assert_eq!(program.kernels().len(), 1);
+    }
 }
 
 #[test]

@@ -221,24 +221,106 @@ fn a_kernel_uses_no_value_that_the_file_may_rebind() {
 }
 
 #[test]
-fn statements_that_do_not_parse_are_said() {
+fn a_file_that_is_no_python_is_rejected() {
     let folder = Folder::new();
-    for (line, message) in [
-        ("def host(:\n    pass", "cannot stand here"),
-        ("x = = 2", "`=` cannot stand here"),
-        ("print \"hello\"", "E0101"),
-        ("return 5", "`return` outside a function"),
-        ("if 1:\n    x = 1\n   y = 2", "E0101"),
+    let after = format!("{SAXPY}=======\n    out[0] = 1\n");
+    for (text, message, place) in [
+        (format!("import math\ndef host(:\n    pass\n{SAXPY}"), "cannot stand here", "2:10"),
+        (format!("import math\nx = = 2\n{SAXPY}"), "`=` cannot stand here", "2:5"),
+        (format!("import math\nprint \"hello\"\n{SAXPY}"), "cannot stand here", "2:7"),
+        (format!("import math\nreturn 5\n{SAXPY}"), "`return` outside a function", "2:1"),
+        (format!("if 1:\n    x = 1\n   y = 2\n{SAXPY}"), "the indentation fits no block above", "3:"),
+        (format!("print(f'{{x y}}')\n{SAXPY}"), "`y` cannot stand here", "1:12"),
+        (after, "cannot stand here", "9:1"),
     ] {
-        folder.write("k.py", &format!("import math\n{line}\n{SAXPY}"));
+        folder.write("k.py", &text);
+        for command in
+            [&["emit", "k.py"][..], &["check", "k.py"], &["emit", "k.py", "--kernel", "nope", "--emit", "ir"]]
+        {
+            let ran = folder.weft(command);
+            let said = &ran.stderr;
+            if command.len() > 2 && said.starts_with("error[E0303]") {
+                // The text has a tree, so it is known that there is no such kernel.
+                continue;
+            }
+            assert!(said.starts_with("error[E01") && said.contains(message), "{text}: {said}");
+            assert!(said.contains(&format!("--> k.py:{place}")), "{text}: {said}");
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{text}");
+        }
+    }
+    // So is a file that it imports.
+    folder.write("k.py", &format!("import other\n{SAXPY}"));
+    folder.write("other.py", "N = 1\n>>>>>>> theirs\n");
+    assert!(folder.weft(&["emit", "k.py"]).failed(1).contains("--> other.py:2:1"));
+}
+
+#[test]
+fn statements_that_are_newer_than_the_parser_are_said() {
+    let folder = Folder::new();
+    for line in
+        ["print(f\"{d[\"a\"]}\")", "x = t'{y}'", "try:\n    pass\nexcept A, B:\n    pass", "class A[T = int]: pass"]
+    {
+        folder.write("k.py", &format!("{line}\n{SAXPY}"));
         for command in ["emit", "check"] {
             let ran = folder.weft(&[command, "k.py"]);
             let said = &ran.stderr;
-            assert!(said.starts_with("warning[E0101]: ") && said.contains(message), "{line}: {said}");
-            assert!(said.contains("--> k.py:2:") || said.contains("--> k.py:4:"), "{line}: {said}");
+            assert!(
+                said.starts_with("warning[E0101]: ") && said.contains("this statement is left out"),
+                "{line}: {said}"
+            );
             ran.succeeded();
         }
     }
+}
+
+#[test]
+fn a_file_is_read_in_the_encoding_that_it_declares() {
+    let folder = Folder::new();
+    let write = |bytes: &[u8]| std::fs::write(folder.path().join("k.py"), bytes).expect("the folder can be written");
+    let text = [b"# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\n".as_slice(), SAXPY.as_bytes()].concat();
+    write(&text);
+    folder.weft(&["emit", "k.py"]).succeeded();
+    assert_eq!(folder.weft(&["check", "k.py", "--json"]).stderr, "[]\n");
+    write(&text.replace_first("latin-1", "utf-8  "));
+    let said = folder.weft(&["check", "k.py"]).failed(1);
+    assert!(said.starts_with("error[E0101]: the byte 0xe9 here is not UTF-8\n --> k.py:2:12"), "{said}");
+    write(&text.replace_first("latin-1", "klingon"));
+    let said = folder.weft(&["emit", "k.py"]).failed(1);
+    assert!(said.starts_with("error[E0101]: weft does not know the encoding `klingon`\n --> k.py:1:15"), "{said}");
+}
+
+trait ReplaceFirst {
+    fn replace_first(&self, from: &str, to: &str) -> Vec<u8>;
+}
+
+impl ReplaceFirst for Vec<u8> {
+    fn replace_first(&self, from: &str, to: &str) -> Vec<u8> {
+        let at = self.windows(from.len()).position(|part| part == from.as_bytes()).expect("is in it");
+        [&self[..at], to.as_bytes(), &self[at + from.len()..]].concat()
+    }
+}
+
+#[test]
+fn every_error_is_json_if_asked_for() {
+    let folder = Folder::with("k.py", SAXPY);
+    let cases: [&[&str]; 9] = [
+        &["emit", "absent.py", "--json"],
+        &["check", "absent.py", "--json"],
+        &["emit", "--json"],
+        &["check", "--json", "--nope", "k.py"],
+        &["emit", "k.py", "--json", "--emit", "ptxx"],
+        &["emit", "k.py", "--json", "--target", "host", "--emit", "ptx"],
+        &["emit", "k.py", "--json", "--target", "sm_1"],
+        &["emit", "k.py", "--json", "--kernel", "nope"],
+        &["emit", "k.py", "--json", "-o", "no/such/folder/k.ptx"],
+    ];
+    for args in cases {
+        let said = folder.weft(args).failed(2);
+        assert!(said.starts_with("[\n  {\"code\": \"E030") && said.ends_with("}\n]\n"), "{args:?}: {said}");
+        assert!(said.contains("\"severity\": \"error\", \"message\": \"") && !said.contains("\"message\": \"error"));
+    }
+    // The message alone is text.
+    assert!(folder.weft(&["emit", "absent.py"]).failed(2).starts_with("error: cannot read absent.py"));
 }
 
 #[test]

@@ -278,7 +278,7 @@ impl<'a> Converter<'a> {
         self.expr(expr)
     }
 
-    fn check_target(&self, expr: &py::Expr) -> Result<()> {
+    pub(super) fn check_target(&self, expr: &py::Expr) -> Result<()> {
         match expr {
             py::Expr::Name(_) | py::Expr::Attribute(_) | py::Expr::Subscript(_) => Ok(()),
             py::Expr::Tuple(node) => node.elts.iter().try_for_each(|item| self.check_target(item)),

@@ -1,18 +1,24 @@
 //! From text to weft's own tree: this folder is the only user of rustpython-parser, and no type of it leaves.
 //!
-//! [`convert`] turns its tree into ours, [`module`] a file's top level, [`fault`] its errors into diagnostics, [`chunks`] cuts a file that cannot be
-//! read as a whole into its top-level statements. Spans are byte ranges of the text that came in, whatever was put in
-//! front of it for the parser.
+//! [`convert`] turns its tree into ours, [`module`] a file's top level, [`fault`] its errors into diagnostics, [`newer`] writes what is newer than
+//! the parser's grammar so that it can be read, [`placed`] finds what the grammar takes and Python does not. Spans are
+//! byte ranges of the text that came in, whatever was put in front of it for the parser.
 
-mod chunks;
 mod convert;
 mod fault;
 mod matching;
 mod module;
+mod newer;
+mod placed;
 #[cfg(test)]
 mod tests;
 
-use rustpython_parser::{Mode, ast as py};
+use std::ops::Range;
+
+use rustpython_parser::{
+    Mode, ParseError,
+    ast::{self as py, Ranged as _},
+};
 
 use self::convert::Converter;
 use super::ast::{Expr, Function, ModuleItem};
@@ -44,31 +50,98 @@ pub fn parse_function(source: &SourceFile, file: u32, class: Option<&str>) -> Re
     found
 }
 
-/// Parses a whole file. Where it cannot be parsed as a whole, each top-level statement is parsed for itself, and those
-/// that cannot be are `Unparsed`. A `with` at the top level is its block; a class is an assignment of something
-/// unsupported to its name.
-pub fn parse_module(source: &SourceFile, file: u32) -> Vec<ModuleItem> {
-    let whole = match parse_chunk(&source.text, 0, source, file) {
-        Ok(items) => return items,
-        Err(diagnostic) => diagnostic,
+/// A whole file.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// Its top level.
+    pub items: Vec<ModuleItem>,
+    /// What is wrong with single statements: they stand where Python does not take them, or assign to what cannot be
+    /// assigned to.
+    pub faults: Vec<Diagnostic>,
+}
+
+/// Parses a whole file. Statements that are Python, but newer than the parser or nested too deeply, are `Unparsed`. A
+/// `with` at the top level is its block; a class is an assignment of something unsupported to its name.
+///
+/// # Errors
+///
+/// `E0101` where the file is not Python: what stands around the fault may then be anything, so nothing is given.
+pub fn parse_module(source: &SourceFile, file: u32) -> Result<Parsed, Diagnostic> {
+    let text = source.text.as_str();
+    let fault = |error: &ParseError| fault::diagnose(error, text, 0, file);
+    if let Some(at) = text.find('\0') {
+        let span = Span { file, start: at as u32, end: at as u32 + 1 };
+        return Err(Diagnostic::error(Code::Syntax, span, "a byte that is zero cannot stand in Python"));
+    }
+    let older = match parse_suite(text, 0) {
+        Ok(suite) => {
+            let faults = placed::faults(&suite, text, file);
+            match converted(suite, text, file) {
+                Ok(items) => return Ok(Parsed { items, faults }),
+                // One of the statements is nested too deeply.
+                Err(_) => newer::Older { text: text.to_owned(), fields: Vec::new() },
+            }
+        }
+        Err(error) => newer::older(text).ok_or_else(|| fault(&error))?,
     };
+    let suite = parse_suite(&older.text, 0).map_err(|error| fault(&error))?;
+    for field in older.fields {
+        check_field(text, field, file)?;
+    }
+    let faults = placed::faults(&suite, text, file);
+    let cuts = statements(&suite, text);
+    // Whatever comes of it: a tree that is nested deeply cannot be dropped.
+    let _converted = converted(suite, text, file);
     let mut items = Vec::new();
-    for chunk in chunks::split(&source.text) {
-        let text = source.text.get(chunk.clone()).unwrap_or("");
-        match parse_chunk(text, chunk.start as u32, source, file) {
+    for cut in cuts {
+        let span = Span { file, start: cut.start as u32, end: cut.end as u32 };
+        let parsed = parse_suite(text.get(cut).unwrap_or(""), span.start);
+        let parsed = parsed.map_err(|error| fault::diagnose(&error, text, 0, file));
+        match parsed.and_then(|suite| converted(suite, text, file)) {
             Ok(more) => items.extend(more),
-            Err(diagnostic) => items.push(ModuleItem::Unparsed {
-                message: diagnostic.message,
-                at: diagnostic.span,
-                span: Span { file, start: chunk.start as u32, end: chunk.end as u32 },
-            }),
+            Err(fault) => items.push(ModuleItem::Unparsed { message: fault.message, at: fault.span, span }),
         }
     }
-    if !items.iter().any(|item| matches!(item, ModuleItem::Unparsed { .. })) {
-        // The fault lies between the statements.
-        items.push(ModuleItem::Unparsed { message: whole.message, at: whole.span, span: whole.span });
+    Ok(Parsed { items, faults })
+}
+
+/// Byte ranges of the top-level statements: each goes from the end of the one before, so that its decorators are in it.
+fn statements(suite: &[py::Stmt], text: &str) -> Vec<Range<usize>> {
+    let mut from = 0;
+    let cut = |stmt: &py::Stmt| {
+        let end = usize::from(stmt.end());
+        let between = text.get(from..end).unwrap_or("");
+        let blank = between.len() - between.trim_start_matches([' ', '\t', ';', '\r', '\n', '\\', '\x0c']).len();
+        let start = from + blank;
+        from = end;
+        start..end
+    };
+    suite.iter().map(cut).collect()
+}
+
+/// Whether an expression that the parser has not seen is one.
+fn check_field(text: &str, field: Range<usize>, file: u32) -> Result<(), Diagnostic> {
+    let expression = text.get(field.clone()).unwrap_or("");
+    let older = newer::older(expression).map_or_else(|| expression.to_owned(), |older| older.text);
+    // A comma makes a tuple of `*items`, too, and of nothing an error.
+    let comma = if older.trim_end().ends_with(',') { "" } else { "," };
+    let start = field.start as u32;
+    let wrapped = format!("({older}\n{comma})");
+    match rustpython_parser::parse(&wrapped, Mode::Expression, "") {
+        Ok(py::Mod::Expression(module)) => {
+            let mut converter = Converter::new(&wrapped, 0, file);
+            let _converted = converter.expr(&module.body);
+            converter.release(module);
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            // One byte was put in front; what stands behind is no part of the text.
+            let offset = u32::from(error.offset).saturating_sub(1).min(expression.len() as u32);
+            let error = ParseError { offset: (start + offset).into(), ..error };
+            Err(fault::diagnose(&error, text, 0, file))
+        }
     }
-    items
 }
 
 /// Parses one expression.
@@ -90,7 +163,7 @@ pub fn parse_expression(source: &SourceFile, file: u32) -> Result<Expr, Diagnost
     expr.map_err(|error| *error)
 }
 
-fn parse_suite(text: &str, start: u32) -> Result<Vec<py::Stmt>, rustpython_parser::ParseError> {
+fn parse_suite(text: &str, start: u32) -> Result<Vec<py::Stmt>, ParseError> {
     match rustpython_parser::parse_starts_at(text, Mode::Module, "", start.into())? {
         py::Mod::Module(module) => Ok(module.body),
         // `Mode::Module` gives a module.
@@ -98,9 +171,8 @@ fn parse_suite(text: &str, start: u32) -> Result<Vec<py::Stmt>, rustpython_parse
     }
 }
 
-fn parse_chunk(text: &str, start: u32, source: &SourceFile, file: u32) -> Result<Vec<ModuleItem>, Diagnostic> {
-    let suite = parse_suite(text, start).map_err(|error| fault::diagnose(&error, &source.text, 0, file))?;
-    let mut converter = Converter::new(&source.text, 0, file);
+fn converted(suite: Vec<py::Stmt>, text: &str, file: u32) -> Result<Vec<ModuleItem>, Diagnostic> {
+    let mut converter = Converter::new(text, 0, file);
     let mut items = Vec::new();
     let outcome = suite.iter().try_for_each(|stmt| converter.module_item(stmt, &mut items));
     converter.release(suite);

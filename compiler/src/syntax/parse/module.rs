@@ -105,11 +105,6 @@ impl Converter<'_> {
             }
             py::Stmt::Delete(_) => self.bindings(stmt, "it is deleted here", items),
             py::Stmt::TypeAlias(_) => self.bindings(stmt, "the `type` statement binds it", items),
-            py::Stmt::Return(_) => items.push(ModuleItem::Unparsed {
-                message: "`return` outside a function".to_owned(),
-                at: Span { end: span.start + "return".len() as u32, ..span },
-                span,
-            }),
             _ => items.push(ModuleItem::Stmt(self.stmt(stmt)?)),
         }
         Ok(())

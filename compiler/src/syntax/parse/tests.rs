@@ -144,11 +144,11 @@ fn deep_nesting_is_an_error_and_not_a_crash() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_is_read_statement_by_statement() {
+fn a_file_newer_than_the_parser_is_read_statement_by_statement() {
     let text = "import math\nfrom weft import cuda as c\nN = 4\nprint(f\"{d[\"a\"]}\" + f\"{'\\n'.join(x)}\")\n\
                 try:\n    x = 1\nexcept A, B:\n    x = 2\n\n@c.jit\n# why\n@other\ndef k(\n    x,\n):\n    x[0] = N\n\nlast = '''\n1\n'''\n";
     let source = file(text);
-    let items = parse_module(&source, 0);
+    let items = parse_module(&source, 0).expect("is Python").items;
     let shapes: Vec<String> = items
         .iter()
         .map(|item| match item {
@@ -179,11 +179,84 @@ fn a_file_that_does_not_parse_is_read_statement_by_statement() {
     );
 }
 
+/// Python of 3.12 to 3.14 that the parser does not know, one statement each.
+const NEWER: [&str; 24] = [
+    "f\"{d[\"a\"]}\"",
+    "f'{'\\n'.join(x)}' f\"{x}\"",
+    "f'''{\n  # why: '}'\n  x['''a''']\n}'''",
+    "f'{x:{y['w']}.{z}}'",
+    "rf'\\{x['a']}\\d' 'plain' r'\\''",
+    "f'{x['a']=}' f'{x['a']!r:>8}' f'{ x['a'] = !s}'",
+    "f'{{{x['a']}}}' '}{'",
+    "f'{lambda_['a'] != 1}' f'{(lambda x: x['a'])(1)}'",
+    "f'\\N{DASH}{x['a']}\\'' + \"'\"",
+    "f'{f'{f'{x}'}'}'",
+    "f'{*x['a'], 1}' f'{x['a'],}' f'{yield_['a']}'",
+    "t'{x['a']}' t\"{y}\"",
+    "rt'{x}\\''",
+    "x = t'a{b!r}c'",
+    "try:\n    pass\nexcept A, B:\n    pass\nexcept (C, D) as e:\n    pass",
+    "try:\n    pass\nexcept a.b, c[1, 2], d(3),:\n    pass",
+    "try:\n    pass\nexcept* A, B:\n    pass",
+    "class A[T = int]: pass",
+    "class A[T: int = bool, *Ts = *tuple[int, ...], **P = [int, str]](B): pass",
+    "def f[T = dict[str, int]](x: T) -> T: return x",
+    "type X[T = int] = list[T]",
+    "type X[T = 'a, b]', U = 1] = list[T]",
+    "a = 1; b = f'{x['a']}'; c = 2  # d",
+    "@d(f'{x['a']}')\n# c\n@e\nasync def g():\n    async with x, y:\n        await z",
+];
+
 #[test]
-fn an_open_bracket_ends_at_the_next_definition() {
-    let text = "x = (1,\n\ndef f(a):\n    pass\n";
-    let items = parse_module(&file(text), 0);
-    assert!(matches!(&items[..], [ModuleItem::Unparsed { .. }, ModuleItem::Function(_)]), "{items:?}");
+fn what_is_newer_than_the_parser_is_left_out_alone() {
+    for newer in NEWER {
+        let text = format!("N = 1\n\n@jit\ndef k():\n    pass\n{newer}\nN = 2\n@jit\ndef last(): pass\n");
+        let Parsed { items, faults } =
+            parse_module(&file(&text), 0).unwrap_or_else(|fault| panic!("{newer}: {fault:?}"));
+        assert!(faults.is_empty(), "{newer}: {faults:?}");
+        let names: Vec<&str> = items
+            .iter()
+            .filter_map(|item| if let ModuleItem::Function(def) = item { Some(def.name.as_str()) } else { None })
+            .collect();
+        assert_eq!(names, ["k", "last"], "{newer}");
+        let left_out = items.iter().filter(|item| matches!(item, ModuleItem::Unparsed { .. })).count();
+        assert_eq!(left_out, 1, "{newer}: {items:?}");
+    }
+}
+
+/// What is nearly such a statement, and no Python of any version.
+#[test]
+fn what_is_no_python_is_an_error_beside_newer_statements() {
+    let wrong = [
+        "f'{x['a'}'",
+        "f'{x['a' b]}'",
+        "f'{x['a']'",
+        "f'{x['a']}}'",
+        "f'{}' f'{x['a']}'",
+        "f'{x['a']!}' 1",
+        "try:\n    pass\nexcept A, B as e:\n    pass",
+        "try:\n    pass\nexcept A, , B:\n    pass",
+        "class A[T = ]: pass",
+        "=======",
+        "    x = f'{y['a']}'",
+        "x = (f'{y['a']}'",
+        "x = '''",
+        "def f():\nx = 1",
+        "x = 1 +",
+        "a b",
+        "def f(x, x): pass",
+        "f(a=1, 2)",
+        "return f'{x['a']}'",
+        "for f'{x['a']}' in y: pass",
+    ];
+    for wrong in wrong {
+        for beside in ["", "f'{d['a']}'\n"] {
+            let text = format!("{beside}N = 1\n{wrong}\nN = 2\n");
+            let faults = parse_module(&file(&text), 0).map_or_else(|fault| vec![fault], |parsed| parsed.faults);
+            assert!(!faults.is_empty(), "{wrong}");
+            assert!(faults.iter().all(|fault| !fault.message.is_empty()), "{wrong}: {faults:?}");
+        }
+    }
 }
 
 #[test]
@@ -235,10 +308,17 @@ fn cut_and_damaged_texts_are_errors() {
             let (start, end) = (fault.span.start as usize, fault.span.end as usize);
             assert!(!fault.message.is_empty() && text.get(start..end).is_some(), "{text:?}: {fault:?}");
         }
-        for item in parse_module(&source, 0) {
-            if let ModuleItem::Unparsed { at: place, span, .. } = item {
-                assert!(!at(&text, span).is_empty() && text.get(place.start as usize..place.end as usize).is_some());
+        let place = |span: Span| text.get(span.start as usize..span.end as usize);
+        match parse_module(&source, 0) {
+            Ok(Parsed { items, faults }) => {
+                assert!(faults.iter().all(|fault| place(fault.span).is_some()), "{text:?}: {faults:?}");
+                for item in items {
+                    if let ModuleItem::Unparsed { at: fault, span, .. } = item {
+                        assert!(!at(&text, span).is_empty() && place(fault).is_some());
+                    }
+                }
             }
+            Err(fault) => assert!(place(fault.span).is_some(), "{text:?}: {fault:?}"),
         }
         let _any = parse_expression(&source, 0);
     }

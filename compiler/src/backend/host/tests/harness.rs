@@ -94,7 +94,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
         globals.insert(number.name().to_owned(), Captured::DType(number.into()));
     }
     let mut last = None;
-    for item in parse_module(&source, 0) {
+    for item in parse_module(&source, 0).expect("parses").items {
         let ModuleItem::Function(ast) = item else { continue };
         let chains = free_chains(&ast);
         let roots = chains.iter().map(|chain| chain.split('.').next().unwrap_or(chain));
