@@ -8,7 +8,7 @@ pub enum FormatPart<'a> {
     Text(&'a [u8]),
     /// `%%`.
     Percent,
-    /// A conversion of one argument of eight bytes, from its `%` to its letter.
+    /// A conversion, from its `%` to its letter, of an argument of eight bytes; a `*` in it takes another one before.
     Conversion(&'a [u8]),
 }
 
@@ -18,6 +18,16 @@ impl FormatPart<'_> {
         match self {
             Self::Conversion(text) => text.last().copied(),
             Self::Text(_) | Self::Percent => None,
+        }
+    }
+
+    /// How many arguments it takes.
+    pub fn words(&self) -> usize {
+        match self {
+            Self::Conversion(text) if self.letter().is_some() => {
+                1 + text.iter().filter(|letter| **letter == b'*').count()
+            }
+            Self::Conversion(_) | Self::Text(_) | Self::Percent => 0,
         }
     }
 }
@@ -63,5 +73,7 @@ mod tests {
         assert_eq!(parts, expected);
         assert_eq!(expected[3].letter(), Some(b'd'));
         assert_eq!(format_parts(b"").count(), 0);
+        let words = |format: &str| format_parts(format.as_bytes()).map(|part| part.words()).sum::<usize>();
+        assert_eq!((words("a%%"), words("%d%s"), words("%0*.1f%%%-5d")), (0, 2, 3));
     }
 }

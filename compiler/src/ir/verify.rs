@@ -399,7 +399,7 @@ impl Checker<'_> {
         self.check(format.elem == Scalar::U8 && format.bytes.last() == Some(&0), || {
             format!("{op}: {} is no text that ends with a zero", format.name)
         });
-        format_parts(&format.bytes).filter(|part| part.letter().is_some()).count()
+        format_parts(&format.bytes).map(|part| part.words()).sum()
     }
 
     fn call(&mut self, results: &[LocalId], func: FuncId, args: &[ExprId]) {

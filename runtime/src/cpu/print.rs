@@ -80,10 +80,11 @@ pub(super) extern "C" fn print(format: *const u8, len: u64, args: *const u64) {
             FormatPart::Text(bytes) => text.extend_from_slice(bytes),
             FormatPart::Percent => text.push(b'%'),
             FormatPart::Conversion(conversion) => {
+                let count = part.words();
                 // SAFETY: the verifier counted the words, which the code has stored.
-                let word = unsafe { *next };
-                next = next.wrapping_add(1);
-                convert(conversion, word, &mut text);
+                let words = unsafe { slice::from_raw_parts(next, count) };
+                next = next.wrapping_add(count);
+                convert(conversion, words, &mut text);
             }
         }
     }
@@ -118,9 +119,18 @@ fn write_all(waiting: &mut Vec<u8>) {
     SOME.store(false, Ordering::Relaxed);
 }
 
-/// Adds the text of an argument.
-fn convert(conversion: &[u8], word: u64, text: &mut Vec<u8>) {
-    let mut format = conversion.to_vec();
+/// Adds the text of an argument; a width may stand before it.
+fn convert(conversion: &[u8], words: &[u64], text: &mut Vec<u8>) {
+    let [width @ .., word] = words else { return };
+    let word = *word;
+    let width = width.first().map(u64::to_string).unwrap_or_default();
+    let mut format = Vec::with_capacity(conversion.len() + width.len());
+    for letter in conversion {
+        match letter {
+            b'*' => format.extend_from_slice(width.as_bytes()),
+            letter => format.push(*letter),
+        }
+    }
     format.push(0);
     let format = format.as_ptr().cast::<c_char>();
     let number = f64::from_bits(word);
@@ -163,7 +173,7 @@ mod tests {
 
     fn text(conversion: &str, word: u64) -> String {
         let mut text = Vec::new();
-        convert(conversion.as_bytes(), word, &mut text);
+        convert(conversion.as_bytes(), &[word], &mut text);
         String::from_utf8(text).expect("ASCII")
     }
 
@@ -176,6 +186,10 @@ mod tests {
         assert_eq!(text("%c", 0), "\0");
         assert_eq!(text("%f", 1e300_f64.to_bits()).len(), 308);
         assert_eq!(text("%600lld", 1).len(), 600);
+        let mut wide = Vec::new();
+        convert(b"%0*.1f", &[7, 2.5_f64.to_bits()], &mut wide);
+        convert(b"%0*.1f", &[0, 2.5_f64.to_bits()], &mut wide);
+        assert_eq!(wide, b"00002.52.5");
     }
 
     #[test]

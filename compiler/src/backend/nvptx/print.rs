@@ -2,7 +2,7 @@
 //!
 //! It takes a format and a buffer with the arguments, as C promotes and aligns them: here all have eight bytes. It writes
 //! into a buffer of the device, which the driver prints when the host waits; a call's text stays together. What has more
-//! than 32 conversions it does not format (CUDA C++ Programming Guide, "Formatted Output"): those become several calls.
+//! than 32 arguments it does not format (CUDA C++ Programming Guide, "Formatted Output"): those become several calls.
 
 use inkwell::{
     FloatPredicate,
@@ -16,7 +16,7 @@ use crate::{
     ir::{ConstantId, Space},
 };
 
-/// The conversions of one call.
+/// The arguments of one call.
 const MOST: usize = 32;
 
 /// Prints arguments by a format.
@@ -34,13 +34,11 @@ pub(super) fn emit<'ctx>(
     let mut rest = args;
     let (mut text, mut count) = (Vec::new(), 0);
     for part in format_parts(bytes) {
-        if part.letter().is_some() {
-            if count == MOST {
-                rest = part_of(emitter, format, &std::mem::take(&mut text), rest)?;
-                count = 0;
-            }
-            count += 1;
+        if count + part.words() > MOST {
+            rest = part_of(emitter, format, &std::mem::take(&mut text), rest)?;
+            count = 0;
         }
+        count += part.words();
         match part {
             FormatPart::Text(bytes) | FormatPart::Conversion(bytes) => text.extend(bytes),
             FormatPart::Percent => text.extend(b"%%"),
@@ -57,7 +55,7 @@ fn part_of<'a, 'ctx>(
     text: &[u8],
     args: &'a [BasicValueEnum<'ctx>],
 ) -> Result<&'a [BasicValueEnum<'ctx>]> {
-    let count = format_parts(text).filter(|part| part.letter().is_some()).count();
+    let count = format_parts(text).map(|part| part.words()).sum();
     let Some((now, later)) = args.split_at_checked(count) else {
         return internal("a format with too many conversions");
     };

@@ -1,10 +1,14 @@
 """Texts for `print`, as bytes with a zero behind them, where C's `printf` has no conversion for them."""
 
+import math
+
 import numpy as np
 
 
 def put_letter(to, at, code):
-    """Store a letter in UTF-8; where the next one goes."""
+    """Store a letter in UTF-8; where the next one goes. A number that no letter has is U+FFFD."""
+    if code < 0 or code >= 0x110000 or (code >= 0xD800 and code < 0xE000):
+        code = 0xFFFD
     if code < 128:
         to[at] = code
         return at + 1
@@ -42,8 +46,46 @@ def print_text(to, letters, fill, align, width, most):
 
 
 def print_letter(to, code):
-    """The letter with a number."""
-    to[put_letter(to, 0, code)] = 0
+    """All bytes of the letter with a number but the last, which may be the one that ends a text."""
+    to[put_letter(to, 0, code) - 1] = 0
+
+
+def last_of_letter(code):
+    """That byte."""
+    if code < 0 or code >= 0x110000 or (code >= 0xD800 and code < 0xE000):
+        code = 0xFFFD
+    return code if code < 128 else 128 + (code & 63)
+
+
+def print_zeros(to, x, width, sign):
+    """What stands before a float in a field that zeros fill up.
+
+    That is `sign` unless it is negative, and of one that is not finite all but its letters: C's `printf` has spaces.
+    """
+    at = 0
+    if x < 0 and not math.isfinite(x):
+        to[0] = 45
+        at = 1
+    elif sign != 0 and not (math.isfinite(x) and math.copysign(1.0, x) < 0):
+        to[0] = sign
+        at = 1
+    if not math.isfinite(x):
+        for _ in range(width - at - 3):
+            to[at] = 48
+            at += 1
+    to[at] = 0
+
+
+def print_width(x, width, sign):
+    """The width of what stands behind that."""
+    if not math.isfinite(x):
+        return 0
+    return width - 1 if sign != 0 and math.copysign(1.0, x) > 0 else width
+
+
+def print_rest(x):
+    """The float behind that: the sign of an infinity stands before."""
+    return math.inf if x < 0 and not math.isfinite(x) else x
 
 
 def print_bytes(to, letters):

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use weft_artifact::{Compound, DType, Scalar};
 
-use super::spec::Spec;
+use super::spec::{Kind, Spec};
 use crate::{
     frontend::{
         expr::Text,
@@ -113,10 +113,12 @@ impl FnLowerer<'_> {
             Value::Scalar(..) | Value::Int(_) | Value::Bool(_) => return self.put_number(line, &value, spec, span),
             Value::Static(Static::Str(text)) => {
                 let text = if spec.quoted { quoted(text) } else { text.clone() };
-                return self.put_known(line, &text, spec, span);
+                return self.put_known(line, &text, spec, Kind::Text, span);
             }
-            Value::Static(Static::Bytes(bytes)) => return self.put_known(line, &quoted_bytes(bytes), spec, span),
-            Value::Static(Static::None) => return self.put_known(line, "None", spec, span),
+            Value::Static(Static::Bytes(bytes)) => {
+                return self.put_known(line, &quoted_bytes(bytes), spec, Kind::Other, span);
+            }
+            Value::Static(Static::None) => return self.put_known(line, "None", spec, Kind::Other, span),
             Value::Object(ObjectKind::Chars, _) => return self.put_text(line, &value, spec, span),
             Value::Object(kind, items) if kind.is_number() => {
                 let Some(item) = items.first() else { return };
@@ -224,13 +226,24 @@ impl FnLowerer<'_> {
         self.put_value(line, item, &Spec { quoted: true, ..Spec::PLAIN }, span);
     }
 
+    /// Whether Python takes a format for such a value; else it is reported.
+    fn takes(&mut self, spec: &Spec, kind: Kind, span: Span) -> bool {
+        let Some(message) = spec.fault(kind) else { return true };
+        let help = match kind {
+            Kind::Float => "say `.0f`, or convert it: `int(x)`",
+            Kind::Int => "leave it out, or say how wide it is: `5d`",
+            Kind::Text | Kind::Other => "leave it out",
+        };
+        self.cannot_print(message, help, span);
+        false
+    }
+
     /// A text that is known.
-    fn put_known(&mut self, line: &mut Line, text: &str, spec: &Spec, span: Span) {
-        let fits = matches!(spec.ty, None | Some('s')) && spec.group.is_none() && !spec.alternate && spec.sign == '-';
-        if !fits || spec.align == Some('=') {
-            return self.cannot_print("this format is for numbers, not for a text".to_owned(), "leave it out", span);
+    fn put_known(&mut self, line: &mut Line, text: &str, spec: &Spec, kind: Kind, span: Span) {
+        let is_letter = spec.percent && spec.ty == Some('c') && kind == Kind::Text && text.chars().count() == 1;
+        if is_letter || self.takes(spec, kind, span) {
+            line.text(&in_field(text, &spec.of_text()));
         }
-        line.text(&in_field(text, spec));
     }
 
     fn put_number(&mut self, line: &mut Line, value: &Value, spec: &Spec, span: Span) {
@@ -240,18 +253,16 @@ impl FnLowerer<'_> {
         {
             return self.put_bool(line, value, spec, span);
         }
+        if !self.takes(spec, if scalar.is_float() { Kind::Float } else { Kind::Int }, span) {
+            return;
+        }
+        if spec.text && spec.precision.is_some() {
+            return self.cannot_print("a part of a number's text".to_owned(), "leave the precision out", span);
+        }
         match spec.ty.filter(|_| !spec.text) {
             Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%') => self.put_float(line, value, spec, span),
             Some('c') => self.put_letter(line, value, spec, span),
-            Some('d') if scalar.is_float() && spec.percent => self.put_int(line, value, Scalar::I64, spec, span),
-            Some('d' | 'b' | 'o' | 'x' | 'X') if scalar.is_float() => {
-                let message = format!("a format of integers for {scalar}");
-                self.cannot_print(message, "say `.0f`, or convert it: `int(x)`", span);
-            }
-            Some('s' | 'n') => {
-                let message = format!("the format `{}` does not take {scalar}", spec.ty.unwrap_or('s'));
-                self.cannot_print(message, "leave the letter out", span);
-            }
+            Some('d') if scalar.is_float() => self.put_int(line, value, Scalar::I64, spec, span),
             Some(_) | None if scalar.is_float() => self.put_float(line, value, spec, span),
             Some(_) | None => {
                 let to = if scalar.is_signed_int() || scalar == Scalar::Bool { Scalar::I64 } else { Scalar::U64 };
@@ -262,10 +273,14 @@ impl FnLowerer<'_> {
 
     fn put_bool(&mut self, line: &mut Line, value: &Value, spec: &Spec, span: Span) {
         if let Value::Bool(known) = value {
-            return self.put_known(line, if *known { "True" } else { "False" }, spec, span);
+            return self.put_known(line, if *known { "True" } else { "False" }, spec, Kind::Text, span);
+        }
+        if spec.text && !self.takes(spec, Kind::Text, span) {
+            return;
         }
         let Some(cond) = self.number(value, Scalar::Bool, span) else { return };
-        let (yes, no) = (in_field("True", spec), in_field("False", spec));
+        let spec = spec.of_text();
+        let (yes, no) = (in_field("True", &spec), in_field("False", &spec));
         let (yes, no) = (self.text_constant(&yes, span), self.text_constant(&no, span));
         let (yes, no) = (self.text_base(yes, span), self.text_base(no, span));
         line.arg("%s", self.b.select(cond, yes, no, span));
@@ -315,15 +330,53 @@ impl FnLowerer<'_> {
             let _ = write!(conversion, ".{precision}"); // a String takes all text
         }
         conversion.push(if percent { 'f' } else { letter });
-        line.arg(&conversion, number);
+        if field.align == Some('=') && field.width > 0 {
+            self.put_zeros(line, &conversion, number, &field, span);
+        } else {
+            line.arg(&conversion, number);
+        }
         line.text(if percent { "%" } else { "" });
+    }
+
+    /// A float in a field that zeros fill up. C has spaces before what is not finite, so its sign and the zeros of that
+    /// are a text.
+    fn put_zeros(&mut self, line: &mut Line, conversion: &str, number: ExprId, spec: &Spec, span: Span) {
+        let number = self.settle(Value::Scalar(number, Scalar::F64), span);
+        let sign = if spec.sign == '-' { 0 } else { u32::from(spec.sign) };
+        let field = [Value::Int(spec.width as i128), Value::Int(sign.into())];
+        let args = |this: &mut Self| [vec![this.reread(&number, span)], field.to_vec()].concat();
+        let given = args(self);
+        self.put_written(line, "print_zeros", given, spec.width + 2, span);
+        let given = args(self);
+        let width = self.of_texts("print_width", given, span);
+        let given = vec![self.reread(&number, span)];
+        let rest = self.of_texts("print_rest", given, span);
+        let (Some(width), Some(rest)) = (self.number(&width, Scalar::I64, span), self.number(&rest, Scalar::F64, span))
+        else {
+            return;
+        };
+        let behind = conversion.trim_start_matches(|letter: char| !matches!(letter, '.' | 'a'..='z' | 'A'..='Z'));
+        line.args.push(width);
+        line.arg(&format!("%0{}*{behind}", if spec.alternate { "#" } else { "" }), rest);
     }
 
     fn put_int(&mut self, line: &mut Line, value: &Value, to: Scalar, spec: &Spec, span: Span) {
         let ty = spec.ty.filter(|_| !spec.text).unwrap_or('d');
-        if spec.precision.is_some() && !spec.percent {
-            return self.cannot_print("a precision of an integer".to_owned(), "say how wide it is: `5d`", span);
+        // Python fills up with zeros to the wider of the two, C only to the precision.
+        let mut spec = Spec { alternate: spec.alternate && ty != 'd', ..spec.clone() };
+        // A zero without digits is nothing in C.
+        spec.precision = spec.precision.map(|digits| digits.max(1));
+        if spec.fill == '0'
+            && let Some(digits) = spec.precision
+        {
+            // A prefix and a sign stand before the zeros.
+            if spec.width > digits + if spec.alternate { 2 } else { 0 } {
+                spec.precision = None;
+            } else {
+                spec = Spec { fill: ' ', align: None, width: 0, ..spec };
+            }
         }
+        let spec = &spec;
         if let Value::Int(known) = value
             && spec.is_plain()
             && ty == 'd'
@@ -378,19 +431,34 @@ impl FnLowerer<'_> {
     }
 
     fn put_letter(&mut self, line: &mut Line, value: &Value, spec: &Spec, span: Span) {
-        if !(Spec { ty: None, percent: false, ..spec.clone() }).is_plain() {
-            return self.cannot_print("a letter in a field".to_owned(), "print it as it is", span);
-        }
         let Some(number) = self.number(value, Scalar::I64, span) else { return };
-        self.put_written(line, "print_letter", vec![Value::Scalar(number, Scalar::I64)], 5, span);
+        let number = self.settle(Value::Scalar(number, Scalar::I64), span);
+        let pad = spec.width.saturating_sub(1);
+        let before = match spec.align {
+            Some('<') => 0,
+            Some('^') => pad / 2,
+            Some(_) | None => pad,
+        };
+        let fill = |count: usize| String::from(spec.fill).repeat(count);
+        line.text(&fill(before));
+        let given = self.reread(&number, span);
+        self.put_written(line, "print_letter", vec![given], 4, span);
+        let given = self.reread(&number, span);
+        let last = self.of_texts("last_of_letter", vec![given], span);
+        let Some(last) = self.number(&last, Scalar::I64, span) else { return };
+        line.arg("%c", last);
+        line.text(&fill(pad - before));
     }
 
     /// A text in memory.
     fn put_text(&mut self, line: &mut Line, value: &Value, spec: &Spec, span: Span) {
         let Some(text) = Text::of(value) else { return };
         let room = value.ty().chars().map_or(0, |chars| chars.max_len() as usize);
-        let fits = matches!(spec.ty, None | Some('s')) && spec.group.is_none() && !spec.alternate && spec.sign == '-';
-        if !fits || spec.align == Some('=') || !spec.fill.is_ascii() || (!text.is_wide() && !spec.is_plain()) {
+        if !self.takes(spec, if text.is_wide() { Kind::Text } else { Kind::Other }, span) {
+            return;
+        }
+        let spec = &spec.of_text();
+        if !spec.fill.is_ascii() || ((spec.quoted || !text.is_wide()) && !spec.is_plain()) {
             return self.cannot_print("this format of a text".to_owned(), "a kernel has `<`, `>` and `^`", span);
         }
         let letters = self.letters(&text, span);

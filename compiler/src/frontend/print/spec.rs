@@ -10,6 +10,8 @@ pub(in crate::frontend) struct Spec {
     pub(super) align: Option<char>,
     /// `-`, `+` or a space.
     pub(super) sign: char,
+    /// The sign was given.
+    pub(super) signed: bool,
     /// `#`.
     pub(super) alternate: bool,
     /// Letters of the field, at least.
@@ -26,6 +28,19 @@ pub(in crate::frontend) struct Spec {
     pub(super) quoted: bool,
     /// It is one of `%`: a float is truncated by `d`, and a precision of an integer is its digits.
     pub(super) percent: bool,
+    /// A `0` before the width says where zeros go: behind the sign of a number, behind a text.
+    pub(super) zeros: bool,
+}
+
+/// What a specification is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Int,
+    Float,
+    /// Also the text of something else.
+    Text,
+    /// What Python gives no format of its own: `None`, bytes.
+    Other,
 }
 
 /// A part of a formatted text, without the values.
@@ -46,6 +61,7 @@ impl Spec {
         fill: ' ',
         align: None,
         sign: '-',
+        signed: false,
         alternate: false,
         width: 0,
         group: None,
@@ -54,6 +70,7 @@ impl Spec {
         text: false,
         quoted: false,
         percent: false,
+        zeros: false,
     };
 
     /// Whether the value's own text is all there is to it.
@@ -67,10 +84,12 @@ impl Spec {
     pub(super) fn of(text: &str) -> Result<Self, String> {
         let letters: Vec<char> = text.chars().collect();
         let mut spec = Self::PLAIN;
+        let mut filled = false;
         let is_align = |letter: Option<&char>| letter.copied().filter(|letter| "<>^=".contains(*letter));
         let mut rest = letters.as_slice();
         if let (Some(align), Some(fill)) = (is_align(rest.get(1)), rest.first()) {
             (spec.fill, spec.align) = (*fill, Some(align));
+            filled = true;
             rest = &rest[2..];
         } else if let Some(align) = is_align(rest.first()) {
             spec.align = Some(align);
@@ -83,11 +102,13 @@ impl Spec {
         };
         if let Some(sign) = take("+- ") {
             spec.sign = sign;
+            spec.signed = true;
         }
-        // `z` only concerns numbers that are rounded to a negative zero.
         spec.alternate = take("#").is_some();
-        if take("0").is_some() {
-            spec.fill = if spec.align.is_none() || spec.fill == ' ' { '0' } else { spec.fill };
+        // Behind a filling that is given, it is a digit of the width.
+        if !filled && take("0").is_some() {
+            spec.fill = '0';
+            spec.zeros = spec.align.is_none();
             spec.align = spec.align.or(Some('='));
         }
         spec.width = number(&mut take)?.unwrap_or(0);
@@ -136,16 +157,63 @@ impl Spec {
         });
         spec.text = spec.ty == Some('s');
         spec.quoted = matches!(ty, 'r' | 'a');
-        if spec.text {
-            // Zeros are for numbers.
+        if matches!(spec.ty, Some('s' | 'c')) {
+            // Zeros, signs and prefixes are for numbers.
             (spec.fill, spec.align) = (' ', Some(if left { '<' } else { '>' }));
+            (spec.sign, spec.alternate) = ('-', false);
+            // A letter has no part.
+            spec.precision = spec.precision.filter(|_| spec.ty == Some('s'));
         }
         Ok((spec, at))
     }
 
+    /// What Python says against it for a value; what kernels lack is said where it is printed.
+    pub(super) fn fault(&self, kind: Kind) -> Option<String> {
+        let kind = if self.text { Kind::Text } else { kind };
+        let ty = self.ty;
+        let (what, letters) = match kind {
+            Kind::Int => ("an integer", "bcdeEfFgGoxX%"),
+            Kind::Float if self.percent => ("a float", "deEfFgG"),
+            Kind::Float => ("a float", "eEfFgG%"),
+            Kind::Text => ("a text", "s"),
+            Kind::Other => ("this value", ""),
+        };
+        if let Some(letter) = ty.filter(|letter| !letters.contains(*letter)) {
+            return Some(format!("the format `{letter}` does not take {what}"));
+        }
+        let is_text = kind == Kind::Text;
+        let counts = kind == Kind::Int && matches!(ty, None | Some('b' | 'c' | 'd' | 'o' | 'x' | 'X'));
+        let letter = ty == Some('c');
+        if kind == Kind::Other && !self.percent && *self != (Self { ty, quoted: self.quoted, ..Self::PLAIN }) {
+            return Some("this value has no format of its own: `!s` formats its text".to_owned());
+        }
+        if is_text && (self.align == Some('=') && !self.zeros) {
+            return Some("`=` is for numbers, not for a text".to_owned());
+        }
+        if (is_text || letter) && (self.signed || self.alternate) && !self.percent {
+            let what = if letter { "a letter" } else { "a text" };
+            return Some(format!("a sign and `#` are for numbers, not for {what}"));
+        }
+        if let Some(group) = self.group
+            && (is_text || letter || (group == ',' && matches!(ty, Some('b' | 'o' | 'x' | 'X'))))
+        {
+            return Some(format!(
+                "`{group}` stands between digits of a number, which is not what `{}` is",
+                ty.unwrap_or('s')
+            ));
+        }
+        (counts && self.precision.is_some() && !self.percent).then(|| "a precision of an integer".to_owned())
+    }
+
+    /// The specification of a text, which zeros follow.
+    pub(super) fn of_text(&self) -> Self {
+        Self { align: if self.zeros { Some('<') } else { self.align }, ..self.clone() }
+    }
+
     /// The value's text is taken first.
     pub(super) fn converted(self, letter: char) -> Self {
-        Self { text: true, quoted: letter != 's', align: self.align.or(Some('<')), ..self }
+        let align = if self.zeros { Some('<') } else { self.align.or(Some('<')) };
+        Self { text: true, quoted: letter != 's', align, zeros: false, ..self }
     }
 }
 
@@ -174,6 +242,10 @@ mod tests {
         let zeros = Spec::of("05d").expect("is one");
         assert_eq!((zeros.fill, zeros.align, zeros.width), ('0', Some('='), 5));
         assert!(Spec::of("").expect("is one").is_plain() && !zeros.is_plain());
+        let filled = Spec::of(" <08d").expect("is one");
+        assert_eq!((filled.fill, filled.align, filled.width), (' ', Some('<'), 8));
+        let left = Spec::of("<08d").expect("is one");
+        assert_eq!((left.fill, left.align, left.width), ('0', Some('<'), 8));
         assert!(Spec::of("5q").is_err() && Spec::of("99999").is_err() && Spec::of(".f").is_err());
     }
 
