@@ -66,6 +66,7 @@ def _dtype(value: Any) -> Any:
                 "formats": [_dtype(field.type) for field in fields.values()],
                 "offsets": [field.offset for field in fields.values()],
                 "itemsize": value.size,
+                "aligned": value.aligned,
             }
         )
     return as_dtype(own_type(value))

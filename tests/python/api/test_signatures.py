@@ -160,7 +160,7 @@ def test_types_of_numba_are_read() -> None:
     pair = numbas("UniTuple", "UniTuple(int32 x 2)", types=(i4, i4))
     nested = numbas("NestedArray", "", dtype=i4, shape=(3,))
     fields = {"a": numbas("field", "", type=f4, offset=0), "b": numbas("field", "", type=nested, offset=4)}
-    record = numbas("Record", "", fields=fields, size=16)
+    record = numbas("Record", "", fields=fields, size=16, aligned=False)
     args = (numbas_array(f4, 2, "C"), i4, pair, numbas("Boolean", "bool"), numbas_array(record, 1, "A", aligned=False))
     signature = numbas("Signature", "", return_type=none, args=args)
     dtype = np.dtype([("a", "f4"), ("b", "i4", (3,))])
@@ -183,6 +183,30 @@ def test_types_of_numba_are_read() -> None:
         kernel[1, 1](x, 1, (2, 3), True, records)
         assert x.tolist() == [[0, 0], [0, 8]]
         assert kernel.signatures == [expected.args]
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_records_of_numba_are_aligned_as_their_dtype(aligned) -> None:
+    """A declared signature is that of an array of the dtype that Numba's record was made of."""
+    dtype = np.dtype([("s0", "u1"), ("s1", "u8")], align=aligned)
+    u1, u8 = numbas("Integer", "uint8"), numbas("Integer", "uint64")
+    offsets = [dtype.fields[name][1] for name in ("s0", "s1")]
+    fields = {
+        name: numbas("field", "", type=ty, offset=at)
+        for name, ty, at in zip(dtype.names, (u1, u8), offsets, strict=True)
+    }
+    record = numbas("Record", "", fields=fields, size=dtype.itemsize, aligned=aligned)
+    assert weft.void(numbas_array(record, 1, "C")) == weft.void(weft.from_dtype(dtype)[::1])
+
+    @cuda.jit((numbas_array(record, 1, "C"), numbas("Integer", "int32")))
+    def kernel(a, n):
+        i = cuda.grid(1)
+        if i < n:
+            a[i]["s1"] += 1
+
+    a = cuda.to_device(np.zeros(4, dtype))
+    kernel[1, 4](a, 3)
+    assert a.copy_to_host()["s1"].tolist() == [1, 1, 1, 0]
 
 
 def test_types_of_numba_that_there_are_not() -> None:

@@ -396,3 +396,73 @@ def test_a_million_states_are_made_at_once() -> None:
     cuda.random.xoroshiro128p_jump(one, 0)
     assert_same(one["s0"][0], one["s0"][1])
     assert_same(one["s1"][0], one["s1"][1])
+
+
+def test_states_in_a_tuple():
+    """Whatever is indexed to a state: Numba's functions take a tuple of references to states, too."""
+    kernels = module("""
+        from weft import cuda
+        from weft.cuda.random import (
+            init_xoroshiro128p_state, xoroshiro128p_jump, xoroshiro128p_next, xoroshiro128p_normal_float32,
+            xoroshiro128p_uniform_float32, xoroshiro128p_uniform_float64,
+        )
+
+
+        @cuda.jit(device=True)
+        def draw(states, index, single, double, words, at):
+            single[at, 0] = xoroshiro128p_uniform_float32(states, index)
+            single[at, 1] = xoroshiro128p_normal_float32(states, index)
+            double[at] = xoroshiro128p_uniform_float64(states, index)
+            words[at] = xoroshiro128p_next(states, index)
+
+
+        @cuda.jit
+        def array(states, single, double, words):
+            i = cuda.grid(1)
+            draw(states, i, single, double, words, i)
+
+
+        @cuda.jit
+        def one(states, single, double, words):
+            i = cuda.grid(1)
+            draw((states[i],), 0, single, double, words, i)
+
+
+        @cuda.jit
+        def second(states, single, double, words):
+            i = cuda.grid(1)
+            state = states[(i + 1) % states.size], states[i]
+            draw(state, 1, single, double, words, i)
+
+
+        @cuda.jit
+        def chosen(states, single, double, words):
+            i = cuda.grid(1)
+            state = states[i], states[(i + 1) % states.size]
+            draw(state, int(single[i, 0]), single, double, words, i)
+
+
+        @cuda.jit
+        def made(states, seed):
+            init_xoroshiro128p_state((states[0],), 0, seed)
+            xoroshiro128p_jump((states[1],), 0)
+    """)
+    count = 4
+    given = cuda.random.create_xoroshiro128p_states(count, seed=3).copy_to_host()
+
+    def drawn(kernel):
+        states = given.copy()
+        single, double = np.zeros((count, 2), np.float32), np.zeros(count)
+        words = np.zeros(count, np.uint64)
+        kernel[1, count](states, single, double, words)
+        return states, single, double, words
+
+    expected = drawn(kernels.array)
+    for kernel in (kernels.one, kernels.second, kernels.chosen):
+        for found, wanted in zip(drawn(kernel), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    states, others = given.copy(), given.copy()
+    kernels.made[1, 1](states, 7)
+    KERNELS.init[1, 1](others[:1], np.array([7], np.uint64))
+    KERNELS.jump[1, 1](others[1:2])
+    np.testing.assert_array_equal(states, others)

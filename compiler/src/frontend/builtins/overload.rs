@@ -136,6 +136,13 @@ fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
         (Arg::Records(fields), Ty::Array(array)) if array.ndim == 1 && has_fields(array.dtype, fields) => {
             Some(Conversion::Exact)
         }
+        (Arg::Records(fields), Ty::Object(ObjectKind::Tuple, items)) if !items.is_empty() => {
+            let is_state = |item: &Ty| {
+                matches!(item, Ty::Object(ObjectKind::Record, of)
+                    if matches!(of.as_slice(), [Ty::Array(place)] if has_fields(place.dtype, fields)))
+            };
+            items.iter().all(is_state).then_some(Conversion::Exact)
+        }
         (Arg::Index, ty) if ty.number().is_some() || matches!(ty, Ty::Object(ObjectKind::Tuple, _)) => {
             Some(Conversion::Exact)
         }
