@@ -30,8 +30,8 @@ imports led to weft. Nothing in weft knows of them. A test of many parts passes 
 What numba-cuda leaves undefined or does by accident has one defined meaning in weft, the same on GPU and CPU
 ([language](language.md)):
 
-- Integer division by zero gives 0, `MIN // -1` wraps, shifts take their amount modulo 64, and a float that does not fit
-  an integer saturates, where numba-cuda's results depend on the optimizer.
+- Integer division by zero gives 0, and so does the smallest `int64` `// -1`; shifts take their amount modulo 64, and
+  a float that does not fit an integer saturates, where numba-cuda's results depend on the optimizer.
 - A message names the fault in the user's words, at its place, with a way out. Tests that look for the wording of
   Numba's typing errors fail for that.
 - Integer `/=`, unpacking with `*`, iteration over tuples of several types, and constant shapes that are computed

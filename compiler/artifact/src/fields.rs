@@ -62,9 +62,6 @@ impl Leaf {
                 fields
             }
             Self::Value(DType::Compound(id)) if matches!(id.get(), Compound::Time(_)) => {
-                vec![one(SlotField::Value, SlotType::Scalar(Scalar::I64))]
-            }
-            Self::Value(DType::Compound(id)) if matches!(id.get(), Compound::Time(_)) => {
                 vec![one(SlotField::Value, long)]
             }
             Self::Value(dtype @ DType::Compound(_)) => {

@@ -16,6 +16,7 @@ mod table;
 mod time;
 mod types;
 mod vector;
+mod words;
 
 pub use artifact::{
     Access, Artifact, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param, RuntimeSlot, Slot,
@@ -33,3 +34,4 @@ pub use table::{NUMBERS, Row};
 pub use time::{Time, TimeUnit};
 pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM};
 pub use vector::Vector;
+pub use words::article;

@@ -46,7 +46,10 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
         return;
     }
     if let Some(dtype) = request.args.iter().find_map(by_value) {
-        let message = format!("`{name}` gets a {dtype} by value: pass an array of it");
+        let message = format!(
+            "`{name}` gets {} {dtype} by value: pass an array of it",
+            weft_artifact::article(&dtype.to_string())
+        );
         cx.diagnostics.push(Diagnostic::error(Code::UnsupportedValue, at, message));
         return;
     }

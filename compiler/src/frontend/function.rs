@@ -53,7 +53,11 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     }
     for (param, arg) in def.ast.params.iter().zip(&request.args) {
         if let Some(dtype) = by_value(arg) {
-            let message = format!("`{}` holds a {dtype} by value: pass an array of it", param.name);
+            let message = format!(
+                "`{}` holds {} {dtype} by value: pass an array of it",
+                param.name,
+                weft_artifact::article(&dtype.to_string())
+            );
             lowerer.error(Code::UnsupportedValue, param.span, message);
             return;
         }

@@ -35,6 +35,24 @@ from weft.errors import (
 )
 from weft.types import none, void
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from weft import cuda as cuda
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import `weft.cuda` when it is asked for: a program that only needs types does without."""
+        if name == "cuda":
+            import importlib
+
+            return importlib.import_module("weft.cuda")
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), "cuda"})
+
+
 __all__ = [
     "CompileError",
     "CudaSupportError",

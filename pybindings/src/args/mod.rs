@@ -242,7 +242,13 @@ impl Arguments {
         self.deeper(|this| {
             if let Ok(tuple) = arg.cast::<PyTuple>() {
                 if tuple.len() != class.names.len() {
-                    let message = format!("a {} has {} items, not {}", class.id, class.names.len(), tuple.len());
+                    let message = format!(
+                        "{} {} has {} items, not {}",
+                        weft_artifact::article(&class.id.to_string()),
+                        class.id,
+                        class.names.len(),
+                        tuple.len()
+                    );
                     return Err(PyTypeError::new_err(message));
                 }
                 let mut items = tuple.iter_borrowed().enumerate();
@@ -448,7 +454,8 @@ fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "a {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them"
+        "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them",
+        weft_artifact::article(&name)
     ))
 }
 

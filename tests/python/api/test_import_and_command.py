@@ -30,6 +30,21 @@ assert "libnvidia" not in maps
     python(code)
 
 
+def test_weft_cuda_is_imported_when_it_is_asked_for():
+    code = """
+import sys
+import weft as numba
+assert "weft.cuda" not in sys.modules
+assert "cuda" in dir(numba) and "weft.cuda" not in sys.modules
+print(numba.cuda.jit.__name__, numba.cuda is sys.modules["weft.cuda"], numba.float32)
+try:
+    numba.cuad
+except AttributeError as error:
+    print(error)
+"""
+    assert python(code).stdout == "jit True float32\nmodule 'weft' has no attribute 'cuad'\n"
+
+
 def test_decorating_loads_neither(tmp_path):
     file = tmp_path / "decorated.py"
     file.write_text(

@@ -136,7 +136,7 @@ impl FnLowerer<'_> {
                 self.error(Code::UnsupportedExpression, span, "a kernel cannot unpack with `*` here")
             }
             ExprKind::Unsupported(what) => {
-                let message = format!("a kernel cannot have {} {what}", name::article(what));
+                let message = format!("a kernel cannot have {} {what}", weft_artifact::article(what));
                 let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, message);
                 self.report(diagnostic.help(refusals::way_out(what)))
             }

@@ -200,13 +200,8 @@ pub(super) fn only_in_numba(path: &str, code: Code, span: Span) -> Option<Diagno
 
 /// The error of a captured value that no kernel can use.
 fn unusable(name: &str, what: &str, span: Span) -> Diagnostic {
-    let message = format!("`{name}` is {} {what}, which a kernel cannot use", article(what));
+    let message = format!("`{name}` is {} {what}, which a kernel cannot use", weft_artifact::article(what));
     Diagnostic::error(Code::UnsupportedValue, span, message)
-}
-
-/// `a` or `an`, as a word asks for.
-pub(super) fn article(word: &str) -> &'static str {
-    if word.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" }
 }
 
 /// A known path as a value: a number's type where it names one.

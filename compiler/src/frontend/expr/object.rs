@@ -239,7 +239,11 @@ impl FnLowerer<'_> {
                 | Value::Object(..)
                 | Value::Static(_)) => {
                     if other.ty().scalar().is_none() {
-                        let message = format!("{} cannot be a part of a {dtype}", other.ty());
+                        let message = format!(
+                            "{} cannot be a part of {} {dtype}",
+                            other.ty(),
+                            weft_artifact::article(&dtype.to_string())
+                        );
                         return self.error(Code::NoMatchingOverload, *at, message);
                     }
                     lanes.push(other.clone());

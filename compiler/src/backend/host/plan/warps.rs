@@ -27,7 +27,8 @@ use super::cells::{CELLS, LANES, Make};
 use crate::{
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
-        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, Type, Vote, WarpReduction, for_each_stmt,
+        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, Together, Type, Vote, WarpReduction,
+        for_each_stmt,
     },
     source::Span,
 };
@@ -45,26 +46,8 @@ pub(crate) struct Cells {
 
 /// Whether threads of a warp do something together that is more than a barrier.
 fn is_of_warp(op: Op) -> bool {
-    match op {
-        Op::Shuffle(_) | Op::Vote(_) | Op::MatchAny | Op::MatchAll | Op::WarpReduce(_) | Op::ActiveMask => true,
-        Op::Atomic { .. }
-        | Op::Barrier
-        | Op::GridBarrier
-        | Op::BarrierReduce(_)
-        | Op::WarpBarrier
-        | Op::LaneBits(_)
-        | Op::Print(_)
-        | Op::Ptx { .. }
-        | Op::External(_)
-        | Op::Clock(_)
-        | Op::Nanosleep
-        | Op::Breakpoint
-        | Op::Load(_)
-        | Op::Store(_)
-        | Op::Fault(_)
-        | Op::FaultCall(_)
-        | Op::Fence(_) => false,
-    }
+    let row = op.row();
+    row.together == Together::Warp && !row.results.is_empty()
 }
 
 /// Whether a list of statements holds such an operation.
