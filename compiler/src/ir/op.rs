@@ -531,34 +531,16 @@ impl Scope {
 impl std::fmt::Display for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.row().name)?;
-        match self {
-            Self::Atomic { op, order, scope } if *self != Self::atomic(*op) => {
-                write!(f, ".{}.{}", order.name(), scope.name())
-            }
-            Self::LaneBits(bit) => write!(f, ".{bit}"),
-            Self::Atomic { .. }
-            | Self::Barrier
-            | Self::GridBarrier
-            | Self::BarrierReduce(_)
-            | Self::WarpBarrier
-            | Self::Shuffle(_)
-            | Self::Vote(_)
-            | Self::MatchAny
-            | Self::MatchAll
-            | Self::WarpReduce(_)
-            | Self::ActiveMask
-            | Self::Print(_)
-            | Self::Fence(_)
-            | Self::Clock(_)
-            | Self::Nanosleep
-            | Self::Breakpoint
-            | Self::Load(_)
-            | Self::Store(_)
-            | Self::Ptx { .. }
-            | Self::External(_)
-            | Self::Fault(_)
-            | Self::FaultCall(_) => Ok(()),
+        // The data of other operations stand behind their name as operands do, or are part of it.
+        if let Self::Atomic { op, order, scope } = self
+            && *self != Self::atomic(*op)
+        {
+            write!(f, ".{}.{}", order.name(), scope.name())?;
         }
+        if let Self::LaneBits(bit) = self {
+            write!(f, ".{bit}")?;
+        }
+        Ok(())
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Cells {
     here: Option<SharedId>,
 }
 
-/// Whether threads of a warp do something together that is more than a barrier.
+/// Whether threads of a warp do something together that is more than a barrier: it gives them something of each other.
 fn is_of_warp(op: Op) -> bool {
     let row = op.row();
     row.together == Together::Warp && !row.results.is_empty()
@@ -220,11 +220,13 @@ impl Site<'_> {
             (Op::MatchAny, &[mask, value], &[lanes]) => self.match_lanes(mask, value, lanes, None),
             (Op::MatchAll, &[mask, value], &[lanes, all]) => self.match_lanes(mask, value, lanes, Some(all)),
             (Op::WarpReduce(reduction), &[mask, value], &[result]) => self.reduce(reduction, mask, value, result),
-            // Nobody reads what it gives.
-            (_, [mask, ..], _) => {
+            (_, [mask, ..], []) => {
+                // Nobody reads what it gives.
                 self.push(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![*mask] });
             }
-            (_, [], _) => {}
+            (_, [], []) => {}
+            // What is not known here stays: the back end says so.
+            _ => self.push(StmtKind::Op { op, results: results.to_vec(), args: args.to_vec() }),
         }
     }
 
