@@ -41,7 +41,10 @@ mod _weft {
             launcher::Launcher,
             overload::{CompiledKernel, LoadedCode},
         },
-        engine::{after_fork_in_child, after_fork_in_parent, before_fork},
+        engine::{
+            after_fork_in_child, after_fork_in_parent, before_fork,
+            options::{check_options, jit_options},
+        },
         types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},
     };
 

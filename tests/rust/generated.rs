@@ -9,6 +9,7 @@ use weft_artifact::{Compound, NUMBERS, Vector};
 use weft_compiler::{
     diagnostic::Code,
     intrinsics::{Arg, Intrinsic, Lowering, Returns, Signature, rows},
+    request::{Flag, JIT_OPTIONS},
     target::SMS,
 };
 
@@ -156,6 +157,31 @@ fn argument(arg: &Arg) -> String {
         Arg::DType(scalar) => format!("dtype {}", scalar.name()),
         Arg::Text(_) => "str".to_owned(),
     }
+}
+
+#[test]
+fn the_page_of_options_is_fresh() {
+    let mut page = format!(
+        "{NOTE}# Options of `cuda.jit`\n\nOne row an option, from the table in `compiler/src/request/jit.rs`. A flag is that of \
+         `weft emit`, and counts more than what the file says.\n\n\
+         | option | values | default | code that it changes | flag | |\n|---|---|---|---|---|---|\n"
+    );
+    for option in JIT_OPTIONS {
+        let changes = match option.changes {
+            (true, true) => "all",
+            (true, false) => "GPU",
+            (false, true) => "CPU",
+            (false, false) => "",
+        };
+        let flag = match option.flag {
+            Flag::None => String::new(),
+            Flag::Switch(flag) => format!("`--{flag}`"),
+            Flag::Value(flag, value) => format!("`--{flag} {value}`"),
+        };
+        let (name, allowed, default) = (option.name, option.allowed, option.default);
+        let _ = writeln!(page, "| `{name}` | {allowed} | `{default}` | {changes} | {flag} | {} |", option.doc);
+    }
+    check("docs/reference/options.md", &page);
 }
 
 #[test]

@@ -205,6 +205,18 @@ fn crates_have_their_only_users() {
 }
 
 #[test]
+fn only_the_engine_asks_the_compiler() {
+    // A fork waits for the engine's work and for no other. Results may be named.
+    let mut faults = Vec::new();
+    for path in files(&["compiler/cli/src", "pybindings/src"], "rs") {
+        let text = code(&path).split_whitespace().collect::<String>();
+        let work = ["pipeline::{self", "pipeline,", "pipeline::compile", "pipeline::check", "pipeline::result_type"];
+        faults.extend(work.iter().filter(|work| text.contains(*work)).map(|work| format!("{path}: {work}")));
+    }
+    assert_none(&faults, "these ask the compiler beside the engine");
+}
+
+#[test]
 fn every_file_says_what_it_holds() {
     let mut faults = Vec::new();
     for path in files(&CODE, "rs") {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::options::OptionFlags;
+
 /// GPU kernels in Python: from .py files to PTX and to native code, with no Python, no GPU and no CUDA toolkit.
 #[derive(Debug, Parser)]
 #[command(name = "weft", version, max_term_width = 100)]
@@ -54,12 +56,8 @@ pub(crate) struct EmitArgs {
     /// assembler takes them as one file.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.
-    #[arg(long)]
-    pub(crate) fastmath: bool,
-    /// Line tables for profilers.
-    #[arg(long)]
-    pub(crate) lineinfo: bool,
+    #[command(flatten)]
+    pub(crate) options: OptionFlags,
     /// NVIDIA's math library: the path of a libdevice.10.bc, `none`, or `auto` to look for one [default:
     /// `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]

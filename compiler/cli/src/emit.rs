@@ -165,13 +165,10 @@ struct Compile<'a> {
 }
 
 impl Compile<'_> {
-    fn options(&self, jit: &Jit) -> Options {
-        Options {
-            fastmath: self.args.fastmath || jit.code.fastmath,
-            lineinfo: self.args.lineinfo || jit.code.lineinfo,
-            libdevice: self.libdevice.clone(),
-            ..jit.code.clone()
-        }
+    /// The options of a decorator, and those of the command line in the place of the same ones.
+    fn options(&self, jit: &Jit) -> Result<Options, Stop> {
+        let code = self.args.options.over(&jit.options)?.code;
+        Ok(Options { libdevice: self.libdevice.clone(), ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {
@@ -191,7 +188,7 @@ impl Compile<'_> {
             overloads: Overloads::default(),
             args: job.signature.args.clone(),
             target: target.clone(),
-            options: Options { entry: self.entry(job.is_function), ..self.options(job.kernel.jit) },
+            options: Options { entry: self.entry(job.is_function), ..self.options(job.kernel.jit)? },
             keep: Keep {
                 ir: self.forms.contains(&Form::Ir),
                 llvm: self.forms.contains(&Form::Llvm),

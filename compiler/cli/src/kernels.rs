@@ -67,7 +67,7 @@ pub(crate) fn select<'a>(
     let jitted = program.jitted();
     let mut selected = Vec::new();
     for name in names {
-        match jitted.iter().find(|kernel| kernel.name == name && !kernel.jit.device) {
+        match jitted.iter().find(|kernel| kernel.name == name && !kernel.jit.options.device) {
             Some(kernel) => selected.push(*kernel),
             None => match program.missed().find(|missed| missed.name == *name) {
                 Some(missed) => {

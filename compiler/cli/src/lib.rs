@@ -11,6 +11,7 @@ mod emit;
 mod encoding;
 mod explain;
 mod kernels;
+mod options;
 mod output;
 mod program;
 mod report;

@@ -4,12 +4,14 @@
 
 mod captured;
 mod function;
+mod jit;
 mod options;
 mod overloads;
 mod target;
 
 pub use captured::{Captured, CapturedArray, Unsupported, dtype_of_path, number_of_path};
 pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature};
+pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
 pub use options::{Abi, CpuThreads, Entry, Foreign, LaunchBounds, Options, Role};
 pub use overloads::{Answer, Ask, Given, Outcome, Overloaded, Overloads};
 pub use target::{HostCpu, Target};

@@ -11,13 +11,13 @@ use pyo3::{
 use weft_artifact::ArgType;
 use weft_compiler::{
     pipeline::Output,
-    request::{Answer, Ask, Given, Keep, Outcome, Overloaded, Target},
+    request::{Answer, Ask, Given, JitOptions, Keep, Outcome, Overloaded, Target},
 };
 
 use super::{Dispatcher, overload::Found};
 use crate::{
     capture::Capturer,
-    engine::{self, Definition, options::JitOptions},
+    engine::{self, Definition},
     errors,
     types::Type,
 };

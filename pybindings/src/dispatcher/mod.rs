@@ -27,7 +27,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use weft_compiler::request;
+use weft_compiler::request::{self, JitOptions};
 
 use self::{
     forall::ForAll,
@@ -38,7 +38,7 @@ use self::{
 use crate::{
     capture::{Capturer, Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
     devices,
-    engine::options::JitOptions,
+    engine::options,
     types::{Signature, Type, tuple_of_types},
 };
 
@@ -127,7 +127,7 @@ impl Dispatcher {
             params: parameter_names(function)?,
             keyword_only: keyword_only(function)?,
             variadic: variadic(function)?,
-            jit: JitOptions::read(options)?,
+            jit: options::read(options)?,
             targetoptions: options.clone().unbind(),
             declared: signatures.into_iter().map(|signature| signature.get().request()).collect(),
             state: Mutex::default(),

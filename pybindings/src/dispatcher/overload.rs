@@ -10,7 +10,7 @@ use pyo3::{
 use weft_artifact::{ArgType, Artifact, Kernel};
 use weft_compiler::{
     pipeline::Output,
-    request::{self, FunctionDef, Keep},
+    request::{self, FunctionDef, JitOptions, Keep},
 };
 use weft_runtime::{Buffer, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
@@ -19,10 +19,7 @@ use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
-    engine::{
-        Definition,
-        options::{self, JitOptions},
-    },
+    engine::{Definition, options},
     errors,
     types::{Signature, key, tuple_of_types},
 };

@@ -12,12 +12,11 @@ use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::render_text,
     pipeline::Output,
-    request::{CpuThreads, FunctionDef, Keep, Options, Outcome, Overloads, Request, Target},
+    request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
 };
 use weft_engine::{Engine, HeldEngine};
 use weft_runtime::CpuStrategy;
 
-use self::options::JitOptions;
 use crate::{
     devices::{self, fork},
     errors,

@@ -1,66 +1,85 @@
-//! What `cuda.jit` was told, checked in Python (`weft/cuda/_jit.py`), as the compiler takes it.
+//! What `cuda.jit` was told, as the compiler takes it: its rows read the options (`weft_compiler::request::JIT_OPTIONS`).
 
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::{
+    exceptions::{PyNotImplementedError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyBool, PyDict, PyList, PyString, PyTuple},
+};
 use weft_compiler::{
     host_cpu, host_cpu_named,
-    request::{Abi, CpuThreads, Entry, External, GpuBody, LaunchBounds, Options, PtxBody, Target},
+    request::{Abi, External, GpuBody, JIT_OPTIONS, JitOptions, OptionValue, PtxBody, Refusal, Target},
     target::{self, SMS, Sm},
 };
 
 use crate::devices;
 
-/// The options of one dispatcher.
-#[derive(Clone, Debug)]
-pub(crate) struct JitOptions {
-    /// Those that change code, but for libdevice.
-    pub(crate) code: Options,
-    pub(crate) inline: bool,
-    pub(crate) device: bool,
-    /// Code that is linked is optimized together with the kernel.
-    pub(crate) lto: bool,
-    /// What stands for a device function on GPUs.
-    pub(crate) gpu: Option<GpuBody>,
+/// Reads the options of a dispatcher: those of `cuda.jit` that are given, and what stands for its function on GPUs.
+pub(crate) fn read(options: &Bound<'_, PyDict>) -> PyResult<JitOptions> {
+    let mut given = Vec::with_capacity(options.len());
+    for (name, value) in options.iter() {
+        let name: String = name.extract()?;
+        let unread = JitOptions::option(&name).is_some_and(|option| option.read.is_none());
+        if !unread && !GPU_BODIES.contains(&name.as_str()) {
+            given.push((name, option_value(&value)?));
+        }
+    }
+    let given: Vec<_> = given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let mut jit = JitOptions { gpu: gpu_body(options)?, ..JitOptions::default() };
+    jit.take(&given).map_err(|(_, refusal)| match refusal {
+        Refusal::Type(message) => PyTypeError::new_err(message),
+        Refusal::Value(message) => PyValueError::new_err(message),
+        Refusal::NotImplemented(message) => PyNotImplementedError::new_err(message),
+    })?;
+    Ok(jit)
 }
 
-impl JitOptions {
-    /// Reads the keyword arguments of `Dispatcher`.
-    pub(crate) fn read(options: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let code = Options {
-            fastmath: options.get_item("fastmath")?.extract()?,
-            lineinfo: options.get_item("lineinfo")?.extract()?,
-            exceptions: options.get_item("exceptions")?.extract()?,
-            debug: options.get_item("debug")?.extract()?,
-            boundscheck: options.get_item("boundscheck")?.extract()?,
-            opt: options.get_item("opt")?.extract()?,
-            launch_bounds: options
-                .get_item("launch_bounds")?
-                .extract::<Option<(u32, Option<u32>, Option<u32>)>>()?
-                .map(|(threads, blocks, cluster)| LaunchBounds { threads, blocks, cluster }),
-            max_registers: options.get_item("max_registers")?.extract()?,
-            cpu_threads: CpuThreads::Auto,
-            libdevice: None,
-            entry: Entry::Launch,
-        };
-        Ok(Self {
-            code,
-            inline: options.get_item("inline")?.extract()?,
-            device: options.get_item("device")?.extract()?,
-            lto: options.get_item("lto")?.extract::<Option<bool>>()?.unwrap_or(false),
-            gpu: gpu_body(options)?,
-        })
+/// A value of an option.
+fn option_value(value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
+    if value.is_none() {
+        return Ok(OptionValue::None);
     }
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(OptionValue::Bool(truth.is_true()));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(OptionValue::Str(text.extract()?));
+    }
+    if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+        let items = value.try_iter()?.map(|item| option_value(&item?));
+        return Ok(OptionValue::Tuple(items.collect::<PyResult<_>>()?));
+    }
+    if let Ok(number) = value.extract::<i64>() {
+        return Ok(OptionValue::Int(number));
+    }
+    Ok(OptionValue::Other { truth: value.is_truthy()?, shown: value.repr()?.extract()? })
 }
+
+/// Raises what a wrong option raises, before there is a function to decorate.
+#[pyfunction]
+pub(crate) fn check_options(options: &Bound<'_, PyDict>) -> PyResult<()> {
+    read(options).map(drop)
+}
+
+/// The options of `cuda.jit`: their names, defaults, values and what they do.
+#[pyfunction]
+pub(crate) fn jit_options() -> Vec<(&'static str, &'static str, &'static str, &'static str)> {
+    JIT_OPTIONS.iter().map(|option| (option.name, option.default, option.allowed, option.doc)).collect()
+}
+
+/// What says in a dispatcher's options what stands for it on GPUs.
+const GPU_BODIES: [&str; 2] = ["ptx", "external"];
 
 /// What a device function is on GPUs, if it is something else than its statements.
-fn gpu_body(options: &Bound<'_, PyAny>) -> PyResult<Option<GpuBody>> {
-    if let Some((text, pure)) = options.get_item("ptx")?.extract::<Option<(String, bool)>>()? {
+fn gpu_body(options: &Bound<'_, PyDict>) -> PyResult<Option<GpuBody>> {
+    let [ptx, external] = GPU_BODIES.map(|name| options.get_item(name));
+    if let Some(ptx) = ptx? {
+        let (text, pure) = ptx.extract()?;
         return Ok(Some(GpuBody::Ptx(PtxBody { text, pure })));
     }
-    let external = options.get_item("external")?.extract::<Option<(String, String, bool, bool)>>()?;
-    Ok(external.map(|(symbol, abi, cooperative, python)| {
-        let abi = if abi == "c" { Abi::C } else { Abi::Numba };
-        GpuBody::External(External { symbol, abi, cooperative, python })
-    }))
+    let Some(external) = external? else { return Ok(None) };
+    let (symbol, abi, cooperative, python): (_, String, _, _) = external.extract()?;
+    let abi = if abi == "c" { Abi::C } else { Abi::Numba };
+    Ok(Some(GpuBody::External(External { symbol, abi, cooperative, python })))
 }
 
 /// The compiler's target of a text such as `sm_90`, `sm_90a` or `host`.

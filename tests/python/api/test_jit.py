@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -367,6 +370,53 @@ def test_memory_of_a_thread_and_constants() -> None:
     assert kernel.get_local_mem_per_thread() >= 8000
     assert kernel.get_const_mem_size() >= TABLE.nbytes
     assert next(iter(kernel.overloads.values())).local_mem_per_thread == kernel.get_local_mem_per_thread()
+
+
+def test_the_parameters_of_jit_are_the_options() -> None:
+    from weft._weft import jit_options
+
+    options = jit_options()
+    parameters = list(inspect.signature(cuda.jit).parameters.values())
+    assert [parameter.name for parameter in parameters] == ["func_or_sig", *(name for name, *_ in options), "unknown"]
+    assert [repr(parameter.default) for parameter in parameters[1:-1]] == [default for _, default, *_ in options]
+    for name, _, allowed, doc in options:
+        assert f"\n{name} : {allowed}" in inspect.getdoc(cuda.jit) or not allowed
+        assert f"\n    {doc}\n" in inspect.getdoc(cuda.jit)
+
+
+def test_options_mean_the_same_to_the_command(tmp_path) -> None:
+    text = """
+import warnings
+from weft import cuda
+
+warnings.simplefilter("ignore")
+
+@cuda.jit("void(float32[::1])", {options})
+def kernel(r):
+    r[cuda.grid(1)] = 1 / r.size
+
+if __name__ == "__main__":
+    print(kernel.inspect_asm("void(float32[::1])", target="sm_75"), end="")
+"""
+    environment = os.environ | {"WEFT_LIBDEVICE": "none", "WEFT_DEVICE": "cpu"}
+
+    def run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, *command)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=check)
+
+    file = tmp_path / "program.py"
+    emit = ("-m", "weft", "emit", str(file), "--target", "sm_75")
+    for options in ("debug=True", "debug=True, opt=True", "lineinfo=True, max_registers=64", "launch_bounds=(128, 2)"):
+        file.write_text(text.replace("{options}", options))
+        assert run(*emit).stdout == run(str(file)).stdout, options
+    # A flag is the same option.
+    file.write_text(text.replace("{options}", "max_registers=64"))
+    told = run(*emit).stdout
+    file.write_text(text.replace("{options}", ""))
+    assert run(*emit, "--max-registers", "64").stdout == told != run(*emit).stdout
+    wrong = run(*emit, "--max-registers", "5", check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "max_registers must be an integer from 16 to 255, not 5" in wrong.stderr
 
 
 def test_kernel_names_refuse_to_run_outside() -> None:

@@ -39,8 +39,8 @@ impl Program {
             globals,
             defaults,
             signatures: function.jit.as_ref().map(|jit| jit.signatures.clone()).unwrap_or_default(),
-            inline: function.jit.as_ref().is_some_and(|jit| jit.inline),
-            gpu: function.jit.as_ref().and_then(|jit| jit.gpu.clone()),
+            inline: function.jit.as_ref().is_some_and(|jit| jit.options.inline),
+            gpu: function.jit.as_ref().and_then(|jit| jit.options.gpu.clone()),
             number: index as u32,
         });
         captures.finished.insert(index, Arc::clone(&def));

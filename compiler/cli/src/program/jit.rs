@@ -3,7 +3,7 @@
 use weft_artifact::ArgType;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, closest},
-    request::{Abi, Captured, External, GpuBody, LaunchBounds, Options, PtxBody, Signature},
+    request::{Abi, Captured, External, GpuBody, JIT_OPTIONS, JitOptions, OptionValue, PtxBody, Signature},
     signature::{self, Named},
     source::Span,
     syntax::ast::{Constant, Expr, ExprKind},
@@ -11,27 +11,8 @@ use weft_compiler::{
 
 use super::{Function, Program, Value, eval};
 
-/// The options of `cuda.jit`, as Python takes them.
-const OPTIONS: [&str; 18] = [
-    "device",
-    "inline",
-    "forceinline",
-    "link",
-    "debug",
-    "opt",
-    "lineinfo",
-    "cache",
-    "fastmath",
-    "max_registers",
-    "launch_bounds",
-    "lto",
-    "shared_memory_carveout",
-    "extensions",
-    "boundscheck",
-    "exceptions",
-    "source",
-    "func_or_sig",
-];
+/// The path of `cuda.jit`.
+const JIT: &str = "weft.cuda.jit";
 
 /// The path of `cuda.declare_device`.
 const DECLARE: &str = "weft.cuda.declare_device";
@@ -44,14 +25,8 @@ const REGISTER: &str = "weft.cuda.extending.register_jitable";
 pub(crate) struct Jit {
     /// The signatures in it.
     pub(crate) signatures: Vec<Signature>,
-    /// `device=True`: called by kernels, no kernel itself.
-    pub(crate) device: bool,
-    /// `inline="always"` or `forceinline=True`.
-    pub(crate) inline: bool,
-    /// The PTX of `cuda.intrinsic`, or the function of `cuda.declare_device`.
-    pub(crate) gpu: Option<GpuBody>,
-    /// The options that change code, but for libdevice.
-    pub(crate) code: Options,
+    /// Its options, and what stands for the function on GPUs.
+    pub(crate) options: JitOptions,
 }
 
 impl Program {
@@ -76,8 +51,7 @@ impl Program {
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
         let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         if let Value::Const(Captured::Known(path)) = self.eval(module, func) {
-            const PATHS: [&str; 6] =
-                ["weft.cuda.jit", "weft.cuda.intrinsic", DECLARE, REGISTER, "weft.jit", "weft.njit"];
+            const PATHS: [&str; 6] = [JIT, "weft.cuda.intrinsic", DECLARE, REGISTER, "weft.jit", "weft.njit"];
             PATHS.contains(&path.as_str()).then_some(path)
         } else {
             None
@@ -98,13 +72,17 @@ impl Program {
         if path == DECLARE {
             return (Some(self.read_declaration(module, decorator, true, &mut faults)), faults);
         }
-        let mut jit = Jit { device: path == "weft.njit" || path == REGISTER, ..Jit::default() };
+        let mut jit = Jit::default();
+        let mut given: Vec<(&str, OptionValue)> = Vec::new();
         if let ExprKind::Call { args, keywords, .. } = &decorator.kind {
             if let Some(first) = args.first() {
                 match signature::signatures_of(first, &|chain| self.named(module, chain)) {
                     Ok(signatures) => jit.signatures = signatures,
                     Err(fault) => faults.push(fault),
                 }
+            }
+            for (option, value) in JIT_OPTIONS.iter().zip(args.iter().skip(1)) {
+                given.extend(option_value(&self.eval(module, value)).map(|value| (option.name, value)));
             }
             for (name, value) in keywords {
                 let Some(name) = name.as_deref() else { continue };
@@ -113,18 +91,26 @@ impl Program {
                         Ok(signatures) => jit.signatures = signatures,
                         Err(fault) => faults.push(fault),
                     }
-                } else if path == "weft.cuda.jit" && !OPTIONS.contains(&name) {
+                } else if JitOptions::option(name).is_some() {
+                    given.extend(option_value(&self.eval(module, value)).map(|value| (name, value)));
+                } else if path == JIT {
                     let message = format!("`cuda.jit` has no option `{name}`");
                     let error = Diagnostic::error(Code::ArgumentCount, value.span, message);
-                    faults.push(match closest(name, OPTIONS) {
+                    let names = || JIT_OPTIONS.iter().map(|option| option.name);
+                    faults.push(match closest(name, names()) {
                         Some(near) => error.help(format!("did you mean `{near}`?")),
-                        None => error.note(format!("its options are {}", OPTIONS.join(", "))),
+                        None => error.note(format!("its options are {}", names().collect::<Vec<_>>().join(", "))),
                     });
-                } else {
-                    set_option(&mut jit, name, &self.eval(module, value));
                 }
             }
         }
+        if let Err((name, refusal)) = jit.options.take(&given)
+            && path == JIT
+        {
+            let at = argument_span(decorator, name);
+            faults.push(Diagnostic::error(Code::ArgumentCount, at, refusal.message()));
+        }
+        jit.options.device |= path == "weft.njit" || path == REGISTER;
         (Some(jit), faults)
     }
 
@@ -140,7 +126,7 @@ impl Program {
 
     /// `cuda.declare_device(name, sig, link=None, use_cooperative=False, abi="numba")`.
     fn read_declaration(&self, module: usize, call: &Expr, python: bool, faults: &mut Vec<Diagnostic>) -> Jit {
-        let mut jit = Jit { device: true, ..Jit::default() };
+        let mut jit = Jit { options: JitOptions { device: true, ..JitOptions::default() }, ..Jit::default() };
         let given = |index: usize, wanted: &str| argument(call, index, wanted).map(|value| self.eval(module, value));
         let signature =
             argument(call, 1, "sig").map(|sig| signature::signatures_of(sig, &|chain| self.named(module, chain)));
@@ -159,7 +145,7 @@ impl Program {
         if let (Some(Value::Const(Captured::Str(symbol))), Some(abi), [_]) =
             (given(0, "name"), abi, jit.signatures.as_slice())
         {
-            jit.gpu = Some(GpuBody::External(External { symbol, abi, cooperative, python }));
+            jit.options.gpu = Some(GpuBody::External(External { symbol, abi, cooperative, python }));
         } else if faults.is_empty() {
             let message =
                 "`cuda.declare_device` takes the name of a function, one signature, and an ABI, \"numba\" or \"c\"";
@@ -170,7 +156,7 @@ impl Program {
 
     /// `cuda.intrinsic(signature, ptx, pure=False)`.
     fn read_intrinsic(&self, module: usize, decorator: &Expr, faults: &mut Vec<Diagnostic>) -> Jit {
-        let mut jit = Jit { device: true, ..Jit::default() };
+        let mut jit = Jit { options: JitOptions { device: true, ..JitOptions::default() }, ..Jit::default() };
         if !matches!(decorator.kind, ExprKind::Call { .. }) {
             let message = "`cuda.intrinsic` takes a signature and PTX";
             faults.push(Diagnostic::error(Code::ArgumentCount, decorator.span, message));
@@ -185,9 +171,9 @@ impl Program {
         let ptx = given(1, "ptx");
         if let Some(Value::Const(Captured::Str(text))) = ptx.map(|ptx| self.eval(module, ptx)) {
             let pure = given(2, "pure").and_then(|pure| eval::truth(&self.eval(module, pure))).unwrap_or(false);
-            jit.gpu = Some(GpuBody::Ptx(PtxBody { text, pure }));
+            jit.options.gpu = Some(GpuBody::Ptx(PtxBody { text, pure }));
         }
-        if jit.gpu.is_none() || jit.signatures.len() > 1 {
+        if jit.options.gpu.is_none() || jit.signatures.len() > 1 {
             let message = "`cuda.intrinsic` takes one signature, and PTX as a text that is known";
             faults.push(Diagnostic::error(Code::NotConstant, ptx.unwrap_or(decorator).span, message));
         }
@@ -231,35 +217,45 @@ fn argument<'a>(call: &'a Expr, index: usize, wanted: &str) -> Option<&'a Expr> 
     args.get(index).or_else(|| keywords.iter().find_map(named))
 }
 
-/// Takes one option over.
-fn set_option(jit: &mut Jit, name: &str, value: &Value) {
-    let flag = eval::truth(value).unwrap_or(false);
-    match name {
-        "device" => jit.device = flag,
-        "inline" => jit.inline |= *value == Value::Const(Captured::Str("always".into())),
-        "forceinline" => jit.inline |= flag,
-        "fastmath" => jit.code.fastmath = flag,
-        "lineinfo" => jit.code.lineinfo = flag,
-        "exceptions" => jit.code.exceptions = flag,
-        "debug" => jit.code.debug = flag,
-        "boundscheck" => jit.code.boundscheck = flag,
-        "opt" => jit.code.opt = flag,
-        "max_registers" => jit.code.max_registers = launch_bounds(value).map(|bounds| bounds.threads),
-        "launch_bounds" => jit.code.launch_bounds = launch_bounds(value),
-        // Options of the launch, of caching and of linking change no code here.
-        _ => {}
+/// Where a decorator's option is given.
+fn argument_span(decorator: &Expr, name: &str) -> Span {
+    let index = JIT_OPTIONS.iter().position(|option| option.name == name);
+    index.and_then(|index| argument(decorator, index + 1, name)).unwrap_or(decorator).span
+}
+
+/// The value of an option; `None` for one that only Python knows.
+fn option_value(value: &Value) -> Option<OptionValue> {
+    match value {
+        Value::Const(value) => captured(value),
+        Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => None,
     }
 }
 
-fn launch_bounds(value: &Value) -> Option<LaunchBounds> {
-    let bound = |value: &Captured| if let Captured::Int(value) = value { u32::try_from(*value).ok() } else { None };
-    match value {
-        Value::Const(Captured::Tuple(items)) => Some(LaunchBounds {
-            threads: bound(items.first()?)?,
-            blocks: items.get(1).and_then(bound),
-            cluster: items.get(2).and_then(bound),
-        }),
-        Value::Const(value) => Some(LaunchBounds { threads: bound(value)?, blocks: None, cluster: None }),
-        Value::Module(_) | Value::Function(_) | Value::Opaque(..) | Value::Unknown(..) => None,
-    }
+fn captured(value: &Captured) -> Option<OptionValue> {
+    Some(match value {
+        Captured::None => OptionValue::None,
+        Captured::Bool(truth) => OptionValue::Bool(*truth),
+        Captured::Int(value) | Captured::NumpyInt(_, value) => OptionValue::Int(i64::try_from(*value).ok()?),
+        Captured::Str(text) => OptionValue::Str(text.clone()),
+        Captured::Tuple(items) => OptionValue::Tuple(items.iter().map(captured).collect::<Option<_>>()?),
+        Captured::Float(value) => OptionValue::Other { truth: *value != 0.0, shown: format!("{value:?}") },
+        Captured::Complex(..)
+        | Captured::NumpyFloat(..)
+        | Captured::Time(..)
+        | Captured::Bytes(_)
+        | Captured::Struct(..)
+        | Captured::Enum(..)
+        | Captured::Class(..)
+        | Captured::Array(_)
+        | Captured::DeviceArray(..)
+        | Captured::DType(_)
+        | Captured::Known(_)
+        | Captured::Module(..)
+        | Captured::Function(_)
+        | Captured::Recursive(_)
+        | Captured::Overloaded(_)
+        | Captured::Exception(_)
+        | Captured::Unsupported(..)
+        | Captured::Unknown(..) => return None,
+    })
 }

@@ -182,7 +182,7 @@ impl Program {
         let jitted = self.jitted();
         let called: Vec<usize> = jitted.iter().flat_map(|kernel| self.callees(kernel.index)).collect();
         let is_kernel = |kernel: &KernelDef<'_>| {
-            !kernel.jit.device && (!called.contains(&kernel.index) || !self.signatures(kernel).is_empty())
+            !kernel.jit.options.device && (!called.contains(&kernel.index) || !self.signatures(kernel).is_empty())
         };
         jitted.into_iter().filter(is_kernel).collect()
     }

@@ -296,7 +296,7 @@ impl Program {
 
     /// A function that `cuda.declare_device` declares, in a text of its own.
     fn declared(&mut self, jit: Jit) -> Option<Value> {
-        let Some(GpuBody::External(external)) = &jit.gpu else { return None };
+        let Some(GpuBody::External(external)) = &jit.options.gpu else { return None };
         let (name, text) = External::stub(&external.symbol, jit.signatures.first()?.args.len());
         let module = self.modules.len();
         let source = Arc::new(SourceFile::new(format!("<{name}>"), text));

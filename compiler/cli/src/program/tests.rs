@@ -352,11 +352,18 @@ def six(x): pass
     );
     let two = program.kernels()[1].jit.clone();
     assert!(
-        two.code.fastmath
-            && two.code.launch_bounds.is_some_and(|it| (it.threads, it.blocks, it.cluster) == (256, Some(2), None))
+        two.options.code.fastmath
+            && two
+                .options
+                .code
+                .launch_bounds
+                .is_some_and(|it| (it.threads, it.blocks, it.cluster) == (256, Some(2), None))
     );
-    let jitted: Vec<_> =
-        program.jitted().iter().map(|kernel| (kernel.name, kernel.jit.device, kernel.jit.inline)).collect();
+    let jitted: Vec<_> = program
+        .jitted()
+        .iter()
+        .map(|kernel| (kernel.name, kernel.jit.options.device, kernel.jit.options.inline))
+        .collect();
     assert_eq!(jitted[..3], [("helper", true, true), ("other", true, false), ("implicit", false, false)]);
 }
 

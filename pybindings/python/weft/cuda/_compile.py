@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft import config
 from weft._weft import Dispatcher, parse_signature
-from weft.cuda._jit import _DEFAULTS, _launch_bounds, _make, _warn_about_debug
+from weft.cuda._jit import _make, _warn_about_debug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,27 +72,22 @@ def compile(  # its name in numba.cuda
         The PTX, and the type of what the function returns.
     """
     _check(output, abi, device=device, forceinline=forceinline)
-    options = {
-        **_DEFAULTS,
-        "device": bool(device),
-        "fastmath": bool(fastmath),
-        "launch_bounds": _launch_bounds(launch_bounds),
-    }
+    options = {"device": device, "fastmath": fastmath, "launch_bounds": launch_bounds}
     debug = bool(config.DEBUG) if debug is None else bool(debug)
     if debug:
         _warn_about_debug(opt=opt, lineinfo=lineinfo)
-    options["lineinfo"] = bool(lineinfo or debug)
-    options["opt"] = not debug if opt is None else bool(opt)
+    options["lineinfo"] = lineinfo or debug
+    options["opt"] = not debug if opt is None else opt
     signature = parse_signature(sig)
     if not device and str(signature.return_type) != "none":
         msg = "CUDA kernel must have void return type."
         raise TypeError(msg)
     # The signature is the device function's own, so that its result is converted.
     signatures = [signature] if device else []
-    if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions["external"]:
+    if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions.get("external"):
         msg = f"`{pyfunc.targetoptions['external'][0]}` is code from elsewhere: there is nothing to compile"
         raise TypeError(msg)
-    if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions["ptx"]:
+    if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions.get("ptx"):
         options["ptx"] = pyfunc.targetoptions["ptx"]
         signatures = pyfunc.declared_signatures
     dispatcher = _make(pyfunc, options=options, signatures=signatures, source=None)
@@ -228,7 +223,7 @@ def compile_all(
         forceinline=forceinline,
         launch_bounds=launch_bounds,
     )
-    options = {**_DEFAULTS, "device": True, "link": getattr(pyfunc, "targetoptions", _DEFAULTS)["link"]}
+    options = {"device": True, "link": getattr(pyfunc, "targetoptions", {}).get("link", ())}
     dispatcher = _make(pyfunc, options=options, signatures=[], source=None)
     return [code, *_link.gather(dispatcher.linked())], returns
 

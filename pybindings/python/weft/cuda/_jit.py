@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import types
 import warnings
 
@@ -12,8 +11,10 @@ from weft._weft import (
     Dispatcher,
     Signature,
     Type,
+    check_options,
     current_device_id,
     device_attributes,
+    jit_options,
     parse_signature,
     typeof_value,
 )
@@ -23,32 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-_REMOVED = {
-    "argtypes": "pass a signature: @cuda.jit('void(float32[:])')",
-    "restype": "pass a signature: @cuda.jit('float32(float32)', device=True)",
-    "bind": "kernels are always loaded on the current device",
-}
-
-_CARVEOUTS = {"default": -1, "maxl1": 0, "maxshared": 100}
-
-# What a dispatcher is made with, where nobody says otherwise.
-_DEFAULTS: dict[str, Any] = {
-    "device": False,
-    "inline": False,
-    "fastmath": False,
-    "lineinfo": False,
-    "exceptions": False,
-    "debug": False,
-    "boundscheck": False,
-    "opt": True,
-    "launch_bounds": None,
-    "max_registers": None,
-    "ptx": None,
-    "external": None,
-    "link": (),
-    "lto": None,
-}
 
 # What stands for one signature; a list stands for several.
 _SIGNATURES = (str, Signature, Type, tuple)
@@ -63,7 +38,7 @@ def jit(
     debug: bool | None = None,
     opt: bool | None = None,
     lineinfo: bool = False,
-    cache: bool = False,  # noqa: ARG001
+    cache: bool = False,
     *,
     fastmath: bool = False,
     max_registers: int | None = None,
@@ -83,81 +58,21 @@ def jit(
     func_or_sig
         The function; or a signature or a list of signatures, which are compiled at once. A signature is a text such
         as ``"void(float32[:], int32)"``, a call of types, or a tuple of types.
-    device
-        The function is called from kernels only. A function without it can be both.
-    inline
-        ``"always"`` or True puts the function's code into its callers.
-    forceinline
-        The same.
-    link
-        Code from elsewhere that is linked with the kernel: paths of PTX, CUDA C++, cubins, fatbins, objects, archives
-        and LTO-IR, `LinkableCode` objects, or a list of these.
-    debug
-        Line tables and unoptimized code, and Python's rules: `raise`, `assert`, divisions by zero and bad indices of
-        tuples raise exceptions. A launch waits for its end, and raises the first of them.
-    opt
-        Optimize; on unless ``debug``.
-    lineinfo
-        Line tables for profilers.
-    cache
-        Has no effect: compiling takes milliseconds.
-    fastmath
-        Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.
-    max_registers
-        The most registers that a thread may use.
-    launch_bounds
-        The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a
-        cluster.
-    extensions
-        Numba's handlers of arguments of other types, which weft does not have yet: any raises `NotImplementedError`.
-    lto
-        Optimize code that is linked together with the kernel, by nvJitLink; a kernel's own code always is.
-    shared_memory_carveout
-        Checked, and otherwise without effect.
-    boundscheck
-        An index of an array that is out of bounds raises an `IndexError`, as `exceptions` says.
-    exceptions
-        `raise` and `assert` raise exceptions: the first is raised again on the host where that next waits for the
-        device. Without it their thread ends.
-    source
-        The function's text, for functions that have no file, such as those made by ``exec``.
 
     Returns
     -------
     Dispatcher or decorator
         A dispatcher where a function was given, else a decorator.
     """
-    for name in unknown:
-        if name in _REMOVED:
-            msg = f"cuda.jit() has no option {name!r}: {_REMOVED[name]}"
-            raise TypeError(msg)
-        msg = f"cuda.jit() got an unexpected option {name!r}"
-        raise TypeError(msg)
-    if extensions:
-        msg = "argument extensions are not supported yet"
-        raise NotImplementedError(msg)
-    if not isinstance(inline, bool) and inline not in ("never", "always"):
-        msg = f"inline must be 'never', 'always' or a bool, not {inline!r}"
-        raise ValueError(msg)
-    debug = bool(config.DEBUG) if debug is None else debug
-    if debug:
+    # The parameters are the rows of the compiler's table of options, which reads and checks what they are given.
+    options = dict(locals())
+    options.update(options.pop("unknown"))
+    del options["func_or_sig"], options["source"]
+    options["debug"] = bool(config.DEBUG) if debug is None else debug
+    check_options(options)
+    if options["debug"]:
         _warn_about_debug(opt=opt, lineinfo=lineinfo)
-    _check_carveout(shared_memory_carveout)
-    options = {
-        **_DEFAULTS,
-        "device": bool(device),
-        "inline": inline is True or inline == "always" or bool(forceinline),
-        "fastmath": bool(fastmath),
-        "lineinfo": bool(lineinfo or debug),
-        "exceptions": bool(exceptions),
-        "debug": bool(debug),
-        "boundscheck": bool(boundscheck),
-        "opt": not debug if opt is None else bool(opt),
-        "launch_bounds": _launch_bounds(launch_bounds),
-        "max_registers": _max_registers(max_registers),
-        "link": _links(link),
-        "lto": None if lto is None else bool(lto),
-    }
+    options["link"] = _links(link)
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
     if isinstance(func_or_sig, _SIGNATURES) or _foreign.is_signature(func_or_sig):
@@ -167,6 +82,20 @@ def jit(
     else:
         return _make(func_or_sig, options=options, signatures=[], source=source)
     return functools.partial(_make, options=options, signatures=signatures, source=source)
+
+
+def _described(text: str) -> str:
+    """Put what the options are into the description of `jit`."""
+    # Python 3.13 has taken the indentation away; with -OO there is no text.
+    head, returns, tail = text.partition("Returns\n")
+    indent = head[len(head.rstrip()) :].rpartition("\n")[2]
+    lines = []
+    for name, default, allowed, doc in jit_options():
+        lines += [f"{name} : {allowed}, default {default}" if allowed else name, f"    {doc}"]
+    return head.rstrip() + "".join(f"\n{indent}{line}" for line in lines) + f"\n\n{indent}{returns}{tail}"
+
+
+jit.__doc__ = _described(jit.__doc__ or "")
 
 
 def _make(
@@ -192,7 +121,7 @@ def _make(
         kept = _source.keep(function)
     dispatcher = kind(function, options, signatures, source, kept)
     functools.update_wrapper(dispatcher, function)
-    if signatures and not options["device"]:
+    if signatures and not dispatcher.device:
         for signature in signatures:
             if str(signature.return_type) != "none":
                 msg = "CUDA kernel must have void return type."
@@ -243,7 +172,7 @@ def intrinsic(signature: Any, ptx: str, *, pure: bool = False) -> Callable[[Call
         if not isinstance(function, types.FunctionType):
             msg = f"cuda.intrinsic() decorates a Python function, not {type(function).__name__}"
             raise TypeError(msg)
-        options = {**_DEFAULTS, "device": True, "ptx": (ptx, bool(pure))}
+        options = {"device": True, "ptx": (ptx, bool(pure))}
         return _make(function, options=options, signatures=[declared], source=None)
 
     return decorator
@@ -280,61 +209,6 @@ def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:
     else:
         return
     warnings.warn(text, InvalidConfigWarning, stacklevel=3)
-
-
-def _launch_bounds(bounds: int | Sequence[int] | None) -> tuple[int, int | None, int | None] | None:
-    if bounds is None:
-        return None
-    values: tuple[Any, ...] = tuple(bounds) if isinstance(bounds, (tuple, list)) else (bounds,)
-    if not 1 <= len(values) <= 3:
-        msg = (
-            f"Got {len(values)} launch bounds: {values}. A maximum of three are supported: "
-            "(max_threads_per_block, min_blocks_per_sm, max_blocks_per_cluster)"
-        )
-        raise ValueError(msg)
-    whole = [None if value is None else _whole(value) for value in values]
-    wrong = whole.count(None) > values[1:].count(None)
-    if wrong or any(bound is not None and not 1 <= bound < 2**31 for bound in whole):
-        msg = (
-            "launch_bounds must be the most threads of a block, from 1, or a tuple of that, the fewest blocks on a "
-            f"multiprocessor and the most of a cluster, not {bounds!r}"
-        )
-        raise (TypeError if wrong else ValueError)(msg)
-    threads, blocks, cluster = (*whole, None, None)[:3]
-    assert threads is not None  # the loop above has seen to it
-    return threads, blocks, cluster
-
-
-def _max_registers(count: int | None) -> int | None:
-    if count is None:
-        return None
-    registers = _whole(count)
-    if registers is None or not 16 <= registers <= 255:
-        msg = f"max_registers must be an integer from 16 to 255, not {count!r}"
-        raise (TypeError if registers is None else ValueError)(msg)
-    return registers
-
-
-def _whole(value: object) -> int | None:
-    """Give the int that a value is, or None for what is none; a bool counts as none."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        return None
-    return operator.index(value)  # type: ignore[arg-type]
-
-
-def _check_carveout(carveout: int | str | None) -> None:
-    if carveout is None:
-        return
-    if isinstance(carveout, str):
-        if carveout.lower() not in _CARVEOUTS:
-            msg = f"Invalid carveout value: {carveout!r}; must be 'default', 'MaxL1' or 'MaxShared'"
-            raise ValueError(msg)
-    elif isinstance(carveout, bool) or not isinstance(carveout, int):
-        msg = f"shared_memory_carveout must be a str or an int, not {type(carveout).__name__}"
-        raise TypeError(msg)
-    elif not -1 <= carveout <= 100:
-        msg = f"Carveout value must be between -1 and 100, got {carveout}"
-        raise ValueError(msg)
 
 
 def take_over(foreign: Any) -> Dispatcher:

@@ -9,7 +9,7 @@ from _thread import RLock
 
 from weft._weft import Dispatcher, current_device_id, parse_signature
 from weft.cuda._compile import _is_symbol
-from weft.cuda._jit import _DEFAULTS, _make
+from weft.cuda._jit import _make
 from weft.errors import LinkerError
 
 TYPE_CHECKING = False
@@ -271,7 +271,7 @@ def _declared(
     function: Callable[..., Any] | None = None,
 ) -> DeclaredFunction:
     python = function is not None
-    options = {**_DEFAULTS, "device": True, "link": link, "external": (name, abi, cooperative, python)}
+    options = {"device": True, "link": link, "external": (name, abi, cooperative, python)}
     source = None
     if function is None:
         params = ", ".join(f"x{index}" for index in range(len(sig.args)))

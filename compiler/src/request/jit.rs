@@ -1,0 +1,476 @@
+//! The options of `cuda.jit`: one row each.
+//!
+//! Whoever knows what a decorator says, from Python's objects or from its text, reads the options here. The rows are in
+//! the order of Python's parameters; an option reads what those before it have set. Messages, the command's flags, the
+//! reference and `help(cuda.jit)` come from the rows.
+
+use std::fmt;
+
+use super::{GpuBody, LaunchBounds, Options};
+
+/// What a decorator says of a function, its signatures apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JitOptions {
+    /// Kernels call it; it is none itself.
+    pub device: bool,
+    /// Its code is put into its callers.
+    pub inline: bool,
+    /// Code that is linked is optimized together with the kernel.
+    pub lto: bool,
+    /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
+    pub gpu: Option<GpuBody>,
+    /// The options that change code. Libdevice, the CPU's threads and the entry are none of a decorator's.
+    pub code: Options,
+}
+
+/// A value that an option is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionValue {
+    /// `None`.
+    None,
+    /// A truth.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A text.
+    Str(String),
+    /// A tuple or a list.
+    Tuple(Vec<Self>),
+    /// Anything else.
+    Other {
+        /// Its truth.
+        truth: bool,
+        /// How Python shows it.
+        shown: String,
+    },
+}
+
+/// Why an option does not take a value, by the exception that Python raises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// `TypeError`.
+    Type(String),
+    /// `ValueError`.
+    Value(String),
+    /// `NotImplementedError`.
+    NotImplemented(String),
+}
+
+/// How the command is told of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// Not at all: the file says it, or it changes no code.
+    None,
+    /// By a flag of this name.
+    Switch(&'static str),
+    /// By a flag of this name and a value, which is shown as this.
+    Value(&'static str, &'static str),
+}
+
+/// Reads a value into the options.
+pub type ReadOption = fn(&mut JitOptions, &OptionValue) -> Result<(), Refusal>;
+
+/// One option.
+#[derive(Debug)]
+pub struct JitOption {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// What it is where it is not given, as Python writes it.
+    pub default: &'static str,
+    /// What it can be.
+    pub allowed: &'static str,
+    /// What code it changes: that for GPUs, that for CPUs.
+    pub changes: (bool, bool),
+    /// The command's flag.
+    pub flag: Flag,
+    /// What it does.
+    pub doc: &'static str,
+    /// Takes a value over; nothing where no code depends on it.
+    pub read: Option<ReadOption>,
+}
+
+/// Reads a truth into a field.
+macro_rules! truth {
+    ($($field:ident).+) => {
+        Some(|options: &mut JitOptions, value: &OptionValue| {
+            options.$($field).+ = value.truth();
+            Ok(())
+        })
+    };
+}
+
+/// Options of Numba's that are gone, and what to do instead.
+const REMOVED: &[(&str, &str)] = &[
+    ("argtypes", "pass a signature: @cuda.jit('void(float32[:])')"),
+    ("restype", "pass a signature: @cuda.jit('float32(float32)', device=True)"),
+    ("bind", "kernels are always loaded on the current device"),
+];
+
+/// What an option that changes no code is.
+const NO_CODE: JitOption = JitOption {
+    name: "",
+    default: "None",
+    allowed: "",
+    changes: (false, false),
+    flag: Flag::None,
+    doc: "",
+    read: None,
+};
+
+/// Every option, in the order of the parameters of `cuda.jit`.
+pub const JIT_OPTIONS: &[JitOption] = &[
+    JitOption {
+        name: "device",
+        default: "False",
+        allowed: "bool",
+        doc: "The function is called from kernels only. A function without it can be both.",
+        read: truth!(device),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "inline",
+        default: "'never'",
+        allowed: "'never', 'always' or bool",
+        changes: (true, true),
+        doc: "`'always'` or True puts the function's code into its callers.",
+        read: Some(|options, value| {
+            options.inline = match value {
+                OptionValue::Bool(inline) => *inline,
+                OptionValue::Str(when) if when == "always" => true,
+                OptionValue::Str(when) if when == "never" => false,
+                OptionValue::None
+                | OptionValue::Int(_)
+                | OptionValue::Str(_)
+                | OptionValue::Tuple(_)
+                | OptionValue::Other { .. } => {
+                    let message = format!("inline must be 'never', 'always' or a bool, not {value}");
+                    return Err(Refusal::Value(message));
+                }
+            };
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "forceinline",
+        default: "False",
+        allowed: "bool",
+        changes: (true, true),
+        doc: "The same.",
+        read: Some(|options, value| {
+            options.inline |= value.truth();
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "link",
+        default: "()",
+        allowed: "path, `LinkableCode` or list",
+        doc: "Code from elsewhere that is linked with the kernel: paths of PTX, CUDA C++, cubins, fatbins, objects, archives and LTO-IR, `LinkableCode` objects, or a list of these.",
+        ..NO_CODE
+    },
+    JitOption {
+        name: "debug",
+        allowed: "bool, or None: what `WEFT_DEBUG` says",
+        changes: (true, true),
+        flag: Flag::Switch("debug"),
+        doc: "Line tables and unoptimized code, and Python's rules: `raise`, `assert`, divisions by zero and bad indices of tuples raise exceptions. A launch waits for its end, and raises the first of them.",
+        read: Some(|options, value| {
+            options.code.debug = value.truth();
+            options.code.lineinfo |= options.code.debug;
+            options.code.opt &= !options.code.debug;
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "opt",
+        allowed: "bool",
+        changes: (true, true),
+        doc: "Optimize; on unless `debug`.",
+        read: Some(|options, value| {
+            if *value != OptionValue::None {
+                options.code.opt = value.truth();
+            }
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "lineinfo",
+        default: "False",
+        allowed: "bool",
+        changes: (true, true),
+        flag: Flag::Switch("lineinfo"),
+        doc: "Line tables for profilers.",
+        read: Some(|options, value| {
+            options.code.lineinfo |= value.truth();
+            Ok(())
+        }),
+    },
+    JitOption {
+        name: "cache",
+        default: "False",
+        allowed: "bool",
+        doc: "Has no effect: compiling takes milliseconds.",
+        ..NO_CODE
+    },
+    JitOption {
+        name: "fastmath",
+        default: "False",
+        allowed: "bool",
+        changes: (true, true),
+        flag: Flag::Switch("fastmath"),
+        doc: "Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.",
+        read: truth!(code.fastmath),
+    },
+    JitOption {
+        name: "max_registers",
+        allowed: "int from 16 to 255",
+        changes: (true, false),
+        flag: Flag::Value("max-registers", "N"),
+        doc: "The most registers that a thread may use.",
+        read: Some(|options, value| {
+            let message = || format!("max_registers must be an integer from 16 to 255, not {value}");
+            options.code.max_registers = match value {
+                OptionValue::None => None,
+                OptionValue::Int(count @ 16..=255) => Some(*count as u32),
+                OptionValue::Int(_) => return Err(Refusal::Value(message())),
+                OptionValue::Bool(_) | OptionValue::Str(_) | OptionValue::Tuple(_) | OptionValue::Other { .. } => {
+                    return Err(Refusal::Type(message()));
+                }
+            };
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "launch_bounds",
+        allowed: "int or tuple of up to three",
+        changes: (true, true),
+        flag: Flag::Value("launch-bounds", "THREADS[,BLOCKS[,CLUSTER]]"),
+        doc: "The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a cluster.",
+        read: Some(|options, value| {
+            options.code.launch_bounds = launch_bounds(value)?;
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "lto",
+        allowed: "bool",
+        doc: "Optimize code that is linked together with the kernel, by nvJitLink; a kernel's own code always is.",
+        read: truth!(lto),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "shared_memory_carveout",
+        allowed: "'default', 'MaxL1', 'MaxShared' or int from -1 to 100",
+        doc: "Checked, and otherwise without effect.",
+        read: Some(|_, value| carveout(value)),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "extensions",
+        allowed: "",
+        doc: "Numba's handlers of arguments of other types, which weft does not have yet: any raises `NotImplementedError`.",
+        read: Some(|_, value| {
+            if value.truth() {
+                return Err(Refusal::NotImplemented("argument extensions are not supported yet".to_owned()));
+            }
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "boundscheck",
+        allowed: "bool",
+        changes: (true, true),
+        flag: Flag::Switch("boundscheck"),
+        doc: "An index of an array that is out of bounds raises an `IndexError`, as `exceptions` says.",
+        read: truth!(code.boundscheck),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "exceptions",
+        default: "False",
+        allowed: "bool",
+        changes: (true, true),
+        flag: Flag::Switch("exceptions"),
+        doc: "`raise` and `assert` raise exceptions: the first is raised again on the host where that next waits for the device. Without it their thread ends.",
+        read: truth!(code.exceptions),
+    },
+    JitOption {
+        name: "source",
+        allowed: "str",
+        doc: "The function's text, for functions that have no file, such as those made by `exec`.",
+        ..NO_CODE
+    },
+];
+
+impl JitOptions {
+    /// The option of a name.
+    pub fn option(name: &str) -> Option<&'static JitOption> {
+        JIT_OPTIONS.iter().find(|option| option.name == name)
+    }
+
+    /// Takes options over, each given once.
+    ///
+    /// # Errors
+    ///
+    /// The name of an option that there is not, or that does not take its value, and why.
+    pub fn take<'a>(&mut self, given: &[(&'a str, OptionValue)]) -> Result<(), (&'a str, Refusal)> {
+        for (name, _) in given {
+            if Self::option(name).is_none() {
+                let message = match REMOVED.iter().find(|(removed, _)| removed == name) {
+                    Some((_, instead)) => format!("cuda.jit() has no option '{name}': {instead}"),
+                    None => format!("cuda.jit() got an unexpected option '{name}'"),
+                };
+                return Err((*name, Refusal::Type(message)));
+            }
+        }
+        for option in JIT_OPTIONS {
+            let found = given.iter().find(|(name, _)| *name == option.name);
+            if let (Some((name, value)), Some(read)) = (found, option.read) {
+                read(self, value).map_err(|refusal| (*name, refusal))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OptionValue {
+    /// What Python's `bool` says of it.
+    pub fn truth(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Bool(truth) | Self::Other { truth, .. } => *truth,
+            Self::Int(value) => *value != 0,
+            Self::Str(text) => !text.is_empty(),
+            Self::Tuple(items) => !items.is_empty(),
+        }
+    }
+}
+
+impl fmt::Display for OptionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Bool(truth) => f.write_str(if *truth { "True" } else { "False" }),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Str(text) => write!(f, "'{text}'"),
+            Self::Tuple(items) => {
+                let shown: Vec<String> = items.iter().map(ToString::to_string).collect();
+                let comma = if items.len() == 1 { "," } else { "" };
+                write!(f, "({}{comma})", shown.join(", "))
+            }
+            Self::Other { shown, .. } => f.write_str(shown),
+        }
+    }
+}
+
+impl Refusal {
+    /// What to say.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Type(message) | Self::Value(message) | Self::NotImplemented(message) => message,
+        }
+    }
+}
+
+fn launch_bounds(value: &OptionValue) -> Result<Option<LaunchBounds>, Refusal> {
+    let values = match value {
+        OptionValue::None => return Ok(None),
+        OptionValue::Tuple(values) => values.as_slice(),
+        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Str(_) | OptionValue::Other { .. } => {
+            std::slice::from_ref(value)
+        }
+    };
+    if !(1..=3).contains(&values.len()) {
+        return Err(Refusal::Value(format!(
+            "Got {} launch bounds: {value}. A maximum of three are supported: \
+             (max_threads_per_block, min_blocks_per_sm, max_blocks_per_cluster)",
+            values.len()
+        )));
+    }
+    let message = || {
+        format!(
+            "launch_bounds must be the most threads of a block, from 1, or a tuple of that, the fewest blocks on a \
+             multiprocessor and the most of a cluster, not {value}"
+        )
+    };
+    let mut bounds = [None; 3];
+    for (place, (bound, value)) in bounds.iter_mut().zip(values).enumerate() {
+        *bound = match value {
+            OptionValue::Int(count @ 1..=0x7fff_ffff) => Some(*count as u32),
+            OptionValue::Int(_) => return Err(Refusal::Value(message())),
+            OptionValue::None if place > 0 => None,
+            OptionValue::None
+            | OptionValue::Bool(_)
+            | OptionValue::Str(_)
+            | OptionValue::Tuple(_)
+            | OptionValue::Other { .. } => return Err(Refusal::Type(message())),
+        };
+    }
+    let [threads, blocks, cluster] = bounds;
+    Ok(threads.map(|threads| LaunchBounds { threads, blocks, cluster }))
+}
+
+fn carveout(value: &OptionValue) -> Result<(), Refusal> {
+    const NAMES: [&str; 3] = ["default", "maxl1", "maxshared"];
+    match value {
+        OptionValue::None | OptionValue::Int(-1..=100) => Ok(()),
+        OptionValue::Str(name) if NAMES.contains(&name.to_lowercase().as_str()) => Ok(()),
+        OptionValue::Str(_) => {
+            let message = format!("Invalid carveout value: {value}; must be 'default', 'MaxL1' or 'MaxShared'");
+            Err(Refusal::Value(message))
+        }
+        OptionValue::Int(_) => Err(Refusal::Value(format!("Carveout value must be between -1 and 100, got {value}"))),
+        OptionValue::Bool(_) | OptionValue::Tuple(_) | OptionValue::Other { .. } => {
+            Err(Refusal::Type(format!("shared_memory_carveout must be a str or an int, not {value}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(given: &[(&str, OptionValue)]) -> JitOptions {
+        let mut options = JitOptions::default();
+        options.take(given).expect("the options are good");
+        options
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_default() {
+        assert_eq!(options(&[]), JitOptions::default());
+        let nothing: Vec<_> =
+            ["debug", "opt", "max_registers", "launch_bounds", "lto"].map(|name| (name, OptionValue::None)).to_vec();
+        assert_eq!(options(&nothing), JitOptions::default());
+    }
+
+    #[test]
+    fn debug_code_has_lines_and_is_not_optimized_unless_somebody_says_so() {
+        let code = options(&[("debug", OptionValue::Bool(true))]).code;
+        assert!(code.debug && code.lineinfo && !code.opt);
+        // The order in which they are given does not matter.
+        let code = options(&[("opt", OptionValue::Bool(true)), ("debug", OptionValue::Bool(true))]).code;
+        assert!(code.debug && code.lineinfo && code.opt);
+    }
+
+    #[test]
+    fn what_an_option_does_not_take_is_told_with_its_name() {
+        let refused = |name, value| JitOptions::default().take(&[(name, value)]).expect_err("the value is wrong");
+        let (name, refusal) = refused("max_registers", OptionValue::Int(5));
+        assert_eq!((name, refusal.message()), (name, "max_registers must be an integer from 16 to 255, not 5"));
+        assert!(matches!(refused("max_registers", OptionValue::Bool(true)).1, Refusal::Type(_)));
+        assert!(matches!(refused("inline", OptionValue::Str("maybe".into())).1, Refusal::Value(_)));
+        let bounds = OptionValue::Tuple(vec![OptionValue::None, OptionValue::Int(2)]);
+        assert!(matches!(refused("launch_bounds", bounds).1, Refusal::Type(_)));
+        let (name, refusal) = refused("fastmaths", OptionValue::None);
+        assert_eq!((name, refusal.message()), ("fastmaths", "cuda.jit() got an unexpected option 'fastmaths'"));
+        assert!(refused("bind", OptionValue::None).1.message().contains("always loaded"));
+    }
+}
