@@ -75,7 +75,7 @@ fn prelude_table(out: &Path) {
             let Some(name) = line.strip_prefix("def ").and_then(|rest| rest.split('(').next()) else { continue };
             let body = lines[index + 1..].iter().take_while(|line| !is_outside(line)).count();
             let text = lines[index..=index + body].join("\n");
-            entries.push((name.to_owned(), format!("Entry::new({name:?}, {file:?}, {}, {text:?}),\n", index + 1)));
+            entries.push((name.to_owned(), format!("Definition::new({name:?}, {file:?}, {}, {text:?}),\n", index + 1)));
         }
     }
     entries.sort();
@@ -84,7 +84,7 @@ fn prelude_table(out: &Path) {
     }
     let count = entries.len();
     let entries: String = entries.into_iter().map(|(_, entry)| entry).collect();
-    let text = format!("static FUNCTIONS: [Entry; {count}] = [\n{entries}];\n");
+    let text = format!("static FUNCTIONS: [Definition; {count}] = [\n{entries}];\n");
     fs::write(out.join("prelude.rs"), text).expect("OUT_DIR can be written");
 }
 

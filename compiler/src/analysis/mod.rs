@@ -2,7 +2,7 @@
 //! target, and what an analysis does not know it takes for the worst.
 
 mod fixed;
-mod quiet;
+mod quiet_turns;
 mod reads;
 mod rounds;
 mod waiting;

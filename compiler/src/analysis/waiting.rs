@@ -13,7 +13,7 @@
 //! A function that calls itself is a loop, too ([`rounds`](super::rounds)).
 
 use super::{
-    quiet::{Quiet, exposed},
+    quiet_turns::{QuietTurns, exposed},
     reads::{Reads, is_own_space, same},
     rounds::circles_wait,
     walk::{escapes, for_each_read},
@@ -83,7 +83,7 @@ impl Waiting {
         let mut conds = Vec::new();
         inside.left_by_memory(body, &mut conds);
         let mut wait = (!conds.is_empty()).then(|| inside.what_is_read(&all, &conds));
-        let quiet = Quiet::of(function, body, step, &exposed);
+        let quiet = QuietTurns::of(function, body, step, &exposed);
         if !quiet.decisions.is_empty() {
             let inside = Inside::of(self, function, &quiet.stmts, &exposed, own_stores(body, step));
             let conds: Vec<_> = quiet.decisions.iter().copied().filter(|&cond| inside.waits_for(cond)).collect();

@@ -77,7 +77,7 @@ fn check_array(name: &str, elem: Scalar, align: u64, errors: &mut Vec<String>) {
 
 /// What loops a statement stands in.
 #[derive(Clone, Copy)]
-struct Place {
+struct InLoops {
     /// `Break` and `Continue` have a loop: the innermost one's `body` is around.
     in_body: bool,
     /// Some loop's `step` is around.
@@ -157,7 +157,7 @@ impl Checker<'_> {
                 self.check(function.slots.is_empty(), || "a device function has slots".to_owned());
             }
         }
-        self.block(&function.body, Place { in_body: false, in_step: false });
+        self.block(&function.body, InLoops { in_body: false, in_step: false });
         if !function.results.is_empty() && falls_through(&function.body) {
             self.error("a path ends without `return`");
         }
@@ -210,7 +210,7 @@ impl Checker<'_> {
         }
     }
 
-    fn block(&mut self, block: &Block, place: Place) {
+    fn block(&mut self, block: &Block, place: InLoops) {
         for stmt in block {
             self.span(stmt.span, || "a statement".to_owned());
             self.stmt(stmt, place);
@@ -231,7 +231,7 @@ impl Checker<'_> {
         }
     }
 
-    fn stmt(&mut self, stmt: &Stmt, place: Place) {
+    fn stmt(&mut self, stmt: &Stmt, place: InLoops) {
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
                 if let Some(ty) = self.operand(*value) {
@@ -257,8 +257,8 @@ impl Checker<'_> {
                 self.block(otherwise, place);
             }
             StmtKind::Loop { body, step } => {
-                self.block(body, Place { in_body: true, ..place });
-                self.block(step, Place { in_body: false, in_step: true });
+                self.block(body, InLoops { in_body: true, ..place });
+                self.block(step, InLoops { in_body: false, in_step: true });
             }
             StmtKind::Break => self.check(place.in_body, || "`break` stands in no loop's body".to_owned()),
             StmtKind::Continue => self.check(place.in_body, || "`continue` stands in no loop's body".to_owned()),

@@ -60,21 +60,21 @@ impl<'a> Analysis<'a> {
         let mut analysis = Self { module, bounds, round: 0, changed: true };
         while std::mem::take(&mut analysis.changed) {
             for (id, function) in module.functions.iter() {
-                analysis.block(id, function, &function.body, Place::default());
+                analysis.block(id, function, &function.body, InLoop::default());
             }
             analysis.round += 1;
         }
         analysis
     }
 
-    fn block<'f>(&mut self, id: FuncId, function: &'f Function, block: &'f Block, place: Place<'f>) {
+    fn block<'f>(&mut self, id: FuncId, function: &'f Function, block: &'f Block, place: InLoop<'f>) {
         for stmt in block {
             self.stmt(id, function, stmt, place);
             match &stmt.kind {
                 StmtKind::Loop { body, step } => {
                     let around = Around::of(function, body, step);
-                    self.block(id, function, body, Place { around, in_step: false });
-                    self.block(id, function, step, Place { around, in_step: true });
+                    self.block(id, function, body, InLoop { around, in_step: false });
+                    self.block(id, function, step, InLoop { around, in_step: true });
                 }
                 StmtKind::If { then, otherwise, .. } => {
                     self.block(id, function, then, place);
@@ -91,7 +91,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt, place: Place<'_>) {
+    fn stmt(&mut self, id: FuncId, function: &Function, stmt: &Stmt, place: InLoop<'_>) {
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
                 let mut bound = self.bound(id, function, *value);
@@ -147,7 +147,14 @@ impl<'a> Analysis<'a> {
     }
 
     /// The local and `by` more, where the test of the loop has just shown that the local is below something.
-    fn next_turn(&self, id: FuncId, function: &Function, local: LocalId, by: Bound, place: Place<'_>) -> Option<Bound> {
+    fn next_turn(
+        &self,
+        id: FuncId,
+        function: &Function,
+        local: LocalId,
+        by: Bound,
+        place: InLoop<'_>,
+    ) -> Option<Bound> {
         let around = place.around.filter(|around| around.assigns_once(local))?;
         let mut below = None;
         around.is_below(function, local, &mut |bound, or_equal| {
@@ -197,7 +204,7 @@ impl<'a> Analysis<'a> {
 
 /// Where a statement stands.
 #[derive(Clone, Copy, Default)]
-struct Place<'a> {
+struct InLoop<'a> {
     /// The innermost loop.
     around: Option<Around<'a>>,
     /// In that loop's `step`.

@@ -30,7 +30,7 @@ use crate::{
 const MOST_SEGMENTS: u64 = 24;
 
 /// Emits one kernel.
-pub(super) struct Entry<'a, 'ctx> {
+pub(super) struct KernelEmitter<'a, 'ctx> {
     /// Emits statements at the position.
     pub emitter: FunctionEmitter<'a, 'ctx>,
     /// What registers mean at the position.
@@ -141,7 +141,7 @@ pub(super) fn emit<'ctx>(
     let builder = cx.types.context.create_builder();
     builder.position_at_end(body);
     let start = read_config(&cx.types, &builder, value)?;
-    let hooks = HostHooks::new(offsets, start.frame, (&plan.look, &plan.fixed));
+    let hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
     hooks.watch.set(Some(start.watch));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     // The emitter's own first block is the loop over blocks' first.
@@ -164,7 +164,7 @@ pub(super) fn emit<'ctx>(
     let locals = function.locals.len();
     let int = cx.types.context.i32_type();
     let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
-    let mut entry = Entry {
+    let mut entry = KernelEmitter {
         emitter,
         hooks: &hooks,
         plan,
@@ -291,7 +291,7 @@ pub(super) fn receive<'ctx>(
     Ok(())
 }
 
-impl<'ctx> Entry<'_, 'ctx> {
+impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Makes places for the threads' own locals and arrays.
     pub(super) fn declare_own(&mut self) -> Result<()> {
         let (cx, function) = (self.emitter.cx, self.emitter.function);
@@ -343,7 +343,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.body()?;
 
         self.emitter.builder.position_at_end(self.block_end);
-        if self.plan.look.call_is_long(self.plan.kernel) {
+        if self.plan.polling.call_is_long(self.plan.kernel) {
             self.hooks.look_up(&self.emitter)?;
         }
         let builder = &self.emitter.builder;

@@ -18,7 +18,7 @@ use super::{
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
-    plan::Look,
+    plan::Polling,
 };
 use crate::{
     analysis::Fixed,
@@ -73,7 +73,13 @@ pub(super) fn fields<'ctx>(
 }
 
 /// Emits the entry: one thread of one block.
-pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, look: &Look, symbol: &str) -> Result<()> {
+pub(super) fn emit(
+    cx: &ModuleContext<'_, '_>,
+    id: FuncId,
+    offsets: &Offsets,
+    polling: &Polling,
+    symbol: &str,
+) -> Result<()> {
     let function = &cx.ir.functions[id];
     let pointer = cx.types.pointer(ir::Space::Generic);
     let ty = cx.types.context.void_type().fn_type(&[pointer.into()], false);
@@ -90,7 +96,7 @@ pub(super) fn emit(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
     let block = place_of(&types, &builder, first, outside.grid_dim)?;
     let thread = place_of(&types, &builder, thread, outside.block_dim)?;
     let fixed = Fixed::of(function, &function.body);
-    let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (look, &fixed));
+    let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (polling, &fixed));
     hooks.stacks = true;
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);

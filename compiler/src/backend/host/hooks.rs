@@ -12,7 +12,7 @@ use inkwell::{
 };
 use weft_artifact::{HostContext, Scalar};
 
-use super::{clock, fibers, offsets::Offsets, plan::Look, stop::Watch};
+use super::{clock, fibers, offsets::Offsets, plan::Polling, stop::Watch};
 use crate::{
     analysis::Fixed,
     backend::llvm::{
@@ -111,7 +111,7 @@ pub(super) struct HostHooks<'a, 'ctx> {
     /// Each thread has a stack of its own.
     pub stacks: bool,
     /// Where threads look up.
-    pub look: &'a Look,
+    pub polling: &'a Polling,
     /// The function's locals that can be computed again.
     pub fixed: &'a Fixed,
     /// What threads that are loops look at.
@@ -124,14 +124,14 @@ pub(super) struct HostHooks<'a, 'ctx> {
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
     /// Hooks with a first frame.
-    pub(super) fn new(offsets: &'a Offsets, frame: Frame<'ctx>, (look, fixed): (&'a Look, &'a Fixed)) -> Self {
+    pub(super) fn new(offsets: &'a Offsets, frame: Frame<'ctx>, (polling, fixed): (&'a Polling, &'a Fixed)) -> Self {
         Self {
             offsets,
             frame: Cell::new(frame),
             arrays: RefCell::default(),
             return_to: Cell::new(None),
             stacks: false,
-            look,
+            polling,
             fixed,
             watch: Cell::new(None),
             stop_to: Cell::new(None),
@@ -380,18 +380,18 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
 
     fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let function = emitter.function;
-        if !self.look.in_loop(function, self.fixed, body, step) {
+        if !self.polling.in_loop(function, self.fixed, body, step) {
             return Ok(());
         }
         if self.stacks {
-            fibers::turn(emitter, self.frame.get().context, self.look.waits(function, body, step))
+            fibers::turn(emitter, self.frame.get().context, self.polling.waits(function, body, step))
         } else {
             self.look_up(emitter)
         }
     }
 
     fn called(&self, emitter: &FunctionEmitter<'_, 'ctx>, callee: FuncId) -> Result<()> {
-        if !self.stacks && self.look.after_call(callee) { self.look_up(emitter) } else { Ok(()) }
+        if !self.stacks && self.polling.after_call(callee) { self.look_up(emitter) } else { Ok(()) }
     }
 
     fn hidden_args(&self, _emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicMetadataValueEnum<'ctx>>> {

@@ -46,7 +46,7 @@ use crate::{
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
-use plan::{Look, Plan};
+use plan::{Plan, Polling};
 use stop::Watch;
 
 /// One address space for everything.
@@ -108,7 +108,7 @@ enum Strategy {
     /// A block's threads are loops.
     Loops(Box<Plan>, Offsets),
     /// Each thread has a stack: the module, as its threads run it.
-    Fibers(Box<Module>, FuncId, Offsets, Look),
+    Fibers(Box<Module>, FuncId, Offsets, Polling),
 }
 
 impl Strategy {
@@ -144,8 +144,8 @@ impl Strategy {
 
     fn fibers(module: &Module, circles: &Circles) -> Result<Self> {
         let module = plan::for_stacks(module, circles);
-        let (kernel, offsets, look) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Look::of(&module));
-        Ok(Self::Fibers(Box::new(module), kernel, offsets, look))
+        let (kernel, offsets, polling) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Polling::of(&module));
+        Ok(Self::Fibers(Box::new(module), kernel, offsets, polling))
     }
 }
 
@@ -181,7 +181,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let parallel = Parallel::new(context)?;
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
-            Strategy::Fibers(_, kernel, offsets, look) => build_fibers(&cx, *kernel, offsets, look)?,
+            Strategy::Fibers(_, kernel, offsets, polling) => build_fibers(&cx, *kernel, offsets, polling)?,
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
@@ -217,32 +217,38 @@ fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, par
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
-            device_function(cx, id, offsets, &plan.look, false)?;
+            device_function(cx, id, offsets, &plan.polling, false)?;
         }
     }
     Ok(())
 }
 
 /// Declares and fills every function of a kernel whose threads have stacks.
-fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets, look: &Look) -> Result<()> {
+fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets, polling: &Polling) -> Result<()> {
     cx.declare_circles(&Frame::types(&cx.types))?;
     for (id, function) in cx.ir.functions.iter() {
         if id == kernel {
-            fibers::emit(cx, id, offsets, look, &symbol(&function.name))?;
+            fibers::emit(cx, id, offsets, polling, &symbol(&function.name))?;
         } else {
-            device_function(cx, id, offsets, look, true)?;
+            device_function(cx, id, offsets, polling, true)?;
         }
     }
     Ok(())
 }
 
 /// A function that one thread calls.
-fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, look: &Look, stacks: bool) -> Result<()> {
+fn device_function(
+    cx: &ModuleContext<'_, '_>,
+    id: FuncId,
+    offsets: &Offsets,
+    polling: &Polling,
+    stacks: bool,
+) -> Result<()> {
     let function = &cx.ir.functions[id];
     let value = cx.declare_device(id, &Frame::types(&cx.types))?;
     let (frame, hidden) = Frame::received(value)?;
     let fixed = Fixed::of(function, &function.body);
-    let mut hooks = HostHooks::new(offsets, frame, (look, &fixed));
+    let mut hooks = HostHooks::new(offsets, frame, (polling, &fixed));
     hooks.stacks = stacks;
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
@@ -263,7 +269,7 @@ fn device_function(cx: &ModuleContext<'_, '_>, id: FuncId, offsets: &Offsets, lo
         param.set_name(&function.locals[local].name);
         emitter.set_local(local, param)?;
     }
-    if let Some(waits) = look.at_start(id) {
+    if let Some(waits) = polling.at_start(id) {
         fibers::look_down(&emitter, &hooks, frame.context)?;
         if stacks {
             fibers::turn(&emitter, frame.context, waits)?;

@@ -6,7 +6,7 @@ use inkwell::{
 };
 
 use super::{
-    entry::Entry,
+    entry::KernelEmitter,
     hooks::{byte_offset, index, known_offset},
     plan::{Guard, MaskId, Node},
 };
@@ -15,7 +15,7 @@ use crate::{
     ir::LocalId,
 };
 
-impl<'ctx> Entry<'_, 'ctx> {
+impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Emits nodes in order; stops after one that leaves the block.
     pub(super) fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
         for node in nodes {

@@ -14,7 +14,7 @@ use inkwell::{
 };
 
 use super::{
-    entry::Entry,
+    entry::KernelEmitter,
     hooks::{Frame, HostHooks},
     plan::{Guard, Segment},
     stop::Watch,
@@ -25,7 +25,7 @@ use crate::{
     ir::{ExprId, LocalId},
 };
 
-impl<'ctx> Entry<'_, 'ctx> {
+impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Emits a segment as a function, and its call.
     pub(super) fn outlined(&mut self, segment: &Segment) -> Result<()> {
         let cx = self.emitter.cx;
@@ -62,7 +62,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         let allocas = cx.types.context.create_builder();
         allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
         let (frame, _) = Frame::received(value)?;
-        let hooks = HostHooks::new(self.offsets, frame, (&self.plan.look, &self.plan.fixed));
+        let hooks = HostHooks::new(self.offsets, frame, (&self.plan.polling, &self.plan.fixed));
         let config = super::fibers::fields(&cx.types, &allocas, frame.context)?.config;
         hooks.watch.set(Some(Watch::of(&cx.types, &allocas, config)?));
         let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
@@ -82,7 +82,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         let int = cx.types.context.i32_type();
         let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
         let block_end = emitter.block("end");
-        let mut inner = Entry {
+        let mut inner = KernelEmitter {
             emitter,
             hooks: &hooks,
             plan: self.plan,

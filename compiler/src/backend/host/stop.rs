@@ -1,8 +1,8 @@
 //! Threads that are loops look whether their launch goes on, and leave the kernel if it does not.
 //!
 //! What is looked at is the flag of the launch's watch (see `weft_artifact`): a load and a branch that is not taken, where
-//! [`Look`](super::plan::Look) says so. Who is told to leave returns at once. A caller asks again after a call, and is
-//! told the same, since a launch that was given up stays so; what the call returned is not used.
+//! [`Polling`](super::plan::Polling) says so. Who is told to leave returns at once. A caller asks again after a call,
+//! and is told the same, since a launch that was given up stays so; what the call returned is not used.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 

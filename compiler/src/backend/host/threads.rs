@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    entry::Entry,
+    entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
     plan::{Guard, MaskId, Range, Segment},
 };
@@ -34,7 +34,7 @@ struct RangeValues<'ctx> {
     wraps: bool,
 }
 
-impl<'ctx> Entry<'_, 'ctx> {
+impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
     fn counted(
         &mut self,
@@ -90,7 +90,7 @@ impl<'ctx> Entry<'_, 'ctx> {
 
     /// Whether a thread may stay in a segment for long: it looks up then, before the next one starts.
     pub(super) fn goes_on_for_long(&self, segment: &Segment) -> bool {
-        self.plan.look.for_long(self.emitter.function, &self.plan.fixed, &segment.body)
+        self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, &segment.body)
     }
 
     /// Runs `body` for `threadIdx` and number of each thread, row by row, so that LLVM has one loop around the one

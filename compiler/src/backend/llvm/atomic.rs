@@ -80,7 +80,7 @@ pub(crate) fn parts<'a, 'ctx>(
 pub(crate) const WORD: u64 = 4;
 
 /// What a loop swaps for a step on an element.
-struct Place<'ctx> {
+struct Swapped<'ctx> {
     pointer: PointerValue<'ctx>,
     word: IntType<'ctx>,
     /// Where the element is a part of the word: by how many bits it is shifted, and the bits of the word around it.
@@ -191,10 +191,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     /// What is swapped for a step on an element.
-    fn swap_place(&self, pointer: PointerValue<'ctx>, element: Scalar, words: bool) -> Result<Place<'ctx>> {
+    fn swap_place(&self, pointer: PointerValue<'ctx>, element: Scalar, words: bool) -> Result<Swapped<'ctx>> {
         let own = self.word_type(element);
         if !words || element.size_bytes() >= WORD {
-            return Ok(Place { pointer, word: own, part: None });
+            return Ok(Swapped { pointer, word: own, part: None });
         }
         let (context, builder) = (self.cx.types.context, &self.builder);
         let (byte, wide) = (context.i8_type(), context.i64_type());
@@ -208,18 +208,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let shift = builder.build_left_shift(offset, word.const_int(3, false), "")?;
         let own = builder.build_int_z_extend(own.const_all_ones(), word, "")?;
         let around = builder.build_not(builder.build_left_shift(own, shift, "")?, "")?;
-        Ok(Place { pointer, word, part: Some((shift, around)) })
+        Ok(Swapped { pointer, word, part: Some((shift, around)) })
     }
 
     /// The element's bits in the word that is swapped.
-    fn part_of(&self, word: IntValue<'ctx>, place: &Place<'ctx>, element: Scalar) -> Result<IntValue<'ctx>> {
+    fn part_of(&self, word: IntValue<'ctx>, place: &Swapped<'ctx>, element: Scalar) -> Result<IntValue<'ctx>> {
         let Some((shift, _)) = place.part else { return Ok(word) };
         let low = self.builder.build_right_shift(word, shift, false, "")?;
         Ok(self.builder.build_int_truncate(low, self.word_type(element), "")?)
     }
 
     /// The word with other bits for the element.
-    fn with_part(&self, word: IntValue<'ctx>, place: &Place<'ctx>, bits: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+    fn with_part(&self, word: IntValue<'ctx>, place: &Swapped<'ctx>, bits: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let Some((shift, around)) = place.part else { return Ok(bits) };
         let bits = self.builder.build_int_z_extend(bits, place.word, "")?;
         let own = self.builder.build_left_shift(bits, shift, "")?;

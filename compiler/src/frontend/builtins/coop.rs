@@ -55,12 +55,12 @@ fn wanted(param: CoopParam, value: &Value) -> Option<String> {
 
 /// Values in a piece, one behind the other; of tuples, so many of each part.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct Stretch {
     piece: Piece,
     places: i64,
 }
 
-impl Row {
+impl Stretch {
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "slot" => Self { piece: Piece::Scratch, places: WARPS },
@@ -174,21 +174,22 @@ impl FnLowerer<'_> {
         None
     }
 
-    /// `slot(k, x)`, the value of the type of `x` in a place of a row; `put_slot(k, x)`, and the same of `rake`, `cell` and
-    /// `kept`; `buffer(n, x, m, y, …)`, the scratch behind `m` numbers like `y` as an array of `n` numbers of the type of `x`; `like(y, x)`, a value as the type of `x`; `most_threads()`, which
-    /// no block of the kernel exceeds; `vectors(a, n)`, an array as one of vectors, which `is_aligned` of it, or not;
-    /// `vector(a, x, y, …)`, an element of it; and `zero(x)`.
+    /// `slot(k, x)`, the value of the type of `x` in a place of a stretch; `put_slot(k, x)`; the same of `rake`, `cell`
+    /// and `kept`; `buffer(n, x, m, y, …)`, the scratch behind `m` numbers like `y` as an array of `n` numbers of the type
+    /// of `x`; `like(y, x)`, a value as the type of `x`; `most_threads()`, which no block of the kernel exceeds;
+    /// `vectors(a, n)`, an array as one of vectors, which `is_aligned` of it, or not; `vector(a, x, y, …)`, an element of
+    /// it; and `zero(x)`.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         if let [number, x] = values
-            && let Some(row) = Row::of(name.strip_prefix("put_").unwrap_or(name))
+            && let Some(stretch) = Stretch::of(name.strip_prefix("put_").unwrap_or(name))
         {
             let number = self.number(number, Scalar::I64, span)?;
             let number = self.nonneg_atom(number, span);
             if !name.starts_with("put_") {
-                return self.in_row(row, number, &x.ty().widened(), &mut 0, span);
+                return self.in_stretch(stretch, number, &x.ty().widened(), &mut 0, span);
             }
             let value = self.settle(x.clone(), span);
-            return self.put_in_row(row, number, &value, &mut 0, span).map(|()| Value::NONE);
+            return self.put_in_stretch(stretch, number, &value, &mut 0, span).map(|()| Value::NONE);
         }
         match (name, values) {
             ("most_threads", []) => Some(Value::Int(i128::from(self.cx.most_threads.unwrap_or(1024)))),
@@ -295,23 +296,25 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data, shape: vec![Atom::Int(count)], strides: Vec::new() }
     }
 
-    /// The places of a number in a row, behind those of the numbers before it.
-    fn places(&mut self, row: Row, number: Number, start: &mut u64, span: Span) -> ArrayValue {
-        let array = self.scratch(row.piece, number, *start, row.places, span);
-        *start += row.places.unsigned_abs() * DType::from(number).size_bytes();
+    /// The places of a number in a stretch, behind those of the numbers before it.
+    fn places(&mut self, stretch: Stretch, number: Number, start: &mut u64, span: Span) -> ArrayValue {
+        let array = self.scratch(stretch.piece, number, *start, stretch.places, span);
+        *start += stretch.places.unsigned_abs() * DType::from(number).size_bytes();
         array
     }
 
-    fn in_row(&mut self, row: Row, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
+    fn in_stretch(&mut self, stretch: Stretch, number: Atom, like: &Ty, start: &mut u64, span: Span) -> Option<Value> {
         match like {
             Ty::Scalar(_) | Ty::Complex(_) => {
-                let array = self.places(row, like.number()?, start, span);
+                let array = self.places(stretch, like.number()?, start, span);
                 let at = self.use_atom(number, span);
                 Some(self.subscript(Value::Array(array), &[Index::at(at)], span))
             }
             Ty::Object(kind, items) if super::warps::is_plain(kind) => {
-                let items =
-                    items.iter().map(|item| self.in_row(row, number, item, start, span)).collect::<Option<_>>()?;
+                let items = items
+                    .iter()
+                    .map(|item| self.in_stretch(stretch, number, item, start, span))
+                    .collect::<Option<_>>()?;
                 Some(Value::Object(kind.clone(), items))
             }
             Ty::Static(Static::None) => Some(Value::NONE),
@@ -320,16 +323,23 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn put_in_row(&mut self, row: Row, number: Atom, value: &Value, start: &mut u64, span: Span) -> Option<()> {
+    fn put_in_stretch(
+        &mut self,
+        stretch: Stretch,
+        number: Atom,
+        value: &Value,
+        start: &mut u64,
+        span: Span,
+    ) -> Option<()> {
         if let Value::Object(kind, items) = value
             && super::warps::is_plain(kind)
         {
-            return items.iter().try_for_each(|item| self.put_in_row(row, number, item, start, span));
+            return items.iter().try_for_each(|item| self.put_in_stretch(stretch, number, item, start, span));
         }
         if matches!(value, Value::Poison | Value::Static(Static::None)) {
             return Some(());
         }
-        let array = self.places(row, value.ty().number()?, start, span);
+        let array = self.places(stretch, value.ty().number()?, start, span);
         let at = self.use_atom(number, span);
         self.store_subscript(Value::Array(array), &[Index::at(at)], value.clone(), span);
         Some(())

@@ -13,14 +13,14 @@ mod limits;
 mod numbers;
 mod operators;
 mod overload;
-mod own;
 mod pointers;
+mod prelude_rows;
 mod ptx;
 mod reduce;
 mod sequences;
 mod views;
 mod warps;
-mod whole;
+mod whole_arrays;
 
 use weft_artifact::{Layout, Scalar};
 

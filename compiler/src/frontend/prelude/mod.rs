@@ -2,8 +2,8 @@
 //! those that it calls with it.
 //!
 //! They are typed and lowered as a user's are. Most are called as device functions that are always inlined, by rows of
-//! the intrinsic table, whose overloads say for which types (`builtins/own.rs`): what is wrong with a call is said of
-//! the row, so that no message points into their text. What operators become (`operators.py`) is lowered within the body
+//! the intrinsic table, whose overloads say for which types (`builtins/prelude_rows.rs`): what is wrong with a call is
+//! said of the row, so that no message points into their text. What operators become (`operators.py`) is lowered within the body
 //! of whoever uses it, and all that is built has the place of the user's expression.
 
 use std::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A function of the prelude, parsed when it is first used.
-struct Entry {
+struct Definition {
     name: &'static str,
     file: &'static str,
     /// The line of `file` that its text begins on.
@@ -35,7 +35,7 @@ struct Entry {
     def: OnceLock<Option<Arc<FunctionDef>>>,
 }
 
-impl Entry {
+impl Definition {
     const fn new(name: &'static str, file: &'static str, line: u32, text: &'static str) -> Self {
         Self { name, file, line, text, def: OnceLock::new() }
     }
@@ -100,7 +100,7 @@ const NAMES: &[(&str, &str)] = &[
 /// What a free name of the prelude means; `None` for a builtin of Python's.
 enum Meaning {
     Known(&'static str),
-    Own(&'static Entry),
+    Own(&'static Definition),
     Builtin,
 }
 
@@ -112,19 +112,19 @@ fn meaning(name: &str) -> Option<Meaning> {
     if crate::intrinsics::is_builtin(name) {
         return Some(Meaning::Builtin);
     }
-    entry(name).map(Meaning::Own)
+    definition(name).map(Meaning::Own)
 }
 
-fn entry(name: &str) -> Option<&'static Entry> {
-    let index = FUNCTIONS.binary_search_by(|entry| entry.name.cmp(name)).ok()?;
+fn definition(name: &str) -> Option<&'static Definition> {
+    let index = FUNCTIONS.binary_search_by(|definition| definition.name.cmp(name)).ok()?;
     FUNCTIONS.get(index)
 }
 
-/// The tree of an entry's text.
-fn parsed(entry: &Entry) -> Option<(ast::Function, Arc<SourceFile>)> {
-    let name = format!("weft/prelude/{}", entry.file);
-    let source = SourceFile::new(name, entry.text);
-    let source = Arc::new(SourceFile { origin: Origin::Prelude, first_line: entry.line, ..source });
+/// The tree of a definition's text.
+fn parsed(definition: &Definition) -> Option<(ast::Function, Arc<SourceFile>)> {
+    let name = format!("weft/prelude/{}", definition.file);
+    let source = SourceFile::new(name, definition.text);
+    let source = Arc::new(SourceFile { origin: Origin::Prelude, first_line: definition.line, ..source });
     Some((parse_function(&source, 0, None).ok()?, source))
 }
 
@@ -133,10 +133,10 @@ fn free_names(ast: &ast::Function) -> BTreeSet<String> {
     free_chains(ast).iter().filter_map(|chain| chain.split('.').next()).map(str::to_owned).collect()
 }
 
-/// The function of an entry with those that it calls. It calls itself in no way: a test holds all of them to it.
-fn defined(entry: &'static Entry) -> Option<Arc<FunctionDef>> {
+/// The function of a definition with those that it calls. It calls itself in no way: a test holds all of them to it.
+fn defined(definition: &'static Definition) -> Option<Arc<FunctionDef>> {
     let make = || {
-        let (ast, source) = parsed(entry)?;
+        let (ast, source) = parsed(definition)?;
         let mut globals = BTreeMap::new();
         for name in free_names(&ast) {
             let value = match meaning(&name)? {
@@ -157,7 +157,7 @@ fn defined(entry: &'static Entry) -> Option<Arc<FunctionDef>> {
             number: 0,
         }))
     };
-    entry.def.get_or_init(make).clone()
+    definition.def.get_or_init(make).clone()
 }
 
 /// The annotation of parameters of the prelude's whose values its functions know where a caller does.
@@ -176,7 +176,7 @@ pub(super) fn is_own(def: &FunctionDef) -> bool {
 
 /// A function by its name; nothing too where it calls one that there is not.
 pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
-    entry(name).and_then(defined)
+    definition(name).and_then(defined)
 }
 
 /// What is the user's function's own while one of the prelude is lowered in it.
@@ -235,18 +235,19 @@ mod tests {
     #[test]
     fn all_functions_are_whole_and_lead_to_no_circle() {
         let mut callees = BTreeMap::new();
-        for entry in &FUNCTIONS {
-            let (ast, _) = parsed(entry).unwrap_or_else(|| panic!("{} of {} cannot be parsed", entry.name, entry.file));
-            assert_eq!(ast.name, entry.name);
+        for definition in &FUNCTIONS {
+            let (ast, _) = parsed(definition)
+                .unwrap_or_else(|| panic!("{} of {} cannot be parsed", definition.name, definition.file));
+            assert_eq!(ast.name, definition.name);
             let mut calls = Vec::new();
             for name in free_names(&ast) {
                 match meaning(&name) {
                     Some(Meaning::Own(callee)) => calls.push(callee.name),
                     Some(Meaning::Known(_) | Meaning::Builtin) => {}
-                    None => panic!("{} of {} reads `{name}`, which is nowhere", entry.name, entry.file),
+                    None => panic!("{} of {} reads `{name}`, which is nowhere", definition.name, definition.file),
                 }
             }
-            callees.insert(entry.name, calls);
+            callees.insert(definition.name, calls);
         }
         assert!(callees.len() > 300);
         // In each round those go that call none of those that are left.
@@ -279,8 +280,8 @@ mod tests {
 
     #[test]
     fn what_is_lowered_in_place_ends_in_its_one_return() {
-        let in_place = FUNCTIONS.iter().filter(|entry| entry.file == "operators.py");
-        let in_place: Vec<_> = in_place.map(|entry| defined(entry).expect("is whole")).collect();
+        let in_place = FUNCTIONS.iter().filter(|definition| definition.file == "operators.py");
+        let in_place: Vec<_> = in_place.map(|definition| defined(definition).expect("is whole")).collect();
         assert_eq!(in_place.len(), 2);
         for def in in_place {
             let returns = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Return(Some(_)));

@@ -144,7 +144,7 @@ impl Converter<'_> {
         let mut names = Vec::new();
         bound(stmt, &mut names);
         for (name, range) in names {
-            let span = self.span(&Place(range));
+            let span = self.span(&BareRange(range));
             items.push(ModuleItem::Binds { name, why: why.to_owned(), always: false, span });
         }
     }
@@ -166,7 +166,7 @@ impl Converter<'_> {
                 let mut names = Vec::new();
                 bound(stmt, &mut names);
                 for (name, range) in names.into_iter().filter(|(name, _)| globals.contains(name)) {
-                    let span = self.span(&Place(range));
+                    let span = self.span(&BareRange(range));
                     let why = format!("the function `{function}` binds it here");
                     items.push(ModuleItem::Binds { name, why, always: true, span });
                 }
@@ -224,9 +224,9 @@ fn imported(alias: &py::Alias) -> String {
 }
 
 /// A place in the text, for [`Converter::span`].
-struct Place(py::text_size::TextRange);
+struct BareRange(py::text_size::TextRange);
 
-impl Ranged for Place {
+impl Ranged for BareRange {
     fn range(&self) -> py::text_size::TextRange {
         self.0
     }

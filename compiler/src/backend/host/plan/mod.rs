@@ -8,9 +8,9 @@ mod forms;
 mod guards;
 mod inline;
 mod lockstep;
-mod look;
 pub(crate) mod meeting;
 mod order;
+mod polling;
 mod regions;
 mod segments;
 mod shape;
@@ -20,7 +20,7 @@ mod walk;
 pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
-pub(crate) use look::Look;
+pub(crate) use polling::Polling;
 pub(crate) use shape::{Cut, Guard, MAX_THREADS, MaskId, Node, Range, Segment};
 
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     /// Locals that can be computed again.
     pub fixed: Fixed,
     /// Where threads look up.
-    pub look: Look,
+    pub polling: Polling,
 }
 
 impl Plan {
@@ -91,9 +91,9 @@ impl Plan {
         });
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
-        let look = Look::of(&module);
+        let polling = Polling::of(&module);
         module.functions[kernel] = function;
-        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, look })
+        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, polling })
     }
 }
 

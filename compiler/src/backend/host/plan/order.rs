@@ -30,7 +30,7 @@ enum Root {
 
 /// The accesses to one memory so far.
 #[derive(Debug)]
-struct Place {
+struct Accesses {
     root: Root,
     space: Space,
     loads: u32,
@@ -39,7 +39,7 @@ struct Place {
     written: bool,
 }
 
-impl Place {
+impl Accesses {
     /// Two arguments may overlap; two arrays of the block or of the thread do not.
     fn may_be(&self, other: &Self) -> bool {
         match (self.root, other.root) {
@@ -55,10 +55,10 @@ impl Place {
 
 /// `false` if LLVM may change the order of what a thread does in a segment.
 pub(super) fn is_kept(function: &Function, fixed: &Fixed, functions: &[Effects], body: &[Stmt]) -> bool {
-    let mut order = Order { function, fixed, functions, places: Vec::new(), again: Vec::new() };
+    let mut order = Order { function, fixed, functions, memories: Vec::new(), again: Vec::new() };
     order.block(body, 1);
-    order.again.iter().all(|&(written, place, stored)| {
-        let (written, other) = (&order.places[written], &order.places[place]);
+    order.again.iter().all(|&(written, memory, stored)| {
+        let (written, other) = (&order.memories[written], &order.memories[memory]);
         match (stored, written.root == other.root && written.space == other.space) {
             (false, _) => other.loads < 2 && written.stores < 2,
             (true, true) => written.stores < 3,
@@ -71,7 +71,7 @@ struct Order<'a> {
     function: &'a Function,
     fixed: &'a Fixed,
     functions: &'a [Effects],
-    places: Vec<Place>,
+    memories: Vec<Accesses>,
     /// What was written, what may be the same and was touched after it, and whether that was a store.
     again: Vec<(usize, usize, bool)>,
 }
@@ -96,12 +96,12 @@ impl Order<'_> {
                     let before = self.written();
                     self.block(then, times);
                     let after = self.written();
-                    for (place, written) in self.places.iter_mut().zip(before.into_iter().chain(repeat(false))) {
-                        place.written = written;
+                    for (memory, written) in self.memories.iter_mut().zip(before.into_iter().chain(repeat(false))) {
+                        memory.written = written;
                     }
                     self.block(otherwise, times);
-                    for (place, written) in self.places.iter_mut().zip(after) {
-                        place.written |= written;
+                    for (memory, written) in self.memories.iter_mut().zip(after) {
+                        memory.written |= written;
                     }
                 }
                 StmtKind::Loop { body, step } => {
@@ -138,29 +138,29 @@ impl Order<'_> {
     }
 
     fn touch(&mut self, root: Root, space: Space, store: bool, times: u32) {
-        let known = self.places.iter().position(|place| place.root == root && place.space == space);
-        let place = known.unwrap_or_else(|| {
-            self.places.push(Place { root, space, loads: 0, stores: 0, written: false });
-            self.places.len() - 1
+        let known = self.memories.iter().position(|memory| memory.root == root && memory.space == space);
+        let memory = known.unwrap_or_else(|| {
+            self.memories.push(Accesses { root, space, loads: 0, stores: 0, written: false });
+            self.memories.len() - 1
         });
-        for written in 0..self.places.len() {
-            let seen = (written, place, store);
-            if self.places[written].written
-                && self.places[written].may_be(&self.places[place])
+        for written in 0..self.memories.len() {
+            let seen = (written, memory, store);
+            if self.memories[written].written
+                && self.memories[written].may_be(&self.memories[memory])
                 && !self.again.contains(&seen)
             {
                 self.again.push(seen);
             }
         }
-        let place = &mut self.places[place];
-        place.written |= store;
-        let count = if store { &mut place.stores } else { &mut place.loads };
+        let memory = &mut self.memories[memory];
+        memory.written |= store;
+        let count = if store { &mut memory.stores } else { &mut memory.loads };
         *count = count.saturating_add(times);
     }
 
-    /// Which places are written before what is looked at now.
+    /// Which memories are written before what is looked at now.
     fn written(&self) -> Vec<bool> {
-        self.places.iter().map(|place| place.written).collect()
+        self.memories.iter().map(|memory| memory.written).collect()
     }
 
     fn root(&self, pointer: ExprId) -> Root {

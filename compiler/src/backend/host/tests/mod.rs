@@ -5,6 +5,6 @@ mod calls;
 mod harness;
 mod large;
 mod lockstep;
-mod look;
+mod polling;
 mod vector;
 mod waiting;

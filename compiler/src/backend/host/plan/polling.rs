@@ -30,12 +30,12 @@ struct Called {
 
 /// The answers for one module.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct Polling {
     functions: Vec<Called>,
     waiting: Waiting,
 }
 
-impl Look {
+impl Polling {
     /// Reads a module's functions, callees first.
     pub(crate) fn of(module: &Module) -> Self {
         let circles = Circles::of(module);

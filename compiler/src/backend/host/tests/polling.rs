@@ -3,20 +3,20 @@
 use super::harness::{Arg, array, kernel, module};
 use crate::{
     analysis::Fixed,
-    backend::host::plan::Look,
+    backend::host::plan::Polling,
     ir::{StmtKind, for_each_stmt},
 };
 
 /// For each loop of a module's functions, in order, whether threads look up in it.
 fn looks(source: &str) -> Vec<bool> {
     let module = module(source, "void(int64[::1], int64, int32)");
-    let look = Look::of(&module);
+    let polling = Polling::of(&module);
     let mut all = Vec::new();
     for (_, function) in module.functions.iter() {
         let fixed = Fixed::of(function, &function.body);
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Loop { body, step } = &stmt.kind {
-                all.push(look.in_loop(function, &fixed, body, step));
+                all.push(polling.in_loop(function, &fixed, body, step));
             }
         });
     }

@@ -7,14 +7,14 @@ use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
 
 /// The quiet turns of a loop.
 #[derive(Debug, Default)]
-pub(crate) struct Quiet<'a> {
+pub(crate) struct QuietTurns<'a> {
     /// What they do.
     pub stmts: Vec<&'a Stmt>,
     /// Conditions of which one value leads to a quiet turn only, or the other.
     pub decisions: Vec<ExprId>,
 }
 
-impl<'a> Quiet<'a> {
+impl<'a> QuietTurns<'a> {
     /// Finds them; `exposed` says which locals a turn may read before it assigns them.
     pub(crate) fn of(function: &Function, body: &'a [Stmt], step: &'a [Stmt], exposed: &[bool]) -> Self {
         let mut this = Self::default();
