@@ -2,6 +2,9 @@
 //!
 //! Python code is in `python/weft`; here is what must be quick or must reach the compiler and the runtime.
 
+#[macro_use]
+mod once;
+
 mod args;
 mod arrays;
 mod capture;

@@ -29,8 +29,9 @@ const UNITS: &[(&str, &[&str])] = &[
 /// The same for the modules of the Python face.
 const FACES: &[(&str, &[&str])] = &[
     ("errors", &[]),
+    ("once", &[]),
     ("command", &[]),
-    ("types", &["errors"]),
+    ("types", &["errors", "once"]),
     ("devices", &["errors"]),
     ("arrays", &["errors", "types", "devices"]),
     ("args", &["errors", "types", "devices", "arrays"]),

@@ -25,7 +25,7 @@ impl FormatPart<'_> {
     pub fn words(&self) -> usize {
         match self {
             Self::Conversion(text) if self.letter().is_some() => {
-                1 + text.iter().filter(|letter| **letter == b'*').count()
+                1 + text.split(|letter| *letter == b'*').skip(1).count()
             }
             Self::Conversion(_) | Self::Text(_) | Self::Percent => 0,
         }

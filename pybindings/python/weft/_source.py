@@ -56,15 +56,16 @@ class Text:
 
     def lines(self) -> list[str]:
         """Its lines with their ends; none if it is not in the encoding that it declares."""
-        if isinstance(self._content, bytes):
+        content = self._content  # another thread may put the lines there
+        if isinstance(content, bytes):
             from importlib.util import decode_source
 
             try:
-                text = decode_source(self._content)
+                text = decode_source(content)
             except (SyntaxError, UnicodeDecodeError):
                 text = ""
-            self._content = [line + "\n" for line in text.split("\n")]
-        return self._content
+            content = self._content = [line + "\n" for line in text.split("\n")]
+        return content
 
 
 _files: dict[str, list[Text]] = {}

@@ -9,7 +9,6 @@ use std::{ops::Range, sync::Arc};
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
-    intern,
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };

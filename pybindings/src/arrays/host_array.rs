@@ -10,7 +10,6 @@ use std::{ops::Range, ptr};
 use pyo3::{
     buffer::PyUntypedBuffer,
     exceptions::{PyTypeError, PyValueError},
-    intern,
     prelude::*,
 };
 use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};

@@ -5,7 +5,6 @@
 
 use pyo3::{
     exceptions::{PyNotImplementedError, PyTypeError, PyValueError},
-    intern,
     prelude::*,
     types::{PyDict, PySequence, PyString, PyTuple},
 };

@@ -11,7 +11,7 @@ mod values;
 use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
 
 use pyo3::{
-    PyClass, intern,
+    PyClass,
     prelude::*,
     pyclass::boolean_struct::True,
     types::{PyDict, PyTuple},

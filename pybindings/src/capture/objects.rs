@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::{intern, prelude::*, types::PyType};
+use pyo3::{prelude::*, types::PyType};
 use weft_artifact::{ClassKind, Layout};
 use weft_compiler::request::{Captured, CapturedArray, Unsupported};
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use pyo3::{
     exceptions::PyBaseException,
-    intern,
     prelude::*,
     types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType},
 };

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use pyo3::{
-    intern,
     prelude::*,
     types::{PyDict, PyList},
 };

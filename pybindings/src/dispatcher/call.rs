@@ -2,7 +2,6 @@
 
 use pyo3::{
     exceptions::PyTypeError,
-    intern,
     prelude::*,
     types::{PyDict, PyTuple},
 };

@@ -23,7 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::{
     exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError},
     gc::{PyTraverseError, PyVisit},
-    intern,
     prelude::*,
     types::{PyDict, PyTuple},
 };

@@ -8,7 +8,6 @@ use std::{ops::Range, sync::Arc};
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
-    intern,
     prelude::*,
     types::{IntoPyDict, PyDict},
 };

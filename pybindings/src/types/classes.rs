@@ -15,12 +15,12 @@ use std::{
 
 use pyo3::{
     exceptions::PyRuntimeError,
-    intern,
     prelude::*,
-    sync::PyOnceLock,
     types::{PyString, PyTuple, PyType},
 };
 use weft_artifact::{Class, ClassId, ClassKind};
+
+use crate::once::Once;
 
 /// A class that was looked at.
 pub(crate) struct Known {
@@ -126,6 +126,7 @@ fn examine(class: &Bound<'_, PyType>) -> PyResult<Option<(ClassKind, Vec<String>
 }
 
 fn enum_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static ENUM: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    ENUM.import(py, "enum", "Enum")
+    static ENUM: Once<Py<PyType>> = Once::new();
+    let class = ENUM.get_or_make(|| Ok::<_, PyErr>(py.import("enum")?.getattr("Enum")?.cast_into()?.unbind()))?;
+    Ok(class.bind(py))
 }

@@ -10,12 +10,12 @@ use std::{
 
 use pyo3::{
     exceptions::PyTypeError,
-    intern,
     prelude::*,
-    sync::PyOnceLock,
     types::{PyBool, PyComplex, PyComplexMethods, PyDict, PyTuple, PyType},
 };
 use weft_artifact::{Chars, Compound, DType, NUMBERS, Nested, Number, Record, RecordField, Scalar, Time};
+
+use crate::once::Once;
 
 /// NumPy's classes.
 pub(crate) struct Classes {
@@ -31,24 +31,24 @@ pub(crate) struct Classes {
     scalars: Vec<(Py<PyType>, Number)>,
 }
 
-static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
+static CLASSES: Once<Classes> = Once::new();
 
 /// NumPy's classes if someone has imported it.
 pub(crate) fn loaded(py: Python<'_>) -> Option<&'static Classes> {
-    if let Some(classes) = CLASSES.get(py) {
+    if let Some(classes) = CLASSES.get() {
         return Some(classes);
     }
     let modules = py.import(intern!(py, "sys")).ok()?.getattr(intern!(py, "modules")).ok()?;
     let module = modules.cast::<PyDict>().ok()?.get_item("numpy").ok()??;
     // A NumPy that is being imported right now has no `ndarray` yet.
     module.getattr("ndarray").ok()?;
-    CLASSES.get_or_try_init(py, || Classes::new(&module)).ok()
+    CLASSES.get_or_make(|| Classes::new(&module)).ok()
 }
 
 /// NumPy's classes; imports NumPy.
 pub(crate) fn import(py: Python<'_>) -> PyResult<&'static Classes> {
     let module = py.import("numpy")?;
-    CLASSES.get_or_try_init(py, || Classes::new(module.as_any()))
+    CLASSES.get_or_make(|| Classes::new(module.as_any()))
 }
 
 impl Classes {

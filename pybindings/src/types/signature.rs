@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::{exceptions::PyTypeError, intern, prelude::*, types::PyString};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyString};
 use weft_compiler::{
     request,
     source::{SourceFile, SourceMap},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from harness import module
 from weft import cuda
+from weft._source import Text
 from weft.errors import CompileError
 
 THREADS = 64
@@ -107,6 +109,23 @@ def test_a_kernel_made_again_has_the_values_of_its_time() -> None:
         assert r[0] == n
 
 
+def test_threads_decode_one_file(monkeypatch) -> None:
+    text, lines = Text(None, b"x = 1\ny = 2"), ["x = 1\n", "y = 2\n"]
+    other = []
+
+    def interrupted(name: str, *args: object) -> object:
+        # While one thread imports what decodes, another one has it already, and comes to the end.
+        if name == "importlib.util" and not other:
+            other.append(None)
+            other[0] = text.lines()
+        return importing(name, *args)
+
+    importing = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    assert text.lines() == lines
+    assert other == [lines]
+
+
 # Threads do something, and meanwhile the process forks: the children must be able to do it, too.
 FORKS = """
 import os, signal, threading
@@ -153,8 +172,14 @@ def work(n):
 FIRST = work(0)
 """
 
-# The first one to type them has weft's own functions parsed.
+# The first one to type them has weft's own functions parsed. What Python imports at the first call is there by then: a
+# fork in the midst of an import hangs in Python itself.
 TYPES = """
+@cuda.jit(device=True)
+def plain(x):
+    return x
+plain.result_type("(float64,)")
+
 def work(n):
     @cuda.jit(device=True)
     def function(x):
@@ -177,7 +202,7 @@ def forking(tmp_path, program: str, **environment: str) -> None:
     command = [sys.executable, "-W", "ignore", script]
     environment = os.environ | {"WEFT_DEVICE": "cpu"} | environment
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_a_fork_while_a_kernel_prints(tmp_path) -> None:

@@ -120,12 +120,16 @@ fn blocks<'a>(stmt: &'a py::Stmt, place: Place, pending: &mut Vec<(&'a [py::Stmt
         py::Stmt::Try(node) => {
             let handlers = node.handlers.iter();
             handlers.for_each(|py::ExceptHandler::ExceptHandler(handler)| add(&handler.body, place));
-            [&node.body, &node.orelse, &node.finalbody].into_iter().for_each(|block| add(block, place));
+            for block in [&node.body, &node.orelse, &node.finalbody] {
+                add(block, place);
+            }
         }
         py::Stmt::TryStar(node) => {
             let handlers = node.handlers.iter();
             handlers.for_each(|py::ExceptHandler::ExceptHandler(handler)| add(&handler.body, place));
-            [&node.body, &node.orelse, &node.finalbody].into_iter().for_each(|block| add(block, place));
+            for block in [&node.body, &node.orelse, &node.finalbody] {
+                add(block, place);
+            }
         }
         _ => {}
     }
