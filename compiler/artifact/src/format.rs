@@ -24,9 +24,7 @@ impl FormatPart<'_> {
     /// How many arguments it takes.
     pub fn words(&self) -> usize {
         match self {
-            Self::Conversion(text) if self.letter().is_some() => {
-                1 + text.split(|letter| *letter == b'*').skip(1).count()
-            }
+            Self::Conversion(text) if self.letter().is_some() => 1 + usize::from(text.contains(&b'*')),
             Self::Conversion(_) | Self::Text(_) | Self::Percent => 0,
         }
     }

@@ -11,6 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# Texts of a fixed length, with NumPy's letter for them.
+_TEXTS = {"CharSeq": "S", "UnicodeCharSeq": "U"}
+
+# Dates and durations, with NumPy's code for them.
+_TIMES = {"NPDatetime": "M8", "NPTimedelta": "m8"}
+
 _OTHER_NAMES = {"none": "void", "bool": "boolean"}
 
 
@@ -45,7 +51,7 @@ def own_type(value: Any) -> Any:
         return Type.make_array(own_type(value.dtype), value.ndim, value.layout, not value.mutable)
     if kind in ("UniTuple", "Tuple"):
         return Type.make_tuple([own_type(item) for item in value.types])
-    if kind == "Record":
+    if kind in ("Record", "NestedArray", *_TEXTS, *_TIMES):
         return from_dtype(_dtype(value))
     name = str(value)
     return Type(_OTHER_NAMES.get(name, name))
@@ -56,6 +62,10 @@ def _dtype(value: Any) -> Any:
     import numpy as np
 
     kind = type(value).__name__
+    if kind in _TEXTS:
+        return np.dtype((_TEXTS[kind], value.count))
+    if kind in _TIMES:
+        return np.dtype(f"{_TIMES[kind]}[{value.unit}]" if value.unit else _TIMES[kind])
     if kind == "NestedArray":
         return np.dtype((_dtype(value.dtype), value.shape))
     if kind == "Record":

@@ -209,6 +209,18 @@ def test_records_of_numba_are_aligned_as_their_dtype(aligned) -> None:
     assert a.copy_to_host()["s1"].tolist() == [1, 1, 1, 0]
 
 
+def test_texts_and_times_of_numba_are_read() -> None:
+    name, label = numbas("CharSeq", "[char x 4]", count=4), numbas("UnicodeCharSeq", "[unichr x 3]", count=3)
+    date, span = numbas("NPDatetime", "datetime64[ns]", unit="ns"), numbas("NPTimedelta", "timedelta64[D]", unit="D")
+    types = {"name": (name, "S4"), "label": (label, "U3"), "date": (date, "M8[ns]"), "span": (span, "m8[D]")}
+    dtype = np.dtype([(key, code) for key, (_, code) in types.items()])
+    fields = {key: numbas("field", "", type=ty, offset=dtype.fields[key][1]) for key, (ty, _) in types.items()}
+    record = numbas("Record", "", fields=fields, size=dtype.itemsize, aligned=False)
+    assert weft.void(numbas_array(record, 1, "C")) == weft.void(weft.from_dtype(dtype)[::1])
+    for ty, code in types.values():
+        assert weft.void(numbas_array(ty, 2, "A")) == weft.void(weft.from_dtype(np.dtype(code))[:, :])
+
+
 def test_types_of_numba_that_there_are_not() -> None:
     with pytest.raises(NotImplementedError, match="unaligned"):
         weft.void(numbas_array(numbas("Float", "float32"), 1, "C", aligned=False))

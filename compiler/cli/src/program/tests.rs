@@ -446,6 +446,23 @@ fn a_file_that_is_no_python_has_no_kernels() {
 }
 
 #[test]
+fn what_is_in_its_place_is_no_error() {
+    for text in [
+        "'Text.'\nfrom __future__ import annotations, division\nfrom __future__ import generators\n",
+        "def f():\n    x = 1\n    class C:\n        nonlocal x\n        x = 2\n",
+        "async def f():\n    async for i in x:\n        await i\n        yield i\n        continue\n",
+        "while 1:\n    try:\n        break\n    finally:\n        pass\n",
+        "(a, [b, *c]), d.e, f[0] = x\ndel (a, b), d.e\nwith x as (a, b): pass\n",
+        "class C:\n    x = [i for i in y]\n    lambda: (yield)\n",
+    ] {
+        let program = program(text);
+        assert!(program.faults().is_empty(), "{text}: {:?}", program.faults());
+    }
+    let program = program("from __future__ import braces\n");
+    assert_eq!(program.faults()[0].message, "there is no `braces` in `__future__`");
+}
+
+#[test]
 fn statements_in_the_wrong_place_are_errors() {
     let kernel = "from weft import cuda\n@cuda.jit('void(i8[:])')\ndef k(a):\n    a[0] = 1\n";
     let faults = [
@@ -458,6 +475,9 @@ fn statements_in_the_wrong_place_are_errors() {
         ("for i in x:\n    def f():\n        continue\n", "continue"),
         ("x = yield\n", "yield"),
         ("nonlocal x\n", "nonlocal x"),
+        ("class C:\n    nonlocal x\n", "nonlocal x"),
+        ("from __future__ import annotations\n", "from __future__ import annotations"),
+        ("def f():\n    from __future__ import division\n", "from __future__ import division"),
         ("with f() as 1: pass\n", "1"),
         ("del f()\n", "f()"),
     ];

@@ -27,7 +27,7 @@ fn examples_of_every_page_do_what_it_says() {
 #[test]
 fn commands_of_the_other_pages_do_what_they_say() {
     let folder = Folder::with("kernels.py", crate::support::SAXPY);
-    for code in [Code::NoKernel, Code::UnknownTarget] {
+    for code in [Code::NoKernel, Code::UnknownTarget, Code::Usage] {
         let page = explain(code);
         let [wrong, right] = blocks(page, "sh")[..] else { panic!("{} has two commands", code.number()) };
         let args = |command: &'static str| command.split_whitespace().skip(1).collect::<Vec<_>>();

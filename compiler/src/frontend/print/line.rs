@@ -229,10 +229,11 @@ impl FnLowerer<'_> {
     /// Whether Python takes a format for such a value; else it is reported.
     fn takes(&mut self, spec: &Spec, kind: Kind, span: Span) -> bool {
         let Some(message) = spec.fault(kind) else { return true };
+        let of_ints = matches!(spec.ty, Some('b' | 'c' | 'd' | 'o' | 'x' | 'X'));
         let help = match kind {
-            Kind::Float => "say `.0f`, or convert it: `int(x)`",
-            Kind::Int => "leave it out, or say how wide it is: `5d`",
-            Kind::Text | Kind::Other => "leave it out",
+            Kind::Float if of_ints && !spec.text => "say `.0f`, or convert it: `int(x)`",
+            Kind::Int if spec.precision.is_some() => "say how wide it is: `5d`",
+            Kind::Int | Kind::Float | Kind::Text | Kind::Other => "leave it out",
         };
         self.cannot_print(message, help, span);
         false

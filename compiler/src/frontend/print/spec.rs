@@ -197,10 +197,7 @@ impl Spec {
         if let Some(group) = self.group
             && (is_text || letter || (group == ',' && matches!(ty, Some('b' | 'o' | 'x' | 'X'))))
         {
-            return Some(format!(
-                "`{group}` stands between digits of a number, which is not what `{}` is",
-                ty.unwrap_or('s')
-            ));
+            return Some(format!("`{group}` and the format `{}` do not go together", ty.unwrap_or('s')));
         }
         (counts && self.precision.is_some() && !self.percent).then(|| "a precision of an integer".to_owned())
     }

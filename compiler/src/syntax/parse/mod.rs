@@ -123,16 +123,22 @@ fn statements(suite: &[py::Stmt], text: &str) -> Vec<Range<usize>> {
 fn check_field(text: &str, field: Range<usize>, file: u32) -> Result<(), Diagnostic> {
     let expression = text.get(field.clone()).unwrap_or("");
     let older = newer::older(expression).map_or_else(|| expression.to_owned(), |older| older.text);
-    // A comma makes a tuple of `*items`, too, and of nothing an error.
-    let comma = if older.trim_end().ends_with(',') { "" } else { "," };
+    // Some need a comma between parentheses: `*items`.
     let start = field.start as u32;
-    let wrapped = format!("({older}\n{comma})");
-    match rustpython_parser::parse(&wrapped, Mode::Expression, "") {
-        Ok(py::Mod::Expression(module)) => {
+    let parse = |end: &str| {
+        let wrapped = format!("({older}\n{end})");
+        rustpython_parser::parse(&wrapped, Mode::Expression, "").map(|tree| (tree, wrapped))
+    };
+    match parse("").or_else(|error| parse(",").map_err(|_| error)) {
+        Ok((py::Mod::Expression(module), wrapped)) => {
+            // Between parentheses nothing is a tuple.
+            let is_empty = matches!(&*module.body, py::Expr::Tuple(node)
+                if node.elts.is_empty() && usize::from(node.start()) == 0);
             let mut converter = Converter::new(&wrapped, 0, file);
             let _converted = converter.expr(&module.body);
             converter.release(module);
-            Ok(())
+            let span = Span { file, start, end: start };
+            if is_empty { Err(Diagnostic::error(Code::Syntax, span, "an expression is missing here")) } else { Ok(()) }
         }
         Ok(_) => Ok(()),
         Err(error) => {

@@ -12,9 +12,21 @@ use crate::diagnostic::{Code, Diagnostic};
 /// Where a statement stands.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    in_function: bool,
-    is_async: bool,
+    /// The innermost function, if there is no class between.
+    of: Of,
+    /// A function is somewhere around, of which `nonlocal` may name variables, in a class, too.
+    within_function: bool,
     in_loop: bool,
+}
+
+/// Whose statement it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Of {
+    /// A file's or a class's.
+    #[default]
+    Other,
+    Def,
+    AsyncDef,
 }
 
 /// Finds all that is misplaced, in the order of the text.
@@ -22,12 +34,16 @@ pub(super) fn faults(suite: &[py::Stmt], text: &str, file: u32) -> Vec<Diagnosti
     let converter = Converter::new(text, 0, file);
     let mut faults = Vec::new();
     let mut pending = vec![(suite, Place::default())];
+    let first = first_futures(suite);
     while let Some((block, place)) = pending.pop() {
         for stmt in block {
             faults.extend(misplaced(stmt, place).map(|(code, at, message)| {
                 let span = converter.span(&At(at));
                 Diagnostic::error(code, span, message)
             }));
+            if let Some(message) = misplaced_future(stmt, first) {
+                faults.push(Diagnostic::error(Code::Syntax, converter.span(stmt), message));
+            }
             faults.extend(
                 targets(stmt).into_iter().filter_map(|target| converter.check_target(target).err()).map(|f| *f),
             );
@@ -36,6 +52,47 @@ pub(super) fn faults(suite: &[py::Stmt], text: &str, file: u32) -> Vec<Diagnosti
     }
     faults.sort_by_key(|fault| fault.span);
     faults
+}
+
+/// What `from __future__` has.
+const FUTURES: [&str; 10] = [
+    "nested_scopes",
+    "generators",
+    "division",
+    "absolute_import",
+    "with_statement",
+    "print_function",
+    "unicode_literals",
+    "barry_as_FLUFL",
+    "generator_stop",
+    "annotations",
+];
+
+fn future(stmt: &py::Stmt) -> Option<&py::StmtImportFrom> {
+    match stmt {
+        py::Stmt::ImportFrom(import) if import.module.as_deref() == Some("__future__") => Some(import),
+        _ => None,
+    }
+}
+
+/// The statements that a file may begin with before others: its text, and imports of `__future__`.
+fn first_futures(suite: &[py::Stmt]) -> &[py::Stmt] {
+    let is_text = |stmt: &py::Stmt| match stmt {
+        py::Stmt::Expr(node) => node.value.as_constant_expr().is_some_and(|node| node.value.is_str()),
+        _ => false,
+    };
+    let text = usize::from(suite.first().is_some_and(is_text));
+    let futures = suite.iter().skip(text).take_while(|stmt| future(stmt).is_some()).count();
+    suite.get(..text + futures).unwrap_or_default()
+}
+
+fn misplaced_future(stmt: &py::Stmt, first: &[py::Stmt]) -> Option<String> {
+    let import = future(stmt)?;
+    if !first.iter().any(|known| known.range() == stmt.range()) {
+        return Some("`from __future__` stands at the beginning of a file".to_owned());
+    }
+    let unknown = import.names.iter().find(|alias| !FUTURES.contains(&alias.name.as_str()))?;
+    Some(format!("there is no `{}` in `__future__`", unknown.name))
 }
 
 struct At(py::text_size::TextRange);
@@ -49,12 +106,12 @@ impl Ranged for At {
 fn misplaced(stmt: &py::Stmt, place: Place) -> Option<(Code, py::text_size::TextRange, String)> {
     let outside = |what: &str, of: &str| format!("`{what}` outside {of}");
     let (code, message) = match stmt {
-        py::Stmt::Return(_) if !place.in_function => (Code::MisplacedStatement, outside("return", "a function")),
+        py::Stmt::Return(_) if place.of == Of::Other => (Code::MisplacedStatement, outside("return", "a function")),
         py::Stmt::Break(_) if !place.in_loop => (Code::MisplacedStatement, outside("break", "a loop")),
         py::Stmt::Continue(_) if !place.in_loop => (Code::MisplacedStatement, outside("continue", "a loop")),
-        py::Stmt::AsyncFor(_) if !place.is_async => (Code::Syntax, outside("async for", "an `async def`")),
-        py::Stmt::AsyncWith(_) if !place.is_async => (Code::Syntax, outside("async with", "an `async def`")),
-        py::Stmt::Nonlocal(_) if !place.in_function => (Code::Syntax, outside("nonlocal", "a function")),
+        py::Stmt::AsyncFor(_) if place.of != Of::AsyncDef => (Code::Syntax, outside("async for", "an `async def`")),
+        py::Stmt::AsyncWith(_) if place.of != Of::AsyncDef => (Code::Syntax, outside("async with", "an `async def`")),
+        py::Stmt::Nonlocal(_) if !place.within_function => (Code::Syntax, outside("nonlocal", "a function")),
         py::Stmt::Expr(node) => return misplaced_value(&node.value, place),
         py::Stmt::Assign(node) => return misplaced_value(&node.value, place),
         _ => return None,
@@ -65,9 +122,9 @@ fn misplaced(stmt: &py::Stmt, place: Place) -> Option<(Code, py::text_size::Text
 /// `await` and `yield` where they are a statement, or what it assigns.
 fn misplaced_value(value: &py::Expr, place: Place) -> Option<(Code, py::text_size::TextRange, String)> {
     let message = match value {
-        py::Expr::Await(_) if !place.is_async => "`await` outside an `async def`",
-        py::Expr::Yield(_) | py::Expr::YieldFrom(_) if !place.in_function => "`yield` outside a function",
-        py::Expr::YieldFrom(_) if place.is_async => "`yield from` in an `async def`",
+        py::Expr::Await(_) if place.of != Of::AsyncDef => "`await` outside an `async def`",
+        py::Expr::Yield(_) | py::Expr::YieldFrom(_) if place.of == Of::Other => "`yield` outside a function",
+        py::Expr::YieldFrom(_) if place.of == Of::AsyncDef => "`yield from` in an `async def`",
         _ => return None,
     };
     Some((Code::Syntax, value.range(), message.to_owned()))
@@ -93,11 +150,13 @@ fn blocks<'a>(stmt: &'a py::Stmt, place: Place, pending: &mut Vec<(&'a [py::Stmt
     let looped = Place { in_loop: true, ..place };
     let mut add = |block: &'a [py::Stmt], place: Place| pending.push((block, place));
     match stmt {
-        py::Stmt::FunctionDef(node) => add(&node.body, Place { in_function: true, ..Place::default() }),
+        py::Stmt::FunctionDef(node) => add(&node.body, Place { of: Of::Def, within_function: true, in_loop: false }),
         py::Stmt::AsyncFunctionDef(node) => {
-            add(&node.body, Place { in_function: true, is_async: true, in_loop: false });
+            add(&node.body, Place { of: Of::AsyncDef, within_function: true, in_loop: false });
         }
-        py::Stmt::ClassDef(node) => add(&node.body, Place::default()),
+        py::Stmt::ClassDef(node) => {
+            add(&node.body, Place { within_function: place.within_function, ..Place::default() });
+        }
         py::Stmt::For(node) => {
             add(&node.body, looped);
             add(&node.orelse, place);

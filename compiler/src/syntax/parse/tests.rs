@@ -180,7 +180,7 @@ fn a_file_newer_than_the_parser_is_read_statement_by_statement() {
 }
 
 /// Python of 3.12 to 3.14 that the parser does not know, one statement each.
-const NEWER: [&str; 24] = [
+const NEWER: [&str; 26] = [
     "f\"{d[\"a\"]}\"",
     "f'{'\\n'.join(x)}' f\"{x}\"",
     "f'''{\n  # why: '}'\n  x['''a''']\n}'''",
@@ -191,7 +191,9 @@ const NEWER: [&str; 24] = [
     "f'{lambda_['a'] != 1}' f'{(lambda x: x['a'])(1)}'",
     "f'\\N{DASH}{x['a']}\\'' + \"'\"",
     "f'{f'{f'{x}'}'}'",
-    "f'{*x['a'], 1}' f'{x['a'],}' f'{yield_['a']}'",
+    "f'{*x['a'], 1}' f'{x['a'],}' f'{yield_['a']}' f'{*x}'",
+    "def g():\n    f'{x['a']}' f'{yield}' f'{yield x}'",
+    "def g():\n    x = 1\n    class C:\n        nonlocal x\n        x = f'{y['a']}'",
     "t'{x['a']}' t\"{y}\"",
     "rt'{x}\\''",
     "x = t'a{b!r}c'",
