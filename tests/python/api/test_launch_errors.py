@@ -107,7 +107,9 @@ def test_wrong_number_of_arguments(count):
 
 
 @pytest.mark.parametrize(
-    "bad", [slice(1), [1, 2], {1: 2}, {3}, object(), print, np.array(["a"], ">U1"), np.array([None])], ids=str
+    "bad",
+    [slice(1), [1, 2], {1: 2}, {3}, object(), print, np.array(["a"], ">U1"), np.array([None])],
+    ids=lambda bad: type(bad).__name__,  # a test's name must be the same in every process
 )
 def test_arguments_of_a_wrong_type(bad):
     with pytest.raises(TypeError) as caught:
