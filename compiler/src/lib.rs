@@ -15,10 +15,12 @@ pub mod request;
 pub mod signature;
 pub mod source;
 mod stack;
+mod stop;
 pub mod syntax;
 pub mod target;
 
 pub use backend::{host_cpu, host_cpu_named};
+pub use stop::Poll;
 
 /// The version of the compiler: what it makes of a request may differ from one to the next.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -9,6 +9,7 @@ use crate::{
     request::{Outcome, Request},
     source::SourceMap,
     stack,
+    stop::Poll,
 };
 
 /// What a compilation makes.
@@ -67,6 +68,16 @@ pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failur
     stack::on_large(|| frontend::result_type(request))
 }
 
+/// As [`result_type`], but asks meanwhile whether the result is still wanted; `None` if not.
+///
+/// # Errors
+///
+/// As [`result_type`].
+pub fn result_type_polled(request: &Request, poll: Poll<'_>) -> Option<Result<Outcome<Option<ArgType>>, Failure>> {
+    let request = request.clone();
+    stack::polled(move || frontend::result_type(&request), poll)
+}
+
 /// Compiles one kernel for one tuple of argument types.
 ///
 /// # Errors
@@ -74,6 +85,16 @@ pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failur
 /// All diagnostics of the kernel and the device functions that it calls, if one of them is an error.
 pub fn compile(request: &Request) -> Result<Outcome<Output>, Failure> {
     stack::on_large(|| stages(request))
+}
+
+/// As [`compile`], but asks meanwhile whether the result is still wanted; `None` if not.
+///
+/// # Errors
+///
+/// As [`compile`].
+pub fn compile_polled(request: &Request, poll: Poll<'_>) -> Option<Result<Outcome<Output>, Failure>> {
+    let request = request.clone();
+    stack::polled(move || stages(&request), poll)
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {

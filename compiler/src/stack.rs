@@ -2,7 +2,18 @@
 //!
 //! Every stage recurses over the tree, and so does LLVM in places; a thread of the caller's may have half a megabyte.
 
-use std::{panic, thread};
+use std::{
+    mem, panic, process,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::stop::{self, GivenUp, Poll};
 
 /// Bytes of address space; memory is only taken for what is used.
 const SIZE: usize = 256 << 20;
@@ -24,6 +35,47 @@ pub(crate) fn on_large<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
+/// So often it is asked whether the work is still wanted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// As [`on_large`], but asks meanwhile whether the work is still wanted; `None` if it was given up. `poll` may run any
+/// code: another compilation, or a fork, in whose child the work is given up since the thread that does it is not there.
+pub(crate) fn polled<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, poll: Poll<'_>) -> Option<T> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let work = Arc::new(Mutex::new(Some(work)));
+    let (ends, end) = mpsc::channel::<()>();
+    let run = {
+        let (flag, work) = (Arc::clone(&flag), Arc::clone(&work));
+        move || {
+            // Dropped, also by a panic, it says that this thread ends.
+            let _ends = ends;
+            stop::look_at(flag);
+            let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            work.map(|work| work())
+        }
+    };
+    let spawned = thread::Builder::new().name("weft-compiler".to_owned()).stack_size(SIZE).spawn(run);
+    let Ok(thread) = spawned else {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        return work.map(|work| work());
+    };
+    let process = process::id();
+    while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        if !flag.load(Ordering::Relaxed) && poll() {
+            flag.store(true, Ordering::Relaxed);
+        }
+        if process::id() != process {
+            mem::forget(thread);
+            return None;
+        }
+    }
+    match thread.join() {
+        Ok(result) => result,
+        Err(panicked) if panicked.is::<GivenUp>() => None,
+        Err(panicked) => panic::resume_unwind(panicked),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +92,24 @@ mod tests {
         assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"on purpose"));
         let name = on_large(|| thread::current().name().map(str::to_owned));
         assert_eq!(name.as_deref(), Some("weft-compiler"));
+    }
+
+    #[test]
+    fn work_is_given_up_when_it_looks_again() {
+        assert_eq!(polled(|| depth(50_000), &|| true), Some(50_000));
+        let endless = || {
+            loop {
+                stop::check();
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let asked = std::cell::Cell::new(0);
+        let third_time = || asked.replace(asked.get() + 1) == 2;
+        assert_eq!(polled::<u32>(endless, &third_time), None);
+        assert_eq!(asked.get(), 3);
+        let panicked = panic::catch_unwind(|| polled(|| -> u32 { panic!("on purpose") }, &|| false));
+        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"on purpose"));
+        // What is not asked about goes on.
+        assert!(!on_large(stop::is_given_up));
     }
 }

@@ -16,7 +16,7 @@
 //! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
 //! | `ErrorKind::Internal` | `InternalError` |
 
-use std::ffi::CString;
+use std::{cell::RefCell, ffi::CString};
 
 use pyo3::{
     call::PyCallArgs,
@@ -50,6 +50,16 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
     let class = if internal { "InternalError" } else { "CompileError" };
     let text = render_text(diagnostics, sources, false);
     exception(py, class, (text, render_json(diagnostics, sources)))
+}
+
+/// Runs the handlers of signals that came during a launch or a compilation: `true` if one has raised an exception, which is kept.
+pub(crate) fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
+    // An interpreter that is ending answers nothing.
+    let handled = Python::try_attach(|py| py.check_signals().err());
+    if let Some(Some(error)) = handled {
+        raised.borrow_mut().get_or_insert(error);
+    }
+    raised.borrow().is_some()
 }
 
 /// The exception of an error of the runtime.

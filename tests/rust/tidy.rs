@@ -10,19 +10,20 @@ const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples
 /// Modules of the compiler, and the modules that each may name. Everything may name itself.
 const UNITS: &[(&str, &[&str])] = &[
     ("source", &[]),
-    ("stack", &[]),
+    ("stop", &[]),
+    ("stack", &["stop"]),
     ("target", &["diagnostic", "request"]),
     ("diagnostic", &["source"]),
     ("syntax", &["source", "diagnostic"]),
     ("request", &["source", "syntax"]),
     ("signature", &["source", "diagnostic", "syntax", "request"]),
-    ("ir", &["source"]),
+    ("ir", &["source", "stop"]),
     ("analysis", &["source", "ir"]),
     ("intrinsics", &["ir"]),
-    ("frontend", &["source", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
-    ("passes", &["source", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
-    ("backend", &["source", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
-    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stack"]),
+    ("frontend", &["source", "stop", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
+    ("passes", &["source", "stop", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
+    ("backend", &["source", "stop", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
+    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stop", "stack"]),
     ("lib", &[]),
 ];
 

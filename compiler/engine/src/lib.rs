@@ -8,13 +8,22 @@ mod digest;
 mod once;
 /// What `once.rs` waits with; its model test puts loom's in their place.
 mod sync {
-    pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+    pub(crate) use std::{
+        sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+        thread::ThreadId,
+    };
+
+    /// The thread that asks.
+    pub(crate) fn current() -> ThreadId {
+        std::thread::current().id()
+    }
 }
 
 use std::{fmt, sync::Arc};
 
 use weft_artifact::ArgType;
 use weft_compiler::{
+    Poll,
     diagnostic::{Code, Diagnostic, Failure},
     pipeline::{self, Checked, Output},
     request::{Outcome, Request},
@@ -54,18 +63,39 @@ impl Engine {
     ///
     /// Where the compiler does. A thread that waited for the one that panicked gets an internal error.
     pub fn compile(&self, request: &Request) -> Result<Outcome<Arc<Output>>, Failure> {
-        let compile = || Ok(pipeline::compile(request)?.map(Arc::new));
-        self.once.get(Digest::of(request), compile, abandoned).map(|outcome| Outcome::clone(&outcome))
+        let compile = || Some(pipeline::compile(request).map(|outcome| outcome.map(Arc::new)));
+        let made = self.once.get(&Digest::of(request), compile, abandoned, &|| false);
+        made.expect("nobody gives it up").map(|outcome| Outcome::clone(&outcome))
     }
 
-    /// The type of what a request's function returns as a device function: [`pipeline::result_type`]. It is found anew
-    /// each time.
+    /// As [`Engine::compile`], but asks meanwhile whether the result is still wanted; `None` if not. Others who wait for
+    /// it then compile it themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::compile`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Engine::compile`].
+    pub fn compile_polled(&self, request: &Request, poll: Poll<'_>) -> Option<Result<Outcome<Arc<Output>>, Failure>> {
+        let compile = || Some(pipeline::compile_polled(request, poll)?.map(|outcome| outcome.map(Arc::new)));
+        let made = self.once.get(&Digest::of(request), compile, abandoned, poll)?;
+        Some(made.map(|outcome| Outcome::clone(&outcome)))
+    }
+
+    /// The type of what a request's function returns as a device function: [`pipeline::result_type_polled`]. It is found
+    /// anew each time. `None` if it is no longer wanted.
     ///
     /// # Errors
     ///
     /// All diagnostics of the function and those that it calls, if one of them is an error.
-    pub fn result_type(&self, request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
-        self.once.alone(|| pipeline::result_type(request))
+    pub fn result_type_polled(
+        &self,
+        request: &Request,
+        poll: Poll<'_>,
+    ) -> Option<Result<Outcome<Option<ArgType>>, Failure>> {
+        self.once.alone(|| pipeline::result_type_polled(request, poll))
     }
 
     /// What is found in a request that nothing is wrong with: [`pipeline::check`]. It is found anew each time.

@@ -2,12 +2,15 @@
 //!
 //! The lock of the state is held for a look into a map, never while work is done, and never while a flight's own lock
 //! is taken. A key is in flight from the moment that its first caller has seen that it is not kept until its result
-//! is: nobody finds neither. Every flight lands, by a result or by the panic of the one who does the work.
+//! is: nobody finds neither. Every flight lands, by a result, or because the one who does the work gives it up or panics.
 //! `tests/once.rs` goes through the interleavings with loom's locks in place of the standard library's.
 
-use std::{collections::HashMap, hash::Hash};
+use std::{collections::HashMap, hash::Hash, time::Duration};
 
-use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, ThreadId, current};
+
+/// So often whoever waits for another thread is asked whether to go on.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// See the module.
 pub(crate) struct Once<K, V, E> {
@@ -40,6 +43,8 @@ struct Kept<V> {
 
 /// Work under way.
 struct Flight<V, E> {
+    /// Who does it.
+    pilot: ThreadId,
     landed: Mutex<Option<Landed<V, E>>>,
     done: Condvar,
 }
@@ -47,6 +52,8 @@ struct Flight<V, E> {
 enum Landed<V, E> {
     Value(Arc<V>),
     Error(E),
+    /// Whoever did it gave it up.
+    GivenUp,
     /// Whoever did it panicked.
     Crashed,
 }
@@ -64,33 +71,46 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
     }
 
     /// The value of a key: kept, or what another thread is making, or made here. Who waited for a thread that
-    /// panicked gets `crashed()`.
+    /// panicked gets `crashed()`; who waited for one that gave up tries again. `None` if `make` gives the work up, or
+    /// `poll`, which is asked while another thread is waited for, and may ask for values itself.
     pub(crate) fn get(
         &self,
-        key: K,
-        make: impl FnOnce() -> Result<V, E>,
-        crashed: impl FnOnce() -> E,
-    ) -> Result<Arc<V>, E> {
-        let mut state = self.lock();
-        if let Some(value) = state.used(&key) {
-            return Ok(value);
-        }
-        if let Some(flight) = state.flights.get(&key) {
+        key: &K,
+        mut make: impl FnMut() -> Option<Result<V, E>>,
+        crashed: impl Fn() -> E,
+        poll: &dyn Fn() -> bool,
+    ) -> Option<Result<Arc<V>, E>> {
+        loop {
+            let mut state = self.lock();
+            if let Some(value) = state.used(key) {
+                return Some(Ok(value));
+            }
+            let Some(flight) = state.flights.get(key) else {
+                let flight = Arc::new(Flight { pilot: current(), landed: Mutex::new(None), done: Condvar::new() });
+                state.flights.insert(key.clone(), Arc::clone(&flight));
+                drop(state);
+                // From here on a panic, too, lands the flight.
+                let mut pilot = Pilot { once: self, key: key.clone(), flight, landed: Some(Landed::Crashed) };
+                let made = make().map(|made| made.map(Arc::new));
+                pilot.landed = Some(match &made {
+                    Some(Ok(value)) => Landed::Value(Arc::clone(value)),
+                    Some(Err(error)) => Landed::Error(error.clone()),
+                    None => Landed::GivenUp,
+                });
+                return made;
+            };
             let flight = Arc::clone(flight);
             drop(state);
-            return flight.wait(crashed);
+            if flight.pilot == current() {
+                // Asked for in the midst of it, by what `make` polls: it cannot land before that returns.
+                return make().map(|made| made.map(Arc::new));
+            }
+            match flight.wait(&crashed, poll) {
+                Waited::Landed(result) => return Some(result),
+                Waited::Again => {}
+                Waited::GivenUp => return None,
+            }
         }
-        let flight = Arc::new(Flight { landed: Mutex::new(None), done: Condvar::new() });
-        state.flights.insert(key.clone(), Arc::clone(&flight));
-        drop(state);
-        // From here on a panic, too, lands the flight.
-        let mut pilot = Pilot { once: self, key, flight, landed: Some(Landed::Crashed) };
-        let made = make().map(Arc::new);
-        pilot.landed = Some(match &made {
-            Ok(value) => Landed::Value(Arc::clone(value)),
-            Err(error) => Landed::Error(error.clone()),
-        });
-        made
     }
 
     /// Work that is for its caller alone: nothing of it is kept, and [`Once::hold`] waits for it as for all other work.
@@ -148,15 +168,34 @@ impl<K: Clone + Eq + Hash, V, E> State<K, V, E> {
     }
 }
 
+/// What came of waiting for a flight.
+enum Waited<V, E> {
+    Landed(Result<Arc<V>, E>),
+    /// Its pilot gave it up: the next one is welcome.
+    Again,
+    /// Whoever waited gave up.
+    GivenUp,
+}
+
 impl<V, E: Clone> Flight<V, E> {
-    fn wait(&self, crashed: impl FnOnce() -> E) -> Result<Arc<V>, E> {
+    fn wait(&self, crashed: impl Fn() -> E, poll: &dyn Fn() -> bool) -> Waited<V, E> {
         let mut landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match &*landed {
-                Some(Landed::Value(value)) => return Ok(Arc::clone(value)),
-                Some(Landed::Error(error)) => return Err(error.clone()),
-                Some(Landed::Crashed) => return Err(crashed()),
-                None => landed = self.done.wait(landed).unwrap_or_else(PoisonError::into_inner),
+                Some(Landed::Value(value)) => return Waited::Landed(Ok(Arc::clone(value))),
+                Some(Landed::Error(error)) => return Waited::Landed(Err(error.clone())),
+                Some(Landed::Crashed) => return Waited::Landed(Err(crashed())),
+                Some(Landed::GivenUp) => return Waited::Again,
+                None => {}
+            }
+            let (waited, timeout) = self.done.wait_timeout(landed, LOOK).unwrap_or_else(PoisonError::into_inner);
+            landed = waited;
+            if timeout.timed_out() {
+                drop(landed);
+                if poll() {
+                    return Waited::GivenUp;
+                }
+                landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
@@ -183,7 +222,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Drop for Pilot<'_, K, V, E> {
                 let bytes = (self.once.weight)(value);
                 state.keep(self.key.clone(), Arc::clone(value), bytes, self.once.limit)
             }
-            Landed::Error(_) | Landed::Crashed => Vec::new(),
+            Landed::Error(_) | Landed::GivenUp | Landed::Crashed => Vec::new(),
         };
         drop(state);
         drop(gone);

@@ -5,7 +5,14 @@
 mod sync {
     pub(crate) use std::sync::PoisonError;
 
-    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use loom::{
+        sync::{Arc, Condvar, Mutex, MutexGuard},
+        thread::ThreadId,
+    };
+
+    pub(crate) fn current() -> ThreadId {
+        loom::thread::current().id()
+    }
 }
 
 #[path = "../src/once.rs"]
@@ -28,9 +35,10 @@ fn get(once: &Texts, key: u32, made: &AtomicUsize) -> Result<String, String> {
         made.fetch_add(1, SeqCst);
         // Others may run while the work is done.
         thread::yield_now();
-        if key < 10 { Ok(format!("value {key}")) } else { Err(format!("error {key}")) }
+        Some(if key < 10 { Ok(format!("value {key}")) } else { Err(format!("error {key}")) })
     };
-    once.get(key, make, || "crashed".to_owned()).map(|value| value.as_str().to_owned())
+    let got = once.get(&key, make, || "crashed".to_owned(), &|| false);
+    got.expect("nobody gives it up").map(|value| value.as_str().to_owned())
 }
 
 #[test]
@@ -95,10 +103,10 @@ fn everyone_gets_the_error_and_the_next_one_tries_again() {
 /// Lands a flight as a panic does: the work ends without a result.
 fn crash(once: &Texts) {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        once.get(1, || std::panic::resume_unwind(Box::new("on purpose")), || "crashed".to_owned())
+        once.get(&1, || std::panic::resume_unwind(Box::new("on purpose")), || "crashed".to_owned(), &|| false)
     }));
     // Whoever came second waited, and has an error instead.
-    if let Ok(result) = panicked {
+    if let Ok(Some(result)) = panicked {
         assert!(matches!(result.as_deref().map(String::as_str), Ok("value 1") | Err(_)));
     }
 }
@@ -120,6 +128,43 @@ fn a_panic_leaves_nobody_waiting() {
 }
 
 #[test]
+fn who_waited_for_what_was_given_up_makes_it() {
+    loom::model(|| {
+        let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+        let other = {
+            let once = Arc::clone(&once);
+            thread::spawn(move || {
+                let give_up = || {
+                    thread::yield_now();
+                    None
+                };
+                let got = once.get(&1, give_up, || "crashed".to_owned(), &|| false);
+                got.map(|got| got.map(|text| text.as_str().to_owned()))
+            })
+        };
+        assert_eq!(get(&once, 1, &made), Ok("value 1".to_owned()));
+        let given_up = other.join().expect("no panic");
+        assert!(given_up.is_none() || given_up == Some(Ok("value 1".to_owned())), "{given_up:?}");
+        assert_eq!(made.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn what_is_asked_for_in_the_midst_of_it_is_made_apart() {
+    loom::model(|| {
+        let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));
+        let make = || {
+            assert_eq!(get(&once, 1, &made), Ok("value 1".to_owned()));
+            Some(Ok("outer".to_owned()))
+        };
+        let got = once.get(&1, make, || "crashed".to_owned(), &|| false).expect("nobody gives it up");
+        assert_eq!(got.map(|text| text.as_str().to_owned()), Ok("outer".to_owned()));
+        assert_eq!(get(&once, 1, &made), Ok("outer".to_owned()));
+        assert_eq!(made.load(SeqCst), 1);
+    });
+}
+
+#[test]
 fn the_least_recently_used_goes_first() {
     loom::model(|| {
         // Room for two values of seven bytes.
@@ -135,7 +180,9 @@ fn the_least_recently_used_goes_first() {
 
 #[test]
 fn nothing_is_under_way_while_it_is_held() {
-    held(|once, work| once.get(1, || Ok(work()), || "crashed".to_owned()).map(drop));
+    held(|once, work| {
+        once.get(&1, || Some(Ok(work())), || "crashed".to_owned(), &|| false).expect("nobody gives it up").map(drop)
+    });
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::{
     ir::{self, Circles, Function, LocalArray, Module, SharedKind, Type},
     request::{Request, Target},
     source::Span,
+    stop,
     target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
 };
 
@@ -46,6 +47,8 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
         Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
         Target::Host(cpu) => host::emit(module, request, cpu),
     };
+    // The code generator ends with a fatal error then.
+    stop::check();
     emitted.map_err(|error| {
         let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;
         let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);

@@ -4,6 +4,7 @@
 //! them that change a node, list what a node holds; a walk that asks no more than that goes through them.
 
 use super::{Block, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
+use crate::stop;
 
 impl ExprKind {
     /// The same operation on what `map` makes of its operands, in order of evaluation.
@@ -155,6 +156,8 @@ fn has_break(body: &[Stmt]) -> bool {
 
 /// Calls `visit` on every statement of a block and of the blocks inside it, outer before inner.
 pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
+    // A pass over a large function is many walks.
+    stop::check();
     for stmt in block {
         visit(stmt);
         for inner in stmt.kind.blocks().into_iter().flatten() {

@@ -22,6 +22,7 @@ use crate::{
     ir::{self, Module},
     request::Target,
     source::Span,
+    stop,
 };
 
 /// One row of [`PASSES`].
@@ -120,6 +121,7 @@ impl Targets {
 pub fn run(module: &mut Module, target: &Target) -> Result<(), Diagnostic> {
     check(module, "the front end")?;
     for pass in PASSES.iter().filter(|pass| pass.targets.contains(target)) {
+        stop::check();
         (pass.run)(module);
         if cfg!(debug_assertions) {
             check(module, pass.name)?;

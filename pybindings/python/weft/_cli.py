@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from weft._weft import run_command
@@ -9,6 +10,8 @@ from weft._weft import run_command
 
 def main() -> int:
     """Run the command with this process's arguments."""
+    # Python's handler would be run when the command has ended.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["weft", *sys.argv[1:]])
 
 

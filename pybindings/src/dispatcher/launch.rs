@@ -98,7 +98,7 @@ fn run(
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
-        let poll = || handle_signals(&stopped);
+        let poll = || errors::handle_signals(&stopped);
         let launched = resolved.overload.loaded.launch_polled(config, stream, slots, Some(&poll));
         if launched.is_ok() && !arguments.lent.is_empty() {
             executor.note_use(&arguments.lent, stream);
@@ -120,16 +120,6 @@ fn run(
         return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
     }
     finished
-}
-
-/// Runs the handlers of signals that came during a launch: `true` if one has raised an exception, which is kept.
-fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
-    // An interpreter that is ending answers nothing.
-    let handled = Python::try_attach(|py| py.check_signals().err());
-    if let Some(Some(error)) = handled {
-        raised.borrow_mut().get_or_insert(error);
-    }
-    raised.borrow().is_some()
 }
 
 /// A switch of `weft.config`.

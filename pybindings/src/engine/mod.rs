@@ -10,6 +10,7 @@ use std::{
 use pyo3::prelude::*;
 use weft_artifact::ArgType;
 use weft_compiler::{
+    Poll,
     diagnostic::render_text,
     pipeline::Output,
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
@@ -69,10 +70,7 @@ pub(crate) fn compile(
     }
     let request = definition.request(args, target, options, keep);
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
-    let compiled = py.detach(|| {
-        let _work = fork::at_work();
-        ENGINE.compile(&request)
-    });
+    let compiled = interruptible(py, |poll| ENGINE.compile_polled(&request, poll))?;
     let outcome = compiled.map_err(|failure| errors::compile_error(py, &failure))?;
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
@@ -80,6 +78,25 @@ pub(crate) fn compile(
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }
     Ok(outcome)
+}
+
+/// Does the engine's work without the interpreter, and runs the handlers of signals meanwhile. What one raises ends the
+/// work, and is raised also where that was done by then.
+fn interruptible<T: Send>(py: Python<'_>, work: impl Fn(Poll<'_>) -> Option<T> + Sync) -> PyResult<T> {
+    py.detach(|| {
+        let _work = fork::at_work();
+        loop {
+            let raised = RefCell::new(None);
+            let made = work(&|| errors::handle_signals(&raised));
+            if let Some(error) = raised.into_inner() {
+                return Err(error);
+            }
+            // In the child of a handler that forks the work begins again.
+            if let Some(made) = made {
+                return Ok(made);
+            }
+        }
+    })
 }
 
 /// Finds the type of what a function returns to kernels that call it with arguments of these types.
@@ -91,10 +108,7 @@ pub(crate) fn result_type(
 ) -> PyResult<Outcome<Option<ArgType>>> {
     // No type depends on the target.
     let request = definition.request(args, options::of_capability(0, 0), jit.code.clone(), Keep::default());
-    let typed = py.detach(|| {
-        let _work = fork::at_work();
-        ENGINE.result_type(&request)
-    });
+    let typed = interruptible(py, |poll| ENGINE.result_type_polled(&request, poll))?;
     typed.map_err(|failure| errors::compile_error(py, &failure))
 }
 

@@ -18,6 +18,7 @@ use super::{
     shim::{self, Depth, LeakyModule, Machine},
     size::Bulk,
 };
+use crate::stop;
 
 /// The scalar functions of libclc, cut out by `build.rs`. Aligned, because bitcode is read in words.
 static LIBCLC: Aligned<[u8; include_bytes!(concat!(env!("OUT_DIR"), "/libclc.bc")).len()]> =
@@ -66,12 +67,14 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     let options = PassBuilderOptions::create();
     let large = job.bulk >= Bulk::Large;
     if large {
-        shim::skip_slow_passes(cx.types.context, job.bulk == Bulk::Huge);
+        shim::skip_slow_passes(job.bulk == Bulk::Huge);
         // Four turns of each vector loop side by side are four times the code.
         options.set_loop_interleaving(false);
         options.set_loop_slp_vectorization(false);
     }
     machine.run_passes(cx.module, job.passes, &options)?;
+    // LLVM leaves out what comes after that.
+    stop::check();
     (job.legalize)(cx)?;
     if large {
         shim::split_blocks(cx.module);

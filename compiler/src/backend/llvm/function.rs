@@ -16,7 +16,10 @@ use inkwell::{
 use weft_artifact::Scalar;
 
 use super::{Hooks, ModuleContext, OperandValue, Result, internal};
-use crate::ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type};
+use crate::{
+    ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
+    stop,
+};
 
 /// Where `break` and `continue` go.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +129,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
 
     /// Emits a statement, before which these stand in its block.
     fn emit_stmt(&mut self, stmt: &Stmt, before: &[Stmt]) -> Result<()> {
+        stop::check();
         match &stmt.kind {
             StmtKind::Assign(local, assigned) => {
                 let value = if self.in_step { self.saturated_step(*local, *assigned)? } else { None };

@@ -1,22 +1,33 @@
-/* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large; and
- * what LLVM's C interface cannot say of a loop.
+/* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large; the end
+ * of a compilation that is given up; and what LLVM's C interface cannot say of a loop.
  *
  * LLVM's C interface can leave a pass out for the whole process only. A context's gate is asked before each pass
- * that may be skipped, by the pipeline and by the code generator, and the gate here has no state. */
+ * that may be skipped, by the pipeline and by the code generator. A thread uses one context at a time. */
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 
+/* Ends the caught call that this thread is in as a fatal error does. */
+extern "C" void weft_shim_leave(const char *text);
+
 namespace {
 
-struct Large final : llvm::OptPassGate {
-  bool huge;
-  explicit Large(bool huge) : huge(huge) {}
+struct Gate final : llvm::OptPassGate {
+  /* Not 0 once the compilation is given up: another thread writes it. */
+  const unsigned char *stop = nullptr;
+  bool large = false, huge = false;
+  /* Most of the code generator's passes must run, so it is left where it stands. */
+  bool generates = false;
 
   bool isEnabled() const override { return true; }
 
   bool shouldRunPass(llvm::StringRef name, llvm::StringRef) const override {
+    if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED)) {
+      if (generates) weft_shim_leave("the compilation was given up");
+      return false;
+    }
+    if (!large) return true;
     /* Each walks, for each loop or address, the sums of all loops and addresses before it. */
     static constexpr llvm::StringLiteral names[] = {
         "loop-unroll",   /* when the count is known at run time only; loops of few turns are still unrolled */
@@ -31,17 +42,28 @@ struct Large final : llvm::OptPassGate {
   }
 };
 
-const Large large(false), huge(true);
+thread_local Gate gate;
 
 /* Instructions that the code generator selects at a time: each of a basic block meets all the others. */
 constexpr size_t block_size = 256;
 
 } // namespace
 
-/* From now on the context's passes are those for large functions, or for huge ones. */
-extern "C" void weft_gate_large(LLVMContextRef context, int is_huge) {
-  llvm::unwrap(context)->setOptPassGate(const_cast<Large &>(is_huge ? huge : large));
+/* Gives a context this thread's gate, which looks at a flag. */
+extern "C" void weft_gate(LLVMContextRef context, const unsigned char *stop) {
+  gate.stop = stop;
+  gate.large = gate.huge = gate.generates = false;
+  llvm::unwrap(context)->setOptPassGate(gate);
 }
+
+/* From now on the passes of this thread's context are those for large functions, or for huge ones. */
+extern "C" void weft_gate_large(int is_huge) {
+  gate.large = true;
+  gate.huge = is_huge;
+}
+
+/* Says whether the code generator is at work. */
+extern "C" void weft_gate_generates(int generates) { gate.generates = generates; }
 
 /* The loop that a branch goes back in is unrolled, or it is not, by ptxas either. */
 extern "C" void weft_unroll(LLVMValueRef back, int unroll) {

@@ -27,6 +27,7 @@ extern Ref LLVMDIBuilderCreateCompileUnit(Ref, int, Ref, const char *, size_t, i
                                           const char *, size_t);
 
 extern int weft_frames_note(Ref);
+extern void weft_gate_generates(int);
 
 static _Thread_local jmp_buf *landing;
 static _Thread_local char message[8192];
@@ -72,8 +73,20 @@ const char *weft_shim_message(void) { return message; }
   landing = outer;               \
   return fatal
 
+/* Called by LLVM's passes in a caught call, with no frame but LLVM's below. */
+void weft_shim_leave(const char *text) {
+  if (landing) on_fatal(text);
+}
+
+static int generate(Ref machine, Ref module, int file_type, char **error, Ref *out) {
+  weft_gate_generates(1);
+  int failed = LLVMTargetMachineEmitToMemoryBuffer(machine, module, file_type, error, out);
+  weft_gate_generates(0);
+  return failed;
+}
+
 int weft_shim_emit(Ref machine, Ref module, int file_type, char **error, Ref *out, int *failed) {
-  CAUGHT(*failed = LLVMTargetMachineEmitToMemoryBuffer(machine, module, file_type, error, out));
+  CAUGHT(*failed = generate(machine, module, file_type, error, out));
 }
 
 int weft_shim_passes(Ref module, const char *passes, Ref machine, Ref options, Ref *error) {

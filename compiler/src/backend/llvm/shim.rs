@@ -9,9 +9,9 @@
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     fmt,
-    mem::ManuallyDrop,
+    mem::{self, ManuallyDrop},
     ptr,
-    sync::Once,
+    sync::{Once, atomic::AtomicBool},
 };
 
 use inkwell::{
@@ -31,10 +31,13 @@ use inkwell::{
     values::{AsValueRef, InstructionValue},
 };
 
+use crate::stop;
+
 unsafe extern "C" {
     fn weft_shim_install();
     fn weft_shim_watch(context: *mut c_void);
-    fn weft_gate_large(context: *mut c_void, is_huge: c_int);
+    fn weft_gate(context: *mut c_void, stop: *const AtomicBool);
+    fn weft_gate_large(is_huge: c_int);
     fn weft_unroll(back: LLVMValueRef, unroll: c_int);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
@@ -114,25 +117,28 @@ pub(crate) fn initialize() {
     });
 }
 
-/// Runs `work` with a fresh context, which is freed afterwards unless LLVM met a fatal error.
+/// Runs `work` with a fresh context, which is freed afterwards, also where `work` is given up, unless LLVM met a fatal
+/// error.
 pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
     initialize();
-    let mut context = ManuallyDrop::new(Context::create());
-    let raw = AsContextRef::as_ctx_ref(&&*context);
+    let context = Context::create();
+    let raw = AsContextRef::as_ctx_ref(&&context);
     // SAFETY: the context is alive, and the handler is a function of the shim with no state.
     unsafe { weft_shim_watch(raw.cast()) };
+    // SAFETY: the context is alive, and this thread's flag lives as long as the thread, which alone uses the context.
+    unsafe { weft_gate(raw.cast(), stop::flag().unwrap_or(ptr::null())) };
     let result = work(&context);
-    if !matches!(result, Err(Error::Fatal(_))) {
-        // SAFETY: `context` is not used after this, and no fatal error has left its objects in an unknown state.
-        unsafe { ManuallyDrop::drop(&mut context) };
+    if matches!(result, Err(Error::Fatal(_))) {
+        // Its objects are in an unknown state.
+        mem::forget(context);
     }
     result
 }
 
-/// Leaves out LLVM's passes that take too long for large functions, or for huge ones.
-pub(crate) fn skip_slow_passes(context: &Context, huge: bool) {
-    // SAFETY: the context is alive; what it refers to from now on is a constant of the shim.
-    unsafe { weft_gate_large(AsContextRef::as_ctx_ref(&context).cast(), huge.into()) };
+/// Leaves out LLVM's passes that take too long for large functions, or for huge ones, of this thread's context.
+pub(crate) fn skip_slow_passes(huge: bool) {
+    // SAFETY: it changes what is this thread's alone.
+    unsafe { weft_gate_large(huge.into()) };
 }
 
 /// Has a loop unrolled, or keeps it from that: the one that this branch goes back in.

@@ -42,6 +42,7 @@ use crate::{
     ir::UnaryOp as IrUnary,
     request::Captured,
     source::Span,
+    stop,
     syntax::{
         ast::{BinOp, Constant, Expr, ExprKind, UnaryOp},
         is_too_long,
@@ -60,6 +61,7 @@ impl FnLowerer<'_> {
     }
 
     fn expr_value(&mut self, expr: &Expr) -> Value {
+        stop::check();
         let span = expr.span;
         match &expr.kind {
             ExprKind::Name(name) => self.name(name, span),

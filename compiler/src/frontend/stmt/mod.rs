@@ -14,6 +14,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     ir::StmtKind as Ir,
     source::Span,
+    stop,
     syntax::ast::{Expr, ExprKind, Stmt, StmtKind},
 };
 
@@ -30,6 +31,7 @@ impl FnLowerer<'_> {
     }
 
     fn statement(&mut self, stmt: &Stmt) {
+        stop::check();
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::Assign { targets, value } => self.assign(targets, value, span),
