@@ -99,23 +99,18 @@ def test_a_compilation_goes_on_where_nothing_is_raised(alarm, target):
 
 
 def test_who_waits_for_what_is_given_up_compiles_it(alarm):
-    text = straight(2000)
-    kernels, results = [module(text).k for _ in range(3)], []
-    begun = threading.Barrier(2)
+    kernel, results = unlike(1000), []
+
+    def assembly() -> str:
+        return kernel.inspect_asm("void(float64[::1])", target="sm_80")
 
     def other() -> None:
-        begun.wait()
-        time.sleep(0.2)
-        results.append(kernels[0].inspect_asm("void(float64[::1])", target="sm_80"))
+        time.sleep(0.3)
+        results.append(assembly())
 
     thread = threading.Thread(target=other)
     thread.start()
-    begun.wait()
-    alarm(enough, 0.5)
-    with pytest.raises(Enough):
-        for _ in range(1000):
-            cuda.jit(kernels[0].py_func).inspect_asm("void(float64[::1])", target="sm_80")
-            time.sleep(0.01)
+    interrupted(alarm, 0.6, assembly)
     thread.join()
     assert ".visible .entry k" in results[0]
 

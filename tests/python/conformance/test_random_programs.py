@@ -7,6 +7,7 @@ programs are, and `typed_rewrite.py` how the oracle comes to know the types of t
 import os
 
 import pytest
+from fuzz import grow_stacks
 from oracle import numeric
 from random_check import EXACT, Inexact, Meaningless, compare, expected, typed, unoptimized
 from random_programs import generate
@@ -26,6 +27,12 @@ def check(seed):
     if text and not any(own in text for own in OWN):
         print(f"# typed:\n{text}")
         compare(program, text, wanted, tuples=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stacks():
+    """Code that is not optimized may need more of a GPU's stack than weft gives to functions that call themselves."""
+    grow_stacks()
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
