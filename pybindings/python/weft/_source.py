@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
-    from typing import Any
+    from typing import Any, Literal
 
 _VERSIONS = 4
 """As many texts of one file are kept: functions of a factory that is called after an edit have an older one."""
@@ -359,8 +359,10 @@ def _block(lines: list[str], first: int) -> str | None:
 def _is_of(code: CodeType, text: str, lines: list[str]) -> bool:
     """Whether Python makes a function's code of a text, which is part of these lines."""
     # Whether `a.f()` loads a method depends on whether the module imports `a`. The whole file tells, but takes long.
-    if any(_same(code, _compile(text, code, imports=imports)) for imports in (code.co_names, ())):
-        return True
+    # Where warnings are errors, Python leaves expressions that it warns of as they are written: `~True` from 3.12 on.
+    for imports in (code.co_names, ()):
+        if any(_same(code, _compile(text, code, imports=imports, warns=warns)) for warns in ("ignore", "error")):
+            return True
     whole = _compile_file("".join(lines), code)
     return any(code.co_firstlineno == found.co_firstlineno and _same(code, found) for found in whole)
 
@@ -378,7 +380,14 @@ def _is_rewritten(function: Callable[..., object], text: str) -> bool:
     return bare is not None and _contains(code, bare)
 
 
-def _compile(text: str, like: CodeType, *, imports: tuple[str, ...] = (), optimize: int = -1) -> CodeType | None:
+def _compile(
+    text: str,
+    like: CodeType,
+    *,
+    imports: tuple[str, ...] = (),
+    optimize: int = -1,
+    warns: Literal["ignore", "error"] = "ignore",
+) -> CodeType | None:
     """Compile the definition in a text; gives None if there is none of that name."""
     import ast
 
@@ -390,8 +399,8 @@ def _compile(text: str, like: CodeType, *, imports: tuple[str, ...] = (), optimi
         if not isinstance(definition, ast.FunctionDef) or definition.name != like.co_name:
             return None
         definition.decorator_list = []
-        module = _quietly(_enclosed(definition, like, imports), like, optimize=optimize)
-    except (SyntaxError, ValueError, IndexError):
+        module = _quietly(_enclosed(definition, like, imports), like, optimize=optimize, warns=warns)
+    except (SyntaxError, ValueError, IndexError, Warning):
         return None
     return next(_functions(module, like), None)
 
@@ -403,12 +412,18 @@ def _compile_file(text: str, like: CodeType) -> Iterator[CodeType]:
         return iter(())
 
 
-def _quietly(what: str | ast.Module, like: CodeType, flags: int = 0, optimize: int = -1) -> Any:
+def _quietly(
+    what: str | ast.Module,
+    like: CodeType,
+    flags: int = 0,
+    optimize: int = -1,
+    warns: Literal["ignore", "error"] = "ignore",
+) -> Any:
     """Compile without the warnings that Python gave when it loaded the function."""
     import warnings
 
     with _lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter(warns)
         return compile(what, "", "exec", flags | like.co_flags & _FUTURES, dont_inherit=True, optimize=optimize)
 
 
