@@ -1,6 +1,6 @@
 //! Special registers, shared and local memory, and operations of PTX.
 
-use std::{cell::RefCell, collections::BTreeSet};
+use std::cell::RefCell;
 
 use inkwell::{
     AddressSpace,
@@ -13,7 +13,7 @@ use super::{
     SPACES, approximate, atomics, export, external, fault,
     gather::{gather, mask_of},
     grid, hints, inline, print,
-    waits::Waits,
+    waits::{FunctionWaits, Waits},
     warps,
 };
 use crate::{
@@ -38,8 +38,8 @@ pub(super) struct NvptxHooks<'ctx> {
     gathers: bool,
     /// Where threads wait.
     waits: Waits,
-    /// The loads of the function that is being emitted that waits depend on.
-    waited: RefCell<BTreeSet<ExprId>>,
+    /// What the waits of the function that is being emitted depend on.
+    waited: RefCell<FunctionWaits>,
     /// The number of the SM.
     sm: u32,
     /// The arrays of the function that is being emitted, in its entry block.
@@ -88,7 +88,7 @@ impl<'ctx> NvptxHooks<'ctx> {
     /// Begins a function at the present position, which is in its entry block.
     pub(super) fn enter(&self, emitter: &FunctionEmitter<'_, 'ctx>, func: FuncId) -> Result<()> {
         self.declare_local_arrays(emitter)?;
-        *self.waited.borrow_mut() = self.waits.loads(emitter.function);
+        *self.waited.borrow_mut() = self.waits.of_function(emitter.function);
         self.waits.enter(emitter, func)
     }
 
@@ -164,11 +164,11 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
     }
 
     fn reads_anew(&self, load: ExprId) -> bool {
-        self.waited.borrow().contains(&load)
+        self.waited.borrow().loads.contains(&load)
     }
 
     fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
-        self.waits.turn(emitter, body, step)
+        if self.waited.borrow().calls { self.waits.turn(emitter, body, step) } else { Ok(()) }
     }
 
     fn op(

@@ -19,6 +19,15 @@ const INDEPENDENT: u32 = 70;
 /// Lets the hardware turn to other threads.
 const PAUSE: &str = "nanosleep.u32 0;";
 
+/// What the waits of a function depend on.
+#[derive(Default)]
+pub(super) struct FunctionWaits {
+    /// Its own loads.
+    pub loads: BTreeSet<ExprId>,
+    /// There is a loop that functions or operations read for.
+    pub calls: bool,
+}
+
 /// Where a module's threads wait for each other.
 pub(super) struct Waits {
     waiting: Waiting,
@@ -34,17 +43,18 @@ impl Waits {
         Self { waiting: Waiting::of(module, &circles), circles, independent: sm >= INDEPENDENT }
     }
 
-    /// The loads of a function that waits depend on.
-    pub(super) fn loads(&self, function: &Function) -> BTreeSet<ExprId> {
-        let mut loads = BTreeSet::new();
+    /// What the waits of a function depend on, those of all its loops together.
+    pub(super) fn of_function(&self, function: &Function) -> FunctionWaits {
+        let mut all = FunctionWaits::default();
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Loop { body, step } = &stmt.kind
                 && let Some(wait) = self.waiting.wait(function, body, step)
             {
-                loads.extend(wait.loads);
+                all.loads.extend(wait.loads);
+                all.calls |= wait.calls;
             }
         });
-        loads
+        all
     }
 
     /// At the beginning of a function.
@@ -52,7 +62,7 @@ impl Waits {
         if self.waiting.circles && self.circles.contains(func) { self.pause(emitter) } else { Ok(()) }
     }
 
-    /// Before another turn of a loop.
+    /// Before another turn of a loop, in a function in which functions or operations read for a loop.
     pub(super) fn turn(&self, emitter: &FunctionEmitter<'_, '_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let wait = self.waiting.wait(emitter.function, body, step);
         if wait.is_some_and(|wait| wait.calls) { self.pause(emitter) } else { Ok(()) }
