@@ -284,17 +284,18 @@ impl Member {
         let copy = |bytes: &mut [u8], from: u64| {
             if bytes.is_empty() { Ok(()) } else { py.detach(|| executor.copy_to_host(bytes, from, stream)) }
         };
+        // Most arrays have no gaps, and need nothing of NumPy's.
+        if self.copy.is_none() && host.array.is_contiguous() {
+            return copy(host.array.bytes_mut()?, from).map_err(|error| errors::runtime(py, &error));
+        }
         let numpy = py.import(intern!(py, "numpy"))?;
-        let original = || numpy.call_method1(intern!(py, "asarray"), (&host.object,));
+        let original = numpy.call_method1(intern!(py, "asarray"), (&host.object,))?;
         let copied = if let Some((compact, object)) = &mut self.copy {
             let copied = copy(compact.bytes_mut()?, from);
-            numpy.call_method1(intern!(py, "copyto"), (original()?, &*object))?;
+            numpy.call_method1(intern!(py, "copyto"), (original, &*object))?;
             copied
-        } else if host.array.is_contiguous() {
-            copy(host.array.bytes_mut()?, from)
         } else {
             // What lies between the elements is not the kernel's: it stays what it is by now.
-            let original = original()?;
             let Range { start, end } = host.array.span();
             let before = host.array.address() - start;
             let memory = numpy.call_method1(intern!(py, "empty"), (end - start, intern!(py, "u1")))?;
