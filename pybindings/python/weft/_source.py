@@ -12,7 +12,7 @@ text whose code is the function's.
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
+from _thread import RLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ _LAMBDA = "lambda_"
 _LOADERS = ("_frozen_importlib_external", "zipimport")
 """Modules of the loaders that run a file's code as it is."""
 
-# `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong ones behind.
-_lock = allocate_lock()
+# `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong ones behind. A thread
+# that holds it may come again, in the handler of a signal.
+_lock = RLock()
 # A child of a fork has no other thread that would give it back.
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
