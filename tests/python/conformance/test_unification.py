@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import assert_exact, launch, run
+from harness import assert_exact, launch, module, run
 from oracle import numeric
 from weft import cuda
 
@@ -185,3 +185,27 @@ def test_extremes_of_a_nan_and_an_integer(threads):
     x = np.array([0, 0, 0, 1, 0, 2, 0, 0])
     out = run(extremes_of_quotients, 8 // threads, threads, x, np.zeros((8, 6)))[1]
     assert not np.isnan(out).any()
+
+
+@pytest.mark.parametrize("condition", ["len(b) > 0", "b.shape[0] > 0", "b.size > 0", "len(b)", "b.nbytes >= 4"])
+@pytest.mark.parametrize("view", ["m", "m[:]", "m[-2:]", "m.reshape(2, 2)", "m[::-1][:3]"])
+@pytest.mark.parametrize("named", [True, False])
+def test_the_extents_of_arrays_are_numbers_of_run_time(condition, view, named):
+    """As in Numba: both paths count for the type of what is joined, though one of them is never taken."""
+    condition = condition if named else condition.replace("b", view).replace(f".n{view}ytes", ".nbytes")
+    text = f"""
+import numpy as np
+from weft import cuda
+
+@cuda.jit
+def k(x, out):
+    m = cuda.local.array(4, np.uint32)
+    b = {view}
+    v = x[0]
+    if {condition}:
+        v = np.uint32(3)
+    out[0] = -v
+"""
+    out = np.zeros(1)
+    module(text).k[1, 1](np.array([7], np.int32), out)
+    assert out[0] == -3

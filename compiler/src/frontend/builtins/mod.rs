@@ -290,7 +290,8 @@ impl FnLowerer<'_> {
             return self.range_len(&value, span);
         }
         match self.length(&value, span) {
-            Some(super::value::Atom::Int(known)) => Value::Int(i128::from(known)),
+            Some(super::value::Atom::Int(known)) if !matches!(value, Value::Array(_)) => Value::Int(i128::from(known)),
+            // An array's length is a number like others, as in Numba: whether it is known says nothing of types.
             Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
             None => Value::Poison,
         }

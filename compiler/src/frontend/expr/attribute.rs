@@ -167,11 +167,9 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// A number like others, as in Numba: whether it is known says nothing of types.
     fn extent(&mut self, atom: Atom, span: Span) -> Value {
-        match atom {
-            Atom::Int(known) => Value::Int(i128::from(known)),
-            Atom::Local(_) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
-        }
+        Value::Scalar(self.use_atom(atom, span), Scalar::I64)
     }
 
     /// The product of the extents, times a factor.
