@@ -72,8 +72,8 @@ class Attempt:
 
 
 def kind_of(found: str) -> str:
-    """What of a failure must stay: the kind of exception, or that results differ."""
-    return " ".join(found.split()[:2])[:40]
+    """What of a failure must stay: the kind of exception, or that results differ and not in what the host is told."""
+    return " ".join(found.split()[:2])[:40] + " told" * ("the host was told" in found)
 
 
 def smaller(tree: ast.Module) -> Iterator[tuple[int, str, object]]:

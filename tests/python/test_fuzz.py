@@ -137,6 +137,8 @@ def test_a_step_of_zero_gives_no_turn():
         ("    o[i] = 36.1 ** (i & 3)\n", Inexact),
         ("    v = 0.1\n    o[i] = v ** 2\n", Inexact),
         ("    m = cuda.local.array(2, np.int64)\n    o[i] = m[np.int32(-1e-20 % 2)]\n", Meaningless),
+        ("    m = cuda.local.array(2, np.int64)\n    o[i] = m[np.uint64(i - 2)]\n", Meaningless),
+        ("    o[np.uint64(i - 2)] = 3\n", Meaningless),
     ],
 )
 def test_a_program_that_proves_nothing(body, exception, monkeypatch):

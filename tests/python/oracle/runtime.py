@@ -58,13 +58,15 @@ def slice(lower: object, upper: object, step: object) -> builtins.slice:
 
 
 def _checked(array: object, index: object) -> object:
-    if isinstance(index, np.integer):
+    if isinstance(index, np.integer) and index.__class__ is not np.uint64:
         return int(index) if array.__class__ is tuple else index
     parts = index if isinstance(index, tuple) else (index,)
     for part in parts:
         if isinstance(part, (np.floating, np.bool_)):
             raise TypeError(f"{part!r} cannot be an index")
-    return index
+        if isinstance(part, np.uint64) and part >> np.uint64(63):
+            raise IndexError(f"no array has an element {part}")  # NumPy raises an OverflowError
+    return int(index) if array.__class__ is tuple and isinstance(index, np.uint64) else index
 
 
 def load(array: object, index: object) -> object:
