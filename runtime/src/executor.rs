@@ -229,6 +229,8 @@ pub struct Linking<'a> {
     pub lto: bool,
     /// The most registers that a thread may use.
     pub max_registers: Option<u32>,
+    /// Threads of a block, and blocks of an SM, that there are registers for.
+    pub launch_bounds: Option<(u32, u32)>,
     /// More folders of headers for CUDA C++.
     pub includes: &'a [PathBuf],
     /// Where the tools are.

@@ -102,6 +102,7 @@ fn link(
         code: &code,
         lto: jit.lto,
         max_registers: jit.code.max_registers,
+        launch_bounds: jit.code.launch_bounds.map(|bounds| (bounds.threads, bounds.blocks.unwrap_or(1))),
         includes: &includes,
         toolkit: devices::toolkit(py)?,
     };

@@ -76,14 +76,26 @@ pub(super) fn link(
     if let Some(data) = cudadevrt {
         inputs.push(Input { kind: LinkedKind::Archive, data: Cow::Owned(data), name: "libcudadevrt.a" });
     }
+    let registers = most_registers(linking, context.registers_per_block);
     let cubin = if lto {
         let linker = opened(&NVJITLINK, linking.toolkit, NvJitLink::open)?;
         let inputs: Vec<_> = inputs.iter().map(|input| (input.kind, &*input.data, input.name)).collect();
-        linker.link(&inputs, sm, linking.max_registers)?
+        linker.link(&inputs, sm, registers)?
     } else {
-        by_driver(context, &inputs, linking.max_registers)?
+        by_driver(context, &inputs, registers)?
     };
     Ok((CudaModule::load_linked(context, artifact, cubin)?, notes))
+}
+
+/// The most registers of all that is linked. A kernel's launch bounds hold for its own code alone, and the linkers refuse
+/// one that calls a function with more.
+fn most_registers(linking: &Linking<'_>, registers_per_block: u32) -> Option<u32> {
+    let bound = linking.launch_bounds.map(|(threads, blocks)| {
+        // As many threads as an SM has, and as the registers of four warps are given out.
+        let threads = threads.max(1).next_multiple_of(128).saturating_mul(blocks.max(1)).min(2048);
+        (registers_per_block / threads / 8 * 8).clamp(16, 255)
+    });
+    linking.max_registers.into_iter().chain(bound).min()
 }
 
 /// A piece of code as the linkers take it: CUDA C++ is compiled.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness import module
 from weft import CompileError, config, cuda, errors, types
 
 SOURCES = Path(__file__).parents[1] / "linking"
@@ -466,3 +467,27 @@ def test_all_code_that_a_function_needs():
     assert [type(item) for item in code[1:]] == [cuda.PTXSource]
     with pytest.raises(TypeError, match="`mul` is code from elsewhere: there is nothing to compile"):
         cuda.compile(mul, (types.float32, types.float32))
+
+
+VALUES = "\n    ".join(f"v{i} = x * {i + 2} + n" for i in range(90))
+DEEP = f"""def deep(n, x):
+    {VALUES}
+    if n <= 0:
+        return x
+    r = deep(n - 1, x % 7)
+    return r + {" + ".join(f"r % (v{i} + {i + 1})" for i in range(90))}
+"""
+
+
+@pytest.mark.parametrize("options", [{"launch_bounds": 1024}, {"launch_bounds": (256, 4)}, {"max_registers": 40}])
+def test_functions_have_no_more_registers_than_their_kernel(options):
+    """A recursive one is a function to the linker, and could use 255."""
+    plain, deep = module(DEEP).deep, module(f"from weft import cuda\n@cuda.jit(device=True)\n{DEEP}").deep
+
+    def kernel(x):
+        i = cuda.grid(1)
+        x[i] = deep(x[i], x[i] + 3) + mul(x[i], 2)
+
+    x = np.arange(4)
+    cuda.jit(link=PTX, **options)(kernel)[1, 4](x)
+    assert x.tolist() == [plain(n, n + 3) + n * 2 for n in range(4)]
