@@ -4,7 +4,13 @@
 //! For each signature a kernel is written that calls the name with arguments of its types and stores what comes back;
 //! it goes the way that a user's file goes.
 
-use std::{env, fs, process};
+use std::{
+    env, fs,
+    path::Path,
+    process,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use weft_artifact::Number;
 use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, More, Ptx, Returns, Signature, rows};
@@ -107,36 +113,56 @@ fn call(
     }
 }
 
+/// Compiles kernels that call a row with each of its signatures; gives how many there were, and what is wrong.
+fn compiled(row: &'static Intrinsic, folder: &Path) -> (usize, Vec<String>) {
+    let (mut n_compiled, mut faults) = (0, Vec::new());
+    let mnemonics = row.mnemonics();
+    let is_operation = matches!(row.lowering, Lowering::Op(_));
+    assert_eq!(is_operation, row.ptx == Ptx::Operation, "{}", row.path);
+    // One kernel a signature where each must hold the mnemonic; else one for all.
+    let size = if mnemonics.is_empty() { row.signatures.len().max(1) } else { 1 };
+    for (index, signatures) in row.signatures.chunks(size).enumerate() {
+        let (text, sig) = kernel_for(row, signatures);
+        let file = folder.join(format!("{}_{index}.py", row.path));
+        fs::write(&file, text).expect("the folder can be written to");
+        let path = file.to_str().expect("names here are UTF-8");
+        match emit(path, "row", Some(&sig), "sm_80", "ptx") {
+            Ok(ptx) if mnemonics.is_empty() || mnemonics.iter().any(|name| ptx.contains(name)) => {
+                n_compiled += signatures.len();
+            }
+            Ok(ptx) => faults.push(format!("{} {sig}: none of {mnemonics:?} in\n{ptx}", row.path)),
+            Err(fault) => faults.push(format!("{} {sig}:\n{fault}", row.path)),
+        }
+        match emit(path, "row", Some(&sig), "host", "asm") {
+            Ok(assembly) => assert!(assembly.contains("row"), "{} {sig}: no code", row.path),
+            Err(fault) => faults.push(format!("{} {sig} for the host:\n{fault}", row.path)),
+        }
+    }
+    (n_compiled, faults)
+}
+
 #[test]
 fn every_signature_of_every_row_compiles() {
     let folder = env::temp_dir().join(format!("weft-intrinsics-{}", process::id()));
     fs::create_dir_all(&folder).expect("the system has a folder for such files");
-    let mut faults = Vec::new();
-    let mut n_compiled = 0;
-    for row in rows() {
-        let mnemonics = row.mnemonics();
-        let is_operation = matches!(row.lowering, Lowering::Op(_));
-        assert_eq!(is_operation, row.ptx == Ptx::Operation, "{}", row.path);
-        // One kernel a signature where each must hold the mnemonic; else one for all.
-        let size = if mnemonics.is_empty() { row.signatures.len().max(1) } else { 1 };
-        for (index, signatures) in row.signatures.chunks(size).enumerate() {
-            let (text, sig) = kernel_for(row, signatures);
-            let file = folder.join(format!("{}_{index}.py", row.path));
-            fs::write(&file, text).expect("the folder can be written to");
-            let path = file.to_str().expect("names here are UTF-8");
-            match emit(path, "row", Some(&sig), "sm_80", "ptx") {
-                Ok(ptx) if mnemonics.is_empty() || mnemonics.iter().any(|name| ptx.contains(name)) => {
-                    n_compiled += signatures.len();
-                }
-                Ok(ptx) => faults.push(format!("{} {sig}: none of {mnemonics:?} in\n{ptx}", row.path)),
-                Err(fault) => faults.push(format!("{} {sig}:\n{fault}", row.path)),
+    let (rows, next) = (rows().collect::<Vec<_>>(), AtomicUsize::new(0));
+    let (n_compiled, faults) = thread::scope(|scope| {
+        let work = || {
+            let (mut n_compiled, mut faults) = (0, Vec::new());
+            while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let (of_row, wrong) = compiled(row, &folder);
+                n_compiled += of_row;
+                faults.extend(wrong);
             }
-            match emit(path, "row", Some(&sig), "host", "asm") {
-                Ok(assembly) => assert!(assembly.contains("row"), "{} {sig}: no code", row.path),
-                Err(fault) => faults.push(format!("{} {sig} for the host:\n{fault}", row.path)),
-            }
-        }
-    }
+            (n_compiled, faults)
+        };
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().fold((0, Vec::new()), |(n_compiled, faults), thread| {
+            let (more, wrong) = thread.join().expect("a thread that compiles rows does not panic");
+            (n_compiled + more, [faults, wrong].concat())
+        })
+    });
     fs::remove_dir_all(&folder).expect("the folder is this test's own");
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     assert!(n_compiled > 1000, "only {n_compiled} signatures were found");
