@@ -78,56 +78,86 @@ fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {
 
 /// By local: a turn may read it before it assigns it, so that it carries a value from turn to turn.
 pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
-    let mut walk = Exposed { function, exposed: vec![false; function.locals.len()] };
-    let mut assigned = vec![false; function.locals.len()];
-    walk.block(body, &mut assigned);
+    let none = vec![false; function.locals.len()];
+    let mut walk = Exposed { function, found: none.clone(), assigned: none, order: Vec::new() };
+    walk.block(body);
     if escapes(body).continues {
-        assigned.fill(false);
+        walk.back_to(0);
     }
-    walk.block(step, &mut assigned);
-    walk.exposed
+    walk.block(step);
+    walk.found
 }
 
 struct Exposed<'a> {
     function: &'a Function,
-    exposed: Vec<bool>,
+    found: Vec<bool>,
+    /// By local: every way to the present statement assigns it.
+    assigned: Vec<bool>,
+    /// Those that are, in the order in which they came to be: a branch costs what it assigns, and not what there is.
+    order: Vec<LocalId>,
 }
 
 impl Exposed<'_> {
-    /// Walks statements; `assigned` holds the locals that every way to them assigns. `false` if no way leads on.
-    fn block(&mut self, block: &[Stmt], assigned: &mut [bool]) -> bool {
+    /// Walks statements. `false` if no way leads on.
+    fn block(&mut self, block: &[Stmt]) -> bool {
         for stmt in block {
             for root in stmt.kind.exprs() {
                 for_each_read(self.function, root, &mut |local| {
-                    self.exposed[local.index()] |= !assigned[local.index()];
+                    self.found[local.index()] |= !self.assigned[local.index()];
                 });
             }
             match &stmt.kind {
                 StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => return false,
                 StmtKind::If { then, otherwise, .. } => {
-                    let mut other = assigned.to_vec();
-                    let yes = self.block(then, assigned);
-                    let no = self.block(otherwise, &mut other);
+                    let before = self.order.len();
+                    let yes = self.block(then);
+                    let in_then = self.back_to(before);
+                    let no = self.block(otherwise);
+                    let in_otherwise = self.back_to(before);
                     match (yes, no) {
-                        (true, true) => assigned.iter_mut().zip(&other).for_each(|(a, b)| *a &= b),
-                        (false, true) => assigned.copy_from_slice(&other),
-                        (true, false) => {}
+                        (true, true) => {
+                            self.assign(&in_then);
+                            let in_both = in_otherwise.into_iter().filter(|local| self.assigned[local.index()]);
+                            let in_both: Vec<_> = in_both.collect();
+                            self.back_to(before);
+                            self.assign(&in_both);
+                        }
+                        (false, true) => self.assign(&in_otherwise),
+                        (true, false) => self.assign(&in_then),
                         (false, false) => return false,
                     }
                 }
                 // It may take no turn at all.
                 StmtKind::Loop { body, step } => {
-                    let mut inside = assigned.to_vec();
-                    self.block(body, &mut inside);
-                    let mut inside = assigned.to_vec();
-                    self.block(step, &mut inside);
+                    for part in [body, step] {
+                        let before = self.order.len();
+                        self.block(part);
+                        self.back_to(before);
+                    }
                 }
                 StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {
-                    stmt.kind.assigned().iter().for_each(|local| assigned[local.index()] = true);
+                    self.assign(&stmt.kind.assigned());
                 }
             }
         }
         true
+    }
+
+    fn assign(&mut self, locals: &[LocalId]) {
+        for &local in locals {
+            if !std::mem::replace(&mut self.assigned[local.index()], true) {
+                self.order.push(local);
+            }
+        }
+    }
+
+    /// Forgets what was assigned last, and gives it.
+    fn back_to(&mut self, count: usize) -> Vec<LocalId> {
+        let gone = self.order.split_off(count);
+        for local in &gone {
+            self.assigned[local.index()] = false;
+        }
+        gone
     }
 }
 

@@ -37,8 +37,9 @@ struct Gate final : llvm::OptPassGate {
     };
     for (llvm::StringRef slow : names)
       if (name == slow) return false;
-    /* Asks of each instruction what all those are that it comes of. It is worth the time as long as it can be. */
-    return !(huge && name == "loop-vectorize");
+    /* The first asks of each instruction what all those are that it comes of, the second of each store what all later
+     * accesses are. They are worth the time as long as they can be. */
+    return !(huge && (name == "loop-vectorize" || name == "dse"));
   }
 };
 
