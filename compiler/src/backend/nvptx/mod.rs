@@ -21,6 +21,7 @@ mod negate;
 mod print;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod waits;
 mod warps;
 
@@ -92,6 +93,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                 if !Circles::of(cx.ir).is_empty() {
                     externalize(cx.module);
                 }
+                unread::remove(cx.module);
                 absolute::rewrite(cx.types.context, cx.module)
             },
             emit: &[FileType::Assembly],
