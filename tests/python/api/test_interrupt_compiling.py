@@ -74,7 +74,7 @@ def test_the_front_end_is_interrupted(alarm):
 
 def test_llvm_is_interrupted(alarm):
     kernel = unlike(2000, after=8)
-    for seconds in (2, 5):
+    for seconds in (1, 3):
         interrupted(alarm, seconds, lambda: kernel[1, 1](np.zeros(1)))
 
 
@@ -101,7 +101,7 @@ def test_a_compilation_goes_on_where_nothing_is_raised(alarm, target):
 
 
 def test_who_waits_for_what_is_given_up_compiles_it(alarm):
-    kernel, results = unlike(2000, after=2), []
+    kernel, results = unlike(2000, after=4), []
 
     def assembly() -> str:
         return kernel.inspect_asm("void(float64[::1])", target="sm_80")
