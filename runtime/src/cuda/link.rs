@@ -76,7 +76,8 @@ pub(super) fn link(
     if let Some(data) = cudadevrt {
         inputs.push(Input { kind: LinkedKind::Archive, data: Cow::Owned(data), name: "libcudadevrt.a" });
     }
-    let registers = most_registers(linking, context.registers_per_block);
+    let bound = linking.launch_bounds.map(|bounds| registers_within(bounds, context.registers_per_block));
+    let registers = linking.max_registers.into_iter().chain(bound).min();
     let cubin = if lto {
         let linker = opened(&NVJITLINK, linking.toolkit, NvJitLink::open)?;
         let inputs: Vec<_> = inputs.iter().map(|input| (input.kind, &*input.data, input.name)).collect();
@@ -87,15 +88,12 @@ pub(super) fn link(
     Ok((CudaModule::load_linked(context, artifact, cubin)?, notes))
 }
 
-/// The most registers of all that is linked. A kernel's launch bounds hold for its own code alone, and the linkers refuse
-/// one that calls a function with more.
-fn most_registers(linking: &Linking<'_>, registers_per_block: u32) -> Option<u32> {
-    let bound = linking.launch_bounds.map(|(threads, blocks)| {
-        // As many threads as an SM has, and as the registers of four warps are given out.
-        let threads = threads.max(1).next_multiple_of(128).saturating_mul(blocks.max(1)).min(2048);
-        (registers_per_block / threads / 8 * 8).clamp(16, 255)
-    });
-    linking.max_registers.into_iter().chain(bound).min()
+/// The most registers of a thread with launch bounds: threads of a block, and blocks of an SM. They hold for a kernel's own
+/// code alone, and the linkers refuse a kernel that calls a function with more.
+fn registers_within((threads, blocks): (u32, u32), registers_per_block: u32) -> u32 {
+    // Registers are given to four warps at a time, eight for each thread; an SM has 2048 threads.
+    let threads = threads.max(1).next_multiple_of(128).saturating_mul(blocks.max(1)).min(2048);
+    (registers_per_block / threads / 8 * 8).clamp(16, 255)
 }
 
 /// A piece of code as the linkers take it: CUDA C++ is compiled.
@@ -248,5 +246,18 @@ fn input_type(kind: LinkedKind) -> Option<InputType> {
         LinkedKind::Object => Some(InputType::CU_JIT_INPUT_OBJECT),
         LinkedKind::Archive => Some(InputType::CU_JIT_INPUT_LIBRARY),
         LinkedKind::Cu | LinkedKind::LtoIr => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::registers_within;
+
+    #[test]
+    fn registers_fit_the_launch_bounds() {
+        let within = |threads, blocks| registers_within((threads, blocks), 65536);
+        assert_eq!([within(1024, 1), within(256, 4), within(512, 4), within(256, 1)], [64, 64, 32, 255]);
+        // 28 warps have room, though 25 are asked for.
+        assert_eq!([within(800, 1), within(1, 1), within(0, 0), within(1024, 64)], [72, 255, 255, 32]);
     }
 }

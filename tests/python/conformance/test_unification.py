@@ -187,12 +187,11 @@ def test_extremes_of_a_nan_and_an_integer(threads):
     assert not np.isnan(out).any()
 
 
-@pytest.mark.parametrize("condition", ["len(b) > 0", "b.shape[0] > 0", "b.size > 0", "len(b)", "b.nbytes >= 4"])
+@pytest.mark.parametrize("condition", ["len({}) > 0", "{}.shape[0] > 0", "{}.size > 0", "len({})", "{}.nbytes >= 4"])
 @pytest.mark.parametrize("view", ["m", "m[:]", "m[-2:]", "m.reshape(2, 2)", "m[::-1][:3]"])
 @pytest.mark.parametrize("named", [True, False])
 def test_the_extents_of_arrays_are_numbers_of_run_time(condition, view, named):
     """As in Numba: both paths count for the type of what is joined, though one of them is never taken."""
-    condition = condition if named else condition.replace("b", view).replace(f".n{view}ytes", ".nbytes")
     text = f"""
 import numpy as np
 from weft import cuda
@@ -202,7 +201,7 @@ def k(x, out):
     m = cuda.local.array(4, np.uint32)
     b = {view}
     v = x[0]
-    if {condition}:
+    if {condition.format("b" if named else view)}:
         v = np.uint32(3)
     out[0] = -v
 """

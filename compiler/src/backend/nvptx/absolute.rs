@@ -7,28 +7,19 @@
 //! whose flag says that the smallest integer does not occur stays: there ptxas is right.
 
 use inkwell::{
-    basic_block::BasicBlock,
     builder::Builder,
     context::Context,
     module::Module,
-    values::{
-        BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue, IntValue,
-        Operand,
-    },
+    values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, Operand},
 };
 
+use super::calls::calls;
 use crate::backend::llvm::{Result, internal};
 
 /// Rewrites every call of the module's `llvm.abs` that may see the smallest integer.
 pub(super) fn rewrite(context: &Context, module: &Module<'_>) -> Result<()> {
-    let calls: Vec<_> = module
-        .get_functions()
-        .flat_map(FunctionValue::get_basic_block_iter)
-        .flat_map(BasicBlock::get_instructions)
-        .filter(|&instruction| may_see_the_minimum(instruction))
-        .collect();
     let builder = context.create_builder();
-    for call in calls {
+    for call in calls(module, may_see_the_minimum) {
         builder.position_before(&call);
         let Some(value) = call.get_operand(0).and_then(Operand::value) else {
             return internal("llvm.abs without an operand");
@@ -61,15 +52,10 @@ pub(super) fn rewrite(context: &Context, module: &Module<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether an instruction is `llvm.abs(x, false)`.
-fn may_see_the_minimum(instruction: InstructionValue<'_>) -> bool {
-    if instruction.get_opcode() != InstructionOpcode::Call {
-        return false;
-    }
-    let Ok(call) = CallSiteValue::try_from(instruction) else { return false };
-    let Some(callee) = call.get_called_fn_value() else { return false };
-    let flag = instruction.get_operand(1).and_then(Operand::value);
-    callee.get_name().to_bytes().starts_with(b"llvm.abs.")
+/// Whether a call is one of `llvm.abs(x, false)`.
+fn may_see_the_minimum(call: InstructionValue<'_>, name: &[u8]) -> bool {
+    let flag = call.get_operand(1).and_then(Operand::value);
+    name.starts_with(b"llvm.abs.")
         && flag.is_some_and(|flag| flag.into_int_value().get_zero_extended_constant() == Some(0))
 }
 

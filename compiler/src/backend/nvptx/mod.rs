@@ -7,6 +7,7 @@ mod abi;
 mod absolute;
 mod approximate;
 mod atomics;
+mod calls;
 mod export;
 mod external;
 mod fault;

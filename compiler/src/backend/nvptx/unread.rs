@@ -6,11 +6,9 @@
 //! other, each counts as a warp, and the barrier opens before the others are there. None of these instructions orders
 //! memory (PTX ISA 9.7.13, "vote.sync", "match.sync", "redux.sync"), so that one whose result is not used does nothing.
 
-use inkwell::{
-    basic_block::BasicBlock,
-    module::Module,
-    values::{CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue},
-};
+use inkwell::module::Module;
+
+use super::calls::calls;
 
 /// How the names of these intrinsics begin.
 const ACROSS: [&[u8]; 3] = [b"llvm.nvvm.vote.", b"llvm.nvvm.match.", b"llvm.nvvm.redux.sync."];
@@ -18,12 +16,9 @@ const ACROSS: [&[u8]; 3] = [b"llvm.nvvm.vote.", b"llvm.nvvm.match.", b"llvm.nvvm
 /// Takes the calls without uses out of a module, and those that only these used.
 pub(super) fn remove(module: &Module<'_>) {
     loop {
-        let unread: Vec<_> = module
-            .get_functions()
-            .flat_map(FunctionValue::get_basic_block_iter)
-            .flat_map(BasicBlock::get_instructions)
-            .filter(|&instruction| is_unread(instruction))
-            .collect();
+        let unread = calls(module, |call, name| {
+            call.get_first_use().is_none() && ACROSS.iter().any(|across| name.starts_with(across))
+        });
         if unread.is_empty() {
             return;
         }
@@ -31,13 +26,4 @@ pub(super) fn remove(module: &Module<'_>) {
             call.erase_from_basic_block();
         }
     }
-}
-
-fn is_unread(instruction: InstructionValue<'_>) -> bool {
-    if instruction.get_opcode() != InstructionOpcode::Call || instruction.get_first_use().is_some() {
-        return false;
-    }
-    let Ok(call) = CallSiteValue::try_from(instruction) else { return false };
-    let Some(callee) = call.get_called_fn_value() else { return false };
-    ACROSS.iter().any(|name| callee.get_name().to_bytes().starts_with(name))
 }

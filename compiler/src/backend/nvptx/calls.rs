@@ -1,0 +1,24 @@
+//! Calls of intrinsics that are left when LLVM's passes are through.
+
+use inkwell::{
+    basic_block::BasicBlock,
+    module::Module,
+    values::{CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue},
+};
+
+/// The calls of a module that are meant; `is_meant` sees each call and the name of what it calls.
+pub(super) fn calls<'ctx>(
+    module: &Module<'ctx>,
+    is_meant: impl Fn(InstructionValue<'ctx>, &[u8]) -> bool,
+) -> Vec<InstructionValue<'ctx>> {
+    let instructions =
+        module.get_functions().flat_map(FunctionValue::get_basic_block_iter).flat_map(BasicBlock::get_instructions);
+    let calls = instructions.filter(|&instruction| {
+        if instruction.get_opcode() != InstructionOpcode::Call {
+            return false;
+        }
+        let Ok(call) = CallSiteValue::try_from(instruction) else { return false };
+        call.get_called_fn_value().is_some_and(|callee| is_meant(instruction, callee.get_name().to_bytes()))
+    });
+    calls.collect()
+}
