@@ -27,7 +27,12 @@ const LIBCLC: &[(&str, &[&str])] = &[
 ];
 
 /// What LLVM's C interface has not.
-const CPP: &[&str] = &["src/backend/llvm/gate.cpp", "src/backend/llvm/frames.cpp", "src/backend/llvm/cpu.cpp"];
+const CPP: &[&str] = &[
+    "src/backend/llvm/gate.cpp",
+    "src/backend/llvm/frames.cpp",
+    "src/backend/llvm/cpu.cpp",
+    "src/backend/nvptx/turns.cpp",
+];
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));

@@ -38,7 +38,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--optimize", type=int, default=1, metavar="N", help="have LLVM optimize every Nth program only"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes; on a GPU each has 4 GB of stacks")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a program may take")
     parser.add_argument("--only", help="rare features that programs may have, with commas; 'none' for none")
     parser.add_argument("--with", dest="always", help="rare features that every program has, with commas")
@@ -130,7 +130,9 @@ def grow_stacks() -> None:
         from weft import cuda
 
         cuda.synchronize()  # makes the context
-        ctypes.CDLL("libcuda.so.1").cuCtxSetLimit(0, ctypes.c_size_t(STACK))
+        status = ctypes.CDLL("libcuda.so.1").cuCtxSetLimit(0, ctypes.c_size_t(STACK))
+        if status:
+            sys.exit(f"fuzz: no stacks of {STACK} bytes (CUDA error {status}): fewer --jobs may help")
 
 
 class Worker:

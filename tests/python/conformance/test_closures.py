@@ -290,6 +290,26 @@ def test_nonlocal_through_two_functions_and_with_other_types():
 
 
 @cuda.jit
+def branches_beside_nonlocal(out):
+    n = 0
+    wide = 8
+
+    def count():
+        nonlocal n
+        n += 1
+        if wide > 6:
+            return 3
+        return 2.5
+
+    out[0] = count() | 4  # an integer, as the other path is never taken
+    out[1] = n
+
+
+def test_what_is_known_is_known_beside_nonlocal():
+    like_python(branches_beside_nonlocal, np.zeros(2, np.int64))
+
+
+@cuda.jit
 def rebound(first, second):
     a = first
 

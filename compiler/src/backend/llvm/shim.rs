@@ -40,6 +40,7 @@ unsafe extern "C" {
     fn weft_gate_large(is_huge: c_int);
     fn weft_unroll(back: LLVMValueRef, unroll: c_int);
     fn weft_split_blocks(module: LLVMModuleRef);
+    fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
     fn weft_frames_watch(module: LLVMModuleRef);
     fn weft_frames_deepest(module: LLVMModuleRef, name: *const c_char, more: *mut u64) -> u64;
@@ -145,6 +146,12 @@ pub(crate) fn skip_slow_passes(huge: bool) {
 pub(crate) fn unroll(back: InstructionValue<'_>, unroll: bool) {
     // SAFETY: the instruction is alive, and so is its context.
     unsafe { weft_unroll(back.as_value_ref(), unroll.into()) };
+}
+
+/// Keeps ptxas from taking several turns in one of loops whose counters it reads wrongly.
+pub(crate) fn turn_by_turn(module: &Module<'_>) {
+    // SAFETY: the module is alive, and nobody else uses it or its context.
+    unsafe { weft_turn_by_turn(module.as_mut_ptr()) };
 }
 
 /// Splits basic blocks that are too long for LLVM's code generator.

@@ -95,6 +95,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                     externalize(cx.module);
                 }
                 unread::remove(cx.module);
+                shim::turn_by_turn(cx.module);
                 absolute::rewrite(cx.types.context, cx.module)
             },
             emit: &[FileType::Assembly],

@@ -46,9 +46,12 @@ impl FnLowerer<'_> {
         if let Some(known) = self.cx.closures.iter().find(here) {
             return Arc::clone(known);
         }
-        let captures: Vec<String> =
+        let mut captures: Vec<String> =
             free_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
-        let writes = nonlocal_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
+        let writes: Vec<String> =
+            nonlocal_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
+        // What is known of the others is known in it.
+        captures.sort_by_key(|name| !writes.contains(name));
         let mut ast = function.clone();
         let defaults = ast.params.iter().filter(|param| param.default.is_some()).map(|param| param.name.clone());
         let defaults: Vec<String> = defaults.collect();
@@ -101,11 +104,11 @@ impl FnLowerer<'_> {
             }
         }
         let Some(captured) = self.captured_values(closure, items, span) else { return Value::Poison };
-        let literal = captured.len();
+        // Nothing is known of what it assigns to.
+        let known = captured.len() - closure.captures.iter().filter(|name| closure.writes.contains(name)).count();
         for (name, value) in closure.captures.iter().zip(captured) {
             args.keywords.push((name.clone(), value, span));
         }
-        let known = if closure.writes.is_empty() { literal } else { 0 };
         let result = self.call_with_literals(&closure.def, args, known, span);
         self.assign_written(closure, result, span)
     }
