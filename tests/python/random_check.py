@@ -20,7 +20,7 @@ from oracle import brains, numeric, rewrite
 from oracle.emulate import Left
 from random_objects import Made, instantiate, names_of
 from typed_objects import plain
-from typed_rewrite import elaborate
+from typed_rewrite import Undecided, elaborate
 from weft import cuda
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Inexact(Exception):
 
 
 class Meaningless(Exception):
-    """An index was out of bounds, or a loop does not end: `x % 4` of a float can be 4, or NaN."""
+    """An index was out of bounds, a loop does not end (`x % 4` of a float can be NaN), or types were not found."""
 
 
 def exact_product(a, b, dtype):
@@ -114,7 +114,7 @@ def expected(program: Program) -> list[object]:
     """What a program must give; an exception if that is not certain."""
     try:
         return run_oracle(program)
-    except IndexError as error:
+    except (IndexError, Undecided) as error:
         raise Meaningless from error
 
 

@@ -139,6 +139,7 @@ def test_a_step_of_zero_gives_no_turn():
         ("    m = cuda.local.array(2, np.int64)\n    o[i] = m[np.int32(-1e-20 % 2)]\n", Meaningless),
         ("    m = cuda.local.array(2, np.int64)\n    o[i] = m[np.uint64(i - 2)]\n", Meaningless),
         ("    o[np.uint64(i - 2)] = 3\n", Meaningless),
+        ("    v = 1\n    o[i] = 3 if i else (v := 2.5)\n    v = 3\n", Meaningless),
     ],
 )
 def test_a_program_that_proves_nothing(body, exception, monkeypatch):

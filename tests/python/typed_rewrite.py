@@ -66,6 +66,11 @@ from typed_values import (
     unify,
 )
 
+
+class Undecided(TypeError):
+    """A variable's type depends on a condition inside an expression: weft follows it, this module does not."""
+
+
 METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
@@ -262,7 +267,7 @@ class Typer(
         result = function()
         after, self.env = self.env, before
         if any(after[name] != ty for name, ty in before.items() if not isinstance(ty, Known)):
-            raise TypeError("a type that depends on a condition inside an expression")
+            raise Undecided("a type that depends on a condition inside an expression")
         return result, after
 
     def perhaps(self, function):

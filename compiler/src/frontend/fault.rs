@@ -132,6 +132,15 @@ impl FnLowerer<'_> {
 
     /// A divisor; where Python's rules hold, the thread ends if it is zero.
     pub(super) fn divisor(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
+        self.not_zero(value, Exception::builtin("ZeroDivisionError", message), span)
+    }
+
+    /// The step of a range or a slice; where Python's rules hold, the thread ends if it is zero.
+    pub(super) fn step(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
+        self.not_zero(value, Exception::builtin("ValueError", message), span)
+    }
+
+    fn not_zero(&mut self, value: ExprId, exception: Exception, span: Span) -> ExprId {
         let known = match self.b.built(value) {
             Built::Const(Const::Int(value)) => value != 0,
             Built::Const(Const::Float(value)) => value != 0.0,
@@ -147,9 +156,9 @@ impl FnLowerer<'_> {
             return value;
         }
         let local = self.b.temp(value, span);
-        let (divisor, zero) = (self.b.read(local, span), self.b.zero(ty, span));
-        let is_zero = self.b.compare(CompareOp::Eq, divisor, zero, span);
-        self.end_thread_if(is_zero, Exception::builtin("ZeroDivisionError", message), span);
+        let (read, zero) = (self.b.read(local, span), self.b.zero(ty, span));
+        let is_zero = self.b.compare(CompareOp::Eq, read, zero, span);
+        self.end_thread_if(is_zero, exception, span);
         self.b.read(local, span)
     }
 

@@ -2,6 +2,8 @@
 
 # ruff: noqa: PT012
 
+import re
+
 import numpy as np
 import pytest
 from weft import cuda
@@ -306,6 +308,36 @@ def test_fast_divisions_of_floats_raise_nothing(dtype):
     with pytest.raises(ZeroDivisionError, match="integer division or modulo by zero"):
         k[1, 1](np.array([7, 0], dtype), np.array([7, 0]), out)
     assert out.copy_to_host()[1:].tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "float64"])
+def test_steps_of_zero(dtype, debug):
+    @cuda.jit(debug=debug, opt=not debug)
+    def k(step, x, out, which):
+        if which == 0:
+            for turn in range(0, 6, step[0]):
+                out[0] += turn
+        elif which == 1:
+            for turn in reversed(range(0, 6, step[0])):
+                out[0] += turn
+        elif which == 2:
+            out[0] += len(range(0, 6, step[0]))
+        elif which == 3:
+            out[0] += x[0 : 6 : int(step[0])].sum()
+        out[1] = 1
+
+    messages = ["range() arg 3 must not be zero"] * 3 + ["slice step cannot be zero"]
+    for which, (message, wanted) in enumerate(zip(messages, (6, 6, 3, 6), strict=True)):
+        x, out = np.arange(6), np.zeros(2)
+        if debug:
+            with pytest.raises(ValueError, match=re.escape(message)):
+                k[1, 1](np.zeros(1, dtype), x, out, which)
+        else:
+            k[1, 1](np.zeros(1, dtype), x, out, which)
+            assert out.tolist() == [0, 1]
+        k[1, 1](np.full(1, 2, dtype), x, out, which)
+        assert out.tolist() == [wanted, 1]
 
 
 def test_tuples_in_debug_code():

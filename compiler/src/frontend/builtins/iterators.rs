@@ -47,12 +47,15 @@ impl FnLowerer<'_> {
         }
         let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
         let mut items = Vec::new();
-        for (value, _, at) in values {
+        for (position, (value, _, at)) in values.into_iter().enumerate() {
             // What a literal is in the range's type: from 2^63 on, a negative `int64`.
             items.push(if let Value::Int(known) = value {
                 Value::Int(wrap_int(known, ty))
             } else {
-                let Some(expr) = self.number(&value, ty, at) else { return Value::Poison };
+                let Some(mut expr) = self.number(&value, ty, at) else { return Value::Poison };
+                if position == 2 {
+                    expr = self.step(expr, "range() arg 3 must not be zero", at);
+                }
                 Value::Scalar(expr, ty)
             });
         }

@@ -375,9 +375,10 @@ impl FnLowerer<'_> {
     ) -> (ExprId, Atom, Option<Atom>) {
         let step = match step {
             Some(Bound { known: Some(known), .. }) => Atom::Int(known.clamp(-LONGEST_STEP, LONGEST_STEP)),
-            Some(step) => {
+            Some(Bound { expr, .. }) => {
+                let step = self.step(expr, "slice step cannot be zero", span);
                 let (least, most) = (self.b.i64(-LONGEST_STEP, span), self.b.i64(LONGEST_STEP, span));
-                let step = self.b.binary(BinaryOp::Max, step.expr, least, span);
+                let step = self.b.binary(BinaryOp::Max, step, least, span);
                 let step = self.b.binary(BinaryOp::Min, step, most, span);
                 self.atom(step, span)
             }
