@@ -1,4 +1,4 @@
-"""Loops whose counter steps away from the bound, or starts far beyond it: they end where Python ends them.
+"""Loops whose counter steps away from the bound, starts far beyond it, or takes large steps end as in Python.
 
 ptxas takes several turns of a loop in one, and trusts that the counter steps towards the bound.
 """
@@ -48,6 +48,13 @@ AWAY = {
         f"{WHILE}\n        k -= 1\n        if k < 0 or k >= 64: break",
         [*range(70, 90), *range(20)],
         0,
+    ),
+    "large steps": ("int", f"for k in range(k, -4, 2**63 - 10):\n        {TURN}", range(-40, 40), 0),
+    "large steps towards a bound": (
+        "int",
+        f"while k < bound:\n        {TURN}\n        k += 2**62 - 9",
+        range(-40, -4),
+        -4,
     ),
     "up from afar": ("int", f"{WHILE}\n        k += 1\n        if k >= bound: break", range(FAR, FAR + 40), -FAR),
     "down from afar": ("int", f"{WHILE}\n        k -= 2\n        if k < bound: break", range(-FAR, -FAR + 40), FAR),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from weft import cuda
 
 
@@ -26,3 +28,24 @@ def test_every_function_beside_recursive_ones_is_visible():
     functions = [line for line in text.splitlines() if ".func " in line and not line.endswith(";")]
     assert len(functions) >= 2
     assert all(line.startswith(".visible .func ") for line in functions), functions
+
+
+@cuda.jit(device=True)
+def half(x, n):
+    return x if n <= 0 else half(x, n - 1) / x
+
+
+@cuda.jit("void(float64[::1])", opt=False)
+def never_calls(x):
+    i = cuda.grid(1)
+    if (i & 1) < 0:  # ptxas sees that this never holds
+        x[i] = half(x[i], 3)
+
+
+def test_a_table_names_the_functions_of_a_recursive_kernel():
+    """As `ptxas` 13.0 ends the process over one with a division that the kernel never calls."""
+    text = never_calls.inspect_asm(never_calls.signatures[0], target="sm_90")
+    (table,) = [line for line in text.splitlines() if line.startswith(".global") and "kept" in line]
+    names = re.findall(r"^\.visible \.func .*?([\w$]+)\($", text, re.MULTILINE)
+    assert names
+    assert all(name in table for name in names), text

@@ -73,7 +73,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         for (id, _) in self.ir.functions.iter().filter(|(id, _)| circles.contains(*id)) {
             let function = self.declare_device(id, hidden)?;
             if self.ptx {
-                // `nvptx::externalize` says why; the passes of LLVM keep to the ABI already.
+                // `nvptx::keep` says why; the passes of LLVM keep to the ABI already.
                 function.set_linkage(Linkage::External);
                 if let (Entry::Foreign(foreign), Some(entry)) = (&self.options.entry, self.ir.kernel()) {
                     // What is linked with other code must not have the name of a function in that.

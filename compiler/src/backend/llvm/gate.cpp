@@ -66,11 +66,10 @@ extern "C" void weft_gate_large(int is_huge) {
 /* Says whether the code generator is at work. */
 extern "C" void weft_gate_generates(int generates) { gate.generates = generates; }
 
-/* The loop that a branch goes back in is unrolled, or it is not, by ptxas either. */
-extern "C" void weft_unroll(LLVMValueRef back, int unroll) {
+/* The loop that a branch goes back in is unrolled. */
+extern "C" void weft_unroll(LLVMValueRef back) {
   llvm::LLVMContext &context = llvm::unwrap(back)->getContext();
-  const char *how = unroll ? "llvm.loop.unroll.full" : "llvm.loop.unroll.disable";
-  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, how));
+  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.full"));
   /* A loop's name is a node of its own: its first operand is itself. */
   llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, hint});
   loop->replaceOperandWith(0, loop);

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::ir::{
     Arith, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr,
-    for_each_stmt,
 };
 
 /// A loop whose counter must not pass the end of its type.
@@ -58,43 +57,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if !self.ended()? {
             self.hooks.turn(self, body, step)?;
         }
-        self.go_back(head, body, step, unroll)?;
+        self.go_back(head, unroll)?;
         self.builder.position_at_end(end);
         Ok(())
     }
 
     /// Goes to the head of a loop from its end.
-    fn go_back(&mut self, head: BasicBlock<'ctx>, body: &[Stmt], step: &[Stmt], unroll: bool) -> Result<()> {
+    fn go_back(&mut self, head: BasicBlock<'ctx>, unroll: bool) -> Result<()> {
         if self.ended()? {
             return Ok(());
         }
         let last = self.builder.get_insert_block();
         self.go(head)?;
-        // ptxas takes several turns in one after it has multiplied the step, and does not see that the product wraps.
-        let far = self.steps_far(body, step);
-        if (far || unroll)
-            && let Some(back) = last.and_then(BasicBlock::get_terminator)
-        {
-            shim::unroll(back, !far);
+        if unroll && let Some(back) = last.and_then(BasicBlock::get_terminator) {
+            shim::unroll(back);
         }
         Ok(())
-    }
-
-    /// Whether a local moves by so large a constant in each turn that it might wrap in a few.
-    fn steps_far(&self, body: &[Stmt], step: &[Stmt]) -> bool {
-        let mut far = false;
-        let mut look = |stmt: &Stmt| {
-            let StmtKind::Assign(local, value) = stmt.kind else { return };
-            let ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) = self.function.exprs[value].kind else { return };
-            let (by, other) = if self.function.local(a) == Some(local) { (b, a) } else { (a, b) };
-            let Some(by) = self.function.int(by) else { return };
-            let Some(scalar) = self.function.locals[local].ty.scalar() else { return };
-            far |= self.function.local(other) == Some(local)
-                && by.unsigned_abs() >> (8 * scalar.size_bytes()).saturating_sub(10) != 0;
-        };
-        for_each_stmt(body, &mut look);
-        for_each_stmt(step, &mut look);
-        far
     }
 
     fn emit_turn(&mut self, block: &[Stmt], targets: LoopTargets<'ctx>) -> Result<()> {
@@ -131,7 +109,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         };
         self.set_local(counted.counter, sum.into())?;
         self.hooks.turn(self, body, step)?;
-        self.go_back(turn, body, step, false)?;
+        self.go_back(turn, false)?;
         self.builder.position_at_end(end);
         Ok(())
     }

@@ -38,7 +38,7 @@ unsafe extern "C" {
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate(context: *mut c_void, stop: *const AtomicBool);
     fn weft_gate_large(is_huge: c_int);
-    fn weft_unroll(back: LLVMValueRef, unroll: c_int);
+    fn weft_unroll(back: LLVMValueRef);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
@@ -142,10 +142,10 @@ pub(crate) fn skip_slow_passes(huge: bool) {
     unsafe { weft_gate_large(huge.into()) };
 }
 
-/// Has a loop unrolled, or keeps it from that: the one that this branch goes back in.
-pub(crate) fn unroll(back: InstructionValue<'_>, unroll: bool) {
+/// Has a loop unrolled: the one that this branch goes back in.
+pub(crate) fn unroll(back: InstructionValue<'_>) {
     // SAFETY: the instruction is alive, and so is its context.
-    unsafe { weft_unroll(back.as_value_ref(), unroll.into()) };
+    unsafe { weft_unroll(back.as_value_ref()) };
 }
 
 /// Keeps ptxas from taking several turns in one of loops whose counters it reads wrongly.

@@ -27,7 +27,7 @@ mod waits;
 mod warps;
 
 use inkwell::{
-    OptimizationLevel,
+    AddressSpace, OptimizationLevel,
     module::{FlagBehavior, Linkage},
     targets::{CodeModel, FileType, RelocMode},
 };
@@ -92,7 +92,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                     loads::hoist(cx.types.context, cx.module);
                 }
                 if !Circles::of(cx.ir).is_empty() {
-                    externalize(cx.module);
+                    keep(cx);
                 }
                 unread::remove(cx.module);
                 shim::turn_by_turn(cx.module);
@@ -121,14 +121,24 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
 }
 
-/// Gives the functions of a recursive kernel that are left external linkage: `ptxas` 13.0, and the driver of that version,
-/// ends the process over some of them if they are the module's own. Those that others may call keep to the ABI.
-fn externalize(module: &inkwell::module::Module<'_>) {
-    for function in module.get_functions() {
-        if function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::Internal {
+/// Has `ptxas` 13.0, and the driver of that version, keep the functions of a recursive kernel: it ends the process over some
+/// of them if they are the module's own, and where it finds, which LLVM did not, that the kernel never calls one that calls
+/// itself and holds a division. They get external linkage, and a table that nobody reads names them. Those that others may
+/// call keep to the ABI.
+fn keep(cx: &ModuleContext<'_, '_>) {
+    let mut kept = Vec::new();
+    for function in cx.module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
+        if function.get_linkage() == Linkage::Internal {
             function.set_linkage(Linkage::External);
         }
+        if function.get_call_conventions() != kernel::PTX_KERNEL {
+            kept.push(function.as_global_value().as_pointer_value());
+        }
     }
+    let table = cx.types.context.ptr_type(AddressSpace::from(SPACES.generic)).const_array(&kept);
+    let global = cx.module.add_global(table.get_type(), Some(AddressSpace::from(SPACES.global)), "functions$kept");
+    global.set_linkage(Linkage::Internal);
+    global.set_initializer(&table);
 }
 
 /// Declares and fills every function, callees first.

@@ -4,7 +4,8 @@
  * then trusts that the counter steps towards the bound, and asks how far the bound is, not whether it has been passed:
  * `do { i -= 2; } while (i <= 5);` goes on for 2^61 turns where it should end after the first. LLVM makes such loops,
  * too: where `i - 2` may wrap, `i - 2 > -3` is the same as `unsigned(i) <= 0x8000000000000001`. With signed numbers the
- * distance may wrap as well: `do { i += 1; } while (i < bound);` does one turn where `i` is far beyond the bound. */
+ * distance may wrap as well: `do { i += 1; } while (i < bound);` does one turn where `i` is far beyond the bound. Nor does
+ * ptxas see that four steps wrap where the step is large. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/AssumptionCache.h"
@@ -18,6 +19,12 @@
 #include "llvm/IR/PatternMatch.h"
 
 namespace {
+
+/* More turns than ptxas takes in one. */
+constexpr unsigned turns = 512;
+
+/* Whether that many steps leave the half of their type's numbers that a distance has. */
+bool is_large(const llvm::APInt &step) { return step.getSignificantBits() + llvm::Log2_32(turns) > step.getBitWidth(); }
 
 /* Whether it is not certain that a loop that goes on while its counter is on this side of `bound` comes to the first
  * comparison on that side, or a step or two behind it, or so near that the distance does not wrap. */
@@ -49,7 +56,9 @@ bool misleads(const llvm::Loop &loop, const llvm::ICmpInst &compare, bool leaves
   }
   if (!evolution.isLoopInvariant(right, &loop)) return false;
   const auto *step = llvm::dyn_cast<llvm::SCEVConstant>(counter->getStepRecurrence(evolution));
-  if (!step || step->isZero() || llvm::ICmpInst::isEquality(goes_on)) return false;
+  if (!step || step->isZero()) return false;
+  if (is_large(step->getAPInt())) return true;
+  if (llvm::ICmpInst::isEquality(goes_on)) return false;
   bool below = llvm::ICmpInst::isLT(goes_on) || llvm::ICmpInst::isLE(goes_on);
   if (below == step->getAPInt().isNegative()) return true;
   return llvm::ICmpInst::isSigned(goes_on) && comes_from_afar(goes_on, *counter, right, evolution);
