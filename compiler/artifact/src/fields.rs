@@ -14,7 +14,7 @@ use crate::{
 
 /// An argument, or an item of a tuple or an object: what has fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaf {
+pub enum ArgItem {
     /// Passed by value.
     Value(DType),
     /// An array.
@@ -44,7 +44,7 @@ pub enum Which {
     Launch,
 }
 
-impl Leaf {
+impl ArgItem {
     /// Its fields, in the order in which they are passed.
     pub fn fields(self, which: Which) -> Vec<Field> {
         let long = SlotType::Scalar(Scalar::I64);
@@ -109,17 +109,17 @@ impl ArgType {
     const GIVEN: Self = Self::Value(DType::BOOL);
 
     /// Visits the values and arrays in it, with the way to each through nested tuples and objects.
-    pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], Leaf)) {
+    pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], ArgItem)) {
         self.walk(&mut Vec::new(), visit);
     }
 
-    fn walk(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], Leaf)) {
+    fn walk(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], ArgItem)) {
         match self {
-            Self::Value(dtype) => visit(path, Leaf::Value(*dtype)),
+            Self::Value(dtype) => visit(path, ArgItem::Value(*dtype)),
             Self::Enum(_, value) => value.walk(path, visit),
-            Self::Array(array) => visit(path, Leaf::Array(*array)),
-            Self::Record(dtype) => visit(path, Leaf::Record(*dtype)),
-            Self::Pointer(dtype) => visit(path, Leaf::Pointer(dtype.unwrap_or(DType::U8))),
+            Self::Array(array) => visit(path, ArgItem::Array(*array)),
+            Self::Record(dtype) => visit(path, ArgItem::Record(*dtype)),
+            Self::Pointer(dtype) => visit(path, ArgItem::Pointer(dtype.unwrap_or(DType::U8))),
             Self::None | Self::Class(_) => {}
             Self::Optional(of) => {
                 for (step, item) in [&Self::GIVEN, of.as_ref()].into_iter().enumerate() {
@@ -139,13 +139,13 @@ impl ArgType {
     }
 
     /// The value or array at the end of a way through nested tuples and objects.
-    pub fn leaf(&self, path: &[Step]) -> Option<Leaf> {
+    pub fn leaf(&self, path: &[Step]) -> Option<ArgItem> {
         match (self, path) {
-            (Self::Value(dtype), []) => Some(Leaf::Value(*dtype)),
+            (Self::Value(dtype), []) => Some(ArgItem::Value(*dtype)),
             (Self::Enum(_, value), path) => value.leaf(path),
-            (Self::Array(array), []) => Some(Leaf::Array(*array)),
-            (Self::Record(dtype), []) => Some(Leaf::Record(*dtype)),
-            (Self::Pointer(dtype), []) => Some(Leaf::Pointer(dtype.unwrap_or(DType::U8))),
+            (Self::Array(array), []) => Some(ArgItem::Array(*array)),
+            (Self::Record(dtype), []) => Some(ArgItem::Record(*dtype)),
+            (Self::Pointer(dtype), []) => Some(ArgItem::Pointer(dtype.unwrap_or(DType::U8))),
             (Self::Tuple(items) | Self::Struct(_, items), [step, rest @ ..]) => items.get(*step as usize)?.leaf(rest),
             (Self::Optional(_), [0]) => Self::GIVEN.leaf(&[]),
             (Self::Optional(of), [1, rest @ ..]) => of.leaf(rest),

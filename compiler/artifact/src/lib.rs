@@ -27,7 +27,7 @@ pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, Recor
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
 pub use fault::{Fault, FaultArg, FaultRecord, Faults, Numbers, Place, Raised};
-pub use fields::{Field, Leaf, Which};
+pub use fields::{ArgItem, Field, Which};
 pub use format::{FormatPart, format_parts};
 pub use number::{Complex, Number, Scalar};
 pub use table::{NUMBERS, Row};

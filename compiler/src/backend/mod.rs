@@ -162,7 +162,7 @@ fn faults(module: &Module, request: &Request) -> Option<Faults> {
         let file = file.map(|file| file.name.clone()).unwrap_or_default();
         Place { file, line, function: function.to_owned() }
     };
-    let fault = |fault: &ir::Fault| Fault {
+    let fault = |fault: &ir::FaultSite| Fault {
         class: fault.class.clone(),
         args: fault.args.clone(),
         numbers: fault.numbers,

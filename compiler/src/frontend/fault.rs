@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Built, CallPlace, CompareOp, Const, ExprId, Fault, FaultId, LocalId, Op, StmtKind as Ir, Type},
+    ir::{Built, CallPlace, CompareOp, Const, ExprId, FaultId, FaultSite, LocalId, Op, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -102,7 +102,7 @@ impl FnLowerer<'_> {
         let Exception { class, args } = exception;
         let (args, function) = (args.unwrap_or_default(), self.def.ast.name.clone());
         let alone = !self.cx.reports.any();
-        let fault = Fault { class, args, numbers, alone, function, span: self.at(span) };
+        let fault = FaultSite { class, args, numbers, alone, function, span: self.at(span) };
         let id = if self.is_dry() { FaultId::new(u32::MAX) } else { self.cx.module.faults.push(fault) };
         let code = self.b.new_temp(Type::I32);
         self.b.op(Op::Fault(id), vec![code], values.into(), span);

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use weft_artifact::{
-    ArgType, ArrayType, Chars, Complex, Compound, DType, Layout, Leaf, Number, Scalar, SlotField, SlotType, Which,
+    ArgItem, ArgType, ArrayType, Chars, Complex, Compound, DType, Layout, Number, Scalar, SlotField, SlotType, Which,
 };
 
 use super::object::{ObjectKind, Static};
@@ -89,7 +89,7 @@ impl ArrayTy {
 
     /// Its fields that exist at run time.
     pub(super) fn fields(self) -> impl Iterator<Item = SlotField> {
-        Leaf::Array(self.arg()).fields(Which::Kernel).into_iter().map(|field| field.field)
+        ArgItem::Array(self.arg()).fields(Which::Kernel).into_iter().map(|field| field.field)
     }
 
     /// The type of its data pointer.
@@ -313,7 +313,7 @@ impl Ty {
     }
 
     fn collect_parts(&self, prefix: &str, out: &mut Vec<(String, Type)>) {
-        let mut push = |leaf: Leaf, pointer: Option<Type>| {
+        let mut push = |leaf: ArgItem, pointer: Option<Type>| {
             for field in leaf.fields(Which::Kernel) {
                 let ty = match field.ty {
                     SlotType::Scalar(scalar) => Some(Type::Scalar(scalar)),
@@ -325,9 +325,9 @@ impl Ty {
             }
         };
         match self {
-            Self::Scalar(scalar) => push(Leaf::Value((*scalar).into()), None),
-            Self::Complex(complex) => push(Leaf::Value(Number::Complex(*complex).into()), None),
-            Self::Array(array) => push(Leaf::Array(array.arg()), Some(array.pointer())),
+            Self::Scalar(scalar) => push(ArgItem::Value((*scalar).into()), None),
+            Self::Complex(complex) => push(ArgItem::Value(Number::Complex(*complex).into()), None),
+            Self::Array(array) => push(ArgItem::Array(array.arg()), Some(array.pointer())),
             Self::Object(_, items) => {
                 for (i, item) in items.iter().enumerate() {
                     item.collect_parts(&format!("{prefix}.{i}"), out);

@@ -40,8 +40,8 @@ pub use expr::{
 };
 pub use hint_op::{Clock, LoadHint, StoreHint};
 pub use module::{
-    CallPlace, ConstantArray, External, Fault, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind, Module,
-    SharedArray, SharedKind,
+    CallPlace, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
+    Module, SharedArray, SharedKind,
 };
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
@@ -67,7 +67,7 @@ pub type PtxId = Handle<InlinePtx>;
 /// A handle to a function of another language.
 pub type ExternalId = Handle<External>;
 /// A handle to a fault of a module.
-pub type FaultId = Handle<Fault>;
+pub type FaultId = Handle<FaultSite>;
 /// A handle to a call of a module that a fault may come through.
 pub type CallPlaceId = Handle<CallPlace>;
 /// A handle to a thread-local array of a function.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgType, ArrayType, FaultArg, Leaf, Numbers, Param, Scalar, SlotSource, SlotType, Which};
+use weft_artifact::{ArgItem, ArgType, ArrayType, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType, Which};
 
 use super::{
     Arena, Class, ExprId, FuncId, LocalId,
@@ -32,7 +32,7 @@ pub struct Module {
     /// Functions that are linked with the kernel.
     pub externals: Arena<External>,
     /// Places that report a fault.
-    pub faults: Arena<Fault>,
+    pub faults: Arena<FaultSite>,
     /// Calls that a fault may come through.
     pub call_places: Arena<CallPlace>,
     /// `true` if something takes the address of dynamic shared memory.
@@ -47,7 +47,7 @@ pub struct Module {
 
 /// A place that raises an exception.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct FaultSite {
     /// The exception's class, as [`weft_artifact::Fault`] has it.
     pub class: String,
     /// What the exception is made of.
@@ -257,10 +257,10 @@ fn passed(ty: &ArgType) -> Vec<Type> {
                 (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
                 (
                     SlotType::Pointer,
-                    Leaf::Array(ArrayType { dtype, .. }) | Leaf::Record(dtype) | Leaf::Pointer(dtype),
+                    ArgItem::Array(ArrayType { dtype, .. }) | ArgItem::Record(dtype) | ArgItem::Pointer(dtype),
                 ) => Some(Type::Ptr(dtype.access().0, Space::Generic)),
                 // No value of the front end has such a part.
-                (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
+                (SlotType::Pointer, ArgItem::Value(_)) | (SlotType::Bytes { .. }, _) => None,
             });
         }
     });

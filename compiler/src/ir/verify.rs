@@ -10,7 +10,7 @@ mod tests;
 
 use std::{collections::BTreeSet, iter::repeat};
 
-use weft_artifact::{Leaf, Scalar, SlotSource, SlotType, Which, format_parts};
+use weft_artifact::{ArgItem, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
     Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space,
@@ -194,19 +194,21 @@ impl Checker<'_> {
         };
         let leaf = self.module.params.get(param as usize)?.ty.leaf(path)?;
         let which = match leaf {
-            Leaf::Value(_) | Leaf::Record(_) | Leaf::Pointer(_) => Which::Kernel,
+            ArgItem::Value(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => Which::Kernel,
             // A kernel may take a stride that its layout gives as well.
-            Leaf::Array(_) => Which::Launch,
+            ArgItem::Array(_) => Which::Launch,
         };
         let field = leaf.fields(which).into_iter().find(|field| field.field == slot_field)?;
         // Other code may have the array anywhere.
         let space = if self.function.kind == FunctionKind::Export { Space::Generic } else { Space::Global };
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
-            (SlotType::Pointer, Leaf::Array(array)) => Some(Type::Ptr(array.dtype.access().0, space)),
-            (SlotType::Pointer, Leaf::Record(dtype) | Leaf::Pointer(dtype)) => Some(Type::Ptr(dtype.access().0, space)),
+            (SlotType::Pointer, ArgItem::Array(array)) => Some(Type::Ptr(array.dtype.access().0, space)),
+            (SlotType::Pointer, ArgItem::Record(dtype) | ArgItem::Pointer(dtype)) => {
+                Some(Type::Ptr(dtype.access().0, space))
+            }
             // The IR has no type for a long value yet.
-            (SlotType::Pointer, Leaf::Value(_)) | (SlotType::Bytes { .. }, _) => None,
+            (SlotType::Pointer, ArgItem::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }
     }
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from weft.cuda._gufunc import GUfunc
+    from weft.cuda._ufunc.gufunc import GUfunc
 
 
 def vectorize(
@@ -41,7 +41,7 @@ def vectorize(
     ...     return 2 * x + y
     >>> axpy(np.ones(3, np.float32), 1)  # doctest: +SKIP
     """
-    from weft.cuda._ufunc import Ufunc
+    from weft.cuda._ufunc.ufunc import Ufunc
 
     _check_target(target)
     if cache:
@@ -119,7 +119,7 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
         raise TypeError(msg)
 
     def wrap(function: Callable[..., Any]) -> GUfunc:
-        from weft.cuda._gufunc import GUfunc
+        from weft.cuda._ufunc.gufunc import GUfunc
 
         return GUfunc(function, signatures, layout, identity)
 

@@ -163,7 +163,7 @@ impl Arguments {
                     if arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
                         return Err(PyTypeError::new_err("masked arrays are not supported; pass `.data` and `.mask`"));
                     }
-                    // NumPy's array in memory that the device reaches: see `weft/cuda/_mapped.py`.
+                    // NumPy's array in memory that the device reaches: see `weft/cuda/_memory/mapped.py`.
                     let shared = arg.getattr_opt(intern!(arg.py(), "_weft_device_array"))?;
                     if let Some(array) = shared.as_ref().and_then(|shared| shared.cast::<DeviceArray>().ok()) {
                         return self.push_device_array(arg.py(), array.get());

@@ -432,7 +432,7 @@ impl Dispatcher {
     /// Machine code of GPUs by argument types, or of one signature; needs `ptxas` and `nvdisasm` of the CUDA toolkit.
     #[pyo3(signature = (signature=None))]
     fn inspect_sass<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("weft.cuda._sass")?.call_method1("inspect", (slf, signature, "-gi"))
+        slf.py().import("weft.cuda._code.sass")?.call_method1("inspect", (slf, signature, "-gi"))
     }
 
     /// The same as a graph of its blocks, in DOT.
@@ -441,7 +441,7 @@ impl Dispatcher {
         slf: &Bound<'py, Self>,
         signature: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("weft.cuda._sass")?.call_method1("inspect", (slf, signature, "-cfg"))
+        slf.py().import("weft.cuda._code.sass")?.call_method1("inspect", (slf, signature, "-cfg"))
     }
 
     /// weft's own IR by argument types, or of one signature.
@@ -457,7 +457,7 @@ impl Dispatcher {
     /// Print the types of what each compiled kernel computes.
     #[pyo3(signature = (file=None))]
     fn inspect_types(slf: &Bound<'_, Self>, file: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        slf.py().import("weft.cuda._inspect")?.call_method1("types", (slf, file))?;
+        slf.py().import("weft.cuda._code.inspect")?.call_method1("types", (slf, file))?;
         Ok(())
     }
 

@@ -84,7 +84,7 @@ fn link(
     jit: &JitOptions,
 ) -> PyResult<Arc<dyn Module>> {
     let pieces: Vec<(String, String, Bound<'_, PyAny>, Option<PathBuf>)> =
-        py.import("weft.cuda._link")?.call_method1("pieces", (PyList::new(py, links)?,))?.extract()?;
+        py.import("weft.cuda._code.link")?.call_method1("pieces", (PyList::new(py, links)?,))?.extract()?;
     let mut code = Vec::with_capacity(pieces.len());
     for (extension, name, data, folder) in pieces {
         let Some(kind) = LinkedKind::from_extension(&extension) else {
@@ -122,7 +122,7 @@ fn link(
 fn set_up(owner: &Bound<'_, Dispatcher>, links: &[Py<PyAny>], module: &Arc<dyn Module>) -> PyResult<Option<Py<PyAny>>> {
     let py = owner.py();
     let code = Bound::new(py, LoadedCode { module: Arc::clone(module) })?;
-    let life = py.import("weft.cuda._link")?.call_method1("set_up", (PyList::new(py, links)?, code, owner))?;
+    let life = py.import("weft.cuda._code.link")?.call_method1("set_up", (PyList::new(py, links)?, code, owner))?;
     Ok((!life.is_none()).then(|| life.unbind()))
 }
 

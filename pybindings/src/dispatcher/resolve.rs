@@ -140,7 +140,7 @@ impl Dispatcher {
         let found = Found { kept: capturer.kept, links: capturer.links };
         if !found.links.is_empty() {
             // One module for all threads: what is linked is told of each.
-            let lock = py.import("weft.cuda._link")?.getattr("LOCK")?;
+            let lock = py.import("weft.cuda._code.link")?.getattr("LOCK")?;
             lock.call_method0("acquire")?;
             let compiled = match this.compiled(args) {
                 Some(known) => Ok(known),

@@ -2,7 +2,7 @@
 //!
 //! A value is one word, an array is one word, a tuple is one word and then its elements. Objects are a word of their class
 //! and then what they are passed as: an enum's member its value, others a tuple. The same walk gives each
-//! argument's *cells*, as [`weft_artifact::Leaf`] has them: two for a number (value, or real and imaginary parts), one
+//! argument's *cells*, as [`weft_artifact::ArgItem`] has them: two for a number (value, or real and imaginary parts), one
 //! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
 //! the same places.
 

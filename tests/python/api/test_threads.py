@@ -268,7 +268,7 @@ def test_a_fork_while_others_link_and_open_devices(tmp_path) -> None:
 import os, signal, threading, time
 import numpy as np
 from weft import cuda
-from weft.cuda import _link
+from weft.cuda._code import link
 
 seven = cuda.declare_device("seven", "int64()", link=cuda.PTXSource("nothing"))(lambda: 7)
 
@@ -297,7 +297,7 @@ for n in range(6):
     # However long another thread has it, the child does not inherit it.
     held, pause = threading.Event(), threading.Event()
     def hold():
-        with _link.LOCK:
+        with link.LOCK:
             held.set()
             time.sleep(0.2)
     threading.Thread(target=hold).start()

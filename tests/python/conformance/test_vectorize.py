@@ -349,10 +349,10 @@ def test_reduce_one_axis_or_all():
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.complex64])
 def test_reduce_rows_of_every_length(way, dtype, monkeypatch):
     """A thread, a block or several blocks a row; kernels for GPUs run on the CPU too."""
-    from weft.cuda import _rows
+    from weft.cuda._ufunc import rows as reductions
 
     if way == "by blocks":
-        monkeypatch.setattr(_rows, "in_pieces", lambda: False)
+        monkeypatch.setattr(reductions, "in_pieces", lambda: False)
     first = np.array(dtype(1)).dtype
     total = vectorize([f"{first}({first}, {first})"], target="cuda")(lambda a, b: a + b)
     shapes = [(3, 63), (5, 64), (2, 2, 65), (4, 511), (3, 513), (70, 1000), (2, 9000), (1, 70_001), (3, 2, 40_000)]
@@ -375,10 +375,10 @@ def test_reduce_rows_of_every_length(way, dtype, monkeypatch):
 
 @pytest.mark.parametrize("way", ["as the device does", "by tiles"])
 def test_reduce_columns_of_every_kind(way, monkeypatch):
-    from weft.cuda import _rows
+    from weft.cuda._ufunc import rows as reductions
 
     if way == "by tiles":
-        monkeypatch.setattr(_rows, "in_pieces", lambda: False)
+        monkeypatch.setattr(reductions, "in_pieces", lambda: False)
     total = vectorize(["int64(int64, int64)"], target="cuda")(lambda a, b: a + b)
     shapes = [(2, 16), (3, 31), (16, 33), (17, 15), (700, 40), (5, 3000), (3, 400, 20), (2, 3, 9, 64), (20_000, 17)]
     # More sheets than a grid has rows.

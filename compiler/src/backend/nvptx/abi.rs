@@ -6,7 +6,7 @@
 //! whose alignment an attribute says.
 
 use inkwell::types::{BasicTypeEnum, StructType};
-use weft_artifact::{ArgType, Compound, DType, Leaf, Number, Scalar, SlotField, Step};
+use weft_artifact::{ArgItem, ArgType, Compound, DType, Number, Scalar, SlotField, Step};
 
 use crate::{
     backend::llvm::{Result, Types, internal},
@@ -251,9 +251,9 @@ pub(super) fn alone<'ctx>(types: &Types<'ctx>, ty: Type, abi: Abi) -> Result<Bas
 }
 
 /// Whether a leaf of an argument is one that this file knows to lay out.
-pub(super) fn known(leaf: Leaf) -> bool {
+pub(super) fn known(leaf: ArgItem) -> bool {
     match leaf {
-        Leaf::Value(DType::Number(_)) | Leaf::Array(_) | Leaf::Record(_) | Leaf::Pointer(_) => true,
-        Leaf::Value(DType::Compound(id)) => matches!(id.get(), Compound::Time(_)),
+        ArgItem::Value(DType::Number(_)) | ArgItem::Array(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => true,
+        ArgItem::Value(DType::Compound(id)) => matches!(id.get(), Compound::Time(_)),
     }
 }

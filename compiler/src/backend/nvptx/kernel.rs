@@ -10,7 +10,7 @@ use inkwell::{
     values::{BasicValueEnum, FunctionValue},
 };
 
-use weft_artifact::{Leaf, SlotField, SlotSource};
+use weft_artifact::{ArgItem, SlotField, SlotSource};
 
 use crate::{
     backend::{
@@ -90,8 +90,8 @@ fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize)
         return None;
     };
     match cx.ir.params.get(*param as usize)?.ty.leaf(path)? {
-        Leaf::Array(array) => Some((1 << 63) / array.dtype.size_bytes().max(1)),
-        Leaf::Value(_) | Leaf::Record(_) | Leaf::Pointer(_) => None,
+        ArgItem::Array(array) => Some((1 << 63) / array.dtype.size_bytes().max(1)),
+        ArgItem::Value(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        expr::{Args, spelled},
+        expr::{Args, by_letters},
         iterate::Sequence,
         lowerer::{FnLowerer, wrap_int},
         object::{Exception, ObjectKind, Site, is_generated},
@@ -110,7 +110,7 @@ impl FnLowerer<'_> {
     }
 
     fn iterable_object(&mut self, kind: ObjectKind, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
-        let values: Vec<Value> = values.into_iter().map(spelled).collect();
+        let values: Vec<Value> = values.into_iter().map(by_letters).collect();
         let good = values.iter().all(|value| is_generated(value) || self.is_iterable(value, span));
         if kind == ObjectKind::Reversed && values.iter().any(|value| !is_reversible(value)) {
             self.error(Code::NoMatchingOverload, span, "`reversed` takes an array, a tuple or a range");

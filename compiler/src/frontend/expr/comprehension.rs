@@ -56,7 +56,7 @@ impl FnLowerer<'_> {
     pub(super) fn comprehension(&mut self, element: &Expr, loops: &[ComprehensionLoop], span: Span) -> Value {
         let Some(first) = loops.first() else { return Value::Poison };
         let over = self.expr(&first.iter);
-        let over = super::spelled(over);
+        let over = super::by_letters(over);
         if !is_generated(&over) && !self.is_iterable(&over, first.iter.span) {
             return Value::Poison;
         }
@@ -66,7 +66,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Generator(Arc::new(generator)), vec![over])
     }
 
-    /// A value with all items that are to come, if it is a generator: a tuple. A known text is spelled.
+    /// A value with all items that are to come, if it is a generator: a tuple. A known text is its letters.
     pub(in crate::frontend) fn gathered(&mut self, value: Value, span: Span) -> Value {
         if let Value::Object(ObjectKind::Iterator(_), items) = &value
             && items.iter().any(is_generated)
@@ -78,7 +78,7 @@ impl FnLowerer<'_> {
             return self.report(diagnostic);
         }
         if !is_generated(&value) {
-            return super::spelled(value);
+            return super::by_letters(value);
         }
         let Some(mut source) = self.source(value, span) else { return Value::Poison };
         let mut items = Vec::new();
@@ -134,7 +134,7 @@ impl FnLowerer<'_> {
             | Value::Object(..)
             | Value::Static(_)
             | Value::Poison) => {
-                let over = super::spelled(other);
+                let over = super::by_letters(other);
                 if !self.is_iterable(&over, span) {
                     return None;
                 }

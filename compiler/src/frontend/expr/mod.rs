@@ -27,7 +27,7 @@ pub(super) use index::Index;
 pub use name::no_builtin;
 pub(super) use name::used_before;
 pub(super) use object::FieldIndex;
-pub(super) use text::{Text, spelled};
+pub(super) use text::{Text, by_letters};
 
 use weft_artifact::{Complex, MAX_LEAVES, Scalar};
 

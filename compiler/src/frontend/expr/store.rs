@@ -2,7 +2,7 @@
 
 use weft_artifact::{Compound, DType, Layout};
 
-use super::{index::Index, object::FieldIndex, subscript::Place};
+use super::{index::Index, object::FieldIndex, subscript::Selected};
 use crate::{
     diagnostic::Code,
     frontend::{
@@ -71,13 +71,13 @@ impl FnLowerer<'_> {
             self.report(refusals::readonly(Ty::Array(array.ty), span));
             return;
         }
-        let Some(place) = self.place(&array, indices, span) else { return };
-        match place {
-            Place::Element(pointer) => {
+        let Some(selected) = self.selected(&array, indices, span) else { return };
+        match selected {
+            Selected::Element(pointer) => {
                 let value = self.element_of_none(value, span);
                 self.store(pointer, array.ty, &value, span);
             }
-            Place::View(view) => self.store_view(view, value, span),
+            Selected::View(view) => self.store_view(view, value, span),
         }
     }
 
@@ -234,7 +234,7 @@ impl FnLowerer<'_> {
             self.repeat(extent, span, |this, counter| {
                 let row = this.row(view, counter, span);
                 let tuple = this.reread(&tuple, span);
-                this.put_place(view, op, row, tuple, span);
+                this.put_selected(view, op, row, tuple, span);
             });
             return;
         }
@@ -244,7 +244,7 @@ impl FnLowerer<'_> {
             self.repeat(extent, span, |this, counter| {
                 let row = this.row(view, counter, span);
                 let item = this.reread(item, span);
-                this.put_place(view, op, row, item, span);
+                this.put_selected(view, op, row, item, span);
             });
             return;
         }
@@ -260,24 +260,31 @@ impl FnLowerer<'_> {
         }
         for (position, item) in items.into_iter().enumerate() {
             let index = Index::at(self.b.i64(position as i64, span));
-            let row = self.place(view, &[index], span);
-            self.put_place(view, op, row, item, span);
+            let row = self.selected(view, &[index], span);
+            self.put_selected(view, op, row, item, span);
         }
     }
 
     /// The place in the first dimension that a counter says.
-    fn row(&mut self, view: &ArrayValue, counter: LocalId, span: Span) -> Option<Place> {
+    fn row(&mut self, view: &ArrayValue, counter: LocalId, span: Span) -> Option<Selected> {
         let index = Index::at(self.b.read(counter, span));
-        self.place(view, &[index], span)
+        self.selected(view, &[index], span)
     }
 
     /// An element, or a row, gets a value, or what an operator gives of the two.
-    fn put_place(&mut self, of: &ArrayValue, op: Option<BinOp>, place: Option<Place>, value: Value, span: Span) {
-        match (place, op) {
+    fn put_selected(
+        &mut self,
+        of: &ArrayValue,
+        op: Option<BinOp>,
+        selected: Option<Selected>,
+        value: Value,
+        span: Span,
+    ) {
+        match (selected, op) {
             (None, _) => {}
-            (Some(Place::View(view)), _) => self.put_view(&view, op, value, span),
-            (Some(Place::Element(pointer)), None) => self.store(pointer, of.ty, &value, span),
-            (Some(Place::Element(pointer)), Some(op)) => {
+            (Some(Selected::View(view)), _) => self.put_view(&view, op, value, span),
+            (Some(Selected::Element(pointer)), None) => self.store(pointer, of.ty, &value, span),
+            (Some(Selected::Element(pointer)), Some(op)) => {
                 let pointer = self.b.temp(pointer, span);
                 let at = self.b.read(pointer, span);
                 let before = self.load(at, of.ty, span);
@@ -315,8 +322,8 @@ impl FnLowerer<'_> {
                 self.reread(value, span)
             };
             let indices = at(self, counters);
-            let place = self.place(view, &indices, span);
-            self.put_place(view, op, place, element, span);
+            let selected = self.selected(view, &indices, span);
+            self.put_selected(view, op, selected, element, span);
             return;
         };
         self.repeat(extent, span, |this, counter| {

@@ -39,10 +39,10 @@ impl FnLowerer<'_> {
                 };
                 if rest.is_empty() { view } else { self.subscript(view, rest, span) }
             }
-            Value::Array(array) => match self.place(&array, indices, span) {
+            Value::Array(array) => match self.selected(&array, indices, span) {
                 None => Value::Poison,
-                Some(Place::Element(pointer)) => self.load(pointer, array.ty, span),
-                Some(Place::View(view)) => Value::Array(view),
+                Some(Selected::Element(pointer)) => self.load(pointer, array.ty, span),
+                Some(Selected::View(view)) => Value::Array(view),
             },
             Value::Object(kind, items) if kind.is_tuple() => self.tuple_item_at(items, indices, span),
             Value::Object(ObjectKind::Vector(_), lanes) => self.tuple_item_at(lanes, indices, span),
@@ -87,9 +87,9 @@ impl FnLowerer<'_> {
 
     /// The pointer to the element that indices name, for atomics; `None` where it was reported.
     pub(in crate::frontend) fn element(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<ExprId> {
-        match self.place(array, indices, span)? {
-            Place::Element(pointer) => Some(pointer),
-            Place::View(_) => {
+        match self.selected(array, indices, span)? {
+            Selected::Element(pointer) => Some(pointer),
+            Selected::View(_) => {
                 let message = format!(
                     "{} takes {} here, not {}",
                     Ty::Array(array.ty),
@@ -121,12 +121,12 @@ impl FnLowerer<'_> {
     }
 
     /// Where indices lead: an element, or a view.
-    pub(super) fn place(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Place> {
+    pub(super) fn selected(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Selected> {
         let indices = self.expand_ellipsis(array, indices, span)?;
         let indices = self.checked(array, indices, span);
         let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
         if elements && array.ty.layout != Layout::Any {
-            return Some(Place::Element(self.contiguous_element(array, &indices, span)));
+            return Some(Selected::Element(self.contiguous_element(array, &indices, span)));
         }
         let mut offset: Option<ExprId> = None;
         let mut shape = Vec::new();
@@ -179,13 +179,13 @@ impl FnLowerer<'_> {
             Some(bytes) => self.b.expr(ExprKind::ByteOffset { base: data, bytes }, array.ty.pointer(), span),
         };
         if elements {
-            return Some(Place::Element(pointer));
+            return Some(Selected::Element(pointer));
         }
         let layout = view_layout(array.ty.layout, array.ty.ndim, &indices, shape.len());
         let ty = ArrayTy { ndim: shape.len(), layout, ..array.ty };
         let data = Atom::Local(self.b.temp(pointer, span));
         let strides = if layout == Layout::Any { strides } else { Vec::new() };
-        Some(Place::View(ArrayValue { ty, data, shape, strides }))
+        Some(Selected::View(ArrayValue { ty, data, shape, strides }))
     }
 
     /// Indices that are in bounds, where that is checked: the thread ends at one that is not.
@@ -553,7 +553,8 @@ pub(super) fn in_slice(len: i128, lower: Option<i128>, upper: Option<i128>, step
     (lower.map_or(first, clip), upper.map_or(end, clip))
 }
 
-pub(super) enum Place {
+/// What indices select.
+pub(super) enum Selected {
     Element(ExprId),
     View(ArrayValue),
 }

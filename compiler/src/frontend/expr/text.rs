@@ -74,7 +74,7 @@ fn known(letters: &[u32], wide: bool) -> Value {
 }
 
 /// A known text as the tuple of its letters, or of the numbers of bytes; anything else as it is.
-pub(in crate::frontend) fn spelled(value: Value) -> Value {
+pub(in crate::frontend) fn by_letters(value: Value) -> Value {
     match Text::of(&value) {
         Some(Text::Known(letters, true)) => {
             Value::tuple(letters.iter().map(|letter| known(&[*letter], true)).collect())

@@ -49,7 +49,7 @@ impl FnLowerer<'_> {
         if let Value::Object(ObjectKind::Iterator(site), items) = value {
             return self.for_rest(target, &site, items, body, orelse, span);
         }
-        let value = crate::frontend::expr::spelled(value);
+        let value = crate::frontend::expr::by_letters(value);
         if !self.is_iterable(&value, iter.span) {
             self.poison_body(target, body, span);
             return;

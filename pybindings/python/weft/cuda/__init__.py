@@ -16,14 +16,25 @@ from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
 from weft.cuda import bf16, cg, coop, fp16, libdevice, random
 from weft.cuda._args import In, InOut, Out
-from weft.cuda._compile import (
+from weft.cuda._code.compile import (
     compile,  # its name in numba.cuda
     compile_all,
     compile_for_current_device,
     compile_ptx,
     compile_ptx_for_current_device,
 )
-from weft.cuda._device_array import DeviceNDArray, DeviceRecord
+from weft.cuda._code.link import (
+    LTOIR,
+    Archive,
+    Cubin,
+    CUSource,
+    DeclaredFunction,
+    Fatbin,
+    LinkableCode,
+    Object,
+    PTXSource,
+    declare_device,
+)
 from weft.cuda._devices import (
     Context,
     Device,
@@ -51,19 +62,8 @@ from weft.cuda._intrinsic_names import *  # noqa: F403
 from weft.cuda._intrinsic_names import __all__ as _intrinsics
 from weft.cuda._jit import intrinsic, jit
 from weft.cuda._kernel_names import atomic, blockDim, blockIdx, const, gridDim, literal_unroll, local, shared, threadIdx
-from weft.cuda._link import (
-    LTOIR,
-    Archive,
-    Cubin,
-    CUSource,
-    DeclaredFunction,
-    Fatbin,
-    LinkableCode,
-    Object,
-    PTXSource,
-    declare_device,
-)
-from weft.cuda._memory import (
+from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
+from weft.cuda._memory.making import (
     as_cuda_array,
     device_array,
     device_array_like,

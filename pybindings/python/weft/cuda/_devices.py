@@ -176,10 +176,10 @@ class Context:
 
         Memory is freed with the arrays that use it. A launch loads the code again.
         """
-        from weft.cuda import _link
+        from weft.cuda._code.link import unload
 
         self.synchronize()
-        _link.unload(self.device.id)
+        unload(self.device.id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Context) and other.device == self.device

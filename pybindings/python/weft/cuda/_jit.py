@@ -194,9 +194,9 @@ def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
 def _links(link: Any) -> tuple[Any, ...]:
     if not link:
         return ()
-    from weft.cuda import _link
+    from weft.cuda._code.link import as_links
 
-    return _link.as_links(link)
+    return as_links(link)
 
 
 def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:

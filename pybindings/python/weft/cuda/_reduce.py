@@ -14,7 +14,7 @@ from weft import _weft, cuda
 from weft._weft import Signature
 from weft.cuda._devices import get_current_device
 from weft.cuda._jit import device_function, jit
-from weft.cuda._memory import device_array
+from weft.cuda._memory.making import device_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,10 +200,10 @@ class Reduce:
         """
         import numpy as np
 
-        from weft.cuda import _operands
+        from weft.cuda._ufunc import placing
 
-        array = _operands.read(arr)
-        if _operands.is_number(array) or array.ndim != 1:
+        array = placing.read(arr)
+        if placing.is_number(array) or array.ndim != 1:
             msg = "only support 1D array"
             raise TypeError(msg)
         if size is not None:
@@ -222,15 +222,15 @@ class Reduce:
             if isinstance(res, np.ndarray):
                 res[0] = start
             else:
-                _operands.read(res)[:1].copy_to_device(np.array([start], res.dtype), stream=stream)
+                placing.read(res)[:1].copy_to_device(np.array([start], res.dtype), stream=stream)
             return None
         return self.run(array, start, init is not None, res, stream)
 
     def run(self, array: Any, start: Any, ends: bool, res: Any, stream: Any) -> Any:
         """Reduce an array with an element or more, and `start` with it if `ends`."""
-        from weft.cuda import _operands
+        from weft.cuda._ufunc import placing
 
-        array = _operands.on_device(array, None, stream)
+        array = placing.on_device(array, None, stream)
         count = array.size
         pieces = in_pieces()
         kernel = self._kernel(array.dtype, pieces)
@@ -241,7 +241,7 @@ class Reduce:
             blocks = min(BLOCKS * cores(), max(count // _TILE, 1))
         rest = (LANES,) if pieces else ()
         own = res is None
-        out = device_array(1, array.dtype, stream=stream) if own else _operands.read(res)
+        out = device_array(1, array.dtype, stream=stream) if own else placing.read(res)
         if blocks == 1:
             kernel.configure(1, threads, stream, advise=False)(count, array, out, start, ends, *rest)
         else:

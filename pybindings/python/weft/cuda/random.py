@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from weft.cuda._device_array import DeviceNDArray
+    from weft.cuda._memory.device_array import DeviceNDArray
 
 _WORD = (1 << 64) - 1
 _JUMP = 0xD86B048B86AA9922_BEAC0467EBA5FACB
@@ -46,7 +46,7 @@ def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, s
     DeviceNDArray
         Shape ``(n,)``, dtype `xoroshiro128p_dtype`.
     """
-    from weft.cuda._memory import device_array
+    from weft.cuda._memory.making import device_array
 
     states = device_array(n, dtype=_dtype(), stream=stream)
     init_xoroshiro128p_states(states, seed, subsequence_start, stream)

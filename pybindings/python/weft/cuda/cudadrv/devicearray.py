@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cuda._device_array import DeviceNDArray, DeviceRecord
-from weft.cuda._memory import is_cuda_array as is_cuda_ndarray
+from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
+from weft.cuda._memory.making import is_cuda_array as is_cuda_ndarray
 
 __all__ = ["DeviceNDArray", "DeviceRecord", "is_cuda_ndarray"]

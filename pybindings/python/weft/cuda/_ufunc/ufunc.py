@@ -13,19 +13,19 @@ import numpy as np
 
 from weft import _weft
 from weft._weft import Dispatcher, Signature, Type, parse_signature
-from weft.cuda import _operands
-from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._elements import BLOCK, Elements, cast, converted
 from weft.cuda._jit import device_function, jit
-from weft.cuda._results import Results, arguments, outputs
-from weft.cuda._ufunc_reduce import Reductions
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._ufunc import placing
+from weft.cuda._ufunc.elements import BLOCK, Elements, cast, converted
+from weft.cuda._ufunc.reductions import Reductions
+from weft.cuda._ufunc.results import Results, arguments, outputs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from weft.cuda._operands import Casting
+    from weft.cuda._ufunc.placing import Casting
 
 
 class Loop(Elements):
@@ -196,7 +196,7 @@ class Ufunc(Reductions):
         Else, as in Numba, numbers become what the arrays need, if only one loop takes those arrays. With a dtype, one
         whose results have it.
         """
-        types = tuple(type(operand) if type(operand) in _operands.WEAK else operand.dtype for operand in operands)
+        types = tuple(type(operand) if type(operand) in placing.WEAK else operand.dtype for operand in operands)
         loop = self._known.get((types, dtype, casting))
         if loop is None:
             found = self._choose(operands, casting) if dtype is None else self._giving(operands, dtype, casting)
@@ -204,7 +204,7 @@ class Ufunc(Reductions):
         return loop
 
     def _choose(self, operands: Sequence[Any], casting: Casting) -> Loop:
-        dtypes = tuple(_operands.dtype_of(operand) for operand in operands)
+        dtypes = tuple(placing.dtype_of(operand) for operand in operands)
         if dtypes in self._loops:
             return self._loops[dtypes]
         if self._dynamic:
@@ -213,9 +213,9 @@ class Ufunc(Reductions):
         narrow: Casting = casting if casting in ("no", "equiv") else "safe"
         pairs = [(loop, list(zip(operands, loop.inputs, strict=True))) for loop in self._loops.values()]
         for loop, pair in pairs:
-            if all(_operands.fits(operand, dtype, narrow) for operand, dtype in pair):
+            if all(placing.fits(operand, dtype, narrow) for operand, dtype in pair):
                 return loop
-        arrays = [number for number, operand in enumerate(operands) if not _operands.is_number(operand)]
+        arrays = [number for number, operand in enumerate(operands) if not placing.is_number(operand)]
         some = [loop for loop, _ in pairs if all(dtypes[number] == loop.inputs[number] for number in arrays)]
         if len(some) == 1 and 0 < len(arrays) < len(operands) and narrow == "safe":
             return some[0]
@@ -226,10 +226,10 @@ class Ufunc(Reductions):
         """Give the loop with results of a dtype which converts the arguments least."""
         every = [self._declared(dtype)] if self._dynamic else self._loops.values()
         loops = [loop for loop in every if set(loop.outputs) == {dtype}]
-        for rule in _operands.CASTINGS[: _operands.CASTINGS.index(casting) + 1]:
+        for rule in placing.CASTINGS[: placing.CASTINGS.index(casting) + 1]:
             for loop in loops:
                 pairs = zip(operands, loop.inputs, strict=True)
-                if all(_operands.fits(operand, of, rule) for operand, of in pairs):
+                if all(placing.fits(operand, of, rule) for operand, of in pairs):
                     return loop
         raise self._no_loop(f"no loop with results of {dtype} takes", operands, f" with casting={casting!r}")
 
@@ -245,7 +245,7 @@ class Ufunc(Reductions):
         return found
 
     def _no_loop(self, what: str, operands: Sequence[Any], rule: str = "") -> TypeError:
-        given = ", ".join(_operands.shown(operand) for operand in operands)
+        given = ", ".join(placing.shown(operand) for operand in operands)
         loops = ", ".join(str(loop.signature) for loop in self._loops.values())
         return TypeError(
             f"ufunc {self.__name__}: {what} ({given}){rule}; there are {loops}. Arguments are not converted with a "
@@ -263,8 +263,8 @@ class Ufunc(Reductions):
         stream: Any = 0,
     ) -> Any:
         """Compute; see the class."""
-        casting = _operands.checked(casting)
-        operands = [_operands.read(arg) for arg in args[: self.nin]]
+        casting = placing.checked(casting)
+        operands = [placing.read(arg) for arg in args[: self.nin]]
         if len(operands) < self.nin:
             msg = f"ufunc {self.__name__} takes {arguments(self.nin)}, not {len(args)}"
             raise TypeError(msg)
@@ -274,24 +274,24 @@ class Ufunc(Reductions):
         loop = self.loop_for(operands, None if dtype is None else np.dtype(dtype), casting)
         outs = outputs(self.__name__, args, self.nin, len(loop.outputs), out)
         given = [array for array in outs if array is not None]
-        mask = _operands.mask_of(where, self.__name__)
+        mask = placing.mask_of(where, self.__name__)
         masks = [] if mask is None else [mask]
         every = (*operands, *given, *masks)
-        shape = _operands.broadcast([getattr(operand, "shape", ()) for operand in every], self.__name__)
+        shape = placing.broadcast([getattr(operand, "shape", ()) for operand in every], self.__name__)
         for number, (array, of) in enumerate(zip(outs, loop.outputs, strict=True), 1):
             if array is not None:
                 self._check_result(number, array, of, shape, casting)
         if order in ("K", "A"):
-            order = _operands.order_of(operands, shape) if len(given) < len(outs) else "C"
+            order = placing.order_of(operands, shape) if len(given) < len(outs) else "C"
         stays = any(isinstance(array, DeviceNDArray) for array in every)
         with Results(outs, loop.outputs, [shape] * len(outs), order, stays, stream, bool(masks)) as results:
             inputs = [
-                _operands.on_device(self._as(operand, of, stream), of, stream)
+                placing.on_device(self._as(operand, of, stream), of, stream)
                 for operand, of in zip(operands, loop.inputs, strict=True)
             ]
-            inputs += [_operands.on_device(mask, np.dtype(np.bool_), stream) for mask in masks]
+            inputs += [placing.on_device(mask, np.dtype(np.bool_), stream) for mask in masks]
             for place, array in enumerate(inputs):
-                if given and any(_operands.clash(array, result) for result in results.arrays):
+                if given and any(placing.clash(array, result) for result in results.arrays):
                     inputs[place] = converted(array, array.dtype, stream)
             loop.run(inputs, results.arrays, stream, self._block, bool(masks))
         return results.given()
@@ -299,7 +299,7 @@ class Ufunc(Reductions):
     @staticmethod
     def _as(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
         """Convert an argument with a loss, where the loop takes no other; the kernels convert without one."""
-        return operand if _operands.fits(operand, dtype) else cast(operand, dtype, stream)
+        return operand if placing.fits(operand, dtype) else cast(operand, dtype, stream)
 
     def _check_result(
         self, number: int, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...], casting: Casting
@@ -317,11 +317,11 @@ class Ufunc(Reductions):
         if self.nin != 2:
             msg = f"ufunc {self.__name__} takes {arguments(self.nin)}: `outer` is of two"
             raise ValueError(msg)
-        first, second = _operands.read(a), _operands.read(b)
-        if not _operands.is_number(first) and not _operands.is_number(second):
+        first, second = placing.read(a), placing.read(b)
+        if not placing.is_number(first) and not placing.is_number(second):
             extents, steps = [*first.shape, *[1] * second.ndim], [*first.strides, *[0] * second.ndim]
             host = isinstance(first, np.ndarray)
-            first = first.reshape(extents) if host else _operands.view(first, extents, steps)
+            first = first.reshape(extents) if host else placing.view(first, extents, steps)
         return self(first, second, **keywords)
 
 

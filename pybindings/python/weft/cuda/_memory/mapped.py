@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.cuda._device_array import DeviceNDArray
+from weft.cuda._memory.device_array import DeviceNDArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -206,7 +206,7 @@ def compile_all(
 
     Behind the function's own code stand `LinkableCode` objects: what functions are linked with that it calls.
     """
-    from weft.cuda import _link
+    from weft.cuda._code.link import gather
 
     code, returns = compile(
         pyfunc,
@@ -225,7 +225,7 @@ def compile_all(
     )
     options = {"device": True, "link": getattr(pyfunc, "targetoptions", {}).get("link", ())}
     dispatcher = _make(pyfunc, options=options, signatures=[], source=None)
-    return [code, *_link.gather(dispatcher.linked())], returns
+    return [code, *gather(dispatcher.linked())], returns
 
 
 def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:

@@ -101,7 +101,7 @@ class DeviceNDArray(DeviceArrayBase):
         return bool(self.copy_to_host())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from weft.cuda._memory import to_device
+        from weft.cuda._memory.making import to_device
 
         return to_device, (self.copy_to_host(),)
 

@@ -7,7 +7,7 @@ import math
 
 from weft import _weft
 from weft._weft import Memory
-from weft.cuda._device_array import DeviceNDArray, DeviceRecord, write
+from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from weft.cuda._device_array import Order
-    from weft.cuda._mapped import ManagedNDArray, MappedNDArray
+    from weft.cuda._memory.device_array import Order
+    from weft.cuda._memory.mapped import ManagedNDArray, MappedNDArray
 
 
 def device_array(
@@ -228,7 +228,7 @@ def mapped_array(
     wc
         Has no effect: the host can read the memory, too.
     """
-    from weft.cuda._mapped import MappedNDArray
+    from weft.cuda._memory.mapped import MappedNDArray
 
     made: MappedNDArray = _shared(MappedNDArray, shape, dtype, strides, order, stream)
     return made
@@ -252,7 +252,7 @@ def managed_array(
 
     The same as `mapped_array` but for that; ``attach_global=False`` says that the host uses it first.
     """
-    from weft.cuda._mapped import ManagedNDArray
+    from weft.cuda._memory.mapped import ManagedNDArray
 
     options = {"managed": True, "attach_global": attach_global}
     made: ManagedNDArray = _shared(ManagedNDArray, shape, dtype, strides, order, stream, **options)
@@ -272,7 +272,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
     """Make an array of a class of NumPy's in memory that host and device share."""
     import numpy as np
 
-    from weft.cuda._mapped import Block
+    from weft.cuda._memory.mapped import Block
 
     extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
     memory = _weft.HostMemory(nbytes, **options)

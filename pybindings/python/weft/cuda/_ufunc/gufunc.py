@@ -13,19 +13,19 @@ import numpy as np
 
 from weft import _weft
 from weft._weft import Dispatcher, Type, parse_signature
-from weft.cuda import _operands
-from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._elements import cast, converted
 from weft.cuda._jit import device_function
-from weft.cuda._results import Results, outputs
-from weft.cuda._ufunc import name_of
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._ufunc import placing
+from weft.cuda._ufunc.elements import cast, converted
+from weft.cuda._ufunc.results import Results, outputs
+from weft.cuda._ufunc.ufunc import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from weft.cuda._operands import Casting
+    from weft.cuda._ufunc.placing import Casting
 
 # Threads in a block: each is a call, which may take many registers.
 _BLOCK = 128
@@ -202,7 +202,7 @@ class GUfunc:
     # --- Calls ---
 
     def _choose(self, operands: Sequence[Any], outs: Sequence[Any], dtype: Any, casting: Casting) -> Loop:
-        dtypes = tuple(_operands.dtype_of(operand) for operand in operands)
+        dtypes = tuple(placing.dtype_of(operand) for operand in operands)
         if not self._signatures:
             if dtype is not None:
                 msg = f"gufunc {self.__name__} has no signatures, among which `dtype` could choose"
@@ -217,22 +217,22 @@ class GUfunc:
         wanted = None if dtype is None else np.dtype(dtype)
         loops = [loop for loop in self._loops.values() if wanted is None or set(loop.outputs) == {wanted}]
         # As in Numba: arrays of the host also become what has fewer digits.
-        for rule in _operands.CASTINGS[: _operands.CASTINGS.index(casting) + 1]:
+        for rule in placing.CASTINGS[: placing.CASTINGS.index(casting) + 1]:
             for loop in loops:
                 if not all(
-                    np.can_cast(of, to, rule) or (rule == "safe" and _operands.fits(operand, to))
+                    np.can_cast(of, to, rule) or (rule == "safe" and placing.fits(operand, to))
                     for operand, of, to in zip(operands, dtypes, loop.inputs, strict=True)
                 ):
                     continue
                 for number, (operand, to) in enumerate(zip(operands, loop.inputs, strict=True), 1):
-                    if casting != "unsafe" and isinstance(operand, DeviceNDArray) and not _operands.fits(operand, to):
+                    if casting != "unsafe" and isinstance(operand, DeviceNDArray) and not placing.fits(operand, to):
                         msg = (
                             f"gufunc {self.__name__}: argument {number} is a device array of {operand.dtype}, which "
                             f"does not support .astype(); {loop.shown} takes {to}"
                         )
                         raise TypeError(msg)
                 return loop
-        given = ", ".join(_operands.shown(operand) for operand in operands)
+        given = ", ".join(placing.shown(operand) for operand in operands)
         found = ", ".join(loop.shown for loop in self._loops.values())
         giving = "" if wanted is None else f" with results of {wanted}"
         asked = "" if casting == "same_kind" else f" with casting={casting!r}"
@@ -263,13 +263,13 @@ class GUfunc:
                 if extent != expected:
                     msg = f"gufunc {self.__name__}: argument {number} has {extent} along `{name}`, not {expected}"
                     raise ValueError(msg)
-        return _operands.broadcast(outer, self.__name__), extents
+        return placing.broadcast(outer, self.__name__), extents
 
     def __call__(
         self, *args: Any, out: Any = None, dtype: Any = None, casting: Any = "same_kind", stream: Any = 0
     ) -> Any:
         """Compute; see the class."""
-        casting = _operands.checked(casting)
+        casting = placing.checked(casting)
         if len(args) not in (self.nin, self.nargs):
             msg = (
                 f"This gufunc accepts {_positional(self.nin)} (when providing input only) or {_positional(self.nargs)} "
@@ -277,7 +277,7 @@ class GUfunc:
             )
             raise TypeError(msg)
         outs = outputs(self.__name__, args, self.nin, self.nout, out)
-        operands = [_operands.read(arg) for arg in args[: self.nin]]
+        operands = [placing.read(arg) for arg in args[: self.nin]]
         loop = self._choose(operands, outs, dtype, casting)
         outer, extents = self._extents(operands)
         inner = [tuple(int(name) if name.isdigit() else extents[name] for name in axes) for axes in self._outputs]
@@ -308,12 +308,12 @@ class GUfunc:
         """Bring an argument to the device, with the loop's dtype, apart from what is written."""
         if isinstance(operand, DeviceNDArray):
             array = operand if operand.dtype == dtype else cast(operand, dtype, stream)
-        elif _operands.is_number(operand) and not single:
+        elif placing.is_number(operand) and not single:
             return cast(operand, dtype, stream)
         else:
-            array = _operands.on_device(np.asarray(operand).astype(dtype, copy=False), dtype, stream)
+            array = placing.on_device(np.asarray(operand).astype(dtype, copy=False), dtype, stream)
         own = {(out.address, out.size) for out in outs}
-        if (array.address, array.size) in own or any(_operands.clash(array, out) for out in outs):
+        if (array.address, array.size) in own or any(placing.clash(array, out) for out in outs):
             array = converted(array, dtype, stream)
         return array
 
@@ -325,27 +325,27 @@ class GUfunc:
         for place in places:
             array, axes = operands[place], self._outputs_and_inputs()[place]
             own = array.ndim - len(axes)
-            mine = _operands.view(array, array.shape[:own], array.strides[:own])
-            steps.append(_operands.steps_of(mine, outer))
+            mine = placing.view(array, array.shape[:own], array.strides[:own])
+            steps.append(placing.steps_of(mine, outer))
             # A result or an argument without axes is an array of one element, unless the signature says a number.
             single = place >= self.nin or self._is_single(place)
             inner.append(([1], [array.itemsize]) if not axes and single else (array.shape[own:], array.strides[own:]))
         if 0 in outer:
             return
-        extents, steps = _operands.merged(outer, steps)
+        extents, steps = placing.merged(outer, steps)
         if not extents:
             extents, steps = [1], [[0] for _ in places]
         ndim = len(extents) + max(len(shape) for shape, _ in inner)
-        if ndim > _operands.MOST_AXES:
-            msg = f"gufunc {self.__name__}: arguments with {ndim} axes: kernels have {_operands.MOST_AXES} at most"
+        if ndim > placing.MOST_AXES:
+            msg = f"gufunc {self.__name__}: arguments with {ndim} axes: kernels have {placing.MOST_AXES} at most"
             raise ValueError(msg)
         for place, own, (shape, strides) in zip(places, steps, inner, strict=True):
-            operands[place] = _operands.view(operands[place], [*extents, *shape], [*own, *strides])
+            operands[place] = placing.view(operands[place], [*extents, *shape], [*own, *strides])
         self._launch(extents, operands, stream)
 
     def _launch(self, extents: Sequence[int], operands: Sequence[Any], stream: Any) -> None:
         """Call the function for each index of the merged outer axes, which come first in each array."""
-        count, outer_steps, rest = _operands.outer_steps(extents)
+        count, outer_steps, rest = placing.outer_steps(extents)
         block = min(self.max_blocksize, 1024)
         self._kernel[-(-int(count) // block), block, stream](count, outer_steps, rest, tuple(operands))
 
@@ -354,9 +354,9 @@ class GUfunc:
 
     @functools.cached_property
     def _kernel(self) -> Dispatcher:
-        from weft.cuda import _ufunc_kernels
+        from weft.cuda._ufunc import kernels
 
-        return _ufunc_kernels.each(self._core)
+        return kernels.each(self._core)
 
 
 def _positional(count: int) -> str:

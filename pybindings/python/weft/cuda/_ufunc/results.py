@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from weft import _weft
-from weft.cuda import _operands
-from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._memory import device_array
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.making import device_array
+from weft.cuda._ufunc import placing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Results:
             if isinstance(found, DeviceNDArray):
                 self.arrays.append(found)
             elif here and found.flags.aligned and found.dtype.isnative:
-                self.arrays.append(_operands.in_place(found))
+                self.arrays.append(placing.in_place(found))
             else:
                 native = found.dtype.newbyteorder("=")
                 like: Any = "F" if found.flags.fnc else "C"
@@ -94,7 +94,7 @@ def outputs(name: str, args: Sequence[Any], nin: int, nout: int, out: Any) -> li
 
 
 def writable(name: str, array: Any) -> Any:
-    found = _operands.read(array) if hasattr(array, "__cuda_array_interface__") else array
+    found = placing.read(array) if hasattr(array, "__cuda_array_interface__") else array
     if not isinstance(found, (DeviceNDArray, np.ndarray)):
         msg = f"ufunc {name}: results go to arrays, not to {type(array).__name__}"
         raise TypeError(msg)

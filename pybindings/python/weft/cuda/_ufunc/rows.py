@@ -1,4 +1,4 @@
-"""Reductions along one axis: which kernel, and how many threads and blocks (`_row_kernels.py` has the kernels).
+"""Reductions along one axis: which kernel, and how many threads and blocks (`row_kernels.py` has the kernels).
 
 Where the axis is the one that memory goes along, a few lanes of a warp, some warps or some blocks have a row. Where
 memory goes along another axis, the threads of a block go down columns side by side. Else a thread has a row. What
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.cuda import _operands, _row_kernels
-from weft.cuda._gufunc import GUfunc
-from weft.cuda._memory import device_array
+from weft.cuda._memory.making import device_array
 from weft.cuda._reduce import LANES, LEAST, PIECES, cores, in_pieces
-from weft.cuda._row_kernels import ABREAST, DOWN, WARP
-from weft.cuda._ufunc_kernels import along
+from weft.cuda._ufunc import placing, row_kernels
+from weft.cuda._ufunc.gufunc import GUfunc
+from weft.cuda._ufunc.kernels import along
+from weft.cuda._ufunc.row_kernels import ABREAST, DOWN, WARP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class RowReduction(GUfunc):
 
     def _lanes(self, extents: Sequence[int], array: Any, out: Any, stream: Any) -> bool:
         """Reduce rows on a GPU, unless a thread each is better."""
-        count, steps, rest = _operands.outer_steps(extents)
+        count, steps, rest = placing.outer_steps(extents)
         length = array.shape[-1]
         is_apart = abs(array.strides[-1]) > _APART * array.itemsize
         if is_apart and (length < _ROW or count >= _ROWS * cores()):
@@ -94,7 +94,7 @@ class RowReduction(GUfunc):
         if parts > 1:
             into = device_array((*extents, parts), array.dtype, stream=stream)
         share, more = divmod(length // WARP, parts)
-        kernel = self._kernel_for(_row_kernels.along, lanes, deep)
+        kernel = self._kernel_for(row_kernels.along, lanes, deep)
         kernel.configure((blocks, parts), (lanes * warps, rows), stream, advise=False)(
             count, np.uint64(share), np.uint64(more), steps, rest, array, into
         )
@@ -104,7 +104,7 @@ class RowReduction(GUfunc):
 
     def _pieces(self, extents: Sequence[int], array: Any, out: Any, stream: Any) -> bool:
         """Reduce rows on the CPU, unless a thread each is better."""
-        count, steps, rest = _operands.outer_steps(extents)
+        count, steps, rest = placing.outer_steps(extents)
         length = array.shape[-1]
         if array.strides[-1] != array.itemsize or length <= 2 * LANES:
             return False
@@ -114,7 +114,7 @@ class RowReduction(GUfunc):
         into = out
         if pieces > 1:
             into = device_array((*extents, pieces), array.dtype, stream=stream)
-        self._kernel_for(_row_kernels.by_pieces).configure(int(count) * pieces, 1, stream, advise=False)(
+        self._kernel_for(row_kernels.by_pieces).configure(int(count) * pieces, 1, stream, advise=False)(
             type(count)(pieces), steps, rest, array, into, LANES
         )
         if pieces > 1:
@@ -125,10 +125,10 @@ class RowReduction(GUfunc):
         """Reduce columns: memory goes along the last of the outer axes."""
         outer, inner, length = list(extents[:-1]) or [1], extents[-1], array.shape[-1]
         own = list(array.strides[:-2]) if len(extents) > 1 else [array.nbytes]
-        sheets = _operands.view(array, [*outer, length, inner], [*own, array.strides[-1], array.strides[-2]])
+        sheets = placing.view(array, [*outer, length, inner], [*own, array.strides[-1], array.strides[-2]])
         own = list(out.strides[:-2]) if len(extents) > 1 else [out.nbytes]
-        lines = _operands.view(out, [*outer, 1, inner], [*own, out.itemsize * inner, out.strides[-2]])
-        count = int(_operands.outer_steps(outer)[0])
+        lines = placing.view(out, [*outer, 1, inner], [*own, out.itemsize * inner, out.strides[-2]])
+        count = int(placing.outer_steps(outer)[0])
         wide = -(-inner // (ABREAST if in_pieces() else WARP))
         wanted, least = (PIECES, LANES) if in_pieces() else (_TILES, _DEPTH * DOWN)
         parts = max(min(-(-wanted * cores() // (count * wide)), length // least), 1)
@@ -141,7 +141,7 @@ class RowReduction(GUfunc):
         tiles(outer, wide, 1, between, lines, stream)
 
     def _tiles_down(self, outer: Sequence[int], wide: int, parts: int, array: Any, out: Any, stream: Any) -> None:
-        count, steps, rest = _operands.outer_steps(outer)
+        count, steps, rest = placing.outer_steps(outer)
         share, more = divmod(array.shape[-2], parts)
         down = 1
         while down < DOWN and down * 2 <= share:
@@ -149,14 +149,14 @@ class RowReduction(GUfunc):
         while down > _LEAST_DOWN and share < _LONG * down and int(count) * wide * parts * down >= 2 * _FULL * cores():
             down //= 2
         grid = (wide * parts, min(int(count), _GRID), -(-int(count) // _GRID))
-        self._kernel_for(_row_kernels.down_tiles).configure(grid, (WARP, down), stream, advise=False)(
+        self._kernel_for(row_kernels.down_tiles).configure(grid, (WARP, down), stream, advise=False)(
             count, np.uint32(wide), np.uint64(share), np.uint64(more), steps, rest, array, out
         )
 
     def _tiles_abreast(self, outer: Sequence[int], wide: int, parts: int, array: Any, out: Any, stream: Any) -> None:
-        count, steps, rest = _operands.outer_steps(outer)
+        count, steps, rest = placing.outer_steps(outer)
         blocks = int(count) * parts
         grid = (wide, min(blocks, _GRID), -(-blocks // _GRID))
-        self._kernel_for(_row_kernels.abreast).configure(grid, 1, stream, advise=False)(
+        self._kernel_for(row_kernels.abreast).configure(grid, 1, stream, advise=False)(
             type(count)(blocks), type(count)(parts), steps, rest, array, out, ABREAST
         )

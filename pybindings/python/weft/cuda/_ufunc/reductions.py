@@ -11,10 +11,10 @@ import operator
 import numpy as np
 
 from weft import _weft
-from weft.cuda import _operands
-from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._elements import BLOCK, cast, chosen, configured, converted, flat, same
-from weft.cuda._results import Results, arguments, outputs, writable
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._ufunc import placing
+from weft.cuda._ufunc.elements import BLOCK, cast, chosen, configured, converted, flat, same
+from weft.cuda._ufunc.results import Results, arguments, outputs, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from weft._weft import Dispatcher
-    from weft.cuda._gufunc import GUfunc
-    from weft.cuda._operands import Casting
     from weft.cuda._reduce import Reduce
-    from weft.cuda._ufunc import Loop
+    from weft.cuda._ufunc.gufunc import GUfunc
+    from weft.cuda._ufunc.placing import Casting
+    from weft.cuda._ufunc.ufunc import Loop
 
 
 class Reductions:
@@ -97,14 +97,14 @@ class Reductions:
         kept = [at for at in range(given.ndim) if at not in axes]
         shape = tuple(given.shape[at] for at in kept)
         left = tuple(1 if at in axes else extent for at, extent in enumerate(given.shape)) if keepdims else shape
-        mask = _operands.mask_of(where, self.__name__)
+        mask = placing.mask_of(where, self.__name__)
         start = self._start(loop.outputs[0], initial)
         if mask is not None:
             other = self._start(loop.outputs[0], None)
             if start is None:
                 msg = f"ufunc {self.__name__} has no identity: with `where`, `initial` must be given"
                 raise ValueError(msg)
-            if _operands.broadcast([given.shape, getattr(mask, "shape", ())], self.__name__) != given.shape:
+            if placing.broadcast([given.shape, getattr(mask, "shape", ())], self.__name__) != given.shape:
                 msg = f"ufunc {self.__name__}: `where` with shape {mask.shape} does not broadcast to {given.shape}"
                 raise ValueError(msg)
             if other is not None:
@@ -139,17 +139,17 @@ class Reductions:
         """Give an array with a value that makes no difference where its elements do not count."""
         stays = isinstance(given, DeviceNDArray) or isinstance(mask, DeviceNDArray)
         with Results([None], [given.dtype], [given.shape], "C", stays, stream) as results:
-            inputs = [_operands.on_device(each, None, stream) for each in (given, mask)]
+            inputs = [placing.on_device(each, None, stream) for each in (given, mask)]
             chosen().run([*inputs, other], results.arrays, stream, BLOCK)
         return results.given()
 
     def _of_two(self, array: Any, what: str, dtype: Any, stream: Any) -> tuple[Any, Loop]:
         """Give an array as the dtype that a function of two of it takes and gives, and the loop."""
-        given = _operands.read(array)
+        given = placing.read(array)
         if self.nin != 2 or self.nout != 1:
             msg = f"ufunc {self.__name__} is not of two arguments and one result: there is no `{what}`"
             raise ValueError(msg)
-        if _operands.is_number(given) or not given.ndim:
+        if placing.is_number(given) or not given.ndim:
             msg = f"ufunc {self.__name__}: `{what}` is of arrays, not of a number"
             raise TypeError(msg)
         if dtype is None:
@@ -199,18 +199,18 @@ class Reductions:
         """Give what reduces the last axis, gives each step of that, or reduces those of its elements that count."""
         found = self._along.get((loop, way))
         if found is None:
-            from weft.cuda import _ufunc_kernels
-            from weft.cuda._gufunc import GUfunc
-            from weft.cuda._rows import RowReduction
+            from weft.cuda._ufunc import kernels
+            from weft.cuda._ufunc.gufunc import GUfunc
+            from weft.cuda._ufunc.rows import RowReduction
 
             ty = loop.signature.return_type
             if way == "rows":
                 found = RowReduction(loop.core, ty)
             elif way == "running":
-                found = GUfunc(_ufunc_kernels.running(loop.core), [(ty[:], ty[:])], "(n)->(n)")
+                found = GUfunc(kernels.running(loop.core), [(ty[:], ty[:])], "(n)->(n)")
             else:
                 args = (ty[:], _weft.from_dtype(np.dtype(np.bool_))[:], ty, ty[:])
-                found = GUfunc(_ufunc_kernels.along_where(loop.core), [args], "(n),(n),()->()")
+                found = GUfunc(kernels.along_where(loop.core), [args], "(n),(n),()->()")
             self._along[loop, way] = found
         return found
 
@@ -269,7 +269,7 @@ class Reductions:
         numbers = np.arange(given.size).reshape(given.shape)[_host(indices)]
         order = np.argsort(numbers, axis=None, kind="stable")
         places, bounds = np.unique(np.ravel(numbers)[order], return_index=True)
-        second = [_operands.read(value) for value in values]
+        second = [placing.read(value) for value in values]
         loop = self.loop_for([given, *second])
         if not np.can_cast(loop.outputs[0], given.dtype, "same_kind"):
             msg = f"ufunc {self.__name__}: {given.dtype} does not hold the result, which is {loop.outputs[0]}"
@@ -277,18 +277,18 @@ class Reductions:
         if not places.size:
             return
         if loop not in self._steps:
-            from weft.cuda import _ufunc_kernels
+            from weft.cuda._ufunc import kernels
 
-            self._steps[loop] = _ufunc_kernels.steps(loop.core, self.nin == 1)
+            self._steps[loop] = kernels.steps(loop.core, self.nin == 1)
         spread = [
-            value if _operands.is_number(value) else np.ravel(np.broadcast_to(_host(value), np.shape(numbers)))
+            value if placing.is_number(value) else np.ravel(np.broadcast_to(_host(value), np.shape(numbers)))
             for value in second
         ]
-        lists = [_operands.on_device(each, None, stream) for each in (places, np.append(bounds, order.size), order)]
+        lists = [placing.on_device(each, None, stream) for each in (places, np.append(bounds, order.size), order)]
         dtypes = loop.inputs[1:]
-        moved = [_operands.on_device(value, dtype, stream) for value, dtype in zip(spread, dtypes, strict=True)]
+        moved = [placing.on_device(value, dtype, stream) for value, dtype in zip(spread, dtypes, strict=True)]
         # The kernel sees one axis: where there is none in memory, that of a copy.
-        array = _operands.on_device(given, None, stream)
+        array = placing.on_device(given, None, stream)
         work = array if array.is_c_contiguous() else converted(array, array.dtype, stream, "C")
         kernel = configured(self._steps[loop], -(-places.size // self._block), self._block, stream)
         kernel(places.size, flat(work, work.size), *lists, *(moved or [0]))
@@ -325,7 +325,7 @@ def _spread(mask: Any, shape: tuple[int, ...]) -> Any:
     """Give a mask with the shape of the array that it is of."""
     if _on_host(mask):
         return np.broadcast_to(mask, shape)
-    return _operands.view(mask, shape, _operands.steps_of(mask, shape))
+    return placing.view(mask, shape, placing.steps_of(mask, shape))
 
 
 def _rows_of(
@@ -344,5 +344,5 @@ def _host(value: Any) -> Any:
     """Give arrays of an index, or a value, on the host."""
     if isinstance(value, tuple):
         return tuple(map(_host, value))
-    found = _operands.read(value) if hasattr(value, "__cuda_array_interface__") else value
+    found = placing.read(value) if hasattr(value, "__cuda_array_interface__") else value
     return found.copy_to_host() if isinstance(found, DeviceNDArray) else found

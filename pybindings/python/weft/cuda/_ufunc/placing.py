@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from weft import _weft
-from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._memory import as_cuda_array, to_device
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.making import as_cuda_array, to_device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def view(array: DeviceNDArray, shape: Sequence[int], strides: Sequence[int]) -> 
 
 
 def outer_steps(extents: Sequence[int]) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Give how many indices there are, and what `_ufunc_kernels.place` takes them apart with."""
+    """Give how many indices there are, and what `kernels.place` takes them apart with."""
     count = math.prod(extents)
     number = np.uint32 if count < 1 << 32 else np.uint64
     steps = [number(math.prod(extents[axis + 1 :])) for axis in range(len(extents))]

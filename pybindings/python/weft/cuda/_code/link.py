@@ -8,7 +8,8 @@ import types
 from _thread import RLock
 
 from weft._weft import Dispatcher, current_device_id, parse_signature
-from weft.cuda._compile import _is_symbol
+from weft.cuda import _devices as _devices  # its hooks of a fork are registered first, so that they are called last
+from weft.cuda._code.compile import _is_symbol
 from weft.cuda._jit import _make
 from weft.errors import LinkerError
 

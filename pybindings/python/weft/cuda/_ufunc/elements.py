@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 
-from weft.cuda import _operands
-from weft.cuda._device_array import DeviceNDArray
-from weft.cuda._memory import device_array
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.making import device_array
+from weft.cuda._ufunc import placing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ class Elements:
         """Give the kernel over one axis or several, for arguments with these axes."""
         kernel = self._kernels.get((one, masked, axes))
         if kernel is None:
-            from weft.cuda import _ufunc_kernels
+            from weft.cuda._ufunc import kernels
 
-            store = (_ufunc_kernels.where_true if masked else _ufunc_kernels.everywhere)(self.core)
-            make = _ufunc_kernels.line if one else _ufunc_kernels.grid
+            store = (kernels.where_true if masked else kernels.everywhere)(self.core)
+            make = kernels.line if one else kernels.grid
             kernel = self._kernels[one, masked, axes] = make(store, axes)
         return kernel
 
@@ -57,22 +57,22 @@ class Elements:
             launch = configured(self._kernel(True, masked, axes), -(-count // block), block, stream)
             launch(count, tuple(inputs), tuple(outs))
             return
-        extents, steps = _operands.merged(shape, [_operands.steps_of(array, shape) for array in arrays])
+        extents, steps = placing.merged(shape, [placing.steps_of(array, shape) for array in arrays])
         if not extents:
             extents, steps = [1], [[array.itemsize] for array in arrays]
-        if len(extents) > _operands.MOST_AXES:
-            msg = f"arguments whose strides leave {len(extents)} axes: kernels have {_operands.MOST_AXES} at most"
+        if len(extents) > placing.MOST_AXES:
+            msg = f"arguments whose strides leave {len(extents)} axes: kernels have {placing.MOST_AXES} at most"
             raise ValueError(msg)
-        given = iter([_operands.reduced(array, extents, own) for array, own in zip(arrays, steps, strict=True)])
+        given = iter([placing.reduced(array, extents, own) for array, own in zip(arrays, steps, strict=True)])
         found = [next(given) if isinstance(operand, DeviceNDArray) else (operand, ()) for operand in inputs]
-        outs = [_operands.view(out, extents, own) for out, own in zip(outs, steps[-len(outs) :], strict=True)]
+        outs = [placing.view(out, extents, own) for out, own in zip(outs, steps[-len(outs) :], strict=True)]
         kernel = self._kernel(len(extents) == 1, masked, tuple(axes for _, axes in found))
         views = tuple(operand for operand, _ in found)
         if len(extents) == 1:
             configured(kernel, -(-count // block), block, stream)(count, views, tuple(outs))
             return
         columns = extents[-1]
-        rows, row_steps, row_extents = _operands.outer_steps(extents[:-1])
+        rows, row_steps, row_extents = placing.outer_steps(extents[:-1])
         across = min(block, 1 << (columns - 1).bit_length())
         down = min(max(block // across, 1), 64)
         high = -(-int(rows) // down)
@@ -91,21 +91,21 @@ def flat(operand: Any, count: int) -> Any:
     """Give a contiguous array with one axis, or a number as it is."""
     if not isinstance(operand, DeviceNDArray):
         return operand
-    return _operands.view(operand, [count], [operand.itemsize])
+    return placing.view(operand, [count], [operand.itemsize])
 
 
 @functools.cache
 def same() -> Elements:
-    from weft.cuda import _ufunc_kernels
+    from weft.cuda._ufunc import kernels
 
-    return Elements(_ufunc_kernels.same)
+    return Elements(kernels.same)
 
 
 @functools.cache
 def chosen() -> Elements:
-    from weft.cuda import _ufunc_kernels
+    from weft.cuda._ufunc import kernels
 
-    return Elements(_ufunc_kernels.chosen)
+    return Elements(kernels.chosen)
 
 
 def cast(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
@@ -122,7 +122,7 @@ def cast(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
 
 def converted(array: DeviceNDArray, dtype: np.dtype[Any], stream: Any, order: Any = None) -> DeviceNDArray:
     """Give a copy of a device array with elements of a dtype."""
-    order = order or _operands.order_of([array], array.shape)
+    order = order or placing.order_of([array], array.shape)
     fresh = device_array(array.shape, dtype, order=order, stream=stream)
     same().run([array], [fresh], stream, BLOCK)
     return fresh

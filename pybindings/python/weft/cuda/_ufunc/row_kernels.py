@@ -13,7 +13,7 @@ import numpy as np
 from weft import cuda
 from weft.cuda._jit import jit
 from weft.cuda._reduce import piece_by_piece
-from weft.cuda._ufunc_kernels import place
+from weft.cuda._ufunc.kernels import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
