@@ -270,31 +270,34 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             if single { (context.i32_type(), 23, 8, 126) } else { (context.i64_type(), 52, 11, 1022) };
         let exponent_mask = (1_u64 << exponent_bits) - 1;
         let number = |value: u64| ty.const_int(value, false);
+        // Exponents have 32 bits, which are a GPU's word.
+        let word = context.i32_type();
+        let short = |value: u64| word.const_int(value, false);
         let exponent_of = |bits: IntValue<'ctx>| -> Result<IntValue<'ctx>> {
             let shifted = builder.build_right_shift(bits, number(mantissa_bits), false, "")?;
-            Ok(builder.build_and(shifted, number(exponent_mask), "")?)
+            let shifted = if single { shifted } else { builder.build_int_truncate(shifted, word, "")? };
+            Ok(builder.build_and(shifted, short(exponent_mask), "")?)
         };
         // Subnormals are scaled up first; for zero and the others the result is not used.
         let scale = mantissa_bits + 2;
         let bits = int(builder.build_bit_cast(a, ty, "")?)?;
         let field = exponent_of(bits)?;
-        let small = builder.build_int_compare(IntPredicate::EQ, field, number(0), "")?;
+        let small = builder.build_int_compare(IntPredicate::EQ, field, short(0), "")?;
         let factor = constant(a, (1_u64 << scale) as f64);
         let scaled = builder.build_float_mul(a, factor, "")?;
         let normal = float(builder.build_select(small, scaled, a, "")?)?;
         let bits = int(builder.build_bit_cast(normal, ty, "")?)?;
-        let correction = int(builder.build_select(small, number(bias + scale), number(bias), "")?)?;
+        let correction = int(builder.build_select(small, short(bias + scale), short(bias), "")?)?;
         let exponent = builder.build_int_sub(exponent_of(bits)?, correction, "")?;
         let kept = builder.build_and(bits, number(!(exponent_mask << mantissa_bits)), "")?;
         let halved = builder.build_or(kept, number(bias << mantissa_bits), "")?;
         let mantissa = float(builder.build_bit_cast(halved, a.get_type(), "")?)?;
 
         let zero = builder.build_float_compare(FloatPredicate::OEQ, a, constant(a, 0.0), "")?;
-        let special = builder.build_int_compare(IntPredicate::EQ, field, number(exponent_mask), "")?;
+        let special = builder.build_int_compare(IntPredicate::EQ, field, short(exponent_mask), "")?;
         let special = builder.build_or(special, zero, "")?;
         let mantissa = float(builder.build_select(special, a, mantissa, "")?)?;
-        let exponent = int(builder.build_select(special, number(0), exponent, "")?)?;
-        let exponent = if single { exponent } else { builder.build_int_truncate(exponent, context.i32_type(), "")? };
+        let exponent = int(builder.build_select(special, short(0), exponent, "")?)?;
         Ok((mantissa, exponent))
     }
 }

@@ -8,7 +8,8 @@ use inkwell::{
     builder::Builder,
     types::IntType,
     values::{
-        AnyValue, AnyValueEnum, BasicValueEnum, FloatValue, InstructionOpcode, InstructionValue, IntValue, Operand,
+        AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FloatValue, InstructionOpcode, InstructionValue,
+        IntValue, Operand,
     },
 };
 
@@ -58,7 +59,9 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         if wanted == Wanted::Low || (!double && to.get_bit_width() == 32) {
             return Ok(converted);
         }
-        let nan = builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+        // What was rounded is asked before it was: ptxas then rounds and converts in one instruction.
+        let given = unrounded(value).unwrap_or(value);
+        let nan = builder.build_float_compare(FloatPredicate::UNO, given, given, "")?;
         int(builder.build_select(nan, to.const_zero(), converted, "")?)
     }
 
@@ -100,6 +103,19 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         conversion.erase_from_basic_block();
         Ok(())
     }
+}
+
+/// What a value is the rounded one of, if it was rounded to a whole number.
+fn unrounded(value: FloatValue<'_>) -> Option<FloatValue<'_>> {
+    const ROUNDINGS: [&[u8]; 4] = [b"llvm.floor.", b"llvm.ceil.", b"llvm.roundeven.", b"llvm.trunc."];
+    let instruction = value.as_instruction()?;
+    if instruction.get_opcode() != InstructionOpcode::Call {
+        return None;
+    }
+    let callee = CallSiteValue::try_from(instruction).ok()?.get_called_fn_value()?;
+    let name = callee.get_name().to_bytes();
+    ROUNDINGS.iter().any(|rounding| name.starts_with(rounding)).then_some(())?;
+    instruction.get_operand(0).and_then(Operand::value).and_then(|operand| float(operand).ok())
 }
 
 fn called(value: Option<BasicValueEnum<'_>>) -> Result<IntValue<'_>> {
