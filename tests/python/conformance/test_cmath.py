@@ -209,3 +209,15 @@ def test_constants():
     out, z = launch(kernel, 1, 1, np.zeros(5), np.zeros(2, complex))
     np.testing.assert_array_equal(out, [cmath.pi, cmath.e, cmath.tau, cmath.inf, cmath.nan])
     np.testing.assert_array_equal(z, np.array([cmath.infj, cmath.nanj]))
+
+
+def test_parts_of_quotients_that_cancel_are_positive_zeros():
+    @cuda.jit
+    def kernel(z, out):
+        i = cuda.grid(1)
+        out[i] = z[i] / z[i]
+
+    z = np.array([1 + 2j, 2 + 1j, -1 + 2j, 1 - 2j, -1 - 2j, -2 + 1j, 2j, 3 + 0j])
+    *_, out = launch(kernel, 1, z.size, z, np.zeros_like(z))
+    for got, value in zip(out, z.tolist(), strict=True):
+        assert str(complex(got)) == str(value / value), value

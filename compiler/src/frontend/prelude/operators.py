@@ -20,8 +20,9 @@ def complex_divide(ar, ai, br, bi):
     first = ar if by_real else ai
     second = ai if by_real else ar
     real = first + second * ratio
-    imag = second - first * ratio
-    return real / denominator, (imag if by_real else -imag) / denominator
+    # Each way's own order: a difference that is zero is a positive one.
+    imag = (second if by_real else -second) + (-first if by_real else first) * ratio
+    return real / denominator, imag / denominator
 
 
 def complex_power(ar, ai, br, bi):
