@@ -1,6 +1,7 @@
 """`libdevice`'s arithmetic and conversions that round as they are told, against exact rational numbers."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -305,3 +306,13 @@ def test_reciprocal_roots_are_rounded_to_nearest():
     out = launch(kernel, 47, 64, values, np.zeros_like(values))[1]
     for got, value in zip(out, values, strict=True):
         assert got == root(1 / Fraction(float(value)), "rn", np.float32)
+
+
+@pytest.mark.parametrize("text", ["round(x[0])", "int(math.floor(x[0]))", "int(math.ceil(x[0]))"])
+def test_nan_is_looked_for_before_the_rounding(text):
+    """So that nothing but the conversion reads what was rounded, and ptxas makes one instruction of the two."""
+    source = f"import math\nfrom weft import cuda\n\n@cuda.jit\ndef kernel(x, out):\n    out[0] = {text}\n"
+    ptx = module(source).kernel.inspect_asm("void(float64[::1], int64[::1])", target="sm_90")
+    rounded, given = re.search(r"cvt\.r[nmp]i\.f64\.f64\s+(%\w+), (%\w+);", ptx).groups()
+    assert re.search(rf"setp\.nan\.f64\s+%\w+, {given}, {given};", ptx), ptx
+    assert len(re.findall(rf"{rounded}\b", ptx)) == 2, ptx
