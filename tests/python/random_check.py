@@ -11,6 +11,7 @@ import math
 import re
 import sys
 import types
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from random_programs import Program
 
 plain_power = numeric._BINARY["**"]
+plain_quotient = numeric._BINARY["/"]
 
 
 class Inexact(Exception):
@@ -64,11 +66,24 @@ def exact_power(a, b, dtype):
     return plain_power(a, b, dtype)
 
 
+def exact_quotient(a, b, dtype):
+    """A quotient, if it is complex only where it is exact: elsewhere it is up to the way in which it is computed."""
+    result = plain_quotient(a, b, dtype)
+    if dtype.kind == "c":
+        parts = [part for each in (result, a, b) for part in (float(each.real), float(each.imag))]
+        if not np.isfinite(parts).all():
+            raise Inexact
+        real, imag, a_real, a_imag, b_real, b_imag = (Fraction(part) for part in parts)
+        if (real * b_real - imag * b_imag, real * b_imag + imag * b_real) != (a_real, a_imag):
+            raise Inexact
+    return result
+
+
 # What random programs raise, and what a value that is None and an iterator without an item do.
 FAULTS = (AssertionError, ValueError, KeyError, RuntimeError, IndexError, ArithmeticError, TypeError, StopIteration)
 
 brains.REFUSED[:] = [Inexact]
-EXACT = {"*": exact_product, "**": exact_power}  # for `numeric._BINARY`
+EXACT = {"*": exact_product, "/": exact_quotient, "**": exact_power}  # for `numeric._BINARY`
 
 
 def module_of(text: str) -> types.ModuleType:

@@ -421,6 +421,8 @@ class Typer(
             return self.iterator_call(target, node)
         if isinstance(function := self.env.get(target), Closure):
             return self.call_closure(function, node)
+        if function is UNKNOWN:
+            raise Unknown(target)
         if target in self.functions.sources:
             return self.call(target, node)
         if target == "tuple" and isinstance(node.args[0], ast.GeneratorExp):

@@ -48,6 +48,8 @@ class StatementTyper:
                     for name in names:
                         if isinstance(name.ctx, ast.Store):
                             bind(self.env, name.id, UNKNOWN)
+                if isinstance(statement, ast.FunctionDef):  # of defaults that have no type yet
+                    bind(self.env, statement.name, UNKNOWN)
         return out
 
     def attempt(self, function, *args):
