@@ -31,6 +31,7 @@ const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
+    "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/turns.cpp",
 ];
 

@@ -41,6 +41,7 @@ unsafe extern "C" {
     fn weft_unroll(back: LLVMValueRef);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_turn_by_turn(module: LLVMModuleRef);
+    fn weft_look_before_spinning(module: LLVMModuleRef);
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
     fn weft_frames_watch(module: LLVMModuleRef);
     fn weft_frames_deepest(module: LLVMModuleRef, name: *const c_char, more: *mut u64) -> u64;
@@ -152,6 +153,12 @@ pub(crate) fn unroll(back: InstructionValue<'_>) {
 pub(crate) fn turn_by_turn(module: &Module<'_>) {
     // SAFETY: the module is alive, and nobody else uses it or its context.
     unsafe { weft_turn_by_turn(module.as_mut_ptr()) };
+}
+
+/// Keeps ptxas from counting a loop's turns wrongly where an atomic operation that it makes a loop of begins the loop.
+pub(crate) fn look_before_spinning(module: &Module<'_>) {
+    // SAFETY: the module is alive, and nobody else uses it or its context.
+    unsafe { weft_look_before_spinning(module.as_mut_ptr()) };
 }
 
 /// Splits basic blocks that are too long for LLVM's code generator.

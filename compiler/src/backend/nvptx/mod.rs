@@ -18,13 +18,13 @@ mod hooks;
 mod inline;
 mod kernel;
 mod loads;
-mod negate;
 mod print;
 #[cfg(test)]
 mod tests;
 mod unread;
 mod waits;
 mod warps;
+mod words;
 
 use inkwell::{
     AddressSpace, OptimizationLevel,
@@ -96,6 +96,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                 }
                 unread::remove(cx.module);
                 shim::turn_by_turn(cx.module);
+                shim::look_before_spinning(cx.module);
                 absolute::rewrite(cx.types.context, cx.module)
             },
             emit: &[FileType::Assembly],
@@ -111,7 +112,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: request.target.to_string(),
-        code: negate::rewrite(code),
+        code: words::rewrite(code),
         // What others call they describe themselves.
         kernels: match request.options.entry {
             Entry::Launch => vec![kernel_record(module, kernel, request, None)],

@@ -144,6 +144,28 @@ fn sixteen_bits_are_not_negated_by_the_instruction() {
     }
 }
 
+/// ptxas compares the upper halves of the registers where it joins a 16-bit maximum and a comparison with its operands.
+#[test]
+fn sixteen_bits_have_their_extrema_in_32() {
+    for (scalar, op, word) in [
+        (Scalar::I8, BinaryOp::Max, "max.s32"),
+        (Scalar::I16, BinaryOp::Min, "min.s32"),
+        (Scalar::U8, BinaryOp::Min, "min.u32"),
+        (Scalar::U16, BinaryOp::Max, "max.u32"),
+    ] {
+        for opt in [true, false] {
+            let mut k = KernelBuilder::new("kernel");
+            let (x, y) = (k.array("x", scalar), k.array("y", scalar));
+            let i = k.index();
+            let (a, b) = (k.load(x, i), k.load(y, i));
+            let most = k.b.binary(op, a, b, SPAN);
+            k.store(x, i, most);
+            let text = ptx_for(&k.finish(), 90, Options { opt, ..Options::default() });
+            assert!(text.contains(word) && !text.contains(&word.replace("32", "16")), "{text}");
+        }
+    }
+}
+
 /// ptxas takes the result of its `abs` for non-negative, which that of the smallest integer is not.
 #[test]
 fn abs_is_not_the_instruction_where_the_minimum_may_come() {
