@@ -8,7 +8,7 @@
 //! `base + u16(8 - x)` an access at `base + u16(-x)` with an offset of 8, which is elsewhere. LLVM makes `neg` of `x * -1`
 //! and of `~x + 1` too.
 //!
-//! **Minima and maxima.** From sm_90 on, ptxas (13.0 and 13.5) joins `max.u16 m, a, b` and `m == a` or `m == b` to one
+//! **Minima and maxima.** From `sm_90` on, ptxas (13.0 and 13.5) joins `max.u16 m, a, b` and `m == a` or `m == b` to one
 //! instruction that does two of 16 bits and says of each which it took (`VIMNMX.U16x2 m, p, p, a, b`). It has both
 //! answers written to one predicate: that of the upper half, which holds nothing, stays, and `max(a, 1) == 1` is true of
 //! every `a`. In 32 bits it does not.
