@@ -114,7 +114,7 @@ fn static_libraries(out: &Path) {
     println!("cargo:rustc-link-search=native={}", dir.display());
 }
 
-/// Cuts libclc down to the functions in [`LIBCLC`] and what they call: `OUT_DIR/libclc.bc`.
+/// Cuts libclc down to the functions in [`LIBCLC`] and what they call: `OUT_DIR/libclc.bc`, and its hash, `OUT_DIR/libclc.id`.
 fn cut_libclc(out: &Path) {
     let prefix = PathBuf::from(variable("LLVM_SYS_221_PREFIX"));
     let opt = prefix.join("bin/opt");
@@ -142,6 +142,8 @@ fn cut_libclc(out: &Path) {
         .output();
     let result = result.unwrap_or_else(|error| panic!("cannot run {}: {error}", opt.display()));
     assert!(result.status.success(), "cannot cut {}: {}", source.display(), String::from_utf8_lossy(&result.stderr));
+    let cut = fs::read(out.join("libclc.bc")).expect("OUT_DIR can be read");
+    fs::write(out.join("libclc.id"), blake3::hash(&cut).to_hex().as_str()).expect("OUT_DIR can be written");
 }
 
 /// Assembles the metadata that `backend/host/parallel.rs` reads: `OUT_DIR/access_group.bc`.

@@ -22,5 +22,8 @@ pub mod target;
 pub use backend::{host_cpu, host_cpu_named};
 pub use stop::Poll;
 
-/// The version of the compiler: what it makes of a request may differ from one to the next.
+/// The version of the compiler.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The hash of the math library that is in it.
+pub const LIBCLC: &str = include_str!(concat!(env!("OUT_DIR"), "/libclc.id"));

@@ -29,8 +29,8 @@ pub struct Class {
     pub kind: ClassKind,
     /// Its name, for messages.
     pub name: String,
-    /// What tells it from other classes of its name, the same in each run of a program: its module and qualified name,
-    /// and a number where a program makes several of them.
+    /// What tells it from other classes of its name, the same in each run of a program: its module and qualified name, and
+    /// the values of an enum's members.
     pub identity: String,
     /// The names of its fields, in order; an enum's members.
     pub fields: Vec<String>,
@@ -132,7 +132,7 @@ mod tests {
         let point = intern(class("m.Point", &["x", "y"]));
         assert_eq!(point, intern(class("m.Point", &["x", "y"])));
         let others = [
-            class("m.Point#2", &["x", "y"]),
+            class("n.Point", &["x", "y"]),
             class("m.Point", &["y", "x"]),
             Class { kind: ClassKind::Dataclass, ..class("m.Point", &["x", "y"]) },
             Class { name: "Pair".to_owned(), ..class("m.Point", &["x", "y"]) },

@@ -11,7 +11,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField, Time};
 use weft_compiler::{
-    VERSION,
+    LIBCLC, VERSION,
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
         HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target,
@@ -20,23 +20,29 @@ use weft_compiler::{
     source::{Origin, SourceFile, Span},
 };
 
+/// What compiles: its version, its text with LLVM's version (`build.rs`), and the math library in it. Another one may make
+/// another thing of a request.
+pub const BUILD: [&str; 3] = [VERSION, env!("WEFT_BUILD_ID"), LIBCLC];
+
 /// 256 bits that stand for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of a request to this version of the compiler.
+    /// The digest of a request to this compiler.
     pub fn of(request: &Request) -> Self {
-        Self::for_version(request, VERSION)
+        Self::for_build(request, BUILD)
     }
 
-    /// The digest of a request to a version of the compiler.
-    pub fn for_version(request: &Request, version: &str) -> Self {
+    /// The digest of a request to a build of the compiler.
+    pub fn for_build(request: &Request, build: [&str; 3]) -> Self {
         let Request { function, overloads, args, target, options, keep } = request;
         let mut feed = Feed::default();
         let kernel = feed.functions.digest(function);
-        feed.text("weft request 2");
-        feed.text(version);
+        feed.text("weft request 3");
+        for part in build {
+            feed.text(part);
+        }
         feed.bytes(&kernel);
         feed.overloads(overloads);
         feed.types(args);

@@ -30,7 +30,7 @@ use weft_compiler::{
     source::{SourceMap, Span},
 };
 
-pub use crate::digest::Digest;
+pub use crate::digest::{BUILD, Digest};
 use crate::once::{Held, Once};
 
 /// The most bytes of code and texts that an engine keeps: thousands of kernels, little beside the LLVM that made them.

@@ -15,7 +15,7 @@ use weft_compiler::{
     source::{Origin, SourceFile, Span},
     syntax,
 };
-use weft_engine::Digest;
+use weft_engine::{BUILD, Digest};
 
 const KERNEL: &str =
     "def saxpy(r, x, a):\n    i = cuda.grid(1)\n    if i < r.size:\n        r[i] = scaled(x[i], a) + N\n";
@@ -160,9 +160,19 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     assert_eq!(Digest::of(&sample()), Digest::of(&sample()));
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
-        Digest::for_version(&sample(), "test").to_string(),
-        "5b89c59373c51df4a0c4252db6e8144863eb1083169ff06edc0748a776ee215c"
+        Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
+        "ca3c486b72067e511df657f03e7112517b404483e88a56fede836fc0e55bb22e"
     );
+}
+
+#[test]
+fn the_build_says_what_compiles() {
+    let [version, text, library] = BUILD;
+    assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{version}");
+    for hash in [text, library] {
+        assert!(hash.len() == 64 && hash.bytes().all(|digit| digit.is_ascii_hexdigit()), "{hash}");
+    }
+    assert_ne!(text, library);
 }
 
 #[test]
@@ -419,5 +429,9 @@ fn every_change_gives_another_digest() {
             panic!("requests {other} and {index} have one digest: {request:#?}");
         }
     }
-    assert_ne!(Digest::of(&sample()), Digest::for_version(&sample(), "another"));
+    for part in 0..BUILD.len() {
+        let mut build = BUILD;
+        build[part] = "another";
+        assert_ne!(Digest::of(&sample()), Digest::for_build(&sample(), build));
+    }
 }

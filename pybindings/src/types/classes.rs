@@ -2,13 +2,14 @@
 //!
 //! A class is looked at when it is first met, and kept as long as the process lives, as its description is. Classes that
 //! are alike to a kernel (the same module, qualified name and fields, and the same members of an enum) are one class:
-//! a function that makes a class each time it is called compiles its kernels once.
+//! a function that makes a class each time it is called compiles its kernels once. What a class is called is its content,
+//! and nothing of the order in which classes are met: it is the same in every process.
 
 use std::{
     collections::HashMap,
     fmt::Write,
     sync::{
-        Mutex, PoisonError, RwLock,
+        PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -39,11 +40,6 @@ static KNOWN: RwLock<Option<HashMap<usize, &'static Known>>> = RwLock::new(None)
 /// Whether there is one at all: most programs have none, and ask for each launch.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// The classes of one identity: what tells them apart, and their ids.
-type Alike = HashMap<String, Vec<(String, ClassId)>>;
-
-static ALIKE: Mutex<Option<Alike>> = Mutex::new(None);
-
 /// A class that was looked at before.
 pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static Known> {
     if !ANY.load(Ordering::Acquire) {
@@ -58,13 +54,16 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Known>
     if let Some(known) = known(class) {
         return Ok(Some(known));
     }
-    let Some((kind, fields, content)) = examine(class)? else {
+    let Some((kind, fields, values)) = examine(class)? else {
         return Ok(None);
     };
     let names = fields.iter().map(|name| PyString::intern(class.py(), name).unbind()).collect();
-    let identity = class.fully_qualified_name()?.to_string();
+    let mut identity = class.fully_qualified_name()?.to_string();
+    if kind.is_enum() {
+        let _ = write!(identity, "({values})");
+    }
     let name = class.name()?.to_string();
-    let id = id_of(Class { kind, name, identity, fields }, &content)
+    let id = ClassId::intern(Class { kind, name, identity, fields })
         .ok_or_else(|| PyRuntimeError::new_err("too many classes"))?;
     let known: &'static Known = Box::leak(Box::new(Known { id, kind, names, class: class.clone().unbind() }));
     KNOWN
@@ -82,24 +81,7 @@ pub(crate) fn object_of(py: Python<'_>, id: ClassId) -> Option<Bound<'_, PyType>
     known.as_ref()?.values().find(|known| known.id == id).map(|known| known.class.bind(py).clone())
 }
 
-/// The id of a class with that content; its identity gets a number if it is another one of its name.
-fn id_of(class: Class, content: &str) -> Option<ClassId> {
-    let mut alike = ALIKE.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = alike.get_or_insert_default().entry(class.identity.clone()).or_default();
-    let content = format!("{:?} {:?} {content}", class.kind, class.fields);
-    if let Some((_, id)) = known.iter().find(|(other, _)| *other == content) {
-        return Some(*id);
-    }
-    let identity = match known.len() {
-        0 => class.identity,
-        before => format!("{}#{}", class.identity, before + 1),
-    };
-    let id = ClassId::intern(Class { identity, ..class })?;
-    known.push((content, id));
-    Some(id)
-}
-
-/// What a class is: its kind, its fields, and what else tells it from another one.
+/// What a class is: its kind, its fields, and an enum's values.
 fn examine(class: &Bound<'_, PyType>) -> PyResult<Option<(ClassKind, Vec<String>, String)>> {
     let py = class.py();
     if class.is_subclass_of::<PyTuple>()? {
@@ -112,7 +94,8 @@ fn examine(class: &Bound<'_, PyType>) -> PyResult<Option<(ClassKind, Vec<String>
         let mut values = String::new();
         for name in &names {
             let value = members.get_item(name)?.getattr(intern!(py, "value"))?;
-            let _ = write!(values, "{}, ", value.repr()?);
+            let comma = if values.is_empty() { "" } else { ", " };
+            let _ = write!(values, "{comma}{}", value.repr()?);
         }
         let is_int = class.is_subclass_of::<pyo3::types::PyInt>()?;
         return Ok(Some((if is_int { ClassKind::IntEnum } else { ClassKind::Enum }, names, values)));

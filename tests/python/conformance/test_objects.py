@@ -325,3 +325,27 @@ def test_a_comparison_of_known_members_is_known() -> None:
     out = np.zeros(1, np.int64)
     known[1, 1](out)
     assert out[0] == 64
+
+
+def test_enums_of_one_name_are_told_apart_by_their_members() -> None:
+    def made(**members: int) -> Any:
+        return enum.IntEnum("Made", members, module="there", qualname="Made")
+
+    @cuda.jit
+    def both(out: Any, a: Any, b: Any) -> None:
+        out[0] = a.value * 10 + b.value
+        out[1] = a is b
+
+    one, alike, other, renamed = made(A=1, B=2), made(A=1, B=2), made(A=3, B=2), made(A=1, C=2)
+    for a, b, found in (
+        (one.A, one.A, [11, 1]),
+        (one.A, alike.A, [11, 1]),
+        (one.A, other.A, [13, 0]),
+        (other.B, one.B, [22, 0]),
+        (one.A, renamed.A, [11, 0]),
+    ):
+        out = np.zeros(2)
+        both[1, 1](out, a, b)
+        assert out.tolist() == found
+    # The two that are alike are one class: each kernel is compiled once for both.
+    assert len(both.signatures) == 4
