@@ -137,6 +137,11 @@ impl Record {
         &self.fields
     }
 
+    /// Bytes of a record, with those behind its last field.
+    pub fn size_bytes(&self) -> u64 {
+        self.size
+    }
+
     /// The number of the field with a name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)

@@ -5,6 +5,7 @@
 //! is held while the compiler runs. The design is in `docs/design/engine.md`.
 
 mod digest;
+mod encode;
 mod once;
 /// What `once.rs` waits with; its model test puts loom's in their place.
 mod sync {
@@ -30,8 +31,11 @@ use weft_compiler::{
     source::{SourceMap, Span},
 };
 
-pub use crate::digest::{BUILD, Digest};
 use crate::once::{Held, Once};
+pub use crate::{
+    digest::{BUILD, Digest},
+    encode::{Malformed, decode, encode},
+};
 
 /// The most bytes of code and texts that an engine keeps: thousands of kernels, little beside the LLVM that made them.
 const KEPT_BYTES: usize = 64 << 20;

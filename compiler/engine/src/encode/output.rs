@@ -1,0 +1,46 @@
+//! What comes with the code: texts, warnings, and the files that they show.
+
+use std::sync::Arc;
+
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic, Severity},
+    pipeline::Output,
+    source::{Origin, SourceFile, SourceMap, Span},
+};
+
+use super::{Encode, Malformed, Reader, fields, variants};
+
+fields!(Output { artifact, returns, ir, llvm, asm, warnings, sources });
+fields!(Diagnostic { code, severity, message, span, label, labels, notes, help });
+fields!(Span { file, start, end });
+fields!(SourceFile { name, text, first_line, cut_columns, origin });
+variants!(Severity { 0 => Error, 1 => Warning });
+variants!(Origin { 0 => User, 1 => Prelude });
+
+/// By its number.
+impl Encode for Code {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.number().to_owned().write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Self::from_number(&String::read(from)?).ok_or(Malformed)
+    }
+}
+
+impl Encode for SourceMap {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.files().to_vec().write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let files = Vec::<Arc<SourceFile>>::read(from)?;
+        let mut sources = Self::default();
+        for (index, file) in files.iter().enumerate() {
+            if sources.add(file) as usize != index {
+                return Err(Malformed); // the same one twice, which would number the others anew
+            }
+        }
+        Ok(sources)
+    }
+}
