@@ -119,7 +119,7 @@ macro_rules! variants {
     };
 }
 
-pub(self) use {fields, variants};
+use {fields, variants};
 
 /// Numbers, as their bytes.
 macro_rules! numbers {
@@ -185,7 +185,9 @@ impl Encode for String {
 impl<T: Encode> Encode for Vec<T> {
     fn write(&self, out: &mut Vec<u8>) {
         (self.len() as u64).write(out);
-        self.iter().for_each(|item| item.write(out));
+        for item in self {
+            item.write(out);
+        }
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
