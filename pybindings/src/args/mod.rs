@@ -1,8 +1,8 @@
 //! From Python arguments to type keys and cells (see `types/key.rs`).
 //!
-//! The order of the tests is the order of how often they are met: device arrays, Python's own numbers, NumPy arrays
-//! and scalars, tuples, and last objects with `__cuda_array_interface__` and other buffers.
+//! An argument's type has an [`Adapter`], which says how it is passed.
 
+mod adapter;
 pub(crate) mod convert;
 
 use std::{ops::Range, sync::Arc};
@@ -10,11 +10,12 @@ use std::{ops::Range, sync::Arc};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
+    types::{PyComplex, PyComplexMethods, PyFloat, PyString, PyTuple},
 };
 use weft_artifact::{ArrayType, Complex, DType, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
+use self::adapter::Adapter;
 use crate::{
     arrays::{device_array::DeviceArray, host_array::HostArray, interface::Interface, strides},
     devices, errors,
@@ -22,7 +23,7 @@ use crate::{
         Type,
         classes::{self, Known},
         key,
-        numpy::{self, Subclass},
+        numpy::{self, ScalarKind, Subclass},
     },
 };
 
@@ -136,77 +137,85 @@ impl Arguments {
 
     /// Adds one argument.
     pub(crate) fn push(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Ok(array) = arg.cast::<DeviceArray>() {
+        match Adapter::of(arg)? {
+            Adapter::DeviceArray => self.push_device_array(arg.py(), arg.cast::<DeviceArray>()?.get()),
+            Adapter::Float => {
+                self.push_number(Number::F64, arg.cast::<PyFloat>()?.value().to_bits(), 0);
+                Ok(())
+            }
+            Adapter::Int => self.push_int(arg),
+            Adapter::Bool => {
+                self.push_number(Number::BOOL, arg.is_truthy()?.into(), 0);
+                Ok(())
+            }
+            Adapter::Complex => {
+                let complex = arg.cast::<PyComplex>()?;
+                self.push_number(Number::C128, complex.real().to_bits(), complex.imag().to_bits());
+                Ok(())
+            }
+            Adapter::None => {
+                self.key.push(key::none());
+                Ok(())
+            }
+            Adapter::Tuple => self.push_tuple(arg.cast::<PyTuple>()?),
+            Adapter::HostArray(Subclass::No) => self.push_host_array(arg),
+            Adapter::HostArray(Subclass::Yes) => self.push_array_of_subclass(arg),
+            Adapter::Number(number) => self.push_numpy_number(arg, number),
+            Adapter::Scalar(kind) => self.push_scalar(arg, kind),
+            Adapter::Text => self.push_text(arg),
+            Adapter::Object(class) => self.push_object(arg, class),
+            Adapter::Hint => {
+                let hint = arg.cast::<CopyHint>()?.get();
+                self.hint = Some((hint.copy_in, hint.copy_out));
+                let pushed = self.push(hint.array.bind(arg.py()));
+                self.hint = None;
+                pushed
+            }
+            Adapter::Other => self.push_other(arg),
+        }
+    }
+
+    /// An array of a class that is derived from NumPy's.
+    fn push_array_of_subclass(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        if arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
+            return Err(PyTypeError::new_err("masked arrays are not supported; pass `.data` and `.mask`"));
+        }
+        // NumPy's array in memory that the device reaches: see `weft/cuda/_memory/mapped.py`.
+        let shared = arg.getattr_opt(intern!(arg.py(), "_weft_device_array"))?;
+        if let Some(array) = shared.as_ref().and_then(|shared| shared.cast::<DeviceArray>().ok()) {
             return self.push_device_array(arg.py(), array.get());
         }
-        if let Ok(float) = arg.cast_exact::<PyFloat>() {
-            self.push_number(Number::F64, float.value().to_bits(), 0);
-            return Ok(());
-        }
-        if arg.is_exact_instance_of::<PyInt>() {
-            return self.push_int(arg);
-        }
-        if numpy::is_bool(arg) {
-            self.push_number(Number::BOOL, arg.is_truthy()?.into(), 0);
-            return Ok(());
-        }
-        if arg.is_none() {
-            self.key.push(key::none());
-            return Ok(());
-        }
-        if let Ok(tuple) = arg.cast_exact::<PyTuple>() {
-            return self.push_tuple(tuple);
-        }
-        if let Some(classes) = numpy::loaded(arg.py()) {
-            if let Some(subclass) = classes.is_array(arg) {
-                if subclass == Subclass::Yes {
-                    if arg.hasattr(intern!(arg.py(), "_sharedmask"))? {
-                        return Err(PyTypeError::new_err("masked arrays are not supported; pass `.data` and `.mask`"));
-                    }
-                    // NumPy's array in memory that the device reaches: see `weft/cuda/_memory/mapped.py`.
-                    let shared = arg.getattr_opt(intern!(arg.py(), "_weft_device_array"))?;
-                    if let Some(array) = shared.as_ref().and_then(|shared| shared.cast::<DeviceArray>().ok()) {
-                        return self.push_device_array(arg.py(), array.get());
-                    }
-                }
-                return self.push_host_array(arg);
-            }
-            if let Some(number) = classes.number_of_type(&arg.get_type()) {
-                let value = numpy::value(arg, number)?;
-                let (low, high) = bits(number, value);
-                self.push_number(number, low, high);
-                return Ok(());
-            }
-            if classes.is_scalar(arg) && numpy::is_bfloat16(&arg.get_type()) {
-                let value = numpy::value(arg, Number::BF16)?;
-                let (low, high) = bits(Number::BF16, value);
-                self.push_number(Number::BF16, low, high);
-                return Ok(());
-            }
-            if classes.is_scalar(arg) {
-                if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
-                    return self.push_text(arg);
-                }
-                if classes.is_record(arg)? {
+        self.push_host_array(arg)
+    }
+
+    fn push_numpy_number(&mut self, arg: &Bound<'_, PyAny>, number: Number) -> PyResult<()> {
+        let (low, high) = bits(number, numpy::value(arg, number)?);
+        self.push_number(number, low, high);
+        Ok(())
+    }
+
+    /// A scalar of NumPy's that is no number of NumPy's own.
+    fn push_scalar(&mut self, arg: &Bound<'_, PyAny>, kind: ScalarKind) -> PyResult<()> {
+        let py = arg.py();
+        match kind {
+            ScalarKind::Text => return self.push_text(arg),
+            ScalarKind::BFloat16 => return self.push_numpy_number(arg, Number::BF16),
+            ScalarKind::Void => {
+                if !arg.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?.is_none() {
                     return self.push_record(arg);
                 }
-                if let Some((dtype, count)) = classes.time(arg)? {
+            }
+            ScalarKind::Time => {
+                if let Some((dtype, count)) = numpy::import(py)?.time(arg)? {
                     self.key.push(key::value(dtype));
                     self.cells.push(count as u64);
                     return Ok(());
                 }
-                let name = arg.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("NumPy scalars of type {name} are not supported")));
             }
+            ScalarKind::Other => {}
         }
-        if let Ok(complex) = arg.cast::<PyComplex>() {
-            self.push_number(Number::C128, complex.real().to_bits(), complex.imag().to_bits());
-            return Ok(());
-        }
-        if let Some(class) = classes::known(&arg.get_type()) {
-            return self.push_object(arg, class);
-        }
-        self.push_other(arg)
+        let name = arg.get_type().name()?;
+        Err(PyTypeError::new_err(format!("NumPy scalars of type {name} are not supported")))
     }
 
     fn push_tuple(&mut self, tuple: &Bound<'_, PyTuple>) -> PyResult<()> {
@@ -270,21 +279,8 @@ impl Arguments {
         })
     }
 
+    /// What is asked one by one: an array of another library, an object of a dataclass, a dtype, a buffer.
     fn push_other(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Ok(hint) = arg.cast::<CopyHint>() {
-            let hint = hint.get();
-            self.hint = Some((hint.copy_in, hint.copy_out));
-            let pushed = self.push(hint.array.bind(arg.py()));
-            self.hint = None;
-            return pushed;
-        }
-        let of_number = arg.is_instance_of::<PyInt>() || arg.is_instance_of::<PyFloat>();
-        if of_number || arg.is_instance_of::<PyTuple>() {
-            return self.push_subclass(arg);
-        }
-        if arg.is_instance_of::<PyString>() || arg.is_instance_of::<PyBytes>() {
-            return self.push_text(arg);
-        }
         if let Some(interface) = arg.getattr_opt(intern!(arg.py(), "__cuda_array_interface__"))? {
             return self.push_interface(arg, &interface);
         }
@@ -296,21 +292,6 @@ impl Arguments {
             return Ok(());
         }
         self.push_host_array(arg)
-    }
-
-    /// An object of a class of its own that is a number or a tuple too.
-    fn push_subclass(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Some(class) = classes::find(&arg.get_type())? {
-            return self.push_object(arg, class);
-        }
-        if let Ok(tuple) = arg.cast::<PyTuple>() {
-            return self.push_tuple(tuple);
-        }
-        if let Ok(float) = arg.cast::<PyFloat>() {
-            self.push_number(Number::F64, float.value().to_bits(), 0);
-            return Ok(());
-        }
-        self.push_int(arg)
     }
 
     fn push_number(&mut self, number: Number, low: u64, high: u64) {

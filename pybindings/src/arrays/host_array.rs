@@ -34,7 +34,7 @@ impl HostArray {
     /// `TypeError` for elements that kernels cannot have or too many dimensions.
     pub(crate) fn open(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = obj.py();
-        let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj).is_some());
+        let is_array = || numpy::loaded(py).is_some_and(|classes| classes.is_array(obj));
         let (buffer, ndim, dtype) = match PyUntypedBuffer::get(obj) {
             Ok(buffer) => {
                 let dtype = match dtype_of(&buffer) {

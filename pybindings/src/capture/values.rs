@@ -51,7 +51,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         if let Ok(array) = value.cast::<DeviceArray>() {
             return Ok(self.device_array(array));
         }
-        if numpy::loaded(value.py()).is_some_and(|classes| classes.is_array(value).is_some()) {
+        if numpy::loaded(value.py()).is_some_and(|classes| classes.is_array(value)) {
             return host_array(value);
         }
         if let Some(captured) = number(value)? {

@@ -11,7 +11,7 @@ use std::{
 use pyo3::{
     exceptions::PyTypeError,
     prelude::*,
-    types::{PyBool, PyComplex, PyComplexMethods, PyDict, PyTuple, PyType},
+    types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyDict, PyString, PyTuple, PyType},
 };
 use weft_artifact::{Chars, Compound, DType, NUMBERS, Nested, Number, Record, RecordField, Scalar, Time};
 
@@ -77,25 +77,40 @@ impl Classes {
         Ok(Self { ndarray: class("ndarray")?, dtypes, scalars, generic, dtype, void, datetime, timedelta })
     }
 
-    /// Whether an object is an `ndarray`, and whether it is one of a subclass.
-    pub(crate) fn is_array(&self, obj: &Bound<'_, PyAny>) -> Option<Subclass> {
-        let class = self.ndarray.bind(obj.py());
-        if obj.get_type().is(class) {
-            return Some(Subclass::No);
+    /// Whether an object is an `ndarray`.
+    pub(crate) fn is_array(&self, obj: &Bound<'_, PyAny>) -> bool {
+        obj.is_instance(self.ndarray.bind(obj.py())).is_ok_and(|is| is)
+    }
+
+    /// Whether a class is `ndarray`, or one that is derived from it.
+    pub(crate) fn array_class(&self, class: &Bound<'_, PyType>) -> PyResult<Option<Subclass>> {
+        let ndarray = self.ndarray.bind(class.py());
+        if class.is(ndarray) {
+            return Ok(Some(Subclass::No));
         }
-        obj.is_instance(class).is_ok_and(|is| is).then_some(Subclass::Yes)
+        Ok(class.is_subclass(ndarray)?.then_some(Subclass::Yes))
+    }
+
+    /// What the scalars of a class are, if it is one of NumPy's scalars.
+    pub(crate) fn scalar_class(&self, class: &Bound<'_, PyType>) -> PyResult<Option<ScalarKind>> {
+        let py = class.py();
+        if !class.is_subclass(self.generic.bind(py))? {
+            return Ok(None);
+        }
+        let is_text = class.is_subclass_of::<PyString>()? || class.is_subclass_of::<PyBytes>()?;
+        let is_time = class.is_subclass(self.datetime.bind(py))? || class.is_subclass(self.timedelta.bind(py))?;
+        Ok(Some(match (is_text, is_time) {
+            (true, _) => ScalarKind::Text,
+            (_, true) => ScalarKind::Time,
+            _ if class.is_subclass(self.void.bind(py))? => ScalarKind::Void,
+            _ if is_bfloat16(class) => ScalarKind::BFloat16,
+            _ => ScalarKind::Other,
+        }))
     }
 
     /// Whether an object is a NumPy scalar.
     pub(crate) fn is_scalar(&self, obj: &Bound<'_, PyAny>) -> bool {
         obj.is_instance(self.generic.bind(obj.py())).is_ok_and(|is| is)
-    }
-
-    /// Whether an object is a record: a scalar of a structured dtype.
-    pub(crate) fn is_record(&self, obj: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let py = obj.py();
-        let is_void = obj.is_instance(self.void.bind(py))?;
-        Ok(is_void && !obj.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?.is_none())
     }
 
     /// The count of a date or a span of time, and its type.
@@ -140,6 +155,21 @@ pub(crate) fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
 pub(crate) enum Subclass {
     No,
     Yes,
+}
+
+/// What NumPy's scalars are, besides numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScalarKind {
+    /// Texts and bytes.
+    Text,
+    /// Those of `ml_dtypes`.
+    BFloat16,
+    /// Records, and bytes without a meaning.
+    Void,
+    /// Dates and spans of time.
+    Time,
+    /// What kernels cannot have.
+    Other,
 }
 
 /// NumPy's dtype of a dtype of weft's.

@@ -1,0 +1,179 @@
+//! How an object is passed, by its type: found once for each type, then a look.
+//!
+//! What is found out here hangs on the type alone. Types whose objects must be asked one by one (is there a
+//! `__cuda_array_interface__`, a buffer?) are [`Adapter::Other`], and are not kept; neither is what may yet change, before
+//! NumPy is imported. Kept types live on, so that an address always means the same one. They are NumPy's, weft's and a few
+//! of the program's: of a program that makes ever more types only the first are kept.
+
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use pyo3::{
+    prelude::*,
+    types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyNone, PyString, PyTuple, PyType},
+};
+use weft_artifact::Number;
+
+use super::CopyHint;
+use crate::{
+    arrays::device_array::DeviceArray,
+    types::{
+        classes::{self, Known},
+        numpy::{self, ScalarKind, Subclass},
+    },
+};
+
+/// How objects of a type are passed.
+#[derive(Clone, Copy)]
+pub(super) enum Adapter {
+    /// weft's own arrays.
+    DeviceArray,
+    /// Python's `float`, or a class that is one and nothing else.
+    Float,
+    /// `int`, likewise.
+    Int,
+    /// `bool`.
+    Bool,
+    /// `complex`.
+    Complex,
+    /// `None`.
+    None,
+    /// `tuple`, or a class that is one and has no fields.
+    Tuple,
+    /// NumPy's arrays.
+    HostArray(Subclass),
+    /// NumPy's scalars of a number.
+    Number(Number),
+    /// Other scalars of NumPy's.
+    Scalar(ScalarKind),
+    /// Texts: Python's and NumPy's.
+    Text,
+    /// Named tuples, dataclasses, members of enums.
+    Object(&'static Known),
+    /// `cuda.In`, `cuda.Out`, `cuda.InOut`.
+    Hint,
+    /// Whatever the object itself says.
+    Other,
+}
+
+/// As many types as are kept.
+const MOST: usize = 1024;
+
+/// By the address of the type object, which the table keeps alive.
+type Table = HashMap<usize, (Py<PyType>, Adapter)>;
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+/// How many types a thread has at hand: a power of two.
+const AT_HAND: usize = 64;
+
+thread_local! {
+    /// Each at the place that its address says.
+    static HAND: [Cell<(usize, Adapter)>; AT_HAND] = const { [const { Cell::new((0, Adapter::Other)) }; AT_HAND] };
+}
+
+impl Adapter {
+    /// How an object is passed.
+    pub(super) fn of(arg: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let address = arg.get_type_ptr() as usize;
+        // Type objects lie at multiples of 16, and NumPy's one after the other, some 400 bytes each.
+        let place = (address >> 4 ^ address >> 10) % AT_HAND;
+        HAND.with(|hand| {
+            let Some(cell) = hand.get(place) else { return Self::find(&arg.get_type()) };
+            let (known, adapter) = cell.get();
+            if known == address {
+                return Ok(adapter);
+            }
+            let found = Self::find(&arg.get_type())?;
+            if !matches!(found, Self::Other) && is_kept(address) {
+                cell.set((address, found));
+            }
+            Ok(found)
+        })
+    }
+
+    /// The adapter of a type, from the table or found out and kept there.
+    fn find(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        let address = class.as_ptr() as usize;
+        let kept = TABLE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|table| {
+            let (_, adapter) = table.get(&address)?;
+            Some(*adapter)
+        });
+        if let Some(adapter) = kept {
+            return Ok(adapter);
+        }
+        let adapter = Self::decide(class)?;
+        // Before NumPy is imported a class that is on its way may count as the number that it is too.
+        let lasts = !matches!(adapter, Self::Other) && numpy::loaded(class.py()).is_some();
+        if lasts {
+            let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+            let table = table.get_or_insert_default();
+            if table.len() < MOST {
+                table.insert(address, (class.clone().unbind(), adapter));
+            }
+        }
+        Ok(adapter)
+    }
+
+    fn decide(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        let py = class.py();
+        if class.is_subclass_of::<DeviceArray>()? {
+            return Ok(Self::DeviceArray);
+        }
+        let exact = [
+            (py.get_type::<PyFloat>(), Self::Float),
+            (py.get_type::<PyInt>(), Self::Int),
+            (py.get_type::<PyBool>(), Self::Bool),
+            (py.get_type::<PyNone>(), Self::None),
+            (py.get_type::<PyTuple>(), Self::Tuple),
+        ];
+        if let Some((_, adapter)) = exact.into_iter().find(|(known, _)| class.is(known)) {
+            return Ok(adapter);
+        }
+        if let Some(classes) = numpy::loaded(py) {
+            if let Some(subclass) = classes.array_class(class)? {
+                return Ok(Self::HostArray(subclass));
+            }
+            if let Some(number) = classes.number_of_type(class) {
+                return Ok(Self::Number(number));
+            }
+            if let Some(kind) = classes.scalar_class(class)? {
+                return Ok(match kind {
+                    ScalarKind::Text => Self::Text,
+                    ScalarKind::BFloat16 | ScalarKind::Void | ScalarKind::Time | ScalarKind::Other => {
+                        Self::Scalar(kind)
+                    }
+                });
+            }
+        }
+        if class.is_subclass_of::<PyComplex>()? {
+            return Ok(Self::Complex);
+        }
+        if class.is_subclass_of::<CopyHint>()? {
+            return Ok(Self::Hint);
+        }
+        let (is_float, is_int) = (class.is_subclass_of::<PyFloat>()?, class.is_subclass_of::<PyInt>()?);
+        let is_tuple = class.is_subclass_of::<PyTuple>()?;
+        if is_float || is_int || is_tuple {
+            return Ok(match classes::find(class)? {
+                Some(known) => Self::Object(known),
+                None if is_tuple => Self::Tuple,
+                None if is_float => Self::Float,
+                None => Self::Int,
+            });
+        }
+        if class.is_subclass_of::<PyString>()? || class.is_subclass_of::<PyBytes>()? {
+            return Ok(Self::Text);
+        }
+        // An object of a dataclass may be an array of another library first.
+        Ok(classes::known(class).map_or(Self::Other, Self::Object))
+    }
+}
+
+/// Whether the table keeps the type at an address alive.
+fn is_kept(address: usize) -> bool {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|table| table.contains_key(&address))
+}

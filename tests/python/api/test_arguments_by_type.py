@@ -1,0 +1,103 @@
+"""What an argument is follows from its type, which is looked at once: for each type its own, however many there are."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from weft import cuda
+
+
+@cuda.jit
+def store(out: Any, a: Any) -> None:
+    out[0] = a
+
+
+@cuda.jit
+def store_first(out: Any, a: Any) -> None:
+    out[0] = a[0]
+
+
+def passed(kernel: Any, a: Any) -> complex:
+    out = np.zeros(1, np.complex128)
+    kernel[1, 1](out, a)
+    return complex(out[0])
+
+
+def made(number: int) -> tuple[Any, Any, complex]:
+    """Give a kernel, an object of a class that nobody else has, and what the kernel stores."""
+    kind = number % 5
+    if kind == 0:
+        return store, type("Whole", (int,), {})(number), number
+    if kind == 1:
+        return store, type("Real", (float,), {})(number + 0.5), number + 0.5
+    if kind == 2:
+        return store, type("Pair", (complex,), {})(number, 1), complex(number, 1)
+    if kind == 3:
+        return store_first, type("Row", (tuple,), {})((number + 0.25, 1)), number + 0.25
+    return store_first, np.array([number], np.int16).view(type("Array", (np.ndarray,), {})), number
+
+
+def test_classes_that_come_and_go() -> None:
+    """A class may lie where another one was."""
+    for number in range(3000):
+        kernel, value, expected = made(number)
+        assert passed(kernel, value) == expected
+        del value
+        if number % 500 == 0:
+            gc.collect()
+
+
+def test_threads_with_the_same_classes() -> None:
+    things = [made(number) for number in range(200)]
+
+    def one(start: int) -> None:
+        for place in range(200):
+            kernel, value, expected = things[(start + place * 7) % 200]
+            assert passed(kernel, value) == expected
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(one, range(8)))
+
+
+def test_scalars_of_numpy_and_classes_of_them() -> None:
+    for number in (np.float64(2.5), np.float32(2.5), np.complex64(2.5 + 1j), np.int8(-3), np.uint64(2**63)):
+        assert passed(store, number) == complex(number)
+        derived = type("Derived", (type(number),), {})
+        with pytest.raises(TypeError, match="NumPy scalars of type Derived are not supported"):
+            passed(store, derived(1))
+    assert passed(store, np.bool_(1)) == 1
+    for scalar in (np.longdouble(1), np.void(b"abc")):
+        with pytest.raises(TypeError, match=f"NumPy scalars of type {type(scalar).__name__} are not supported"):
+            passed(store, scalar)
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+
+
+def test_a_class_says_what_its_objects_are_and_an_object_what_it_holds() -> None:
+    @cuda.jit
+    def x_of(out: Any, a: Any) -> None:
+        out[0] = a.x
+
+    assert passed(x_of, Point(1.5)) == 1.5
+    assert passed(x_of, Point(2)) == 2  # the same class with an int: another kernel
+
+    class Holder:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        @property
+        def __cuda_array_interface__(self) -> Any:
+            return self.array.__cuda_array_interface__
+
+    for array in (np.array([3.5]), np.array([[2, 4]], np.int32)[0]):
+        assert passed(store_first, Holder(cuda.to_device(array))) == array[0]
+    with pytest.raises(TypeError, match="Other cannot be passed to a kernel"):
+        passed(store, type("Other", (), {})())
