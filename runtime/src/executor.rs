@@ -7,7 +7,7 @@
 //! Work in one stream runs in order. On a GPU it runs while the host goes on; on the CPU every call does its work
 //! before it returns, so streams and events are always up to date there.
 
-use std::{any::Any, fmt::Debug, path::PathBuf, sync::Arc};
+use std::{any::Any, fmt::Debug, ops::Range, path::PathBuf, sync::Arc};
 
 use weft_artifact::{Artifact, Kernel};
 
@@ -318,6 +318,11 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed: the memory is locked already, or cannot be.
     fn lock_host(&self, address: u64, bytes: u64) -> Result<Arc<dyn HostMemory>, Error>;
+    /// Lets kernels read memory of this process where it is, with some room behind it, which threads without a guard read
+    /// too, as they do behind an allocation: until what this gives is dropped. `None` if the device does not.
+    fn read_in_place(&self, _memory: &Range<u64>) -> Option<Box<dyn Any>> {
+        None
+    }
     /// Notes that work on these buffers was queued in a stream whose order is not theirs: their memory is not given out
     /// again before that work is done. To be called after the queueing, while the caller still holds the buffers.
     fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>);

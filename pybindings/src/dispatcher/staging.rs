@@ -1,10 +1,10 @@
 //! Host arrays on their way: to where the kernel reaches them, and back.
 //!
-//! Each has a buffer of its own, compact. Those of one launch that share elements of which some are written have one
-//! together, a copy of the memory that they lie in: what is written through one is seen through the others, and nothing is
-//! lost on the way back.
+//! Each has a buffer of its own, compact, unless the device reads it where it is. Those of one launch that share elements of
+//! which some are written have one together, a copy of the memory that they lie in: what is written through one is seen
+//! through the others, and nothing is lost on the way back.
 
-use std::{ops::Range, sync::Arc};
+use std::{any::Any, ops::Range, sync::Arc};
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
@@ -27,14 +27,27 @@ const ALIGN: u64 = 64;
 /// and fields take a few steps.
 const MOST_WORK: u32 = 10_000;
 
-/// Device memory that holds elements of host arrays.
-pub(super) struct Staged {
-    buffer: Arc<dyn Buffer>,
-    members: Vec<Member>,
+/// From so many bytes on an array that the kernel only reads is worth the question whether it can be read where it is.
+const LARGE: usize = 256 << 10;
+
+/// Where the kernel finds elements of host arrays.
+pub(super) enum Staged {
+    /// In device memory.
+    Copied {
+        /// The memory.
+        buffer: Arc<dyn Buffer>,
+        /// Whose elements are in it.
+        members: Vec<Member>,
+    },
+    /// Where they are.
+    InPlace {
+        /// What lets the kernel read there.
+        _room: Box<dyn Any>,
+    },
 }
 
 /// A host array during the launch.
-struct Member {
+pub(super) struct Member {
     /// Index into the launch's host arrays.
     host: usize,
     /// Where its first element is in the buffer.
@@ -46,11 +59,14 @@ struct Member {
 }
 
 /// What a launch needs of a host array that its kernel uses.
+#[expect(clippy::struct_excessive_bools, reason = "they are found apart and asked apart")]
 struct Need {
     /// Index into the launch's host arrays.
     host: usize,
     /// The kernel may write it.
     writes: bool,
+    /// Nothing in the kernel may write it, whatever the array allows, and nobody asked for a copy.
+    is_only_read: bool,
     copy_in: bool,
     copy_out: bool,
     /// The addresses that its elements lie between; empty for what is a copy of its own in any case.
@@ -70,7 +86,10 @@ pub(super) fn stage(
     let Arguments { hosts, cells, .. } = arguments;
     let groups = groups(py, hosts, needs)?;
     let stage = |group: Vec<Need>| match <[Need; 1]>::try_from(group) {
-        Ok([need]) => alone(py, executor, stream, hosts, cells, &need),
+        Ok([need]) => match read_in_place(executor, hosts, &need) {
+            Some(room) => Ok(Staged::InPlace { _room: room }),
+            None => alone(py, executor, stream, hosts, cells, &need),
+        },
         Err(group) => together(dispatcher, executor, stream, hosts, cells, &group),
     };
     groups.into_iter().map(stage).collect()
@@ -84,8 +103,7 @@ fn access(resolved: &Resolved, param: usize) -> Access {
 fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostArgument]) -> PyResult<Vec<Need>> {
     let py = dispatcher.py();
     let mut needs = Vec::with_capacity(hosts.len());
-    // On the CPU too the kernel works on device memory, which has room behind it: a thread beyond an unguarded array's
-    // end must not reach Python's own memory. Only the warning is for GPUs.
+    // The warning about copies is for GPUs.
     let mut warned = resolved.overload.executor.kind() == "cpu";
     for (index, host) in hosts.iter().enumerate() {
         let access = access(resolved, host.param);
@@ -109,7 +127,8 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
         }
         // `cuda.In` asks for a copy of its own, which nothing comes back from.
         let span = if hint_out { host.array.span() } else { 0..0 };
-        needs.push(Need { host: index, writes, copy_in, copy_out, span });
+        let is_only_read = !access.writes && host.hint.is_none();
+        needs.push(Need { host: index, writes, is_only_read, copy_in, copy_out, span });
     }
     Ok(needs)
 }
@@ -179,6 +198,14 @@ fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&Hos
     }
 }
 
+/// Has an array that shares nothing stay where it is, as its cells say already. What a kernel may write has a copy, or a
+/// thread beyond its end would write Python's own memory.
+fn read_in_place(executor: &dyn Executor, hosts: &[HostArgument], need: &Need) -> Option<Box<dyn Any>> {
+    let HostArgument { array, is_array, .. } = hosts.get(need.host)?;
+    let is_worth_it = *is_array && need.is_only_read && array.len_bytes() >= LARGE;
+    (is_worth_it && array.is_aligned_at(array.address())).then(|| executor.read_in_place(&need.span)).flatten()
+}
+
 /// An array with a buffer of its own, without gaps.
 fn alone(
     py: Python<'_>,
@@ -204,7 +231,7 @@ fn alone(
         .map_err(|error| errors::runtime(py, &error))?;
     point(cells, host, buffer.address(), source.strides());
     let member = Member { host: need.host, offset: 0, copy, copy_out: need.copy_out };
-    Ok(Staged { buffer, members: vec![member] })
+    Ok(Staged::Copied { buffer, members: vec![member] })
 }
 
 /// Arrays with one buffer, in which they lie as they do in the memory of the host.
@@ -237,7 +264,7 @@ fn together(
         Member { host: need.host, offset: address - buffer.address(), copy: None, copy_out: need.copy_out }
     });
     let members = staged.collect();
-    Ok(Staged { buffer, members })
+    Ok(Staged::Copied { buffer, members })
 }
 
 /// `ValueError` for arrays that cannot be copied as they lie.
@@ -256,16 +283,20 @@ fn askew(dispatcher: &Dispatcher, members: &[&HostArgument]) -> PyErr {
 impl Staged {
     /// Brings back what the kernel wrote.
     pub(super) fn finish(
-        mut self,
+        self,
         py: Python<'_>,
         stream: Option<&dyn Stream>,
         hosts: &mut [HostArgument],
         executor: &dyn Executor,
     ) -> PyResult<()> {
+        let (buffer, mut members) = match self {
+            Self::Copied { buffer, members } => (buffer, members),
+            Self::InPlace { .. } => return Ok(()),
+        };
         let mut finished = Ok(());
-        for member in self.members.iter_mut().filter(|member| member.copy_out) {
+        for member in members.iter_mut().filter(|member| member.copy_out) {
             let Some(host) = hosts.get_mut(member.host) else { continue };
-            let from = self.buffer.address() + member.offset;
+            let from = buffer.address() + member.offset;
             finished = finished.and(member.finish(py, stream, host, executor, from));
         }
         finished

@@ -1,10 +1,11 @@
 //! [`Executor`] on this machine's CPU.
 
-use std::sync::Arc;
+use std::{any::Any, ops::Range, sync::Arc};
 
 use weft_artifact::Artifact;
 
 use super::{
+    behind::Room,
     copy,
     fault::Pending,
     kept::Kept,
@@ -81,6 +82,10 @@ impl Executor for CpuExecutor {
 
     fn lock_host(&self, address: u64, bytes: u64) -> Result<Arc<dyn HostMemory>, Error> {
         Ok(Arc::new(CpuHostMemory { address, bytes, _memory: None }))
+    }
+
+    fn read_in_place(&self, memory: &Range<u64>) -> Option<Box<dyn Any>> {
+        Room::behind(memory.end).map(|room| Box::new(room) as Box<dyn Any>)
     }
 
     fn note_use(&self, _buffers: &[Arc<dyn Buffer>], _stream: Option<&dyn Stream>) {}

@@ -19,12 +19,12 @@ use crate::{
 pub(super) const ALIGN: usize = 64;
 /// From here on memory starts at a page.
 const LARGE: usize = 64 << 10;
-const PAGE: usize = 4 << 10;
+pub(super) const PAGE: usize = 4 << 10;
 /// From here on memory starts at a huge page, and the system is asked to use some.
 const HUGE: usize = 4 << 20;
 /// Room behind every allocation. Nothing in a kernel checks bounds, and kernels without a guard, which run on a GPU
 /// because its allocations are rounded up, must not reach the memory of others here.
-const SLACK: usize = 32 << 10;
+pub(super) const SLACK: usize = 32 << 10;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Memory that is freed when dropped.

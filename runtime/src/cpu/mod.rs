@@ -1,5 +1,6 @@
 //! The CPU executor: blocks over all cores, in this process. Every call does its work before it returns.
 
+mod behind;
 mod copy;
 mod depth;
 mod executor;
