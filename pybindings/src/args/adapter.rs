@@ -105,10 +105,12 @@ impl Adapter {
         if let Some(adapter) = kept {
             return Ok(adapter);
         }
-        let adapter = Self::decide(class)?;
-        // Before NumPy is imported a class that is on its way may count as the number that it is too.
-        let lasts = !matches!(adapter, Self::Other) && numpy::loaded(class.py()).is_some();
-        if lasts {
+        let (adapter, lasts) = match Self::of_ours(class)? {
+            Some(adapter) => (adapter, true),
+            // Before NumPy is imported a class that is on its way may count as the number that it is too.
+            None => (Self::decide(class)?, numpy::loaded(class.py()).is_some()),
+        };
+        if lasts && !matches!(adapter, Self::Other) {
             let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
             let table = table.get_or_insert_default();
             if table.len() < MOST {
@@ -118,10 +120,11 @@ impl Adapter {
         Ok(adapter)
     }
 
-    fn decide(class: &Bound<'_, PyType>) -> PyResult<Self> {
+    /// The adapter of weft's arrays and of Python's own classes.
+    fn of_ours(class: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
         let py = class.py();
         if class.is_subclass_of::<DeviceArray>()? {
-            return Ok(Self::DeviceArray);
+            return Ok(Some(Self::DeviceArray));
         }
         let exact = [
             (py.get_type::<PyFloat>(), Self::Float),
@@ -130,9 +133,11 @@ impl Adapter {
             (py.get_type::<PyNone>(), Self::None),
             (py.get_type::<PyTuple>(), Self::Tuple),
         ];
-        if let Some((_, adapter)) = exact.into_iter().find(|(known, _)| class.is(known)) {
-            return Ok(adapter);
-        }
+        Ok(exact.into_iter().find(|(known, _)| class.is(known)).map(|(_, adapter)| adapter))
+    }
+
+    fn decide(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        let py = class.py();
         if let Some(classes) = numpy::loaded(py) {
             if let Some(subclass) = classes.array_class(class)? {
                 return Ok(Self::HostArray(subclass));

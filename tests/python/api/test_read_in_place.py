@@ -15,7 +15,7 @@ from weft import cuda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-N = 1 << 16  # 512 KiB
+N = 1 << 17  # 1 MiB
 
 
 def where(x: Any, place: Any, out: Any) -> None:
