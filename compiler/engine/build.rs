@@ -62,6 +62,7 @@ fn add_llvm(hasher: &mut blake3::Hasher) {
     let config = Path::new(&prefix).join("bin/llvm-config");
     let version = Command::new(&config).arg("--version").output();
     let version = version.unwrap_or_else(|error| panic!("cannot run {}: {error}", config.display()));
+    assert!(version.status.success(), "{} says no version", config.display());
     feed(hasher, "LLVM", &version.stdout);
     let library = Path::new(&prefix).join("lib");
     let entries = fs::read_dir(&library).unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));

@@ -26,4 +26,4 @@ pub use stop::Poll;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The hash of the math library that is in it.
-pub const LIBCLC: &str = include_str!(concat!(env!("OUT_DIR"), "/libclc.id"));
+pub const LIBCLC_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/libclc.id"));

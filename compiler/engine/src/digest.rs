@@ -11,7 +11,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField, Time};
 use weft_compiler::{
-    LIBCLC, VERSION,
+    LIBCLC_HASH, VERSION,
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
         HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target,
@@ -22,7 +22,7 @@ use weft_compiler::{
 
 /// What compiles: its version, its text with LLVM's version (`build.rs`), and the math library in it. Another one may make
 /// another thing of a request.
-pub const BUILD: [&str; 3] = [VERSION, env!("WEFT_BUILD_ID"), LIBCLC];
+pub const BUILD: [&str; 3] = [VERSION, env!("WEFT_BUILD_ID"), LIBCLC_HASH];
 
 /// 256 bits that stand for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -82,42 +82,41 @@ impl Adapter {
         // Type objects lie at multiples of 16, and NumPy's one after the other, some 400 bytes each.
         let place = (address >> 4 ^ address >> 10) % AT_HAND;
         HAND.with(|hand| {
-            let Some(cell) = hand.get(place) else { return Self::find(&arg.get_type()) };
+            let cell = &hand[place];
             let (known, adapter) = cell.get();
             if known == address {
                 return Ok(adapter);
             }
-            let found = Self::find(&arg.get_type())?;
-            if !matches!(found, Self::Other) && is_kept(address) {
+            let (found, is_kept) = Self::find(&arg.get_type())?;
+            if is_kept {
                 cell.set((address, found));
             }
             Ok(found)
         })
     }
 
-    /// The adapter of a type, from the table or found out and kept there.
-    fn find(class: &Bound<'_, PyType>) -> PyResult<Self> {
+    /// The adapter of a type, from the table or found out, and whether it is kept there.
+    fn find(class: &Bound<'_, PyType>) -> PyResult<(Self, bool)> {
         let address = class.as_ptr() as usize;
         let kept = TABLE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|table| {
             let (_, adapter) = table.get(&address)?;
             Some(*adapter)
         });
         if let Some(adapter) = kept {
-            return Ok(adapter);
+            return Ok((adapter, true));
         }
         let (adapter, lasts) = match Self::of_ours(class)? {
             Some(adapter) => (adapter, true),
             // Before NumPy is imported a class that is on its way may count as the number that it is too.
             None => (Self::decide(class)?, numpy::loaded(class.py()).is_some()),
         };
-        if lasts && !matches!(adapter, Self::Other) {
-            let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-            let table = table.get_or_insert_default();
-            if table.len() < MOST {
-                table.insert(address, (class.clone().unbind(), adapter));
-            }
+        let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = table.get_or_insert_default();
+        let is_kept = lasts && !matches!(adapter, Self::Other) && table.len() < MOST;
+        if is_kept {
+            table.insert(address, (class.clone().unbind(), adapter));
         }
-        Ok(adapter)
+        Ok((adapter, is_kept))
     }
 
     /// The adapter of weft's arrays and of Python's own classes.
@@ -176,9 +175,4 @@ impl Adapter {
         // An object of a dataclass may be an array of another library first.
         Ok(classes::known(class).map_or(Self::Other, Self::Object))
     }
-}
-
-/// Whether the table keeps the type at an address alive.
-fn is_kept(address: usize) -> bool {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|table| table.contains_key(&address))
 }

@@ -20,9 +20,9 @@ constexpr unsigned shared = 3;
 
 /* Whether ptxas makes a loop of it. LLVM makes its own of what PTX has no instruction for. */
 bool spins(const llvm::AtomicRMWInst &operation) {
-  if (operation.getPointerAddressSpace() != shared) return false;
-  if (operation.getType()->isFloatingPointTy()) return operation.getOperation() != llvm::AtomicRMWInst::Xchg;
-  return operation.getType()->getScalarSizeInBits() == 64 && operation.getOperation() != llvm::AtomicRMWInst::Xchg;
+  const llvm::Type &type = *operation.getType();
+  return operation.getPointerAddressSpace() == shared && operation.getOperation() != llvm::AtomicRMWInst::Xchg &&
+         (type.isFloatingPointTy() || type.getScalarSizeInBits() == 64);
 }
 
 /* Whether something before it in its block stays there. */
