@@ -15,11 +15,13 @@ pub mod request;
 pub mod signature;
 pub mod source;
 mod stack;
+mod stage;
 mod stop;
 pub mod syntax;
 pub mod target;
 
 pub use backend::{host_cpu, host_cpu_named};
+pub use stage::{Stage, Watch};
 pub use stop::Poll;
 
 /// The version of the compiler.

@@ -9,6 +9,7 @@ use crate::{
     request::{Outcome, Request},
     source::SourceMap,
     stack,
+    stage::{self, Stage, Watch},
     stop::Poll,
 };
 
@@ -87,24 +88,36 @@ pub fn compile(request: &Request) -> Result<Outcome<Output>, Failure> {
     stack::on_large(|| stages(request))
 }
 
-/// As [`compile`], but asks meanwhile whether the result is still wanted; `None` if not.
+/// As [`compile`], but asks meanwhile whether the result is still wanted; `None` if not. `watch` is told of each stage.
 ///
 /// # Errors
 ///
 /// As [`compile`].
-pub fn compile_polled(request: &Request, poll: Poll<'_>) -> Option<Result<Outcome<Output>, Failure>> {
+pub fn compile_polled(
+    request: &Request,
+    watch: Option<Watch>,
+    poll: Poll<'_>,
+) -> Option<Result<Outcome<Output>, Failure>> {
     let request = request.clone();
-    stack::polled(move || stages(&request), poll)
+    let work = move || {
+        stage::tell(watch);
+        stages(&request)
+    };
+    stack::polled(work, poll)
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
+    stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
         Outcome::Made(lowered) => lowered,
         Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
+    stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;
+    stage::begin(Stage::LlvmIr);
     let emitted = backend::emit(&module, request).map_err(fail)?;
+    stage::begin(Stage::Result);
     Ok(Outcome::Made(Output {
         artifact: emitted.artifact,
         returns: module.returns.clone(),

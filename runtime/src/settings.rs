@@ -3,7 +3,10 @@
 //! A setting that is absent or empty has its default. A new setting is a field of [`Settings`] and a row of
 //! [`SETTINGS`]; the row's text is what users read.
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::{
+    num::NonZeroUsize,
+    path::{self, PathBuf},
+};
 
 use crate::error::{Error, ErrorKind};
 
@@ -70,6 +73,14 @@ pub struct Settings {
     pub array_interface_sync: bool,
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
+    /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
+    pub timing: bool,
+    /// `WEFT_CACHE`: keep what was compiled on the disk.
+    pub cache: bool,
+    /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
+    pub cache_dir: Option<PathBuf>,
+    /// `WEFT_CACHE_SIZE`: about the most bytes of it.
+    pub cache_bytes: u64,
 }
 
 /// One setting.
@@ -226,7 +237,60 @@ pub const SETTINGS: &[Setting] = &[
         doc: "What `debug` is where `cuda.jit` is not told.",
         parse: |settings, value| switch(&mut settings.debug, value),
     },
+    Setting {
+        name: "WEFT_TIMING",
+        default: "0",
+        allowed: SWITCH,
+        doc: "Print to the standard error how long each phase takes of compiling and loading a kernel.",
+        parse: |settings, value| switch(&mut settings.timing, value),
+    },
+    Setting {
+        name: "WEFT_CACHE",
+        default: "on",
+        allowed: "on or off",
+        doc: "Keep what was compiled on the disk, for the next time that a program runs.",
+        parse: |settings, value| {
+            settings.cache = match value {
+                "on" => true,
+                "off" => false,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CACHE_DIR",
+        default: "auto",
+        allowed: "auto or a folder",
+        doc: "Where that is kept. `auto` is `weft` in `$XDG_CACHE_HOME`, or in `~/.cache`. Several processes and machines may have one folder; whoever can write to it can have your programs run other code.",
+        parse: |settings, value| {
+            settings.cache_dir = (value != "auto").then(|| PathBuf::from(value));
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CACHE_SIZE",
+        default: "1G",
+        allowed: "bytes such as 500M or 2G, from 1M",
+        doc: "About how much of it there may be. What was used longest ago goes first.",
+        parse: |settings, value| {
+            settings.cache_bytes = bytes(value).filter(|bytes| *bytes >= 1 << 20)?;
+            Some(())
+        },
+    },
 ];
+
+/// A number of bytes, with a letter for powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, shift) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) if text.ends_with('K') => (number, 10),
+        Some(number) if text.ends_with('M') => (number, 20),
+        Some(number) if text.ends_with('G') => (number, 30),
+        Some(number) => (number, 40),
+        None => (text, 0),
+    };
+    u64::from(small_number(number)?).checked_mul(1 << shift)
+}
 
 /// A choice of a file.
 fn file(value: &str) -> Option<FileChoice> {
@@ -274,6 +338,10 @@ impl Default for Settings {
             low_occupancy_warnings: true,
             array_interface_sync: true,
             debug: false,
+            timing: false,
+            cache: true,
+            cache_dir: None,
+            cache_bytes: 1 << 30,
         }
     }
 }
@@ -298,6 +366,21 @@ impl Settings {
             }
         }
         Ok(settings)
+    }
+
+    /// Where what was compiled is kept, if it is: the folder of the settings, or else the one that is a user's own by the
+    /// XDG Base Directory Specification, of which `variable` answers the environment variables.
+    pub fn cache_folder(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        if !self.cache {
+            return None;
+        }
+        if let Some(folder) = &self.cache_dir {
+            // A process may change its folder.
+            return path::absolute(folder).ok();
+        }
+        let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        Some(caches.join("weft"))
     }
 }
 
@@ -337,6 +420,28 @@ mod tests {
         assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
         assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
+        assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
+        assert_eq!(with("WEFT_CACHE", "off").map(|s| s.cache), Ok(false));
+        assert_eq!(with("WEFT_CACHE_DIR", "c").map(|s| s.cache_dir), Ok(Some(PathBuf::from("c"))));
+        for (text, size) in [("1048576", 1 << 20), ("2048K", 2 << 20), ("500M", 500 << 20), ("2T", 2 << 40)] {
+            assert_eq!(with("WEFT_CACHE_SIZE", text).map(|s| s.cache_bytes), Ok(size));
+        }
+    }
+
+    #[test]
+    fn the_cache_is_in_the_users_folder_unless_a_setting_says_otherwise() {
+        let folder = |variables: &'static [(&str, &str)]| {
+            let variable = |name: &str| Some(variables.iter().find(|(known, _)| *known == name)?.1.to_owned());
+            let settings = Settings::from_env(variable).expect("they are settings");
+            settings.cache_folder(variable).map(|folder| folder.to_string_lossy().into_owned())
+        };
+        assert_eq!(folder(&[("HOME", "/home/a")]).as_deref(), Some("/home/a/.cache/weft"));
+        assert_eq!(folder(&[("HOME", "/home/a"), ("XDG_CACHE_HOME", "/c")]).as_deref(), Some("/c/weft"));
+        assert_eq!(folder(&[("HOME", "/home/a"), ("XDG_CACHE_HOME", "c")]).as_deref(), Some("/home/a/.cache/weft"));
+        assert_eq!(folder(&[("HOME", "/home/a"), ("WEFT_CACHE_DIR", "/mine")]).as_deref(), Some("/mine"));
+        assert_eq!(folder(&[("HOME", "/home/a"), ("WEFT_CACHE", "off")]), None);
+        assert_eq!(folder(&[]), None);
+        assert!(folder(&[("WEFT_CACHE_DIR", "mine")]).is_some_and(|folder| folder.starts_with('/')));
     }
 
     #[test]
@@ -356,6 +461,10 @@ mod tests {
             ("WEFT_NVJITLINK", "13"),
             ("WEFT_DEBUG", "on"),
             ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),
+            ("WEFT_CACHE", "no"),
+            ("WEFT_CACHE_SIZE", "1000K"),
+            ("WEFT_CACHE_SIZE", "big"),
+            ("WEFT_CACHE_SIZE", "1.5G"),
         ] {
             let error = with(name, value).expect_err("not a value of this setting");
             let allowed = SETTINGS.iter().find(|s| s.name == name).map_or("", |s| s.allowed);

@@ -93,6 +93,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[DEVICE] = device
     config.stash[FAULT] = gpu_fault() if device == "cuda" else None
     os.environ["WEFT_DEVICE"] = device
+    # Tests compile, and leave the user's cache alone.
+    os.environ.setdefault("WEFT_CACHE", "off")
     if strategy := config.getoption("--cpu-strategy"):
         os.environ["WEFT_CPU_STRATEGY"] = strategy
 

@@ -12,6 +12,7 @@ use weft_compiler::{
     request::{Flag, JIT_OPTIONS},
     target::SMS,
 };
+use weft_runtime::{SETTINGS, Setting};
 
 use crate::support::{root, weft};
 
@@ -277,6 +278,19 @@ fn by_number(name: &str) -> Vec<(u32, char)> {
     }
     key.extend(number.map(|number| (number, ' ')));
     key
+}
+
+#[test]
+fn the_page_of_settings_is_fresh() {
+    let mut page = format!(
+        "{NOTE}# Settings\n\nEnvironment variables, which a process reads once, when it first needs one. One that is empty is as \
+         if it were not there; one whose value makes no sense is an error.\n\n| setting | values | default | |\n|---|---|---|---|\n"
+    );
+    for Setting { name, allowed, default, doc, .. } in SETTINGS {
+        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+        let _ = writeln!(page, "| `{name}` | {allowed} | {default} | {doc} |");
+    }
+    check("docs/reference/settings.md", &page);
 }
 
 #[test]

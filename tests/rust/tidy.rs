@@ -11,6 +11,7 @@ const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples
 const UNITS: &[(&str, &[&str])] = &[
     ("source", &[]),
     ("stop", &[]),
+    ("stage", &[]),
     ("stack", &["stop"]),
     ("target", &["diagnostic", "request"]),
     ("diagnostic", &["source"]),
@@ -22,8 +23,8 @@ const UNITS: &[(&str, &[&str])] = &[
     ("intrinsics", &["ir"]),
     ("frontend", &["source", "stop", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
     ("passes", &["source", "stop", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
-    ("backend", &["source", "stop", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
-    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stop", "stack"]),
+    ("backend", &["source", "stop", "stage", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
+    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stop", "stack", "stage"]),
     ("lib", &[]),
 ];
 

@@ -27,6 +27,23 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List the CUDA devices and the CPU.
     Devices,
+    /// Show or clear what Python programs have compiled and keep on the disk (the settings `WEFT_CACHE`,
+    /// `WEFT_CACHE_DIR` and `WEFT_CACHE_SIZE`).
+    Cache {
+        #[command(subcommand)]
+        command: CacheCommand,
+    },
+}
+
+/// `weft cache`.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// List what is kept, what was used last first: size, last use, target, kernel, and the build of weft that it is for.
+    Ls,
+    /// Remove all of it. Programs that run go on.
+    Clear,
+    /// Show the folder.
+    Path,
 }
 
 /// `weft emit`.

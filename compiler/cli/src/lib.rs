@@ -5,6 +5,7 @@
 //! a tool that is missing.
 
 mod args;
+mod cache;
 mod check;
 mod devices;
 mod emit;
@@ -111,7 +112,7 @@ pub fn run(
     let json = match &cli.command {
         Command::Emit(args) => args.json,
         Command::Check(args) => args.json,
-        Command::Explain(_) | Command::Devices => false,
+        Command::Explain(_) | Command::Devices | Command::Cache { .. } => false,
     };
     let color = match cli.color {
         Color::Always => true,
@@ -125,6 +126,7 @@ pub fn run(
         Command::Check(args) => check::check(&args, color, stdout, stderr),
         Command::Explain(args) => explain::explain(&args, stdout),
         Command::Devices => devices::devices(surroundings, stdout),
+        Command::Cache { command } => cache::cache(command, surroundings, stdout),
     };
     finish(done.and_then(|code| Ok(stdout.flush().map(|()| code)?)), json, stderr)
 }

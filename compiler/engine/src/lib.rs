@@ -2,9 +2,11 @@
 //!
 //! A request has a [`Digest`], the same in every process. [`Engine::compile`] compiles each digest once: whoever asks
 //! for one that another thread is compiling waits for that thread, and what was compiled is kept for a while. No lock
-//! is held while the compiler runs. The design is in `docs/design/engine.md`.
+//! is held while the compiler runs. With a [`DiskCache`] what was compiled is kept for other processes, too. The design is
+//! in `docs/design/engine.md`.
 
 mod digest;
+mod disk;
 mod encode;
 mod once;
 /// What `once.rs` waits with; its model test puts loom's in their place.
@@ -20,11 +22,11 @@ mod sync {
     }
 }
 
-use std::{fmt, sync::Arc};
+use std::{cell::Cell, fmt, sync::Arc};
 
 use weft_artifact::ArgType;
 use weft_compiler::{
-    Poll,
+    Poll, Watch,
     diagnostic::{Code, Diagnostic, Failure},
     pipeline::{self, Checked, Output},
     request::{Outcome, Request},
@@ -34,6 +36,7 @@ use weft_compiler::{
 use crate::once::{Held, Once};
 pub use crate::{
     digest::{BUILD, Digest},
+    disk::{About, DiskCache, Entry},
     encode::{Malformed, decode, encode},
 };
 
@@ -43,6 +46,7 @@ const KEPT_BYTES: usize = 64 << 20;
 /// Compiles requests, each once.
 pub struct Engine {
     once: Once<Digest, Outcome<Arc<Output>>, Failure>,
+    disk: Option<DiskCache>,
 }
 
 /// An engine that compiles nothing for as long as this lives. See [`Engine::hold`].
@@ -50,10 +54,39 @@ pub struct HeldEngine<'a> {
     _once: Held<'a, Digest, Outcome<Arc<Output>>, Failure>,
 }
 
+/// What a caller wants besides the result.
+pub struct Caller<'a> {
+    /// The result may come from the disk, and is kept there.
+    pub on_disk: bool,
+    /// Is told of the stages of a compilation.
+    pub watch: Option<Watch>,
+    /// Is asked whether the result is still wanted.
+    pub poll: Poll<'a>,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The result.
+    pub outcome: Outcome<Arc<Output>>,
+    /// It was not compiled for this caller: it was kept, in the process or on the disk, or another thread made it.
+    pub was_kept: bool,
+}
+
 impl Engine {
-    /// An engine that has compiled nothing.
+    /// An engine that has compiled nothing, and keeps nothing on the disk.
     pub fn new() -> Self {
-        Self { once: Once::new(KEPT_BYTES, weight) }
+        Self::with_cache(None)
+    }
+
+    /// An engine that has compiled nothing, and keeps what it compiles on the disk, too.
+    pub fn with_cache(disk: Option<DiskCache>) -> Self {
+        Self { once: Once::new(KEPT_BYTES, weight), disk }
+    }
+
+    /// What it keeps on the disk.
+    pub fn cache(&self) -> Option<&DiskCache> {
+        self.disk.as_ref()
     }
 
     /// What a request compiles to, once however many ask for it.
@@ -67,9 +100,10 @@ impl Engine {
     ///
     /// Where the compiler does. A thread that waited for the one that panicked gets an internal error.
     pub fn compile(&self, request: &Request) -> Result<Outcome<Arc<Output>>, Failure> {
-        let compile = || Some(pipeline::compile(request).map(|outcome| outcome.map(Arc::new)));
-        let made = self.once.get(&Digest::of(request), compile, abandoned, &|| false);
-        made.expect("nobody gives it up").map(|outcome| Outcome::clone(&outcome))
+        let compile = || Some(pipeline::compile(request));
+        let caller = Caller { on_disk: true, watch: None, poll: &|| false };
+        let made = self.made(request, &caller, compile);
+        made.expect("nobody gives it up").map(|compiled| compiled.outcome)
     }
 
     /// As [`Engine::compile`], but asks meanwhile whether the result is still wanted; `None` if not. Others who wait for
@@ -82,10 +116,36 @@ impl Engine {
     /// # Panics
     ///
     /// As [`Engine::compile`].
-    pub fn compile_polled(&self, request: &Request, poll: Poll<'_>) -> Option<Result<Outcome<Arc<Output>>, Failure>> {
-        let compile = || Some(pipeline::compile_polled(request, poll)?.map(|outcome| outcome.map(Arc::new)));
-        let made = self.once.get(&Digest::of(request), compile, abandoned, poll)?;
-        Some(made.map(|outcome| Outcome::clone(&outcome)))
+    pub fn compile_polled(&self, request: &Request, caller: &Caller<'_>) -> Option<Result<Compiled, Failure>> {
+        self.made(request, caller, || pipeline::compile_polled(request, caller.watch.clone(), caller.poll))
+    }
+
+    /// What is kept under a request's digest, in the process or on the disk, or what `compile` makes.
+    fn made(
+        &self,
+        request: &Request,
+        caller: &Caller<'_>,
+        compile: impl Fn() -> Option<Result<Outcome<Output>, Failure>>,
+    ) -> Option<Result<Compiled, Failure>> {
+        let (digest, is_lasting) = Digest::and_is_lasting(request);
+        let disk = self.disk.as_ref().filter(|_| caller.on_disk && is_lasting);
+        let is_new = Cell::new(false);
+        let make = || {
+            if let Some(kept) = disk.and_then(|disk| disk.read(&digest))
+                && let Ok(outcome) = decode(&kept)
+            {
+                return Some(Ok(outcome));
+            }
+            let made = compile()?;
+            is_new.set(made.is_ok());
+            Some(made.map(|outcome| outcome.map(Arc::new)))
+        };
+        let made = self.once.get(&digest, make, abandoned, caller.poll)?;
+        if let (true, Some(disk), Ok(outcome)) = (is_new.get(), disk, &made) {
+            // Whoever waited for the result need not wait for this.
+            disk.write(&digest, &about(request), &encode(outcome));
+        }
+        Some(made.map(|outcome| Compiled { outcome: Outcome::clone(&outcome), was_kept: !is_new.get() }))
     }
 
     /// The type of what a request's function returns as a device function: [`pipeline::result_type_polled`]. It is found
@@ -124,9 +184,27 @@ impl Default for Engine {
     }
 }
 
+/// What a list of the disk's entries shows of a request.
+fn about(request: &Request) -> About {
+    let args: Vec<String> = request.args.iter().map(ToString::to_string).collect();
+    let [version, text, _] = BUILD;
+    About {
+        name: request.function.ast.name.clone(),
+        args: args.join(", "),
+        target: request.target.to_string(),
+        build: format!("{version}-{}", text.get(..12).unwrap_or(text)),
+    }
+}
+
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("on_disk", &self.on_disk).finish_non_exhaustive()
     }
 }
 

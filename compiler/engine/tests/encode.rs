@@ -11,7 +11,7 @@ use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
     host_cpu,
     pipeline::{self, Output},
-    request::{Captured, FunctionDef, Keep, Options, Overloads, Request, Target},
+    request::{Ask, Captured, FunctionDef, Given, Keep, Options, Outcome, Overloads, Request, Target},
     source::{Origin, SourceFile, SourceMap, Span},
     syntax,
 };
@@ -19,12 +19,16 @@ use weft_engine::{Malformed, decode, encode};
 
 /// Reads what was written, and compares.
 fn there_and_back(output: &Output) -> Vec<u8> {
-    let bytes = encode(output);
-    let read = decode(&bytes).expect("what was written is read");
+    let bytes = written(output);
+    let read = decode(&bytes).expect("what was written is read").made().expect("it was made");
     assert_eq!(read.artifact, output.artifact);
     assert_eq!(format!("{read:?}"), format!("{output:?}"));
-    assert_eq!(encode(&read), bytes);
+    assert_eq!(written(&read), bytes);
     bytes
+}
+
+fn written(output: &Output) -> Vec<u8> {
+    encode(&Outcome::Made(Arc::new(output.clone())))
 }
 
 fn compound(compound: Compound) -> DType {
@@ -218,7 +222,7 @@ fn what_the_compiler_made_comes_back() {
 
 #[test]
 fn what_is_cut_off_or_longer_has_no_meaning() {
-    let mut bytes = encode(&everything());
+    let mut bytes = written(&everything());
     for end in 0..bytes.len() {
         assert_eq!(decode(&bytes[..end]).err(), Some(Malformed), "the first {end} bytes");
     }
@@ -227,8 +231,19 @@ fn what_is_cut_off_or_longer_has_no_meaning() {
 }
 
 #[test]
+fn questions_are_read_as_they_were_asked() {
+    let given = vec![
+        (None, Given::Type(ArgType::Enum(class(ClassKind::Enum), Box::new(ArgType::Value(DType::I64))))),
+        (Some("axis".to_owned()), Given::Str("ä".to_owned())),
+    ];
+    let asks = vec![Ask { function: 7, args: given }, Ask { function: u32::MAX, args: Vec::new() }];
+    let Ok(Outcome::Asks(read)) = decode(&encode(&Outcome::Asks(asks.clone()))) else { panic!("they are questions") };
+    assert_eq!(read, asks);
+}
+
+#[test]
 fn no_damage_is_a_panic() {
-    let bytes = encode(&everything());
+    let bytes = written(&everything());
     for place in 0..bytes.len() {
         for flip in [1, 0x80, 0xff] {
             let mut damaged = bytes.clone();
@@ -247,5 +262,5 @@ fn types_are_not_read_deeper_than_the_stack() {
     output.returns = Some(nested(200));
     there_and_back(&output);
     output.returns = Some(nested(300));
-    assert_eq!(decode(&encode(&output)).err(), Some(Malformed));
+    assert_eq!(decode(&written(&output)).err(), Some(Malformed));
 }

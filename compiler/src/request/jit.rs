@@ -10,6 +10,7 @@ use super::{GpuBody, LaunchBounds, Options};
 
 /// What a decorator says of a function, its signatures apart.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct JitOptions {
     /// Kernels call it; it is none itself.
     pub device: bool,
@@ -17,6 +18,8 @@ pub struct JitOptions {
     pub inline: bool,
     /// Code that is linked is optimized together with the kernel.
     pub lto: bool,
+    /// What is compiled of it is not kept on the disk, nor taken from there.
+    pub no_cache: bool,
     /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
     pub gpu: Option<GpuBody>,
     /// The options that change code. Libdevice, the CPU's threads and the entry are none of a decorator's.
@@ -211,9 +214,12 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "cache",
-        default: "False",
         allowed: "bool",
-        doc: "Has no effect: compiling takes milliseconds.",
+        doc: "Whether kernels are kept on the disk for the next time; if it is not given, as the setting WEFT_CACHE says.",
+        read: Some(|options, value| {
+            options.no_cache = *value != OptionValue::None && !value.truth();
+            Ok(())
+        }),
         ..NO_CODE
     },
     JitOption {

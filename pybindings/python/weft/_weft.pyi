@@ -7,6 +7,7 @@ from numpy import dtype
 from typing_extensions import disjoint_base
 
 from weft._source import Text
+from weft.cuda._code.stats import CompileStats
 
 __all__ = [
     "CopyHint",
@@ -218,6 +219,8 @@ class Dispatcher:
     def compile_foreign(
         self, signature: Any, role: str, symbol: str | None = None, target: str | None = None
     ) -> tuple[str, Type]: ...
+    @property
+    def stats(self) -> CompileStats: ...
     def inspect(self, what: str, signature: Any, target: str | None = None) -> str: ...
     def inspect_asm(self, signature: Any = None, *, target: str | None = None) -> Any: ...
     def inspect_llvm(self, signature: Any = None, *, target: str | None = None) -> Any: ...

@@ -132,6 +132,13 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<&'static Settings> {
     read_settings().map_err(|error| errors::runtime(py, &error))
 }
 
+/// Where what was compiled is kept on the disk, and about the most bytes of it; `None` if it is not, or no setting can be
+/// read, of which whoever compiles is told.
+pub(crate) fn cache() -> Option<(PathBuf, u64)> {
+    let settings = read_settings().ok()?;
+    Some((settings.cache_folder(|name| std::env::var(name).ok())?, settings.cache_bytes))
+}
+
 /// The settings that Python's side reads: those of `weft.config`, and `WEFT_DEBUG`.
 #[pyfunction]
 pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

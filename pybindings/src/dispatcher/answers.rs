@@ -1,22 +1,17 @@
 //! Implementations of overloaded functions (`weft.cuda.extending`): the compiler says which calls it has met, the package
 //! chooses an implementation for each, and the compiler goes on.
 
-use std::sync::Arc;
-
 use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
 use weft_artifact::ArgType;
-use weft_compiler::{
-    pipeline::Output,
-    request::{Answer, Ask, Given, JitOptions, Keep, Outcome, Overloaded, Target},
-};
+use weft_compiler::request::{Answer, Ask, Given, JitOptions, Keep, Outcome, Overloaded, Target};
 
 use super::{Dispatcher, overload::Found};
 use crate::{
     capture::Capturer,
-    engine::{self, Definition},
+    engine::{self, Compiled, Definition},
     errors,
     types::Type,
 };
@@ -33,7 +28,7 @@ pub(crate) fn compile(
     target: &Target,
     jit: &JitOptions,
     keep: Keep,
-) -> PyResult<Arc<Output>> {
+) -> PyResult<Compiled> {
     with_answers(py, definition, found, |definition| engine::compile(py, definition, args, target.clone(), jit, keep))
 }
 

@@ -8,7 +8,7 @@ use super::{Dispatcher, answers, overload::Found};
 use crate::{
     capture::Capturer,
     devices,
-    engine::{Definition, options},
+    engine::{Compiled, Definition, options},
     types::Type,
 };
 
@@ -42,7 +42,8 @@ impl Dispatcher {
         let mut jit = slf.get().jit.clone();
         jit.code.entry = Entry::Foreign(Foreign { role, symbol });
         let mut of = Definition::of(Capturer::new(py).dispatcher(slf)?);
-        let output = answers::compile(py, &mut of, &mut Found::default(), args, &target, &jit, Keep::default())?;
+        let Compiled { output, .. } =
+            answers::compile(py, &mut of, &mut Found::default(), args, &target, &jit, Keep::default())?;
         let code = String::from_utf8_lossy(&output.artifact.code).into_owned();
         Ok((code, Type::of(output.returns.clone().unwrap_or(ArgType::None))))
     }

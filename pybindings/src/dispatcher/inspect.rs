@@ -9,11 +9,11 @@ use weft_artifact::ArgType;
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
-use super::{Dispatcher, answers, overload::Found};
+use super::{Dispatcher, answers, overload::Found, resolve::Lookups};
 use crate::{
     capture::Capturer,
     devices,
-    engine::{self, Definition, options},
+    engine::{self, Compiled, Definition, options},
     errors,
     types::tuple_of_types,
 };
@@ -26,6 +26,17 @@ fn no_host_code(name: &str) -> PyErr {
 }
 
 impl Dispatcher {
+    /// How often kernels were found on the disk: a `CompileStats`.
+    pub(super) fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let folder = engine::cache(&self.jit).map(|cache| cache.folder().as_os_str().to_owned());
+        let mut counts = Vec::new();
+        let lookups = self.state().lookups.clone();
+        for Lookups { args, hits, misses } in lookups {
+            counts.push((tuple_of_types(py, &args)?, hits, misses));
+        }
+        py.import("weft.cuda._code.stats")?.call_method1("of_counts", (folder, counts))
+    }
+
     /// A text of one specialization: `what` is `asm`, `llvm` or `ir`; the target is the device's compute capability
     /// unless one is named.
     pub(crate) fn text(slf: &Bound<'_, Self>, args: &[ArgType], what: &str, target: Option<&str>) -> PyResult<String> {
@@ -50,7 +61,8 @@ impl Dispatcher {
             }
             jit.code.entry = Entry::Foreign(Foreign { role: Role::Function(Abi::C), symbol: None });
         }
-        let output = answers::compile(py, &mut definition, &mut Found::default(), args, &target, &jit, keep)?;
+        let Compiled { output, .. } =
+            answers::compile(py, &mut definition, &mut Found::default(), args, &target, &jit, keep)?;
         let text = match what {
             "ir" => output.ir.clone(),
             "llvm" => output.llvm.clone(),

@@ -282,6 +282,12 @@ impl Dispatcher {
         own.call_method1(intern!(slf.py(), "setdefault"), ("_specializations", PyDict::new(slf.py())))
     }
 
+    /// How often kernels were found on the disk.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.statistics(py)
+    }
+
     /// Registers a thread.
     #[pyo3(signature = (signature=None))]
     fn get_regs_per_thread<'py>(

@@ -19,7 +19,7 @@ use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
-    engine::{Definition, options},
+    engine::{Compiled, Definition, options, timing},
     errors,
     types::{Signature, key, tuple_of_types},
 };
@@ -39,6 +39,8 @@ pub(crate) struct Overload {
     pub(crate) loaded: Arc<dyn LoadedKernel>,
     /// When it ends, the code that was linked is told so.
     _life: Option<Py<PyAny>>,
+    /// It was not compiled now, but kept from another time.
+    pub(crate) was_kept: bool,
     /// Holds the code as long as the kernel is used.
     _module: Arc<dyn Module>,
     /// Code and ABI as compiled.
@@ -139,11 +141,13 @@ impl Overload {
         let executor = devices::current(py)?;
         let target = options::target(py, &executor.target())?;
         let mut definition = Definition::of(function);
-        let output = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
+        let compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
+        let Compiled { output, was_kept } = compiled;
         let Found { kept, links } = found;
         let Some(kernel) = output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
+        timing::begin("load");
         let linked = if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit)?) };
         let loaded = py.detach(|| {
             let _work = devices::fork::at_work();
@@ -166,6 +170,7 @@ impl Overload {
             loaded,
             _module: module,
             output,
+            was_kept,
             definition,
             jit: jit.clone(),
             lent: kept
@@ -177,6 +182,12 @@ impl Overload {
             _life: life,
             _kept: kept,
         })
+    }
+
+    /// Its name with the types of its arguments, and what it is for.
+    pub(crate) fn shown(&self) -> String {
+        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
+        format!("{}({}) for {}", self.kernel.name, args.join(", "), self.output.artifact.target)
     }
 
     /// How arguments of the types of `key` reach this kernel.
@@ -229,7 +240,8 @@ impl CompiledKernel {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
         let Overload { definition, args, jit, .. } = &*self.overload;
         let target = options::of_capability(major, minor);
-        answers::compile(py, &mut definition.clone(), &mut Found::default(), args, &target, jit, keep)
+        let found = &mut Found::default();
+        Ok(answers::compile(py, &mut definition.clone(), found, args, &target, jit, keep)?.output)
     }
 }
 
@@ -351,12 +363,6 @@ impl CompiledKernel {
     }
 
     fn __repr__(&self) -> String {
-        let args: Vec<String> = self.overload.args.iter().map(ToString::to_string).collect();
-        format!(
-            "<weft kernel {}({}) for {}>",
-            self.overload.kernel.name,
-            args.join(", "),
-            self.overload.output.artifact.target
-        )
+        format!("<weft kernel {}>", self.overload.shown())
     }
 }

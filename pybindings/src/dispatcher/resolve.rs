@@ -22,6 +22,7 @@ use crate::{
     args::convert,
     capture::{Capturer, Parsed},
     devices,
+    engine::{self, timing::Timing},
     types::key,
 };
 
@@ -35,12 +36,37 @@ pub(crate) struct State {
     frozen: bool,
     /// Numbers of blocks that were warned about.
     warned: HashSet<u64>,
+    /// What was looked for on the disk.
+    pub(super) lookups: Vec<Lookups>,
+}
+
+/// How often kernels for some types were looked for on the disk.
+#[derive(Clone, Debug)]
+pub(super) struct Lookups {
+    /// The types.
+    pub(super) args: Vec<ArgType>,
+    /// So often there was one.
+    pub(super) hits: u64,
+    /// So often one was compiled.
+    pub(super) misses: u64,
 }
 
 impl State {
     fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
         let device = devices::current_id();
         self.overloads.iter().find(|overload| overload.device == device && overload.args == args).cloned()
+    }
+
+    /// Counts a kernel that was looked for on the disk.
+    fn count(&mut self, args: &[ArgType], was_kept: bool) {
+        let (hits, misses) = if was_kept { (1, 0) } else { (0, 1) };
+        match self.lookups.iter_mut().find(|lookups| lookups.args == args) {
+            Some(lookups) => {
+                lookups.hits += hits;
+                lookups.misses += misses;
+            }
+            None => self.lookups.push(Lookups { args: args.to_vec(), hits, misses }),
+        }
     }
 }
 
@@ -135,21 +161,34 @@ impl Dispatcher {
                 types.join(", ")
             )));
         }
+        let timing = Timing::start(py, "capture")?;
         let mut capturer = Capturer::new(py);
         let function = capturer.dispatcher(slf)?;
         let found = Found { kept: capturer.kept, links: capturer.links };
-        if !found.links.is_empty() {
-            // One module for all threads: what is linked is told of each.
-            let lock = py.import("weft.cuda._code.link")?.getattr("LOCK")?;
-            lock.call_method0("acquire")?;
-            let compiled = match this.compiled(args) {
-                Some(known) => Ok(known),
-                None => Self::compile_now(slf, &function, args, found),
-            };
-            lock.call_method0("release")?;
-            return compiled;
-        }
-        Self::compile_now(slf, &function, args, found)
+        let compiled = if found.links.is_empty() {
+            Self::compile_now(slf, &function, args, found)?
+        } else {
+            Self::compile_alone(slf, &function, args, found)?
+        };
+        timing.print(py, || format!("{}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
+        Ok(compiled)
+    }
+
+    /// One module for all threads: what is linked is told of each.
+    fn compile_alone(
+        slf: &Bound<'_, Self>,
+        function: &Arc<FunctionDef>,
+        args: &[ArgType],
+        found: Found,
+    ) -> PyResult<Arc<Overload>> {
+        let lock = slf.py().import("weft.cuda._code.link")?.getattr("LOCK")?;
+        lock.call_method0("acquire")?;
+        let compiled = match slf.get().compiled(args) {
+            Some(known) => Ok(known),
+            None => Self::compile_now(slf, function, args, found),
+        };
+        lock.call_method0("release")?;
+        compiled
     }
 
     fn compile_now(
@@ -161,6 +200,9 @@ impl Dispatcher {
         let this = slf.get();
         let compiled = Arc::new(Overload::compile(slf, Arc::clone(function), args, &this.jit, found)?);
         let mut state = this.state();
+        if engine::cache(&this.jit).is_some() {
+            state.count(args, compiled.was_kept);
+        }
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {
             return Ok(known);

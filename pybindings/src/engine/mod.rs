@@ -1,6 +1,7 @@
 //! The process's engine, which all dispatchers compile with, and its way through a fork.
 
 pub(crate) mod options;
+pub(crate) mod timing;
 
 use std::{
     cell::RefCell,
@@ -15,7 +16,7 @@ use weft_compiler::{
     pipeline::Output,
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
 };
-use weft_engine::{Engine, HeldEngine};
+use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
 use weft_runtime::CpuStrategy;
 
 use crate::{
@@ -23,7 +24,8 @@ use crate::{
     errors,
 };
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::new);
+static ENGINE: LazyLock<Engine> =
+    LazyLock::new(|| Engine::with_cache(devices::cache().map(|(folder, bytes)| DiskCache::new(folder, bytes))));
 
 thread_local! {
     /// The engine, held by the thread that forks.
@@ -49,6 +51,20 @@ impl Definition {
     }
 }
 
+/// A function that was compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiled {
+    /// What was made.
+    pub(crate) output: Arc<Output>,
+    /// It was kept from another time, or process.
+    pub(crate) was_kept: bool,
+}
+
+/// Where what is compiled with these options is kept on the disk, if it is.
+pub(crate) fn cache(jit: &JitOptions) -> Option<&'static DiskCache> {
+    ENGINE.cache().filter(|_| !jit.no_cache)
+}
+
 /// Compiles a function for a target, with texts if they are wanted. What it asks `dispatcher::answers` answers.
 pub(crate) fn compile(
     py: Python<'_>,
@@ -57,7 +73,7 @@ pub(crate) fn compile(
     target: Target,
     jit: &JitOptions,
     keep: Keep,
-) -> PyResult<Outcome<Arc<Output>>> {
+) -> PyResult<Outcome<Compiled>> {
     let mut options = jit.code.clone();
     if matches!(target, Target::Host(_)) {
         options.cpu_threads = match devices::settings(py)?.cpu_strategy {
@@ -70,14 +86,20 @@ pub(crate) fn compile(
     }
     let request = definition.request(args, target, options, keep);
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
-    let compiled = interruptible(py, |poll| ENGINE.compile_polled(&request, poll))?;
-    let outcome = compiled.map_err(|failure| errors::compile_error(py, &failure))?;
+    timing::begin("look up");
+    let watch = timing::watch();
+    let compiled = interruptible(py, |poll| {
+        let caller = Caller { on_disk: !jit.no_cache, watch: watch.clone(), poll };
+        ENGINE.compile_polled(&request, &caller)
+    })?;
+    let weft_engine::Compiled { outcome, was_kept } =
+        compiled.map_err(|failure| errors::compile_error(py, &failure))?;
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
     {
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }
-    Ok(outcome)
+    Ok(outcome.map(|output| Compiled { output, was_kept }))
 }
 
 /// Does the engine's work without the interpreter, and runs the handlers of signals meanwhile. What one raises ends the

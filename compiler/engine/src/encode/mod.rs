@@ -12,7 +12,7 @@ mod output;
 
 use std::sync::Arc;
 
-use weft_compiler::pipeline::Output;
+use weft_compiler::{pipeline::Output, request::Outcome};
 
 /// Bytes that no output was written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,31 +21,45 @@ pub struct Malformed;
 /// How deep types and constants may lie in each other. What is deeper is not read, and compiled again.
 const MAX_DEPTH: u32 = 256;
 
-/// The bytes of an output.
-pub fn encode(output: &Output) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(output.artifact.code.len() + 1024);
-    output.write(&mut bytes);
+/// The bytes of what came of a request.
+pub fn encode(outcome: &Outcome<Arc<Output>>) -> Vec<u8> {
+    let code = match outcome {
+        Outcome::Made(output) => output.artifact.code.len(),
+        Outcome::Asks(_) => 0,
+    };
+    let mut bytes = Vec::with_capacity(code + 1024);
+    outcome.write(&mut bytes);
     bytes
 }
 
-/// The output that bytes were written from.
+/// What bytes were written from.
 ///
 /// # Errors
 ///
 /// [`Malformed`] for others, if they have no meaning.
-pub fn decode(bytes: &[u8]) -> Result<Output, Malformed> {
-    let mut reader = Reader { rest: bytes, depth: 0 };
-    let output = Output::read(&mut reader)?;
-    if reader.rest.is_empty() { Ok(output) } else { Err(Malformed) }
+pub fn decode(bytes: &[u8]) -> Result<Outcome<Arc<Output>>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let outcome = Outcome::read(&mut reader)?;
+    if reader.rest().is_empty() { Ok(outcome) } else { Err(Malformed) }
 }
 
 /// Bytes that are read from front to back.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     depth: u32,
 }
 
 impl<'a> Reader<'a> {
+    /// Begins at the front.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, depth: 0 }
+    }
+
+    /// What was not read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(Malformed)?;
         self.rest = rest;
@@ -71,8 +85,10 @@ impl<'a> Reader<'a> {
 }
 
 /// What has a form in bytes. What is written takes a byte at least.
-trait Encode: Sized {
+pub(crate) trait Encode: Sized {
+    /// Appends its bytes.
     fn write(&self, out: &mut Vec<u8>);
+    /// Reads what was written.
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed>;
 }
 
@@ -119,7 +135,8 @@ macro_rules! variants {
     };
 }
 
-use {fields, variants};
+pub(crate) use fields;
+use variants;
 
 /// Numbers, as their bytes.
 macro_rules! numbers {

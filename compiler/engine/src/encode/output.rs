@@ -1,14 +1,19 @@
-//! What comes with the code: texts, warnings, and the files that they show.
+//! What comes of a request: the code with its texts, warnings, and the files that they show; or questions.
 
 use std::sync::Arc;
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
     pipeline::Output,
+    request::{Ask, Given, Outcome},
     source::{Origin, SourceFile, SourceMap, Span},
 };
 
 use super::{Encode, Malformed, Reader, fields, variants};
+
+variants!(Outcome<Arc<Output>> { 0 => Made(output), 1 => Asks(asks) });
+fields!(Ask { function, args });
+variants!(Given { 0 => Type(ty), 1 => Str(text) });
 
 fields!(Output { artifact, returns, ir, llvm, asm, warnings, sources });
 fields!(Diagnostic { code, severity, message, span, label, labels, notes, help });

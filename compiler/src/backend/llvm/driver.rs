@@ -18,7 +18,10 @@ use super::{
     shim::{self, Depth, LeakyModule, Machine},
     size::Bulk,
 };
-use crate::stop;
+use crate::{
+    stage::{self, Stage},
+    stop,
+};
 
 /// The scalar functions of libclc, cut out by `build.rs`. Aligned, because bitcode is read in words.
 static LIBCLC: Aligned<[u8; include_bytes!(concat!(env!("OUT_DIR"), "/libclc.bc")).len()]> =
@@ -72,6 +75,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         options.set_loop_interleaving(false);
         options.set_loop_slp_vectorization(false);
     }
+    stage::begin(Stage::LlvmPasses);
     machine.run_passes(cx.module, job.passes, &options)?;
     // LLVM leaves out what comes after that.
     stop::check();
@@ -83,6 +87,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     if job.depth_of.is_some() {
         shim::watch_frames(cx.module);
     }
+    stage::begin(Stage::Code);
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
     let depth = job.depth_of.map(|symbol| shim::deepest(cx.module, symbol)).transpose()?;
     Ok(Finished { code, llvm, depth })

@@ -38,7 +38,7 @@ def jit(
     debug: bool | None = None,
     opt: bool | None = None,
     lineinfo: bool = False,
-    cache: bool = False,
+    cache: bool | None = None,
     *,
     fastmath: bool = False,
     max_registers: int | None = None,

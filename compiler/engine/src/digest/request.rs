@@ -1,265 +1,17 @@
-//! The digest of a request: the same for the same request in every process and on every machine, another one as soon
-//! as anything differs that its result depends on.
-//!
-//! No address, hash seed or order of a hash map goes into it, and nothing in the byte order or word size of the
-//! machine. Every value is fed with a tag of its kind, every text and list with its length, so that no two requests
-//! are fed alike. A function is fed as its text and place, from which its tree follows, with what its free names mean;
-//! a function that it calls is fed as its own digest, made once however many callers it has. Definitions cannot form a
-//! circle: each is made of those that it refers to, and a call back is the number of one that the request leads to.
+//! How what a request holds besides types is fed: functions with what their names mean, overloads, target and options.
 
-use std::{collections::HashMap, fmt, sync::Arc};
-
-use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField, Time};
 use weft_compiler::{
-    LIBCLC_HASH, VERSION,
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target,
-        Unsupported,
+        HostCpu, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Role, Signature, Target, Unsupported,
     },
     source::{Origin, SourceFile, Span},
 };
 
-/// What compiles: its version, its text with LLVM's version (`build.rs`), and the math library in it. Another one may make
-/// another thing of a request.
-pub const BUILD: [&str; 3] = [VERSION, env!("WEFT_BUILD_ID"), LIBCLC_HASH];
-
-/// 256 bits that stand for a request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// The digest of a request to this compiler.
-    pub fn of(request: &Request) -> Self {
-        Self::for_build(request, BUILD)
-    }
-
-    /// The digest of a request to a build of the compiler.
-    pub fn for_build(request: &Request, build: [&str; 3]) -> Self {
-        let Request { function, overloads, args, target, options, keep } = request;
-        let mut feed = Feed::default();
-        let kernel = feed.functions.digest(function);
-        feed.text("weft request 3");
-        for part in build {
-            feed.text(part);
-        }
-        feed.bytes(&kernel);
-        feed.overloads(overloads);
-        feed.types(args);
-        feed.target(target);
-        feed.options(options);
-        let Keep { ir, llvm, asm } = *keep;
-        for kept in [ir, llvm, asm] {
-            feed.flag(kept);
-        }
-        Self(feed.finish())
-    }
-}
-
-/// Hexadecimal digits.
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// The digests of the functions of one request, by address: each is made once.
-#[derive(Default)]
-struct Functions(HashMap<*const FunctionDef, [u8; 32]>);
-
-impl Functions {
-    fn digest(&mut self, function: &Arc<FunctionDef>) -> [u8; 32] {
-        if let Some(known) = self.0.get(&Arc::as_ptr(function)) {
-            return *known;
-        }
-        let mut feed = Feed { hasher: blake3::Hasher::new(), functions: std::mem::take(self) };
-        feed.function(function);
-        *self = std::mem::take(&mut feed.functions);
-        let digest = feed.finish();
-        self.0.insert(Arc::as_ptr(function), digest);
-        digest
-    }
-}
-
-/// What is fed to the hash, in a form that can be read in one way only.
-#[derive(Default)]
-struct Feed {
-    hasher: blake3::Hasher,
-    functions: Functions,
-}
+use super::Feed;
 
 impl Feed {
-    fn finish(&self) -> [u8; 32] {
-        *self.hasher.finalize().as_bytes()
-    }
-
-    fn tag(&mut self, tag: u8) {
-        self.hasher.update(&[tag]);
-    }
-
-    fn flag(&mut self, flag: bool) {
-        self.tag(u8::from(flag));
-    }
-
-    fn number(&mut self, number: u64) {
-        self.hasher.update(&number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.hasher.update(bytes);
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
-    }
-
-    fn optional<T>(&mut self, value: Option<T>, feed: impl FnOnce(&mut Self, T)) {
-        self.flag(value.is_some());
-        if let Some(value) = value {
-            feed(self, value);
-        }
-    }
-
-    fn float(&mut self, value: f64) {
-        self.number(value.to_bits());
-    }
-
-    fn int(&mut self, value: i128) {
-        self.hasher.update(&value.to_le_bytes());
-    }
-
-    fn scalar(&mut self, number: impl Into<Number>) {
-        self.text(number.into().name());
-    }
-
-    /// A compound type is fed as its description: its number is this process's alone.
-    fn dtype(&mut self, dtype: DType) {
-        let id = match dtype {
-            DType::Number(number) => {
-                self.tag(0);
-                return self.scalar(number);
-            }
-            DType::Compound(id) => id,
-        };
-        match id.get() {
-            Compound::Record(record) => {
-                self.tag(1);
-                self.flag(record.is_aligned());
-                self.number(id.get().size_bytes());
-                self.number(record.fields().len() as u64);
-                for RecordField { name, dtype, offset } in record.fields() {
-                    self.text(name);
-                    self.number(*offset);
-                    self.dtype(*dtype);
-                }
-            }
-            Compound::Nested(nested) => {
-                self.tag(2);
-                self.extents(nested.shape());
-                self.dtype(nested.dtype());
-            }
-            Compound::Vector(vector) => {
-                self.tag(3);
-                self.scalar(vector.scalar());
-                self.tag(vector.lanes());
-            }
-            Compound::Chars(chars) => {
-                self.tag(4);
-                self.flag(chars.is_wide());
-                self.number(chars.max_len().into());
-            }
-            Compound::Time(time) => {
-                self.tag(5);
-                self.time(*time);
-            }
-        }
-    }
-
-    fn time(&mut self, Time { is_span, unit }: Time) {
-        self.flag(is_span);
-        self.optional(unit, |feed, unit| feed.text(unit.name()));
-    }
-
-    /// A class is fed as its description, for the same reason.
-    fn class(&mut self, class: ClassId) {
-        let Class { kind, name, identity, fields } = class.get();
-        self.tag(match kind {
-            ClassKind::NamedTuple => 0,
-            ClassKind::Dataclass => 1,
-            ClassKind::Enum => 2,
-            ClassKind::IntEnum => 3,
-        });
-        self.text(name);
-        self.text(identity);
-        self.number(fields.len() as u64);
-        for field in fields {
-            self.text(field);
-        }
-    }
-
-    fn array(&mut self, array: &ArrayType) {
-        let ArrayType { dtype, ndim, layout, readonly } = array;
-        self.dtype(*dtype);
-        self.tag(*ndim);
-        self.text(layout.letter().encode_utf8(&mut [0; 4]));
-        self.flag(*readonly);
-    }
-
-    fn types(&mut self, types: &[ArgType]) {
-        self.number(types.len() as u64);
-        for ty in types {
-            match ty {
-                ArgType::Value(dtype) => {
-                    self.tag(0);
-                    self.dtype(*dtype);
-                }
-                ArgType::Array(array) => {
-                    self.tag(1);
-                    self.array(array);
-                }
-                ArgType::Tuple(items) => {
-                    self.tag(2);
-                    self.types(items);
-                }
-                ArgType::None => self.tag(3),
-                ArgType::Struct(class, items) => {
-                    self.tag(4);
-                    self.class(*class);
-                    self.types(items);
-                }
-                ArgType::Enum(class, value) => {
-                    self.tag(5);
-                    self.class(*class);
-                    self.types(std::slice::from_ref(value));
-                }
-                ArgType::Record(dtype) => {
-                    self.tag(6);
-                    self.dtype(*dtype);
-                }
-                ArgType::Class(dtype) => {
-                    self.tag(7);
-                    self.dtype(*dtype);
-                }
-                ArgType::Pointer(dtype) => {
-                    self.tag(8);
-                    self.optional(*dtype, Self::dtype);
-                }
-                ArgType::Optional(of) => {
-                    self.tag(9);
-                    self.types(std::slice::from_ref(of));
-                }
-            }
-        }
-    }
-
-    fn target(&mut self, target: &Target) {
+    pub(super) fn target(&mut self, target: &Target) {
         match target {
             Target::Sm(number, suffix) => {
                 self.tag(0);
@@ -276,7 +28,7 @@ impl Feed {
         }
     }
 
-    fn options(&mut self, options: &Options) {
+    pub(super) fn options(&mut self, options: &Options) {
         let Options {
             fastmath,
             lineinfo,
@@ -332,7 +84,7 @@ impl Feed {
         self.text(file.text.get(span.start as usize..span.end as usize).unwrap_or(&file.text));
     }
 
-    fn function(&mut self, function: &FunctionDef) {
+    pub(super) fn function(&mut self, function: &FunctionDef) {
         let FunctionDef { ast, source, globals, defaults, signatures, inline, gpu, number } = function;
         self.place(source, ast.span);
         self.text(&ast.name);
@@ -381,7 +133,7 @@ impl Feed {
         }
     }
 
-    fn extents(&mut self, shape: &[u64]) {
+    pub(super) fn extents(&mut self, shape: &[u64]) {
         self.number(shape.len() as u64);
         for extent in shape {
             self.number(*extent);
@@ -393,7 +145,7 @@ impl Feed {
         self.text(name);
     }
 
-    fn overloads(&mut self, Overloads { members, answers }: &Overloads) {
+    pub(super) fn overloads(&mut self, Overloads { members, answers }: &Overloads) {
         self.number(members.len() as u64);
         for (path, function) in members {
             self.text(path);
@@ -545,6 +297,7 @@ impl Feed {
                 self.bytes(bytes);
             }
             Captured::DeviceArray(array, address, shape, strides) => {
+                self.functions.has_addresses = true;
                 self.tag(20);
                 self.array(array);
                 self.number(*address);

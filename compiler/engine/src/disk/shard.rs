@@ -1,0 +1,146 @@
+//! A sixteenth of a cache: a folder with entries.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::digest::Digest;
+
+/// Hexadecimal digits of a key: an entry's name.
+const DIGITS: usize = 64;
+/// What comes behind an entry's name as long as it is written.
+const UNFINISHED: &str = ".tmp";
+/// Nobody writes an entry for longer: what is older was left by a writer that was killed.
+const LONGEST_WRITE: Duration = Duration::from_hours(1);
+/// A shard is looked through once for so many times its limit that are written to it.
+const LOOKS: u64 = 64;
+
+/// See the module.
+pub(super) struct Shard {
+    pub(super) folder: PathBuf,
+    /// The most bytes of its entries.
+    pub(super) limit: u64,
+}
+
+/// The file of an entry.
+pub(super) struct Kept {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    pub(super) used: SystemTime,
+}
+
+impl Shard {
+    /// Writes an entry, if it can be written and is not more than a quarter of what there is room for.
+    pub(super) fn write(&self, key: &Digest, bytes: &[u8]) {
+        let size = bytes.len() as u64;
+        if size > self.limit / 4 || fs::create_dir_all(&self.folder).is_err() {
+            return;
+        }
+        let name = key.to_string();
+        let unfinished = self.folder.join(format!("{name}.{}{UNFINISHED}", unlike_others()));
+        let written = write_new(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, self.folder.join(name)));
+        if written.is_err() {
+            // It may not be there.
+            let _removed: io::Result<()> = fs::remove_file(&unfinished);
+        }
+        // About one entry in so many, chosen by its key: a look for each would cost as much as the write.
+        let [.., chance, _] = key.bytes();
+        let wanted = size.saturating_mul(LOOKS).saturating_mul(256) / self.limit.max(1);
+        if u64::from(*chance) < wanted {
+            self.make_room();
+        }
+    }
+
+    /// Removes what was used longest ago until an eighth of the room is free, if there is too much.
+    fn make_room(&self) {
+        let _removed: io::Result<()> = self.remove_unfinished(LONGEST_WRITE);
+        let Ok(mut kept) = self.kept() else { return };
+        let mut bytes: u64 = kept.iter().map(|file| file.bytes).sum();
+        if bytes <= self.limit {
+            return;
+        }
+        kept.sort_by_key(|file| file.used);
+        for file in kept {
+            if bytes <= self.limit / 8 * 7 {
+                break;
+            }
+            // Where another process was quicker, it counts as removed, too.
+            let _removed: io::Result<()> = fs::remove_file(&file.path);
+            bytes -= file.bytes;
+        }
+    }
+
+    /// The files of all entries.
+    pub(super) fn kept(&self) -> io::Result<Vec<Kept>> {
+        let mut kept = Vec::new();
+        self.each(|name, path| {
+            if !is_key(name) {
+                return Ok(());
+            }
+            // Another process may have removed it.
+            if let Ok(known) = fs::symlink_metadata(&path)
+                && known.is_file()
+            {
+                kept.push(Kept { path, bytes: known.len(), used: known.modified().unwrap_or(UNIX_EPOCH) });
+            }
+            Ok(())
+        })?;
+        Ok(kept)
+    }
+
+    /// Removes what writers have left that were killed: what was not written to for a time.
+    pub(super) fn remove_unfinished(&self, age: Duration) -> io::Result<()> {
+        self.each(|name, path| {
+            let is_unfinished = name.get(..DIGITS).is_some_and(is_key)
+                && name.get(DIGITS..).is_some_and(|rest| rest.starts_with('.') && rest.ends_with(UNFINISHED));
+            let is_old = |path: &Path| {
+                let written = fs::symlink_metadata(path).and_then(|known| known.modified());
+                written.is_ok_and(|written| written.elapsed().unwrap_or_default() >= age)
+            };
+            if is_unfinished && is_old(&path) {
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Goes through the files; there are none where there is no folder.
+    fn each(&self, mut look: impl FnMut(&str, PathBuf) -> io::Result<()>) -> io::Result<()> {
+        let files = match fs::read_dir(&self.folder) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for file in files {
+            let file = file?;
+            if let Some(name) = file.file_name().to_str() {
+                look(name, file.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is that of an entry.
+fn is_key(name: &str) -> bool {
+    name.len() == DIGITS && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(bytes)
+}
+
+/// What no other writer has: another machine on the same network may have a process of the same number.
+fn unlike_others() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("{}.{:x}.{now:x}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,108 @@
+//! How long each phase takes of making a kernel ready, for whoever sets `WEFT_TIMING=1`.
+//!
+//! A kernel's measurement belongs to the thread that makes it ready, so that no function in between hands it on. What Python
+//! runs meanwhile may make another kernel ready: then that one is measured, and its time is in the phase that it came in.
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use pyo3::prelude::*;
+use weft_compiler::Watch;
+
+use crate::devices;
+
+/// Phases with the time at which each began, in order.
+type Phases = Arc<Mutex<Vec<(String, Instant)>>>;
+
+thread_local! {
+    /// The measurements of this thread, the innermost last.
+    static MEASURED: RefCell<Vec<Phases>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A measurement, which ends when this is dropped.
+pub(crate) struct Timing(Option<Phases>);
+
+impl Timing {
+    /// Measures from now on, if that is wanted.
+    pub(crate) fn start(py: Python<'_>, first: &str) -> PyResult<Self> {
+        if !devices::settings(py)?.timing {
+            return Ok(Self(None));
+        }
+        let phases = Phases::default();
+        note(&phases, first);
+        MEASURED.with_borrow_mut(|measured| measured.push(Arc::clone(&phases)));
+        Ok(Self(Some(phases)))
+    }
+
+    /// Prints how long each phase took: a line on Python's standard error. `what` names the kernel.
+    pub(crate) fn print(&self, py: Python<'_>, what: impl FnOnce() -> String) -> PyResult<()> {
+        let Some(phases) = &self.0 else { return Ok(()) };
+        let line = line(&phases.lock().unwrap_or_else(PoisonError::into_inner), Instant::now(), &what());
+        let stderr = py.import(intern!(py, "sys"))?.getattr(intern!(py, "stderr"))?;
+        // A program without a console has none.
+        if !stderr.is_none() {
+            stderr.call_method1(intern!(py, "write"), (line,))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            MEASURED.with_borrow_mut(Vec::pop);
+        }
+    }
+}
+
+/// A phase of this thread's measurement begins, if there is one.
+pub(crate) fn begin(phase: &str) {
+    MEASURED.with_borrow(|measured| {
+        if let Some(phases) = measured.last() {
+            note(phases, phase);
+        }
+    });
+}
+
+/// Who notes a compilation's stages, if this thread measures.
+pub(crate) fn watch() -> Option<Watch> {
+    let phases = MEASURED.with_borrow(|measured| measured.last().cloned())?;
+    Some(Arc::new(move |stage| note(&phases, &stage.to_string())))
+}
+
+fn note(phases: &Phases, phase: &str) {
+    phases.lock().unwrap_or_else(PoisonError::into_inner).push((phase.to_owned(), Instant::now()));
+}
+
+/// The phases in milliseconds, in the order in which each came first, and their sum.
+fn line(phases: &[(String, Instant)], end: Instant, what: &str) -> String {
+    let ends = phases.iter().skip(1).map(|(_, begin)| *begin).chain([end]);
+    let mut sums: Vec<(&str, Duration)> = Vec::new();
+    for ((phase, begin), end) in phases.iter().zip(ends) {
+        let time = end.saturating_duration_since(*begin);
+        match sums.iter_mut().find(|(known, _)| known == phase) {
+            Some((_, sum)) => *sum += time,
+            None => sums.push((phase, time)),
+        }
+    }
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let shown: Vec<String> = sums.iter().map(|(phase, time)| format!("{phase} {:.2}", ms(*time))).collect();
+    let all = ms(sums.iter().map(|(_, time)| *time).sum());
+    format!("weft: {what}: {all:.2} ms: {}\n", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_that_comes_again_is_added() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let phases = [("a", 0), ("b", 2), ("a", 5), ("c", 6)].map(|(name, ms)| (name.to_owned(), at(ms)));
+        assert_eq!(line(&phases, at(10), "k()"), "weft: k(): 10.00 ms: a 3.00, b 3.00, c 4.00\n");
+    }
+}
