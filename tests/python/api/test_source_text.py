@@ -1,6 +1,7 @@
 """The text that is compiled is that of the function, whatever became of its file since."""
 
 import importlib.util
+import inspect
 import linecache
 import os
 import pickle
@@ -13,7 +14,7 @@ from importlib.machinery import SourceFileLoader
 import numpy as np
 import pytest
 import weft
-from weft import _rebuild, cuda
+from weft import _rebuild, _source, cuda
 
 HEAD = "from weft import cuda\n"
 KERNEL = "@cuda.jit\ndef kernel(out):\n    out[0] = 1\n"
@@ -21,6 +22,10 @@ KERNEL = "@cuda.jit\ndef kernel(out):\n    out[0] = 1\n"
 
 def load(path, text, loader=None):
     path.write_text(text)
+    return loaded(path, loader)
+
+
+def loaded(path, loader=None):
     spec = importlib.util.spec_from_file_location(path.stem, path, loader=loader and loader(path.stem, str(path)))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -387,3 +392,31 @@ def test_a_function_made_by_exec_is_pickled_with_its_text():
     kernel = cuda.jit(executed(text))
     text = ""
     assert run(pickle.loads(pickle.dumps(kernel))) == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("def f(a):\n    a[0] = 1\n    # the end\n\n# behind\nx = 1\n", "    # the end\n"),
+        ("def f(a):\n    if a[0]:\n        a[0] = 1\n    else:\n        pass\nx = 1\n", ""),
+        ("def f(a): a[0] = 1\nx = 1\n", ""),
+        ("def f(a):\n    a[0] = (1 +\n2\n)\nx = 1\n", ""),
+        ("def f(a):\n    a[0] = 1\n    '''\nx = 1\n'''\n    (3,\n)\nx = 2\n", ""),
+        ("def f(a):\n    a[0] = 1\n    x: int\n    def g():\n        return 1\nx = 1\n", ""),
+        ("@(lambda f: f)\n@(\nlambda f: f\n)\ndef f(a):\n\n    a[0] = 1\n\n\nx = 1\n", ""),
+        ("if 1:\n  def f(a):\n\n      a[0] = 1\n      pass\n  x = 1\n", ""),
+        ("def f(a):\n    a[0] = 1\n", ""),
+        ("def f(a):\n    a[0] = 1", ""),
+        ("def f(a):\r\n    a[0] = 1\r\n    pass\r\nx = 1\r\n", ""),
+        ("\ufeffdef f(a):\n    a[0] = 1\nx = 1\n", ""),
+        ("# -*- coding: latin-1 -*-\ndef f(a):\n    a[0] = 'ä'\nx = 1\n", ""),
+    ],
+)
+def test_a_functions_text_ends_where_python_ends_it(tmp_path, text, left_out):
+    file = tmp_path / "ends.py"
+    file.write_bytes(text.encode("latin-1" if "latin-1" in text else "utf-8"))
+    function = loaded(file).f
+    name, found, first, _ = _source.of(function, None, _source.keep(function))
+    lines = inspect.getsourcelines(function)
+    assert (name, first) == (str(file), lines[1])
+    assert found + left_out == "".join(lines[0])
