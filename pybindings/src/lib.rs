@@ -41,6 +41,7 @@ mod _weft {
         dispatcher::{
             Dispatcher,
             forall::ForAll,
+            graph::{Graph, RecordedLaunch},
             launcher::Launcher,
             overload::{CompiledKernel, LoadedCode},
         },

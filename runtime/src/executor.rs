@@ -13,6 +13,7 @@ use weft_artifact::{Artifact, Kernel};
 
 use crate::{
     error::{Error, ErrorKind},
+    graph::{Graph, Step},
     toolkit::Toolkit,
 };
 
@@ -148,6 +149,14 @@ pub trait LoadedKernel: Debug + Send + Sync {
     ///
     /// The device's.
     fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error>;
+    /// For downcasting by its executor.
+    fn as_any(&self) -> &dyn Any;
+    /// Checks a launch that is made later, of so many cells.
+    ///
+    /// # Errors
+    ///
+    /// As `launch`, for what it finds before it calls the device.
+    fn check(&self, config: &LaunchConfig, n_cells: usize) -> Result<(), Error>;
     /// Queues a launch. `cells` has the cells of the kernel's slots, one slot after the other, as
     /// [`weft_artifact::SlotType`] says: one of 8 bytes for most, the value in its low bytes.
     ///
@@ -455,6 +464,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// As `load`; `Link` with the linker's log, `Compile` with the compiler's, `NoTool` for one that is not there.
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error>;
+    /// Makes a graph of steps, whose kernels are this device's.
+    ///
+    /// # Errors
+    ///
+    /// `Launch` for a configuration that the device cannot run; a driver call failed.
+    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error>;
 }
 
 /// Native code that was loaded into this process; unloaded when dropped.

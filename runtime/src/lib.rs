@@ -5,6 +5,7 @@ pub mod cpu;
 pub mod cuda;
 mod error;
 mod executor;
+mod graph;
 mod launch;
 mod libdevice;
 mod random;
@@ -17,6 +18,7 @@ pub use executor::{
     Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig, Linked,
     LinkedKind, Linking, LoadedKernel, Module, Poll, Rows, Stream,
 };
+pub use graph::{Graph, Step};
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
 pub use settings::{CpuStrategy, DeviceChoice, FileChoice, SETTINGS, Setting, Settings};

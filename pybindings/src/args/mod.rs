@@ -105,10 +105,18 @@ pub(crate) struct Arguments {
     depth: usize,
 }
 
+/// The number of no stream: where a launch is recorded, all memory of ours is lent.
+pub(crate) const NO_STREAM: u64 = u64::MAX;
+
 /// How deep tuples and objects may be nested: an object may hold itself.
 const MAX_DEPTH: usize = 100;
 
 impl Arguments {
+    /// Those of a launch that is recorded.
+    pub(crate) fn in_no_stream() -> Self {
+        Self { order: NO_STREAM, ..Self::default() }
+    }
+
     /// Forgets the last launch's arguments.
     pub(crate) fn clear(&mut self) {
         self.key.clear();
@@ -120,6 +128,11 @@ impl Arguments {
         self.param = 0;
         self.hint = None;
         self.depth = 0;
+    }
+
+    /// Adds memory that the kernel's code names, where it is not freed in the launch's own order.
+    pub(crate) fn lend(&mut self, memory: &[(u64, Arc<dyn Buffer>)]) {
+        self.lent.extend(memory.iter().filter(|(order, _)| *order != self.order).map(|(_, buffer)| Arc::clone(buffer)));
     }
 
     /// Adds all arguments of a call.

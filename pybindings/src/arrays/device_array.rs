@@ -7,14 +7,18 @@ use std::sync::Arc;
 
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
-use weft_runtime::{Buffer, Error, Executor, Rows, Stream};
+use weft_runtime::{Buffer, Error, Executor, Rows, Step, Stream};
 
 use super::{
     host_array::HostArray,
     strides::{self, check_extents, contiguous, layout, span},
 };
 use crate::{
-    devices::{self, stream::stream_of},
+    devices::{
+        self,
+        recording::{self, Recorded},
+        stream::stream_of,
+    },
     errors,
     types::{Type, dtype_of, key, numpy, too_many_dimensions},
 };
@@ -273,6 +277,7 @@ pub(crate) fn copy_to_device(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    recording::refuse("copy from the host")?;
     let (py, array) = (array.py(), array.get());
     let executor = devices::by_id(py, array.device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
@@ -355,6 +360,7 @@ pub(crate) fn copy_to_host(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    recording::refuse("copy to the host")?;
     let executor = devices::by_id(py, device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
     let mut host = HostArray::open_bytes(host)?;
@@ -373,6 +379,7 @@ pub(crate) fn copy_on_device(
     from: &Bound<'_, DeviceArray>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    let keep = || PyTuple::new(to.py(), [to, from]).map(|both| both.into_any().unbind());
     let (py, to, from) = (to.py(), to.get(), from.get());
     let executor = devices::by_id(py, to.device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
@@ -382,6 +389,11 @@ pub(crate) fn copy_on_device(
     }
     if to.nbytes() == 0 {
         return Ok(());
+    }
+    if recording::is_active() {
+        let step = Step::Copy { to: to.address(), from: from.address(), bytes: to.nbytes() };
+        let buffers = [to, from].into_iter().filter_map(|array| Some(Arc::clone(&array.lent.as_ref()?.1))).collect();
+        return recording::record(to.device, Recorded { step, buffers, keep: keep()? });
     }
     py.detach(|| {
         executor.copy_on_device(to.address(), from.address(), to.nbytes(), stream.as_deref())?;

@@ -6,6 +6,7 @@
 
 pub(crate) mod fork;
 mod host_code;
+pub(crate) mod recording;
 pub(crate) mod stream;
 
 use std::{
@@ -256,6 +257,7 @@ pub(crate) fn memory_info(py: Python<'_>, id: u32) -> PyResult<(u64, u64)> {
 /// Waits for everything on the current device.
 #[pyfunction]
 pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
+    recording::refuse("wait for the device")?;
     let executor = current(py)?;
     py.detach(|| executor.synchronize()).map_err(|error| errors::runtime(py, &error))
 }

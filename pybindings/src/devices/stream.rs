@@ -5,7 +5,10 @@ use std::sync::{Arc, OnceLock};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 use weft_runtime as runtime;
 
-use crate::{devices, errors};
+use crate::{
+    devices::{self, recording},
+    errors,
+};
 
 /// A queue of work on one device.
 #[pyclass(subclass, frozen, module = "weft._weft", name = "StreamBase")]
@@ -131,6 +134,7 @@ impl Stream {
 
     /// Waits for everything queued so far.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        recording::refuse("wait for a stream")?;
         let executor = self.executor(py)?;
         let stream = self.given(py)?.on(py, &*executor)?;
         py.detach(|| executor.synchronize_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))

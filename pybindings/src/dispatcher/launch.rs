@@ -1,9 +1,6 @@
 //! One launch: arguments to cells, cells to slots. [`staging`](super::staging) has the host arrays' way.
 
-use std::{
-    cell::{Cell, RefCell},
-    sync::Arc,
-};
+use std::cell::{Cell, RefCell};
 
 use pyo3::{
     prelude::*,
@@ -11,9 +8,10 @@ use pyo3::{
 };
 use weft_runtime::{Executor, LaunchConfig, Stream};
 
-use super::{Dispatcher, staging::stage};
+use super::{Dispatcher, graph, overload::Resolved, staging::stage};
 use crate::{
-    args::{Arguments, convert},
+    args::{Arguments, NO_STREAM, convert},
+    devices::recording,
     errors,
 };
 
@@ -77,25 +75,22 @@ fn run(
     scratch: &mut Scratch,
 ) -> PyResult<()> {
     let Scratch { arguments, slots } = scratch;
-    arguments.order = stream.map_or(0, Stream::order);
+    let is_recorded = recording::is_active();
+    arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
-    for (order, buffer) in &resolved.overload.lent {
-        if *order != arguments.order {
-            arguments.lent.push(Arc::clone(buffer));
-        }
-    }
-    convert::apply(&resolved.casts, &mut arguments.cells);
+    arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;
     }
+    if is_recorded {
+        fill_slots(&resolved, arguments, slots);
+        return graph::record(dispatcher, &resolved, config, arguments, args, slots);
+    }
     let has_hosts = !arguments.hosts.is_empty();
     let staged = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Vec::new() };
-    // Of an argument that may be None: there is one. That there is none, and what it is then, are cells that are missing.
-    arguments.cells.push(1);
-    slots.clear();
-    slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
+    fill_slots(&resolved, arguments, slots);
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
         let poll = || errors::handle_signals(&stopped);
@@ -120,6 +115,15 @@ fn run(
         return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
     }
     finished
+}
+
+/// Makes a launch's slots of its arguments' cells.
+pub(super) fn fill_slots(resolved: &Resolved, arguments: &mut Arguments, slots: &mut Vec<u64>) {
+    convert::apply(&resolved.casts, &mut arguments.cells);
+    // Of an argument that may be None: there is one. That there is none, and what it is then, are cells that are missing.
+    arguments.cells.push(1);
+    slots.clear();
+    slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
 }
 
 /// A switch of `weft.config`.

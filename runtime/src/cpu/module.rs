@@ -1,7 +1,7 @@
 //! Loaded code and launches.
 #![expect(unsafe_code, reason = "calls code that was compiled at run time")]
 
-use std::{ops::Range, sync::Arc};
+use std::{any::Any, ops::Range, sync::Arc};
 
 use weft_artifact::{Artifact, CodeFormat, Faults, HostConfig, HostContext, HostWatch, Kernel};
 
@@ -161,6 +161,14 @@ impl LoadedKernel for CpuKernel {
         Ok(blocks_in_memory(block_threads, stack_bytes, scratch_bytes).clamp(1, most))
     }
 
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn check(&self, config: &LaunchConfig, n_cells: usize) -> Result<(), Error> {
+        launch::check(config, n_cells, &self.shared.attributes, &self.limits)
+    }
+
     /// Runs the whole launch before it returns.
     fn launch_polled(
         &self,
@@ -169,7 +177,7 @@ impl LoadedKernel for CpuKernel {
         cells: &mut [u64],
         poll: Option<Poll<'_>>,
     ) -> Result<(), Error> {
-        launch::check(config, cells.len(), &self.shared.attributes, &self.limits)?;
+        self.check(config, cells.len())?;
         check_stream(stream)?;
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
         // Three extents that were checked against the device's limits: at most 2^63.

@@ -177,6 +177,11 @@ impl Context {
         self.last_kernel.store(kernel, Ordering::Relaxed);
     }
 
+    /// The driver's handle.
+    pub(super) fn raw(&self) -> sys::CUcontext {
+        self.handle.0
+    }
+
     /// Adds to a fault which kernel was launched last.
     pub(super) fn blame<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         result.map_err(|mut error| {

@@ -152,7 +152,7 @@ impl fmt::Debug for Driver {
 }
 
 /// Looks a function up. `F` is a function pointer type of the symbol.
-fn find<F: Copy>(symbol: &str) -> Result<F, Error> {
+pub(super) fn find<F: Copy>(symbol: &str) -> Result<F, Error> {
     // SAFETY: only called once the library is known to be there.
     let library = unsafe { sys::culib() };
     // SAFETY: the table gives each symbol the type that the driver's header gives it.

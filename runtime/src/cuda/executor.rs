@@ -7,7 +7,7 @@ use weft_artifact::Artifact;
 
 use super::{
     context::Context,
-    driver,
+    driver, graph,
     host_memory::CudaHostMemory,
     link,
     memory::{self, CudaBuffer},
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     error::Error,
     executor::{Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Rows, Stream},
+    graph::{Graph, Step},
 };
 
 /// A CUDA device.
@@ -174,5 +175,10 @@ impl Executor for CudaExecutor {
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error> {
         let (module, notes) = link::link(&self.context, artifact, linking)?;
         Ok((Arc::new(module), notes))
+    }
+
+    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error> {
+        let context = Arc::clone(&self.context);
+        graph::graph(self, &context, steps)
     }
 }

@@ -122,6 +122,14 @@ impl Context {
         self.has_pages.load(Ordering::Acquire)
     }
 
+    /// Waits for a stream, in the context, and tells of the faults of its kernels.
+    #[cold]
+    pub(super) fn wait_and_look(&self, stream: sys::CUstream) -> Result<(), Error> {
+        // SAFETY: the stream is live.
+        self.blame(unsafe { self.driver.cuStreamSynchronize(stream) })?;
+        self.look_at_faults()
+    }
+
     /// The error of a fault that a kernel has reported, once; for whoever has waited.
     pub(super) fn look_at_faults(&self) -> Result<(), Error> {
         if !self.has_pages() {

@@ -6,6 +6,7 @@ mod driver;
 mod executor;
 mod fault;
 mod free;
+mod graph;
 mod host_memory;
 mod link;
 mod memory;

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
+    any::Any,
     ffi::{CString, c_int, c_uint, c_void},
     fmt,
     mem::MaybeUninit,
@@ -297,7 +298,7 @@ impl Module for CudaModule {
 
 /// A kernel.
 #[derive(Debug)]
-struct CudaKernel {
+pub(super) struct CudaKernel {
     limits: KernelLimits,
     /// The first cell of each slot; the last slot's cells end with the launch's.
     first_cells: Box<[u32]>,
@@ -356,6 +357,14 @@ impl LoadedKernel for CudaKernel {
         Ok(u64::try_from(blocks).unwrap_or(0) * context.attributes.multiprocessor_count as u64)
     }
 
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn check(&self, config: &LaunchConfig, n_cells: usize) -> Result<(), Error> {
+        launch::check(config, n_cells, &self.module.context.attributes, &self.limits)
+    }
+
     /// Allocates nothing and takes no lock, up to 64 slots: the price is that of `cuLaunchKernel`.
     fn launch_polled(
         &self,
@@ -365,12 +374,10 @@ impl LoadedKernel for CudaKernel {
         _poll: Option<Poll<'_>>,
     ) -> Result<(), Error> {
         let context = &*self.module.context;
-        launch::check(config, cells.len(), &context.attributes, &self.limits)?;
+        self.check(config, cells.len())?;
         let stream = raw_stream(context, stream)?;
         let _entered = context.enter()?;
-        if config.shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
-            self.raise_dynamic_limit()?;
-        }
+        self.allow_shared(config)?;
         // That there are as many cells as the slots take was checked.
         let cells = cells.as_mut_ptr();
         let address = |first: &u32| cells.wrapping_add(*first as usize).cast::<c_void>();
@@ -387,6 +394,42 @@ impl LoadedKernel for CudaKernel {
 }
 
 impl CudaKernel {
+    /// All blocks of a launch run at a time.
+    pub(super) fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    /// Whoever launches it waits for its end.
+    pub(super) fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// The driver's handle.
+    pub(super) fn function(&self) -> sys::CUfunction {
+        self.function.0
+    }
+
+    /// It was launched last, for the text of a fault.
+    pub(super) fn note(&self) {
+        self.module.context.note_launch(self.number);
+    }
+
+    /// The address of each slot among cells, of which there are as many as the slots take.
+    pub(super) fn params(&self, cells: &mut [u64]) -> Vec<*mut c_void> {
+        let cells = cells.as_mut_ptr();
+        self.first_cells.iter().map(|first| cells.wrapping_add(*first as usize).cast()).collect()
+    }
+
+    /// Asks for as much dynamic shared memory as a launch takes, in the context.
+    #[inline]
+    pub(super) fn allow_shared(&self, config: &LaunchConfig) -> Result<(), Error> {
+        if config.shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
+            self.raise_dynamic_limit()
+        } else {
+            Ok(())
+        }
+    }
+
     /// `params` has the address of each slot.
     fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
@@ -444,10 +487,7 @@ impl CudaKernel {
     /// Waits for the launch, and tells of its faults.
     #[cold]
     fn wait(&self, stream: sys::CUstream) -> Result<(), Error> {
-        let context = &*self.module.context;
-        // SAFETY: the stream is live.
-        context.blame(unsafe { context.driver.cuStreamSynchronize(stream) })?;
-        context.look_at_faults()
+        self.module.context.wait_and_look(stream)
     }
 
     /// Asks the driver for more than the 48 KiB of dynamic shared memory that a launch may use without asking: for all

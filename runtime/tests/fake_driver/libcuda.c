@@ -7,6 +7,7 @@
  *   FAKE_POOLS=0         no stream-ordered memory
  *   FAKE_HMM=1           the device reads host memory
  *   FAKE_LAUNCH=code     cuLaunchKernel and cuLaunchCooperativeKernel fail
+ *   FAKE_NODES=code      cuGraphAddKernelNode fails
  *   FAKE_STREAMS=code    cuStreamCreate fails
  *   FAKE_SLOW=ms         a copy to a module's word takes so long
  *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
@@ -710,3 +711,5 @@ result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function 
     *blocks = 2;
     return OK;
 }
+
+#include "graphs.c"

@@ -5,6 +5,8 @@ Its kernels run no PTX: one named `sum3` adds its second and third slot and stor
 
 from __future__ import annotations
 
+import textwrap
+
 
 def test_device_arrays(run) -> None:
     run(
@@ -473,3 +475,88 @@ def test_memory_that_host_and_device_share(run) -> None:
         assert cuda.pinned_array(3).shape == (3,)
         """
     )
+
+
+GRAPH = """
+out, copy = cuda.to_device(np.zeros(1, int)), cuda.to_device(np.zeros(1, int))
+with cuda.graph() as graph:
+    sum3[1, 1](out, 1, 2)
+    copy.copy_to_device(out)
+    sum3[1, 1](out, 4, 5)
+"""
+
+
+def test_a_graph_is_one_call(run, tmp_path):
+    trace = tmp_path / "trace"
+    code = f"""
+    with open({str(trace)!r}, "a") as file:
+        print("launch", file=file)
+    graph.launch()
+    graph.launch()
+    print(out[0], copy[0])
+    del graph
+    """
+    run(GRAPH + textwrap.dedent(code), FAKE_TRACE=str(trace))
+    before, behind = trace.read_text().split("launch\n")
+    made = [call for call in before.splitlines() if "Graph" in call]
+    node = "cuGraphAddKernelNode_v2"
+    assert made == ["cuGraphCreate", node, "cuGraphAddMemcpyNode", node, "cuGraphInstantiateWithFlags"]
+    assert "cuLaunchKernel" not in before
+    used = [call for call in behind.splitlines() if "Graph" in call]
+    assert used == ["cuGraphLaunch", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"]
+    # The driver makes a launch of each node.
+    assert behind.count("cuLaunchKernel") == 4
+
+
+def test_arguments_of_a_graphs_nodes_change(run):
+    code = """
+    print(out[0], copy[0])
+    graph.launch()
+    print(out[0], copy[0])
+    graph.set_args(0, out, 10, 20)
+    graph.set_args(1, copy, 7, 8)
+    graph.launch()
+    print(out[0], copy[0])
+    """
+    assert run(GRAPH + textwrap.dedent(code)).splitlines() == ["0 0", "9 3", "30 15"]
+
+
+def test_a_graph_with_a_cooperative_launch_is_one_call_a_step(run, tmp_path):
+    trace = tmp_path / "trace"
+    code = """
+    @cuda.jit
+    def sum2(out, a):
+        out[0] = a
+        cuda.cg.this_grid().sync()
+
+    out = cuda.to_device(np.zeros(1, int))
+    with cuda.graph() as graph:
+        sum2[1, 1](out, 6)
+    graph.launch()
+    print(out[0])
+    """
+    assert run(code, FAKE_TRACE=str(trace)) == "6\n"
+    calls = trace.read_text()
+    assert "Graph" not in calls
+    assert calls.count("cuLaunchCooperativeKernel") == 1
+
+
+def test_a_graph_that_the_driver_refuses_is_given_back(run, tmp_path):
+    trace = tmp_path / "trace"
+    code = """
+    from weft import errors
+    out = cuda.to_device(np.zeros(1, int))
+    try:
+        with cuda.graph() as graph:
+            sum3[1, 1](out, 1, 2)
+    except errors.DriverError as error:
+        print(error)
+    print(len(graph))
+    sum3[1, 1](out, 1, 2)
+    """
+    shown = run(code, FAKE_TRACE=str(trace), FAKE_NODES="2")
+    assert "cuGraphAddKernelNode" in shown
+    assert shown.splitlines()[-1] == "0"
+    calls = trace.read_text().splitlines()
+    assert calls.count("cuGraphCreate") == calls.count("cuGraphDestroy") == 1
+    assert calls.count("cuLaunchKernel") == 1

@@ -58,6 +58,7 @@ from weft.cuda._devices import (
     select_device,
     synchronize,
 )
+from weft.cuda._graphs import graph
 from weft.cuda._intrinsic_names import *  # noqa: F403
 from weft.cuda._intrinsic_names import __all__ as _intrinsics
 from weft.cuda._jit import intrinsic, jit
@@ -144,6 +145,7 @@ __all__ = [
     "from_cuda_array_interface",
     "get_current_device",
     "gpus",
+    "graph",
     "gridDim",
     "guvectorize",
     "In",

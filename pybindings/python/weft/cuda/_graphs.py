@@ -1,0 +1,65 @@
+"""Graphs: launches that are recorded once and run again with one call."""
+
+from __future__ import annotations
+
+from weft._weft import GraphBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+
+class Graph(GraphBase):
+    """Launches and copies between device arrays that are recorded in a ``with`` block and run as often as wanted.
+
+    In the block nothing runs: what this thread launches on the current device, and what it copies from one device
+    array to another, is recorded, in order, whatever its stream. Kernels are compiled there. Arrays of the host, copies
+    from and to the host and waiting cannot be recorded (``RuntimeError``, ``TypeError``). Where the block raises, nothing
+    is kept.
+
+    ``launch`` runs all of it. On a GPU the driver does so with one call (CUDA driver API, "Graph Management"; drivers
+    before CUDA 12.0, and graphs with a cooperative launch, take one call a step). The CPU runs one launch after the
+    other. The graph keeps its arrays: each run reads what is in them then.
+
+    Examples
+    --------
+    >>> with cuda.graph() as graph:  # doctest: +SKIP
+    ...     blur[blocks, threads](image, scratch)
+    ...     sharpen[blocks, threads](scratch, image)
+    >>> for _ in range(100):  # doctest: +SKIP
+    ...     graph.launch()
+    """
+
+    def __enter__(self) -> Self:
+        """Record from now on.
+
+        Raises
+        ------
+        RuntimeError
+            This thread records a graph already.
+        """
+        self._begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Record no longer; what was recorded before in another block is replaced, unless this one has raised."""
+        self._end(kind is not None)
+
+    def __repr__(self) -> str:
+        steps = len(self)
+        return f"<weft.cuda.Graph of {steps} step{'' if steps == 1 else 's'}>"
+
+
+def graph() -> Graph:
+    """Make a graph that is empty: record launches in a ``with`` block of it.
+
+    Returns
+    -------
+    Graph
+        ``launch(stream=0)`` runs it, ``set_args(number, *args)`` gives a launch other arguments of the same types, and
+        ``launches`` tells of them.
+    """
+    return Graph()

@@ -1,0 +1,277 @@
+//! Graphs of launches: `cuda.graph()`.
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pyo3::{
+    exceptions::{PyIndexError, PyRuntimeError, PyTypeError},
+    gc::{PyTraverseError, PyVisit},
+    prelude::*,
+    types::PyTuple,
+};
+use weft_runtime::{self as runtime, Buffer, Executor, LaunchConfig, Step};
+
+use super::{Dispatcher, launch, overload::Resolved};
+use crate::{
+    args::Arguments,
+    devices::{
+        recording::{self, Recorded},
+        stream::stream_of,
+    },
+    errors,
+};
+
+/// A launch that was recorded.
+#[pyclass(frozen, module = "weft._weft", name = "RecordedLaunch")]
+pub(crate) struct RecordedLaunch {
+    dispatcher: Py<Dispatcher>,
+    resolved: Arc<Resolved>,
+    config: LaunchConfig,
+    /// They keep the memory.
+    args: Mutex<Py<PyTuple>>,
+}
+
+/// Records a launch whose slots are made.
+///
+/// # Errors
+///
+/// `TypeError` for an argument in host memory; what the recording says.
+pub(super) fn record(
+    dispatcher: &Bound<'_, Dispatcher>,
+    resolved: &Arc<Resolved>,
+    config: &LaunchConfig,
+    arguments: &Arguments,
+    args: &Bound<'_, PyTuple>,
+    slots: &[u64],
+) -> PyResult<()> {
+    let py = dispatcher.py();
+    refuse_hosts(dispatcher, arguments)?;
+    let overload = &resolved.overload;
+    overload.loaded.check(config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+    let launch = RecordedLaunch {
+        dispatcher: dispatcher.clone().unbind(),
+        resolved: Arc::clone(resolved),
+        config: *config,
+        args: Mutex::new(args.clone().unbind()),
+    };
+    let step = Step::Launch { kernel: Arc::clone(&overload.loaded), config: *config, cells: slots.to_vec() };
+    let keep = Bound::new(py, launch)?.into_any().unbind();
+    recording::record(overload.device, Recorded { step, buffers: arguments.lent.clone(), keep })
+}
+
+/// A recorded launch reads its arguments each time: of host memory nothing would be copied.
+fn refuse_hosts(dispatcher: &Bound<'_, Dispatcher>, arguments: &Arguments) -> PyResult<()> {
+    let Some(host) = arguments.hosts.first() else { return Ok(()) };
+    let message = "an array of the host is no argument of a launch that is recorded, since it is copied once for each launch: \
+                   make it a device array first (`cuda.to_device`), or a mapped one";
+    Err(dispatcher.get().explain(dispatcher.py(), host.param, &PyTypeError::new_err(message)))
+}
+
+#[pymethods]
+impl RecordedLaunch {
+    /// The kernel.
+    #[getter]
+    fn kernel(&self, py: Python<'_>) -> Py<Dispatcher> {
+        self.dispatcher.clone_ref(py)
+    }
+
+    /// Blocks in x, y and z.
+    #[getter]
+    fn griddim(&self) -> (u32, u32, u32) {
+        self.config.grid.into()
+    }
+
+    /// Threads in x, y and z.
+    #[getter]
+    fn blockdim(&self) -> (u32, u32, u32) {
+        self.config.block.into()
+    }
+
+    /// The arguments of replays from now on.
+    #[getter]
+    fn args(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.args.lock().unwrap_or_else(PoisonError::into_inner).clone_ref(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let kernel = self.dispatcher.bind(py).repr()?;
+        Ok(format!("<launch of {kernel} with griddim={:?}, blockdim={:?}>", self.griddim(), self.blockdim()))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatcher)?;
+        visit.call(&*self.args.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A graph that was recorded.
+struct Made {
+    executor: Arc<dyn Executor>,
+    graph: Arc<dyn runtime::Graph>,
+    steps: Vec<Kept>,
+}
+
+/// What a step uses.
+struct Kept {
+    /// Memory of ours.
+    buffers: Vec<Arc<dyn Buffer>>,
+    /// What keeps all memory: a [`RecordedLaunch`], or the arrays of a copy.
+    keep: Py<PyAny>,
+}
+
+/// Launches and copies that are recorded once and run as often as wanted.
+#[pyclass(subclass, frozen, weakref, module = "weft._weft", name = "GraphBase")]
+pub(crate) struct Graph(Mutex<Option<Made>>);
+
+impl Graph {
+    fn lock(&self) -> MutexGuard<'_, Option<Made>> {
+        // Nothing that can panic or run Python happens under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The recorded launch of a number, with its step's.
+    fn recorded<'py>(&self, py: Python<'py>, index: usize) -> PyResult<(usize, Bound<'py, RecordedLaunch>)> {
+        let made = self.lock();
+        let steps = made.as_ref().ok_or_else(empty)?.steps.iter().enumerate();
+        let mut launches =
+            steps.filter_map(|(step, kept)| Some((step, kept.keep.bind(py).cast::<RecordedLaunch>().ok()?)));
+        let count = launches.clone().count();
+        let found = launches.nth(index).map(|(step, launch)| (step, launch.clone()));
+        found.ok_or_else(|| PyIndexError::new_err(format!("the graph has {count} launches, not one of number {index}")))
+    }
+}
+
+fn empty() -> PyErr {
+    PyRuntimeError::new_err("the graph is empty: record launches in a `with` block of it first")
+}
+
+#[pymethods]
+impl Graph {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// Records from now on what this thread launches and copies on the current device.
+    #[staticmethod]
+    fn _begin(py: Python<'_>) -> PyResult<()> {
+        recording::begin(py)
+    }
+
+    /// Records no longer. What was recorded is the graph from now on, unless it is to be thrown away.
+    fn _end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
+        let Some(recording) = recording::end() else {
+            return Err(PyRuntimeError::new_err("this thread records no graph"));
+        };
+        if discard {
+            return Ok(());
+        }
+        let executor = recording.executor;
+        let (mut steps, mut kept) = (Vec::new(), Vec::new());
+        for recorded in recording.steps {
+            steps.push(recorded.step);
+            kept.push(Kept { buffers: recorded.buffers, keep: recorded.keep });
+        }
+        let graph = py.detach(|| Arc::clone(&executor).graph(steps)).map_err(|error| errors::runtime(py, &error))?;
+        let old = self.lock().replace(Made { executor, graph, steps: kept });
+        drop(old);
+        Ok(())
+    }
+
+    /// Runs all that was recorded, in its order.
+    #[pyo3(signature = (stream=None))]
+    fn launch(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        recording::refuse("launch a graph")?;
+        let (executor, graph, mut buffers) = {
+            let made = self.lock();
+            let made = made.as_ref().ok_or_else(empty)?;
+            let buffers: Vec<_> = made.steps.iter().flat_map(|kept| kept.buffers.iter().cloned()).collect();
+            (Arc::clone(&made.executor), Arc::clone(&made.graph), buffers)
+        };
+        let stream = stream_of(stream)?.on(py, &*executor)?;
+        let order = stream.as_ref().map_or(0, |stream| stream.order());
+        buffers.retain(|buffer| buffer.order().is_some_and(|own| own != order));
+        let (launched, stopped) = py.detach(|| {
+            let stopped = RefCell::new(None);
+            let poll = || errors::handle_signals(&stopped);
+            let launched = graph.launch(stream.as_deref(), Some(&poll));
+            // Also where a step fails: those before it were queued.
+            if !buffers.is_empty() {
+                executor.note_use(&buffers, stream.as_deref());
+            }
+            (launched, stopped.into_inner())
+        });
+        if let Some(raised) = stopped {
+            return Err(raised);
+        }
+        launched.map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Gives a launch other arguments, of the same types, for launches of the graph from now on.
+    #[pyo3(signature = (launch, *args))]
+    fn set_args(&self, py: Python<'_>, launch: usize, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let (step, recorded) = self.recorded(py, launch)?;
+        let recorded = recorded.get();
+        let dispatcher = recorded.dispatcher.bind(py);
+        let args = dispatcher.get().complete(args, None)?;
+        let mut arguments = Arguments::in_no_stream();
+        arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+        refuse_hosts(dispatcher, &arguments)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
+        let overload = &recorded.resolved.overload;
+        if !Arc::ptr_eq(&resolved.overload, overload) {
+            let shown =
+                |types: &[weft_artifact::ArgType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            return Err(PyTypeError::new_err(format!(
+                "the launch was recorded for arguments of the types ({}), and takes none of ({})",
+                shown(&overload.args),
+                shown(&resolved.overload.args)
+            )));
+        }
+        arguments.lend(&overload.lent);
+        let mut slots = Vec::new();
+        launch::fill_slots(&resolved, &mut arguments, &mut slots);
+        let graph = Arc::clone(&self.lock().as_ref().ok_or_else(empty)?.graph);
+        py.detach(|| graph.set_cells(step, &slots)).map_err(|error| errors::runtime(py, &error))?;
+        if let Some(made) = &mut *self.lock()
+            && let Some(kept) = made.steps.get_mut(step)
+        {
+            kept.buffers = std::mem::take(&mut arguments.lent);
+        }
+        let old = std::mem::replace(
+            &mut *recorded.args.lock().unwrap_or_else(PoisonError::into_inner),
+            args.clone().unbind(),
+        );
+        drop(old);
+        Ok(())
+    }
+
+    /// The launches that were recorded, in their order.
+    #[getter]
+    fn launches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let made = self.lock();
+        let steps = made.as_ref().map_or(&[][..], |made| &made.steps);
+        let launches: Vec<_> =
+            steps.iter().filter_map(|kept| kept.keep.bind(py).cast::<RecordedLaunch>().ok().cloned()).collect();
+        drop(made);
+        PyTuple::new(py, launches)
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().as_ref().map_or(0, |made| made.steps.len())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Some(made) = &*self.lock() {
+            made.steps.iter().try_for_each(|kept| visit.call(&kept.keep))?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let old = self.lock().take();
+        drop(old);
+    }
+}

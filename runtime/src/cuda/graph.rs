@@ -1,0 +1,299 @@
+//! Graphs of the driver's: a chain of nodes, one for each recorded step.
+//!
+//! The nodes are made one by one, not captured from a stream: so they are known, and their parameters can be changed.
+
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    ffi::{c_uint, c_ulonglong, c_void},
+    fmt, ptr,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use cudarc::driver::sys;
+
+use super::{
+    context::Context,
+    driver::{self, Driver, Handle},
+    module::CudaKernel,
+    stream::raw_stream,
+};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::{Executor, LaunchConfig, LoadedKernel as _, Poll, Stream},
+    graph::{Graph, Replayed, Step, cells_of},
+};
+
+/// A table of functions that the driver need not have, each giving the driver's error.
+macro_rules! graph_table {
+    ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
+        /// The driver's functions of graphs, of drivers for CUDA 12.0 and newer.
+        #[expect(non_snake_case, reason = "the functions have the driver's names")]
+        struct Graphs {
+            driver: &'static Driver,
+            $($name: unsafe extern "C" fn($($ty),*) -> c_uint,)*
+        }
+
+        #[expect(non_snake_case, reason = "the functions have the driver's names")]
+        impl Graphs {
+            fn look() -> Option<Self> {
+                Some(Self { driver: driver::driver().ok()?, $($name: driver::find($symbol).ok()?,)* })
+            }
+
+            $(
+                /// The driver's function of this name.
+                ///
+                /// # Safety
+                ///
+                /// As the driver's manual says: pointers are valid for what it reads and writes, handles are live.
+                unsafe fn $name(&self, $($arg: $ty),*) -> Result<(), Error> {
+                    // SAFETY: the caller promises it.
+                    let code = unsafe { (self.$name)($($arg),*) };
+                    if code == 0 { Ok(()) } else { Err(self.driver.error(stringify!($name), code)) }
+                }
+            )*
+        }
+    };
+}
+
+graph_table! {
+    cuGraphCreate = "cuGraphCreate" (graph: *mut sys::CUgraph, flags: c_uint);
+    cuGraphDestroy = "cuGraphDestroy" (graph: sys::CUgraph);
+    cuGraphAddKernelNode = "cuGraphAddKernelNode_v2" (node: *mut sys::CUgraphNode, graph: sys::CUgraph, behind: *const sys::CUgraphNode, n_behind: usize, params: *const sys::CUDA_KERNEL_NODE_PARAMS_v2);
+    cuGraphAddMemcpyNode = "cuGraphAddMemcpyNode" (node: *mut sys::CUgraphNode, graph: sys::CUgraph, behind: *const sys::CUgraphNode, n_behind: usize, copy: *const sys::CUDA_MEMCPY3D, context: sys::CUcontext);
+    cuGraphInstantiateWithFlags = "cuGraphInstantiateWithFlags" (exec: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: c_ulonglong);
+    cuGraphExecKernelNodeSetParams = "cuGraphExecKernelNodeSetParams_v2" (exec: sys::CUgraphExec, node: sys::CUgraphNode, params: *const sys::CUDA_KERNEL_NODE_PARAMS_v2);
+    cuGraphLaunch = "cuGraphLaunch" (exec: sys::CUgraphExec, stream: sys::CUstream);
+    cuGraphExecDestroy = "cuGraphExecDestroy" (exec: sys::CUgraphExec);
+}
+
+impl Graphs {
+    /// Those of the driver, if it has them.
+    fn find() -> Option<&'static Self> {
+        static FOUND: OnceLock<Option<Graphs>> = OnceLock::new();
+        FOUND.get_or_init(Self::look).as_ref()
+    }
+}
+
+/// A graph for an executor: the driver's, or one that is replayed call by call where the driver is too old or a launch is
+/// cooperative.
+pub(super) fn graph(
+    executor: Arc<dyn Executor>,
+    context: &Arc<Context>,
+    steps: Vec<Step>,
+) -> Result<Arc<dyn Graph>, Error> {
+    let launches = steps.iter().filter_map(kernel);
+    let has_nodes = launches.clone().all(|kernel| !kernel.is_cooperative());
+    let Some(functions) = Graphs::find().filter(|_| has_nodes) else {
+        return Ok(Arc::new(Replayed::new(executor, steps)));
+    };
+    Ok(Arc::new(CudaGraph::new(functions, context, steps)?))
+}
+
+/// The kernel of a launch.
+fn kernel(step: &Step) -> Option<&CudaKernel> {
+    match step {
+        Step::Launch { kernel, .. } => kernel.as_any().downcast_ref(),
+        Step::Copy { .. } => None,
+    }
+}
+
+/// The driver's description, with a node for each step; destroyed when dropped.
+struct Built {
+    functions: &'static Graphs,
+    graph: Handle<sys::CUgraph_st>,
+    nodes: Vec<Handle<sys::CUgraphNode_st>>,
+}
+
+impl Drop for Built {
+    fn drop(&mut self) {
+        if !driver::is_forked() {
+            // SAFETY: the graph is live, and nobody uses it any more.
+            let _: Result<(), Error> = unsafe { self.functions.cuGraphDestroy(self.graph.0) };
+        }
+    }
+}
+
+/// A graph that can be launched.
+struct CudaGraph {
+    context: Arc<Context>,
+    built: Built,
+    exec: Handle<sys::CUgraphExec_st>,
+    /// What it does. The driver lets one thread at a time use a graph: the lock is held for each call.
+    steps: Mutex<Vec<Step>>,
+    /// Whoever launches it waits for its end: a kernel tells of its faults at launches.
+    waits: bool,
+}
+
+impl fmt::Debug for CudaGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaGraph").field("exec", &self.exec).finish_non_exhaustive()
+    }
+}
+
+impl CudaGraph {
+    fn new(functions: &'static Graphs, context: &Arc<Context>, mut steps: Vec<Step>) -> Result<Self, Error> {
+        let waits = steps.iter().filter_map(kernel).any(CudaKernel::waits);
+        let _entered = context.enter()?;
+        let mut graph = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        unsafe { functions.cuGraphCreate(&raw mut graph, 0) }?;
+        let mut built = Built { functions, graph: Handle(graph), nodes: Vec::with_capacity(steps.len()) };
+        for step in &mut steps {
+            let node = add(context, &built, step)?;
+            built.nodes.push(Handle(node));
+        }
+        let mut exec = ptr::null_mut();
+        // SAFETY: it writes one handle; the graph is live.
+        let made = unsafe { functions.cuGraphInstantiateWithFlags(&raw mut exec, graph, 0) };
+        context.blame(made)?;
+        Ok(Self { context: Arc::clone(context), built, exec: Handle(exec), steps: Mutex::new(steps), waits })
+    }
+}
+
+/// Adds a node behind the last one.
+fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraphNode, Error> {
+    let behind: Vec<sys::CUgraphNode> = built.nodes.last().map(|node| node.0).into_iter().collect();
+    let (functions, graph) = (built.functions, built.graph.0);
+    let mut node = ptr::null_mut();
+    match step {
+        Step::Launch { kernel, config, cells } => {
+            let Some(kernel) = kernel.as_any().downcast_ref::<CudaKernel>() else {
+                return Err(Error::new(ErrorKind::Value, "a graph has a kernel that is not this device's"));
+            };
+            kernel.check(config, cells.len())?;
+            kernel.allow_shared(config)?;
+            let mut params = kernel.params(cells);
+            let described = described(kernel, config, &mut params);
+            // SAFETY: it writes one handle; the graph and the node before are live, the parameters are copied.
+            context.blame(unsafe {
+                functions.cuGraphAddKernelNode(
+                    &raw mut node,
+                    graph,
+                    behind.as_ptr(),
+                    behind.len(),
+                    &raw const described,
+                )
+            })?;
+        }
+        Step::Copy { to, from, bytes } => {
+            let copy = between(*to, *from, *bytes as usize);
+            // SAFETY: it writes one handle; the graph and the node before are live, the description is copied.
+            context.blame(unsafe {
+                functions.cuGraphAddMemcpyNode(
+                    &raw mut node,
+                    graph,
+                    behind.as_ptr(),
+                    behind.len(),
+                    &raw const copy,
+                    context.raw(),
+                )
+            })?;
+        }
+    }
+    Ok(node)
+}
+
+/// A kernel node's parameters, which point to those of the kernel.
+fn described(
+    kernel: &CudaKernel,
+    config: &LaunchConfig,
+    params: &mut [*mut c_void],
+) -> sys::CUDA_KERNEL_NODE_PARAMS_v2 {
+    let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+    sys::CUDA_KERNEL_NODE_PARAMS_v2 {
+        func: kernel.function(),
+        gridDimX: grid_x,
+        gridDimY: grid_y,
+        gridDimZ: grid_z,
+        blockDimX: block_x,
+        blockDimY: block_y,
+        blockDimZ: block_z,
+        sharedMemBytes: shared_bytes,
+        kernelParams: params.as_mut_ptr(),
+        extra: ptr::null_mut(),
+        kern: ptr::null_mut(),
+        ctx: ptr::null_mut(),
+    }
+}
+
+/// A copy of bytes in a row.
+fn between(to: u64, from: u64, bytes: usize) -> sys::CUDA_MEMCPY3D {
+    sys::CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE,
+        srcHost: ptr::null(),
+        srcDevice: from,
+        srcArray: ptr::null_mut(),
+        reserved0: ptr::null_mut(),
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE,
+        dstHost: ptr::null_mut(),
+        dstDevice: to,
+        dstArray: ptr::null_mut(),
+        reserved1: ptr::null_mut(),
+        dstPitch: 0,
+        dstHeight: 0,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+    }
+}
+
+impl Graph for CudaGraph {
+    fn launch(&self, stream: Option<&dyn Stream>, _poll: Option<Poll<'_>>) -> Result<(), Error> {
+        let stream = raw_stream(&self.context, stream)?;
+        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let _entered = self.context.enter()?;
+        // SAFETY: the graph and the stream are live, and no other thread uses the graph now.
+        self.context.blame(unsafe { self.built.functions.cuGraphLaunch(self.exec.0, stream) })?;
+        if let Some(last) = steps.iter().rev().find_map(kernel) {
+            last.note();
+        }
+        drop(steps);
+        if self.waits { self.context.wait_and_look(stream) } else { Ok(()) }
+    }
+
+    fn set_cells(&self, step: usize, cells: &[u64]) -> Result<(), Error> {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        cells_of(&mut steps, step, cells)?;
+        let (Some(Step::Launch { kernel, config, cells: own }), Some(node)) =
+            (steps.get_mut(step), self.built.nodes.get(step))
+        else {
+            return Err(Error::new(ErrorKind::Internal, "a graph has a launch without a node"));
+        };
+        let Some(kernel) = kernel.as_any().downcast_ref::<CudaKernel>() else {
+            return Err(Error::new(ErrorKind::Internal, "a graph has a kernel that is not this device's"));
+        };
+        let mut new = cells.to_vec();
+        let mut params = kernel.params(&mut new);
+        let described = described(kernel, config, &mut params);
+        let _entered = self.context.enter()?;
+        // SAFETY: the graph and its node are live, no other thread uses them now, and the parameters are copied.
+        self.context.blame(unsafe {
+            self.built.functions.cuGraphExecKernelNodeSetParams(self.exec.0, node.0, &raw const described)
+        })?;
+        *own = new;
+        Ok(())
+    }
+}
+
+impl Drop for CudaGraph {
+    fn drop(&mut self) {
+        if driver::is_forked() {
+            return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: the graph is live and nobody launches it any more; what is going on of it goes on to its end.
+            let _: Result<(), Error> = unsafe { self.built.functions.cuGraphExecDestroy(self.exec.0) };
+        }
+    }
+}

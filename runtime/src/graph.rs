@@ -1,0 +1,100 @@
+//! Graphs: work that was recorded once and is done again with one call.
+
+use std::{
+    fmt::Debug,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    error::{Error, ErrorKind},
+    executor::{Executor, LaunchConfig, LoadedKernel, Poll, Stream},
+};
+
+/// One piece of recorded work. Whoever replays it holds the memory that it uses.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A launch.
+    Launch {
+        /// The kernel.
+        kernel: Arc<dyn LoadedKernel>,
+        /// Its configuration.
+        config: LaunchConfig,
+        /// Its cells, as [`LoadedKernel::launch`] takes them.
+        cells: Vec<u64>,
+    },
+    /// A copy between two places of the device, which do not overlap.
+    Copy {
+        /// Where to.
+        to: u64,
+        /// Where from.
+        from: u64,
+        /// How much.
+        bytes: u64,
+    },
+}
+
+/// Steps that are done in their order, as often as wanted. A replay that begins in one stream while another one is going on in
+/// another stream waits for that.
+pub trait Graph: Debug + Send + Sync {
+    /// Queues all steps. Where they run before the call returns, it asks from time to time whether to go on.
+    ///
+    /// # Errors
+    ///
+    /// As the steps' own calls: the ones before a failing one are done.
+    fn launch(&self, stream: Option<&dyn Stream>, poll: Option<Poll<'_>>) -> Result<(), Error>;
+    /// Gives a launch other cells, for replays from now on.
+    ///
+    /// # Errors
+    ///
+    /// `Value` where the step is none, or takes another number of cells.
+    fn set_cells(&self, step: usize, cells: &[u64]) -> Result<(), Error>;
+}
+
+/// The cells of a launch among steps, to be written.
+pub(crate) fn cells_of<'a>(steps: &'a mut [Step], step: usize, cells: &[u64]) -> Result<&'a mut Vec<u64>, Error> {
+    match steps.get_mut(step) {
+        Some(Step::Launch { cells: own, .. }) if own.len() == cells.len() => Ok(own),
+        Some(Step::Launch { .. } | Step::Copy { .. }) | None => Err(Error::new(
+            ErrorKind::Value,
+            format!("step {step} of the graph is no launch with {} cells", cells.len()),
+        )),
+    }
+}
+
+/// A graph that calls its executor for each step: where the device has no graphs of its own.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    executor: Arc<dyn Executor>,
+    /// Replaced as a whole: nobody holds the lock while steps run, which may be what sets cells.
+    steps: Mutex<Arc<Vec<Step>>>,
+}
+
+impl Replayed {
+    pub(crate) fn new(executor: Arc<dyn Executor>, steps: Vec<Step>) -> Self {
+        Self { executor, steps: Mutex::new(Arc::new(steps)) }
+    }
+}
+
+impl Graph for Replayed {
+    fn launch(&self, stream: Option<&dyn Stream>, poll: Option<Poll<'_>>) -> Result<(), Error> {
+        let steps = Arc::clone(&self.steps.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut scratch = Vec::new();
+        for step in &*steps {
+            match step {
+                Step::Launch { kernel, config, cells } => {
+                    scratch.clone_from(cells);
+                    kernel.launch_polled(config, stream, &mut scratch, poll)?;
+                }
+                Step::Copy { to, from, bytes } => self.executor.copy_on_device(*to, *from, *bytes, stream)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn set_cells(&self, step: usize, cells: &[u64]) -> Result<(), Error> {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps: &mut Vec<Step> = Arc::make_mut(&mut *steps);
+        cells_of(steps, step, cells)?.copy_from_slice(cells);
+        Ok(())
+    }
+}

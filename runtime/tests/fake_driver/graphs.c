@@ -1,0 +1,140 @@
+/* Graphs of the driver without a GPU: nodes in a row, each behind the one before it; a launch does them one by one.
+ *
+ * A graph that is used by two threads at once ends the process, as does one that is used after its end.
+ */
+#include <stdatomic.h>
+
+struct node_params {
+    struct function *function;
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    void **params, **extra;
+    void *kernel, *context;
+};
+struct node { int is_copy; struct node_params kernel; uint64_t slots[64], to, from; size_t bytes; };
+struct graph { struct node *nodes[64]; size_t count; };
+struct exec { struct graph graph; struct node *own; atomic_int users; int ended; };
+
+static size_t slots_of(const struct function *function)
+{
+    return strncmp(function->name, "sum", 3) ? 0 : (size_t)atol(function->name + 3);
+}
+
+/* Takes a kernel's parameters over: those of the caller are gone afterwards. */
+static void set_params(struct node *node, const struct node_params *params)
+{
+    node->kernel = *params;
+    for (size_t i = 0; i < slots_of(params->function); i++)
+        node->slots[i] = *(uint64_t *)params->params[i];
+}
+
+static result add_node(struct node **made, struct graph *graph, struct node *const *behind, size_t n_behind)
+{
+    if (graph->count == 64 || n_behind != (graph->count ? 1 : 0) || (n_behind && behind[0] != graph->nodes[graph->count - 1]))
+        return INVALID;
+    *made = graph->nodes[graph->count++] = calloc(1, sizeof **made);
+    return OK;
+}
+
+result cuGraphCreate(struct graph **graph, unsigned flags) { ENTER(); (void)flags; *graph = calloc(1, sizeof **graph); return OK; }
+
+result cuGraphDestroy(struct graph *graph)
+{
+    ENTER();
+    for (size_t i = 0; i < graph->count; i++)
+        free(graph->nodes[i]);
+    free(graph);
+    return OK;
+}
+
+result cuGraphAddKernelNode_v2(struct node **node, struct graph *graph, struct node *const *behind, size_t n_behind,
+                               const struct node_params *params)
+{
+    ENTER();
+    if (number("FAKE_NODES", 0))
+        return number("FAKE_NODES", 0);
+    result added = add_node(node, graph, behind, n_behind);
+    if (added == OK)
+        set_params(*node, params);
+    return added;
+}
+
+struct copy_3d {
+    size_t from_x, from_y, from_z, from_lod; int from_type; const char *from_host; uint64_t from_device;
+    void *from_array, *reserved0; size_t from_pitch, from_height;
+    size_t to_x, to_y, to_z, to_lod; int to_type; char *to_host; uint64_t to_device;
+    void *to_array, *reserved1; size_t to_pitch, to_height;
+    size_t width, height, depth;
+};
+
+result cuGraphAddMemcpyNode(struct node **node, struct graph *graph, struct node *const *behind, size_t n_behind,
+                            const struct copy_3d *copy, void *context)
+{
+    ENTER();
+    if (context != current || copy->from_type != 2 || copy->to_type != 2 || copy->height != 1 || copy->depth != 1)
+        return INVALID;
+    result added = add_node(node, graph, behind, n_behind);
+    if (added == OK)
+        (*node)->is_copy = 1, (*node)->to = copy->to_device, (*node)->from = copy->from_device, (*node)->bytes = copy->width;
+    return added;
+}
+
+result cuGraphInstantiateWithFlags(struct exec **exec, const struct graph *graph, unsigned long long flags)
+{
+    ENTER();
+    if (flags)
+        return INVALID;
+    *exec = calloc(1, sizeof **exec);
+    (*exec)->graph = *graph;
+    (*exec)->own = calloc(graph->count + 1, sizeof *(*exec)->own);
+    for (size_t i = 0; i < graph->count; i++)
+        (*exec)->own[i] = *graph->nodes[i];
+    return OK;
+}
+
+static void hold(struct exec *exec)
+{
+    if (exec->ended || atomic_fetch_add(&exec->users, 1))
+        abort();
+}
+
+result cuGraphExecKernelNodeSetParams_v2(struct exec *exec, const struct node *node, const struct node_params *params)
+{
+    ENTER();
+    hold(exec);
+    result found = INVALID;
+    for (size_t i = 0; i < exec->graph.count; i++)
+        if (exec->graph.nodes[i] == node && !exec->own[i].is_copy)
+            set_params(&exec->own[i], params), found = OK;
+    atomic_fetch_sub(&exec->users, 1);
+    return found;
+}
+
+result cuGraphLaunch(struct exec *exec, void *stream)
+{
+    ENTER();
+    hold(exec);
+    result done = OK;
+    for (size_t i = 0; i < exec->graph.count && done == OK; i++) {
+        struct node *node = &exec->own[i];
+        if (node->is_copy) {
+            done = cuMemcpyDtoDAsync_v2(node->to, node->from, node->bytes, stream);
+            continue;
+        }
+        void *params[64];
+        for (size_t slot = 0; slot < 64; slot++)
+            params[slot] = &node->slots[slot];
+        struct node_params *k = &node->kernel;
+        done = cuLaunchKernel(k->function, k->gx, k->gy, k->gz, k->bx, k->by, k->bz, k->shared, stream, params, NULL);
+    }
+    atomic_fetch_sub(&exec->users, 1);
+    return done;
+}
+
+result cuGraphExecDestroy(struct exec *exec)
+{
+    ENTER();
+    hold(exec);
+    exec->ended = 1;
+    free(exec->own);
+    return OK;  /* the rest stays, so that a use after the end is seen */
+}
