@@ -15,8 +15,8 @@ class Graph(GraphBase):
 
     In the block nothing runs: what this thread launches on the current device, and what it copies from one device
     array to another, is recorded, in order, whatever its stream. Kernels are compiled there. Arrays of the host, copies
-    from and to the host and waiting cannot be recorded (``RuntimeError``, ``TypeError``). Where the block raises, nothing
-    is kept.
+    from and to the host and waiting cannot be recorded (``RuntimeError``, ``TypeError``). A block that raises leaves
+    nothing behind.
 
     ``launch`` runs all of it. On a GPU the driver does so with one call (CUDA driver API, "Graph Management"; drivers
     before CUDA 12.0, and graphs with a cooperative launch, take one call a step). The CPU runs one launch after the
