@@ -11,6 +11,7 @@ use pyo3::{
     buffer::PyUntypedBuffer,
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
+    types::PyMemoryView,
 };
 use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};
 
@@ -54,7 +55,14 @@ impl HostArray {
                 let ndim = if is_point { 0 } else { buffer.dimensions() };
                 (buffer, ndim, Some(dtype))
             }
-            Err(_) => return Ok(None),
+            // Arrays of `ctypes` export no strides; a view of Python's counts them.
+            Err(_) => match PyMemoryView::from(obj).and_then(|view| PyUntypedBuffer::get(&view)) {
+                Ok(buffer) => {
+                    let (ndim, dtype) = (buffer.dimensions(), dtype_of(&buffer));
+                    (buffer, ndim, dtype)
+                }
+                Err(_) => return Ok(None),
+            },
         };
         let dtype = dtype.ok_or_else(|| unsupported(obj))?;
         if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {

@@ -11,7 +11,7 @@ use pyo3::{
 };
 use weft_runtime::{Executor, LaunchConfig, Stream};
 
-use super::{Dispatcher, staging::stage};
+use super::{Dispatcher, staging::stage, tensors};
 use crate::{
     args::{Arguments, convert},
     errors,
@@ -78,6 +78,7 @@ fn run(
 ) -> PyResult<()> {
     let Scratch { arguments, slots } = scratch;
     arguments.order = stream.map_or(0, Stream::order);
+    arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
@@ -90,6 +91,12 @@ fn run(
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;
     }
+    if !arguments.work_streams.is_empty() {
+        tensors::wait_for_work(py, &arguments.work_streams, stream, &**executor)?;
+    }
+    // Whoever launches on arrays of the host waits for the launch.
+    let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
+    let _rooms = tensors::settle(py, &resolved, arguments)?;
     let has_hosts = !arguments.hosts.is_empty();
     let staged = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Vec::new() };
     // Of an argument that may be None: there is one. That there is none, and what it is then, are cells that are missing.
@@ -116,7 +123,7 @@ fn run(
         finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &**executor));
     }
     // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
-    if has_hosts && finished.is_ok() {
+    if waits && finished.is_ok() {
         return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
     }
     finished
