@@ -71,7 +71,8 @@ class Versioned(ctypes.Structure):
     )
 
 
-Allocate = ctypes.PYFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+SetError = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+Allocate = ctypes.PYFUNCTYPE(c_int, ctypes.POINTER(Tensor), ctypes.POINTER(c_void_p), c_void_p, SetError)
 Export = ctypes.PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))
 Import = ctypes.PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))
 Borrow = ctypes.PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(Tensor))

@@ -320,6 +320,7 @@ class Memory:
 
 @disjoint_base
 class DeviceArrayBase:
+    __dlpack_c_exchange_api__: Any
     def __new__(
         cls,
         owner: Any,

@@ -1,8 +1,8 @@
 //! Arrays in the memory of this process: NumPy's and everything else with the buffer protocol.
 //!
-//! The only file here with `unsafe`: it makes byte slices of the memory that a buffer export keeps alive. A slice is
-//! used while other threads may run Python (copies and launches release the interpreter), so another thread that
-//! writes the same array meanwhile gives a mix of old and new elements, as with NumPy itself.
+//! It makes byte slices of the memory that a buffer export keeps alive. A slice is used while other threads may run Python
+//! (copies and launches release the interpreter), so another thread that writes the same array meanwhile gives a mix of old
+//! and new elements, as with NumPy itself.
 #![expect(unsafe_code, reason = "array memory is reached through the buffer protocol's pointers")]
 
 use std::{ops::Range, ptr};

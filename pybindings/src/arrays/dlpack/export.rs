@@ -21,7 +21,7 @@ struct Exported<T> {
 }
 
 /// Extents and strides, both in elements.
-type Numbers = (Box<[i64]>, Box<[i64]>);
+pub(crate) type Numbers = (Box<[i64]>, Box<[i64]>);
 
 fn numbers(array: &DeviceArray) -> PyResult<Numbers> {
     let item = array.array.dtype.size_bytes() as i64;
@@ -54,6 +54,23 @@ fn tensor(py: Python<'_>, array: &DeviceArray, of_host: bool) -> PyResult<RawTen
         dtype: RawType::of(array.array.dtype)?,
         ..RawTensor::EMPTY
     })
+}
+
+/// An array's tensor, for as long as the array lives.
+///
+/// # Errors
+///
+/// `BufferError` for what DLPack cannot tell.
+pub(super) fn borrowed(py: Python<'_>, array: &DeviceArray) -> PyResult<RawTensor> {
+    let raw = tensor(py, array, false)?;
+    let (shape, strides) = match array.numbers.get() {
+        Some(known) => known,
+        None => {
+            let made = numbers(array)?;
+            array.numbers.get_or_init(|| made)
+        }
+    };
+    Ok(RawTensor { shape: shape.as_ptr().cast_mut(), strides: strides.as_ptr().cast_mut(), ..raw })
 }
 
 /// A structure that keeps an array, and where its tensor is in it.

@@ -21,7 +21,7 @@ use super::{
 use crate::{arrays::strides, types::Type};
 
 /// The most dimensions that an array of NumPy's has.
-const NUMPY_NDIM: usize = 64;
+pub(super) const NUMPY_NDIM: usize = 64;
 
 /// A producer's structure, which is ours: given back when this is dropped, with the interpreter.
 pub(crate) struct Managed(Owned);
@@ -145,6 +145,24 @@ impl Seen {
         }
         seen
     }
+
+    /// Adds a tensor's extents to `cells`.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` and `BufferError` for those that there cannot be.
+    pub(super) fn extents(raw: &RawTensor, cells: &mut Vec<u64>) -> PyResult<()> {
+        let ndim = usize::try_from(raw.ndim).unwrap_or_default();
+        let shape = field(raw.shape, ndim);
+        if shape.len() != ndim {
+            return Err(PyBufferError::new_err("it has dimensions, but no extents"));
+        }
+        for extent in shape {
+            let good = u64::try_from(*extent);
+            cells.push(good.map_err(|_| PyValueError::new_err(format!("it has a negative extent: {extent}")))?);
+        }
+        Ok(())
+    }
 }
 
 fn see(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Seen> {
@@ -158,14 +176,7 @@ fn see(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> Py
     let address = (raw.data as u64).wrapping_add(raw.byte_offset);
     cells.push(address);
     let extents = cells.len();
-    for extent in field(raw.shape, ndim) {
-        let extent =
-            u64::try_from(*extent).map_err(|_| PyValueError::new_err(format!("it has a negative extent: {extent}")))?;
-        cells.push(extent);
-    }
-    if cells.len() != extents + ndim {
-        return Err(PyBufferError::new_err("it has dimensions, but no extents"));
-    }
+    Seen::extents(raw, cells)?;
     if raw.strides.is_null() {
         strides::push_c(cells, extents, item);
     } else {

@@ -1,11 +1,12 @@
 //! DLPack: arrays of other libraries, and ours for them, without a copy.
 //!
 //! Here are the structures of `dlpack.h` as DLPack 1.3 lays them out, and what their fields mean; `import` takes what others
-//! export, `exchange` does so by the C functions of their type, `export` is the other way.
+//! export, `exchange` does so by the C functions of their type; `export` is the other way, and `functions` that by C functions.
 //! <https://dmlc.github.io/dlpack/latest/c_api.html>
 
 pub(crate) mod exchange;
 pub(crate) mod export;
+pub(crate) mod functions;
 pub(crate) mod import;
 
 use std::ffi::{CStr, c_void};

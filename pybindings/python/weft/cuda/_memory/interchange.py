@@ -11,6 +11,7 @@ from weft.cuda._memory.device_array import DeviceNDArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
@@ -53,18 +54,18 @@ def from_dlpack(obj: Any, stream: Any = 0) -> DeviceNDArray:
     """
     if isinstance(obj, DeviceNDArray):
         return obj
-    return _array_of(_weft.read_dlpack(obj, int(stream)), stream)
+    return of_tensor(_weft.read_dlpack(obj, int(stream)), stream)
 
 
 def array_of(obj: Any, stream: Any = 0) -> DeviceNDArray | np.ndarray[Any, Any]:
     """Make an array of what has ``__dlpack__``, without a copy: NumPy's of memory of the host, else a device array."""
     tensor = _weft.read_dlpack(obj, int(stream))
-    return _host_array_of(tensor) if tensor.device[0] == CPU else _array_of(tensor, stream)
+    return _host_array_of(tensor) if tensor.device[0] == CPU else of_tensor(tensor, stream)
 
 
 def as_device_array(obj: Any, sync: bool) -> DeviceNDArray:
     """Make a device array of an object with ``__dlpack__``, and without ``sync`` wait for nothing."""
-    return _array_of(_weft.read_dlpack(obj, 0 if sync else None), 0)
+    return of_tensor(_weft.read_dlpack(obj, 0 if sync else None), 0)
 
 
 def _host_array_of(tensor: DLPackTensor) -> np.ndarray[Any, Any]:
@@ -76,7 +77,7 @@ def _host_array_of(tensor: DLPackTensor) -> np.ndarray[Any, Any]:
     return array if array.dtype == dtype else array.view(dtype)
 
 
-def _array_of(tensor: DLPackTensor, stream: Any) -> DeviceNDArray:
+def of_tensor(tensor: DLPackTensor, stream: Any = 0) -> DeviceNDArray:
     """Make a device array that keeps a tensor."""
     from weft.errors import LaunchError
 
@@ -97,6 +98,21 @@ def _array_of(tensor: DLPackTensor, stream: Any) -> DeviceNDArray:
     if stream:
         array.stream = stream
     return array
+
+
+def allocate(shape: Sequence[int], dtype: Any, device: tuple[int, int]) -> DeviceNDArray:
+    """Make a device array on one of DLPack's devices."""
+    from weft.cuda._devices import gpus
+    from weft.cuda._memory.making import device_array
+
+    on_cpu = _weft.device_kind() == "cpu"
+    if device[0] != (CPU if on_cpu else CUDA):
+        msg = f"arrays of weft's are on DLPack's device type {CPU if on_cpu else CUDA} here, not {device[0]}"
+        raise BufferError(msg)
+    if on_cpu:
+        return device_array(shape, dtype)
+    with gpus[device[1]]:
+        return device_array(shape, dtype)
 
 
 # --- The other way ---
