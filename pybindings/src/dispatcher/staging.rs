@@ -28,7 +28,7 @@ const ALIGN: u64 = 64;
 const MOST_WORK: u32 = 10_000;
 
 /// From so many bytes on an array that the kernel only reads is worth the question whether it can be read where it is.
-const LARGE: usize = 256 << 10;
+pub(super) const LARGE: usize = 256 << 10;
 
 /// Where the kernel finds elements of host arrays.
 pub(super) enum Staged {

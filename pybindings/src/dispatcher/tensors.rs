@@ -11,13 +11,13 @@ use weft_runtime::{Executor, Stream};
 
 use super::{
     overload::Resolved,
-    staging::{access, meet},
+    staging::{LARGE, access, meet},
 };
 use crate::{args::Arguments, errors};
 
-/// Has the tensors of the host be used where they are, with room behind that threads beyond the end may read, for as long as
-/// what is returned lives. A tensor that shares memory with an array of the host, which has a copy, is copied with it; so is
-/// one that has no room behind.
+/// Has the tensors of the host be used where they are. A tensor that shares memory with an array of the host, which has a
+/// copy, is copied with it. Large ones, which may lie at the end of what there is, have room behind that threads beyond the end
+/// may read, for as long as what is returned lives, or are copied; for small ones the question would cost more than the launch.
 pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Arguments) -> PyResult<Vec<Box<dyn Any>>> {
     let executor = &*resolved.overload.executor;
     let mut rooms = Vec::with_capacity(arguments.tensors.len());
@@ -30,20 +30,17 @@ pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Argume
             let is_written = writes && !tensor.place.array.readonly || of_host.writes && !host.array.is_read_only();
             is_written && host.shares_writes() && meet(&span, &host.array.span())
         });
-        let room = if shared { None } else { executor.read_in_place(&span) };
-        match room {
-            Some(room) => {
-                rooms.push(room);
-                at += 1;
-            }
-            None if !reads && !writes => at += 1,
-            None => {
-                let tensor = arguments.tensors.swap_remove(at);
-                arguments.copy_tensor(py, tensor)?;
-                // It may share memory with those before.
-                rooms.clear();
-                at = 0;
-            }
+        let asks = !shared && (reads || writes) && span.end - span.start >= LARGE as u64;
+        let room = if asks { executor.read_in_place(&span) } else { None };
+        if shared || asks && room.is_none() {
+            let tensor = arguments.tensors.swap_remove(at);
+            arguments.copy_tensor(py, tensor)?;
+            // It may share memory with those before.
+            rooms.clear();
+            at = 0;
+        } else {
+            rooms.extend(room);
+            at += 1;
         }
     }
     Ok(rooms)
