@@ -42,13 +42,12 @@ impl HostTensor {
 impl Arguments {
     /// A tensor of a type that has C functions for them.
     pub(super) fn push_exchanged(&mut self, arg: &Bound<'_, PyAny>, exchange: Exchange) -> PyResult<()> {
-        if exchange.is_for_itself(arg)?
-            && let Some(method) = arg.getattr_opt(intern!(arg.py(), "__dlpack__"))?
-        {
-            return self.push_dlpack(arg, &method);
-        }
         let first = self.cells.len();
         let (seen, managed) = exchange.read(arg, MAX_NDIM, &mut self.cells)?;
+        if exchange.is_for_itself(arg, seen.array.dtype)? {
+            self.cells.truncate(first);
+            return self.push_dlpack(arg, &arg.getattr(intern!(arg.py(), "__dlpack__"))?);
+        }
         if let Some(stream) = exchange.work_stream(arg.py(), seen.place, devices::current_id())? {
             self.work_streams.push(stream);
         }

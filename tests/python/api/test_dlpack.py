@@ -213,10 +213,10 @@ def test_an_object_may_refuse_for_itself() -> None:
     array = Refusing(np.ones(3))
     add[1, 1](array, array)
     for name, message in (("requires_grad", "no"), ("conjugate", "no"), ("negative", "the negative bit is set")):
-        wrong = Refusing(np.ones(3))
+        wrong = Refusing(np.ones(3, np.complex64))
         setattr(wrong, name, True)
         with pytest.raises(BufferError, match=rf"^argument 2 \(`y`\) of kernel `add`: .*{message}"):
-            add[1, 1](np.zeros(3), wrong)
+            add[1, 1](np.zeros(3, np.complex64), wrong)
         with pytest.raises(BufferError, match=message):
             cuda.to_device(wrong)
 

@@ -17,6 +17,7 @@ use pyo3::{
     prelude::*,
     types::PyType,
 };
+use weft_artifact::{DType, Number};
 
 use super::{
     Place, RawTensor, VERSION, Version, VersionedTensor,
@@ -102,17 +103,27 @@ impl Exchange {
         }))
     }
 
-    /// Whether an object's own `__dlpack__` has a word to say: it refuses tensors whose gradients are recorded, and those that
-    /// are not what lies in their memory.
-    pub(crate) fn is_for_itself(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    /// Whether the own `__dlpack__` of an object with elements of a dtype has a word to say: it refuses tensors whose gradients
+    /// are recorded, and those that are not what lies in their memory. Each question costs more than to read the tensor: only
+    /// complex numbers have conjugates, and no integers are taken for negatives of others.
+    ///
+    /// # Errors
+    ///
+    /// `BufferError` for negatives of what lies in memory.
+    pub(crate) fn is_for_itself(&self, object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<bool> {
         let py = object.py();
         if self.has_gradient && object.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
             return Ok(true);
         }
-        if self.has_negative {
+        let (is_float, is_complex) = match dtype {
+            DType::Number(number @ Number::Real(_)) => (number.part().is_float(), false),
+            DType::Number(Number::Complex(_)) => (true, true),
+            DType::Compound(_) => (false, false),
+        };
+        if self.has_negative && is_float {
             check_negative(object)?;
         }
-        Ok(self.has_conjugate && object.call_method0(intern!(py, "is_conj"))?.is_truthy()?)
+        Ok(self.has_conjugate && is_complex && object.call_method0(intern!(py, "is_conj"))?.is_truthy()?)
     }
 
     /// Reads an object's tensor as [`Seen`] does, and gives what keeps it, if it is not the object.
