@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import mmap
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,31 @@ def test_what_is_read_only(device: str) -> None:
         assert made.readonly
         with pytest.raises(BufferError, match="read-only"):
             made.__dlpack__()
+
+
+class Frozen(mmap.mmap):
+    """An exporter of before DLPack 1.0, whose buffer says what its structure cannot: as arrays of JAX."""
+
+    array: Array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.device
+
+    def __dlpack__(self) -> Any:
+        return self.array.__dlpack__()
+
+
+def test_what_an_old_structure_cannot_say() -> None:
+    for access in (mmap.ACCESS_READ, mmap.ACCESS_WRITE):
+        exporter = Frozen(-1, 24, access=access)
+        exporter.array = Array(np.frombuffer(exporter), old=True)
+        add[1, 1](np.zeros(3), exporter)
+        if access == mmap.ACCESS_WRITE:
+            add[1, 1](exporter, np.ones(3))
+            assert exporter.array.base.tolist() == [1, 1, 1]
+            continue
+        with pytest.raises(weft.CompileError, match="E0215"):
+            add[1, 1](exporter, np.ones(3))
 
 
 def test_versions() -> None:
@@ -437,7 +463,6 @@ def test_what_dlpack_cannot_tell(device: str) -> None:
 def test_behind_a_large_tensor_there_is_something_to_read(make: Any) -> None:
     """Of a tensor at the end of what is mapped, too, which a kernel without a guard reads behind."""
     import ctypes
-    import mmap
 
     @cuda.jit
     def without_a_guard(x: Any, y: Any) -> None:

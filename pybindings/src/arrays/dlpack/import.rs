@@ -11,7 +11,7 @@ use pyo3::{
     exceptions::{PyBufferError, PyTypeError, PyValueError},
     ffi,
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyMemoryView, PyTuple},
 };
 use weft_artifact::{ArrayType, DType, Number};
 
@@ -87,6 +87,14 @@ impl Managed {
             )));
         }
         Ok(managed)
+    }
+
+    /// Whether it is of before DLPack 1.0.
+    fn is_old(&self) -> bool {
+        match self.0 {
+            Owned::Old(_) => true,
+            Owned::Versioned(_) => false,
+        }
     }
 
     /// The tensor, and its flags.
@@ -256,7 +264,15 @@ pub(crate) fn ask(
     };
     let managed = Managed::consume(&capsule)?;
     let (raw, flags) = managed.raw();
-    Ok((Seen::of(&raw, flags, max_ndim, cells)?, managed))
+    let mut seen = Seen::of(&raw, flags, max_ndim, cells)?;
+    seen.array.readonly |= managed.is_old() && seen.place == Place::Host && has_read_only_buffer(object);
+    Ok((seen, managed))
+}
+
+/// Whether an object has a buffer that must not be written, as JAX's arrays have: an old structure cannot say so.
+fn has_read_only_buffer(object: &Bound<'_, PyAny>) -> bool {
+    let readonly = |view: Bound<'_, PyMemoryView>| view.getattr(intern!(object.py(), "readonly"))?.is_truthy();
+    PyMemoryView::from(object).and_then(readonly).unwrap_or(false)
 }
 
 /// Refuses elements that are the negatives of what lies in memory, as those of some of PyTorch's views are: DLPack does not
