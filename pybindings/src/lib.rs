@@ -25,6 +25,10 @@ mod _weft {
         args::{CopyHint, typeof_value},
         arrays::{
             device_array::{DeviceArray, Memory, copy_on_device, copy_to_device, copy_to_host},
+            dlpack::{
+                export::export_dlpack,
+                import::{Tensor, read_dlpack},
+            },
             host_memory::HostMemory,
             interface::read_array_interface,
             random::xoroshiro128p_states,

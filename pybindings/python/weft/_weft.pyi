@@ -11,6 +11,7 @@ from weft.cuda._code.stats import CompileStats
 
 __all__ = [
     "CopyHint",
+    "DLPackTensor",
     "DeviceArrayBase",
     "Dispatcher",
     "EventBase",
@@ -41,6 +42,7 @@ __all__ = [
     "device_count",
     "device_kind",
     "device_of_address",
+    "export_dlpack",
     "free_names",
     "from_dtype",
     "intrinsics",
@@ -49,6 +51,7 @@ __all__ = [
     "parse_signature",
     "profile",
     "read_array_interface",
+    "read_dlpack",
     "run_command",
     "select_device",
     "shares_arrays",
@@ -345,6 +348,7 @@ class Memory:
 
 @disjoint_base
 class DeviceArrayBase:
+    __dlpack_c_exchange_api__: Any
     def __new__(
         cls,
         owner: Any,
@@ -387,6 +391,27 @@ class DeviceArrayBase:
     @property
     def weft_type(self) -> Type: ...
 
+@final
+class DLPackTensor:
+    @property
+    def address(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Type: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def copied(self) -> bool: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+def export_dlpack(array: DeviceArrayBase, versioned: bool, copied: bool = False, host: bool = False) -> Any: ...
+def read_dlpack(obj: Any, stream: int | None = None) -> DLPackTensor: ...
 def copy_to_device(array: DeviceArrayBase, host: Any, stream: Any = None) -> None: ...
 def copy_to_host(device: int, address: int, host: Any, stream: Any = None) -> None: ...
 def copy_on_device(to: DeviceArrayBase, from_: DeviceArrayBase, stream: Any = None) -> None: ...

@@ -1,7 +1,7 @@
 //! How an object is passed, by its type: found once for each type, then a look.
 //!
-//! What is found out here hangs on the type alone. Types whose objects must be asked one by one (is there a
-//! `__cuda_array_interface__`, a buffer?) are [`Adapter::Other`], and are not kept; neither is what may yet change, before
+//! What is found out here hangs on the type alone. Types whose objects must be asked one by one (is there a buffer?) are
+//! [`Adapter::Other`], and are not kept; neither is what may yet change, before
 //! NumPy is imported. Kept types live on, so that an address always means the same one. They are NumPy's, weft's and a few
 //! of the program's: of a program that makes ever more types only the first are kept.
 
@@ -19,7 +19,7 @@ use weft_artifact::Number;
 
 use super::CopyHint;
 use crate::{
-    arrays::device_array::DeviceArray,
+    arrays::{device_array::DeviceArray, dlpack::exchange::Exchange},
     types::{
         classes::{self, Known},
         numpy::{self, ScalarKind, Subclass},
@@ -55,6 +55,10 @@ pub(super) enum Adapter {
     Object(&'static Known),
     /// `cuda.In`, `cuda.Out`, `cuda.InOut`.
     Hint,
+    /// Tensors of other libraries, by the C functions of their type.
+    Exchange(Exchange),
+    /// Arrays of other libraries, by what the object has of what its type has: an array interface, `__dlpack__`.
+    Foreign,
     /// Whatever the object itself says.
     Other,
 }
@@ -171,6 +175,15 @@ impl Adapter {
         }
         if class.is_subclass_of::<PyString>()? || class.is_subclass_of::<PyBytes>()? {
             return Ok(Self::Text);
+        }
+        if let Some(exchange) = Exchange::of(class)? {
+            return Ok(Self::Exchange(exchange));
+        }
+        // An object that has none of its own may still be of a dataclass.
+        let is_foreign =
+            class.hasattr(intern!(py, "__cuda_array_interface__"))? || class.hasattr(intern!(py, "__dlpack__"))?;
+        if is_foreign {
+            return Ok(Self::Foreign);
         }
         // An object of a dataclass may be an array of another library first.
         Ok(classes::known(class).map_or(Self::Other, Self::Object))

@@ -4,6 +4,7 @@
 
 mod adapter;
 pub(crate) mod convert;
+pub(crate) mod foreign;
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,9 +16,11 @@ use pyo3::{
 use weft_artifact::{ArrayType, Complex, DType, MAX_NDIM, Number, Scalar};
 use weft_runtime::Buffer;
 
-use self::adapter::Adapter;
+use self::{adapter::Adapter, foreign::HostTensor};
 use crate::{
-    arrays::{device_array::DeviceArray, host_array::HostArray, interface::Interface, strides},
+    arrays::{
+        device_array::DeviceArray, dlpack::import::Managed, host_array::HostArray, interface::Interface, strides,
+    },
     devices, errors,
     types::{
         Type,
@@ -64,6 +67,14 @@ pub(crate) struct HostArgument {
     pub(crate) hint: Option<(bool, bool)>,
 }
 
+impl HostArgument {
+    /// Whether what is written there, or to what it shares memory with, is seen through both: `cuda.In` asks for a copy of
+    /// its own.
+    pub(crate) fn shares_writes(&self) -> bool {
+        self.hint.is_none_or(|(_, copy_out)| copy_out)
+    }
+}
+
 /// An array among the arguments that the kernel reaches where it is: on the device, or mapped.
 #[derive(Clone, Copy)]
 pub(crate) struct InPlace {
@@ -93,10 +104,18 @@ pub(crate) struct Arguments {
     pub(crate) cells: Vec<u64>,
     pub(crate) hosts: Vec<HostArgument>,
     pub(crate) in_place: Vec<InPlace>,
+    /// Tensors of the host's memory that the kernel reaches where they are, which are in neither list: on the CPU only.
+    pub(crate) tensors: Vec<HostTensor>,
+    /// What keeps tensors of the device's memory.
+    managed: Vec<Managed>,
     /// Streams that must be waited for before the launch: handles from `__cuda_array_interface__`.
     pub(crate) producers: Vec<u64>,
+    /// Streams whose work so far comes before the launch: handles, where 0 is the legacy default stream.
+    pub(crate) work_streams: Vec<u64>,
     /// The number of the launch's stream.
     pub(crate) order: u64,
+    /// Its handle; `None` where nothing is launched.
+    pub(crate) stream: Option<u64>,
     /// Memory of ours that is freed in another stream's order.
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
     param: usize,
@@ -123,7 +142,11 @@ impl Arguments {
         self.cells.clear();
         self.hosts.clear();
         self.in_place.clear();
+        self.tensors.clear();
+        self.managed.clear();
         self.producers.clear();
+        self.work_streams.clear();
+        self.stream = None;
         self.lent.clear();
         self.param = 0;
         self.hint = None;
@@ -184,7 +207,8 @@ impl Arguments {
                 self.hint = None;
                 pushed
             }
-            Adapter::Other => self.push_other(arg),
+            Adapter::Exchange(exchange) => self.push_exchanged(arg, exchange),
+            Adapter::Foreign | Adapter::Other => self.push_other(arg),
         }
     }
 
@@ -297,6 +321,9 @@ impl Arguments {
         if let Some(interface) = arg.getattr_opt(intern!(arg.py(), "__cuda_array_interface__"))? {
             return self.push_interface(arg, &interface);
         }
+        if let Some(method) = arg.getattr_opt(intern!(arg.py(), "__dlpack__"))? {
+            return self.push_dlpack(arg, &method);
+        }
         if let Some(class) = classes::find(&arg.get_type())? {
             return self.push_object(arg, class);
         }
@@ -341,16 +368,24 @@ impl Arguments {
 
     fn push_host_array(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(array) = HostArray::open(arg)? else {
+            if arg.hasattr(intern!(arg.py(), "__array_interface__"))? {
+                return self.push_array_interface(arg);
+            }
             return Err(not_an_argument(arg));
         };
+        self.push_opened(array, arg.clone().unbind());
+        Ok(())
+    }
+
+    /// An array of this process, and its object.
+    fn push_opened(&mut self, array: HostArray, object: Py<PyAny>) {
         self.key.push(key::array(array.array_type()));
         let cell = self.cells.len();
         self.cells.push(array.address());
         self.cells.extend(array.shape().iter().map(|extent| *extent as u64));
         self.cells.extend(array.strides().iter().map(|stride| *stride as u64));
-        let (object, param, hint) = (arg.clone().unbind(), self.param, self.hint);
+        let (param, hint) = (self.param, self.hint);
         self.hosts.push(HostArgument { array, object, cell, param, is_array: true, hint });
-        Ok(())
     }
 
     /// A text: its letters on the device, by address.

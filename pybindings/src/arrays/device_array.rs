@@ -3,13 +3,14 @@
 //! `weft.cuda.DeviceNDArray` is a Python class on top of [`DeviceArray`]: the shape, strides, address and type key are
 //! fixed when the array is made, so that a launch copies a few words and asks no questions.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Step, Stream};
 
 use super::{
+    dlpack::{self, export::Numbers},
     host_array::HostArray,
     strides::{self, check_extents, contiguous, layout, span},
 };
@@ -86,6 +87,8 @@ pub(crate) struct DeviceArray {
     pub(crate) array: ArrayType,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
+    /// Extents and strides as DLPack counts them, once somebody asks.
+    pub(crate) numbers: OnceLock<Numbers>,
     /// The memory, if work in streams whose number is not this must be noted.
     pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
 }
@@ -142,8 +145,15 @@ impl DeviceArray {
             cells: cells.collect(),
             array,
             owner: owner.unbind(),
+            numbers: OnceLock::new(),
             lent,
         })
+    }
+
+    /// DLPack's C functions for arrays of this type.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        dlpack::functions::capsule(py)
     }
 
     /// Extents.

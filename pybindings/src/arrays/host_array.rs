@@ -1,8 +1,8 @@
 //! Arrays in the memory of this process: NumPy's and everything else with the buffer protocol.
 //!
-//! The only file here with `unsafe`: it makes byte slices of the memory that a buffer export keeps alive. A slice is
-//! used while other threads may run Python (copies and launches release the interpreter), so another thread that
-//! writes the same array meanwhile gives a mix of old and new elements, as with NumPy itself.
+//! It makes byte slices of the memory that a buffer export keeps alive. A slice is used while other threads may run Python
+//! (copies and launches release the interpreter), so another thread that writes the same array meanwhile gives a mix of old
+//! and new elements, as with NumPy itself.
 #![expect(unsafe_code, reason = "array memory is reached through the buffer protocol's pointers")]
 
 use std::{ops::Range, ptr};
@@ -11,6 +11,7 @@ use pyo3::{
     buffer::PyUntypedBuffer,
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
+    types::PyMemoryView,
 };
 use weft_artifact::{ArrayType, DType, MAX_NDIM, Number};
 
@@ -54,7 +55,14 @@ impl HostArray {
                 let ndim = if is_point { 0 } else { buffer.dimensions() };
                 (buffer, ndim, Some(dtype))
             }
-            Err(_) => return Ok(None),
+            // Arrays of `ctypes` export no strides; a view of Python's counts them.
+            Err(_) => match PyMemoryView::from(obj).and_then(|view| PyUntypedBuffer::get(&view)) {
+                Ok(buffer) => {
+                    let (ndim, dtype) = (buffer.dimensions(), dtype_of(&buffer));
+                    (buffer, ndim, dtype)
+                }
+                Err(_) => return Ok(None),
+            },
         };
         let dtype = dtype.ok_or_else(|| unsupported(obj))?;
         if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {

@@ -1,6 +1,7 @@
 //! Arrays: in device memory, in this process, of other libraries; and what their extents and strides mean.
 
 pub(crate) mod device_array;
+pub(crate) mod dlpack;
 pub(crate) mod host_array;
 pub(crate) mod host_memory;
 pub(crate) mod interface;

@@ -8,7 +8,7 @@ use pyo3::{
 };
 use weft_runtime::{Executor, LaunchConfig, Stream};
 
-use super::{Dispatcher, graph, overload::Resolved, staging::stage};
+use super::{Dispatcher, graph, overload::Resolved, staging::stage, tensors};
 use crate::{
     args::{Arguments, NO_STREAM, convert},
     devices::recording,
@@ -77,6 +77,7 @@ fn run(
     let Scratch { arguments, slots } = scratch;
     let is_recorded = recording::is_active();
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
+    arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
@@ -84,10 +85,16 @@ fn run(
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;
     }
+    if !arguments.work_streams.is_empty() {
+        tensors::wait_for_work(py, &arguments.work_streams, stream, &**executor)?;
+    }
     if is_recorded {
         fill_slots(&resolved, arguments, slots);
         return graph::record(dispatcher, &resolved, config, arguments, args, slots);
     }
+    // Whoever launches on arrays of the host waits for the launch.
+    let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
+    let _rooms = tensors::settle(py, &resolved, arguments)?;
     let has_hosts = !arguments.hosts.is_empty();
     let staged = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Vec::new() };
     fill_slots(&resolved, arguments, slots);
@@ -111,7 +118,7 @@ fn run(
         finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &**executor));
     }
     // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
-    if has_hosts && finished.is_ok() {
+    if waits && finished.is_ok() {
         return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
     }
     finished

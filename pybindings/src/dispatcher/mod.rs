@@ -18,6 +18,7 @@ mod messages;
 pub(crate) mod overload;
 mod resolve;
 mod staging;
+mod tensors;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -28,7 +28,7 @@ const ALIGN: u64 = 64;
 const MOST_WORK: u32 = 10_000;
 
 /// From so many bytes on an array that the kernel only reads is worth the question whether it can be read where it is.
-const LARGE: usize = 256 << 10;
+pub(super) const LARGE: usize = 256 << 10;
 
 /// Where the kernel finds elements of host arrays.
 pub(super) enum Staged {
@@ -95,7 +95,8 @@ pub(super) fn stage(
     groups.into_iter().map(stage).collect()
 }
 
-fn access(resolved: &Resolved, param: usize) -> Access {
+/// What a kernel does with a parameter.
+pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
     resolved.overload.kernel.params.get(param).map_or(Access { reads: true, writes: true }, |param| param.access)
 }
 
@@ -152,7 +153,8 @@ fn check_in_place(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Argu
     Ok(())
 }
 
-fn meet(one: &Range<u64>, other: &Range<u64>) -> bool {
+/// Whether two spans of addresses have one in common.
+pub(super) fn meet(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start.max(other.start) < one.end.min(other.end)
 }
 

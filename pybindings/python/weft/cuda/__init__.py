@@ -64,6 +64,7 @@ from weft.cuda._intrinsic_names import __all__ as _intrinsics
 from weft.cuda._jit import intrinsic, jit
 from weft.cuda._kernel_names import atomic, blockDim, blockIdx, const, gridDim, literal_unroll, local, shared, threadIdx
 from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
+from weft.cuda._memory.interchange import from_dlpack
 from weft.cuda._memory.making import (
     as_cuda_array,
     device_array,
@@ -143,6 +144,7 @@ __all__ = [
     "ForAll",
     "fp16",
     "from_cuda_array_interface",
+    "from_dlpack",
     "get_current_device",
     "gpus",
     "graph",

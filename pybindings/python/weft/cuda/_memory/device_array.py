@@ -85,6 +85,47 @@ class DeviceNDArray(DeviceArrayBase):
             "stream": stream,
         }
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's type of the device, and its number: on the CPU, memory of the host."""
+        from weft.cuda._memory.interchange import device_of
+
+        return device_of(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the array as a capsule of DLPack's, without a copy unless one is asked for.
+
+        Parameters
+        ----------
+        stream
+            The handle of the consumer's stream, which waits for the work in the array's own; 1 or None for the legacy
+            default stream, 2 for the calling thread's, -1 to wait for nothing. On the CPU None.
+        max_version
+            The version that the consumer reads: from ``(1, 0)`` on the capsule has a version, and tells of read-only
+            arrays.
+        dl_device
+            Where the memory is to be: the array's own device, or ``(1, 0)``, the host.
+        copy
+            Copy the elements; False is an error where that must be.
+
+        Raises
+        ------
+        BufferError
+            DLPack cannot tell of the array: its elements are no numbers, or lie at no multiples of their size from each
+            other; or it is read-only, and the consumer does not know of that.
+        ValueError
+            ``stream`` is none.
+        """
+        from weft.cuda._memory.interchange import to_dlpack
+
+        return to_dlpack(self, stream, max_version, dl_device, copy)
+
     def __len__(self) -> int:
         if not self.ndim:
             msg = "len() of a device array of 0 dimensions"

@@ -117,7 +117,7 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     ----------
     obj
         A NumPy array or record, or what becomes an array; a device array; an object with
-        ``__cuda_array_interface__``.
+        ``__cuda_array_interface__`` or ``__dlpack__``.
     stream
         The stream to copy in.
     copy
@@ -127,6 +127,10 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     """
     import numpy as np
 
+    from weft.cuda._memory.interchange import array_of, exports
+
+    if not is_cuda_array(obj) and exports(obj):
+        obj = array_of(obj, stream)
     if to is not None:
         to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
         return to
@@ -147,18 +151,22 @@ def is_cuda_array(obj: Any) -> bool:
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
-    """Make a device array of an object with ``__cuda_array_interface__``, without a copy.
+    """Make a device array of an object with ``__cuda_array_interface__`` or ``__dlpack__``, without a copy.
 
     Parameters
     ----------
     obj
-        The object; the array keeps it alive.
+        The object; the array keeps it, or its memory. NumPy's arrays are not on the device, wherever kernels run.
     sync
         Wait for the stream that the object names.
     """
+    from weft.cuda._memory.interchange import as_device_array, exports
+
     if isinstance(obj, DeviceNDArray):
         return obj
     if not hasattr(obj, "__cuda_array_interface__"):
+        if exports(obj):
+            return as_device_array(obj, sync)
         msg = "*obj* doesn't implement the cuda array interface."
         raise TypeError(msg)
     return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)

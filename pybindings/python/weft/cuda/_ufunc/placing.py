@@ -11,6 +11,7 @@ import numpy as np
 
 from weft import _weft
 from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.interchange import array_of, exports
 from weft.cuda._memory.making import as_cuda_array, to_device
 
 TYPE_CHECKING = False
@@ -44,7 +45,12 @@ def read(value: Any) -> Any:
         return value
     if hasattr(value, "__cuda_array_interface__"):
         return as_cuda_array(value)
-    return np.asarray(value)
+    return array_of(value) if exports(value) else np.asarray(value)
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether a value is an array of another library's by what it has."""
+    return hasattr(value, "__cuda_array_interface__") or exports(value)
 
 
 def is_number(operand: Any) -> bool:

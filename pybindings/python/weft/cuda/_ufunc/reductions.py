@@ -344,5 +344,5 @@ def _host(value: Any) -> Any:
     """Give arrays of an index, or a value, on the host."""
     if isinstance(value, tuple):
         return tuple(map(_host, value))
-    found = placing.read(value) if hasattr(value, "__cuda_array_interface__") else value
+    found = placing.read(value) if placing.is_foreign(value) else value
     return found.copy_to_host() if isinstance(found, DeviceNDArray) else found

@@ -94,7 +94,7 @@ def outputs(name: str, args: Sequence[Any], nin: int, nout: int, out: Any) -> li
 
 
 def writable(name: str, array: Any) -> Any:
-    found = placing.read(array) if hasattr(array, "__cuda_array_interface__") else array
+    found = placing.read(array) if placing.is_foreign(array) else array
     if not isinstance(found, (DeviceNDArray, np.ndarray)):
         msg = f"ufunc {name}: results go to arrays, not to {type(array).__name__}"
         raise TypeError(msg)

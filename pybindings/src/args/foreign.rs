@@ -1,0 +1,179 @@
+//! Arguments that are arrays of other libraries: by the C functions of their type, by `__dlpack__`, by
+//! `__array_interface__`.
+//!
+//! One that the device reaches is used where it is, on the CPU also one of the host's memory. On a GPU that is an array of the
+//! host, which is copied as NumPy's are.
+
+use std::ops::Range;
+
+use pyo3::prelude::*;
+use weft_artifact::{DType, MAX_NDIM};
+
+use super::{Arguments, HostArgument, InPlace, on_another_device};
+use crate::{
+    arrays::{
+        dlpack::{
+            Place,
+            exchange::Exchange,
+            import::{self, Consumer, Keeper, Managed, Seen, Tensor},
+        },
+        host_array::HostArray,
+        strides,
+    },
+    devices, errors,
+    types::key,
+};
+
+/// A tensor of the host's memory that is used where it is.
+pub(crate) struct HostTensor {
+    pub(crate) place: InPlace,
+    object: Py<PyAny>,
+    seen: Seen,
+    managed: Option<Managed>,
+}
+
+impl HostTensor {
+    /// The addresses that its elements lie between.
+    pub(crate) fn span(&self, cells: &[u64]) -> Range<u64> {
+        self.place.span(cells)
+    }
+}
+
+impl Arguments {
+    /// A tensor of a type that has C functions for them.
+    pub(super) fn push_exchanged(&mut self, arg: &Bound<'_, PyAny>, exchange: Exchange) -> PyResult<()> {
+        let first = self.cells.len();
+        let (seen, managed) = exchange.read(arg, MAX_NDIM, &mut self.cells)?;
+        if exchange.is_for_itself(arg, seen.array.dtype)? {
+            self.cells.truncate(first);
+            return self.push_dlpack(arg, &arg.getattr(intern!(arg.py(), "__dlpack__"))?);
+        }
+        if let Some(stream) = exchange.work_stream(arg.py(), seen.place, devices::current_id())? {
+            self.work_streams.push(stream);
+        }
+        self.push_seen(arg, first, seen, managed)
+    }
+
+    /// An object with `__dlpack__`, which this is.
+    pub(super) fn push_dlpack(&mut self, arg: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<()> {
+        let first = self.cells.len();
+        let consumer = Consumer { stream: self.stream };
+        let (seen, managed) = import::ask(arg, method, consumer, MAX_NDIM, &mut self.cells)?;
+        self.push_seen(arg, first, seen, Some(managed))
+    }
+
+    /// An array whose cells are there from `first` on.
+    fn push_seen(
+        &mut self,
+        arg: &Bound<'_, PyAny>,
+        first: usize,
+        mut seen: Seen,
+        managed: Option<Managed>,
+    ) -> PyResult<()> {
+        let py = arg.py();
+        // Nobody would see what a kernel writes there.
+        seen.array.readonly |= seen.is_copied;
+        let on_cpu = devices::device_kind(py)? == "cpu";
+        let is_of_host = match seen.place {
+            Place::Host => true,
+            Place::PageLocked => on_cpu,
+            Place::Gpu(_) | Place::Managed | Place::Elsewhere(_) => false,
+        };
+        // A copy hint asks for the copies.
+        if is_of_host && (!on_cpu || self.hint.is_some()) {
+            let cells = self.cells.split_off(first);
+            return self.push_host_copy(arg, &seen, &cells, managed);
+        }
+        let address = self.cells.get(first).copied().unwrap_or_default();
+        check_place(arg, seen.place, address, on_cpu)?;
+        if !seen.is_aligned {
+            return Err(strides::misaligned(seen.array.dtype));
+        }
+        let place = InPlace { param: self.param, cell: first, array: seen.array };
+        self.key.push(key::array(seen.array));
+        if is_of_host {
+            self.tensors.push(HostTensor { place, object: arg.clone().unbind(), seen, managed });
+        } else {
+            self.in_place.push(place);
+            self.managed.extend(managed);
+        }
+        Ok(())
+    }
+
+    /// A tensor of the host's memory, as an array of NumPy's over the same memory.
+    fn push_host_copy(
+        &mut self,
+        arg: &Bound<'_, PyAny>,
+        seen: &Seen,
+        cells: &[u64],
+        managed: Option<Managed>,
+    ) -> PyResult<()> {
+        let (array, object) = over(arg, seen, cells, managed)?;
+        self.push_opened(array, object);
+        Ok(())
+    }
+
+    /// Has a tensor that is used where it is be copied for the launch, as NumPy's arrays are; its type is as before.
+    pub(crate) fn copy_tensor(&mut self, py: Python<'_>, tensor: HostTensor) -> PyResult<()> {
+        let HostTensor { place: InPlace { param, cell, array }, object, seen, managed } = tensor;
+        let end = cell + 1 + 2 * usize::from(array.ndim);
+        let cells = self.cells.get(cell..end).unwrap_or_default();
+        let (array, object) = over(object.bind(py), &seen, cells, managed)?;
+        self.hosts.push(HostArgument { array, object, cell, param, is_array: true, hint: None });
+        Ok(())
+    }
+
+    /// An object with NumPy's array interface: `asarray` makes an array of its memory.
+    pub(super) fn push_array_interface(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        let numpy = arg.py().import(intern!(arg.py(), "numpy"))?;
+        self.push_host_array(&numpy.call_method1(intern!(arg.py(), "asarray"), (arg,))?)
+    }
+}
+
+/// An array of NumPy's over a tensor's memory, which it keeps.
+fn over(
+    arg: &Bound<'_, PyAny>,
+    seen: &Seen,
+    cells: &[u64],
+    managed: Option<Managed>,
+) -> PyResult<(HostArray, Py<PyAny>)> {
+    let py = arg.py();
+    let keeper = managed.map_or_else(|| Keeper::Object(arg.clone().unbind()), Keeper::Structure);
+    let tensor = Bound::new(py, Tensor::new(seen, cells, keeper))?;
+    let object = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (tensor,))?;
+    let mut array =
+        HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "an array of NumPy's has no buffer"))?;
+    // NumPy has none: there the elements are numbers of as many bits.
+    if seen.array.dtype == DType::BF16 {
+        array.dtype = DType::BF16;
+    }
+    Ok((array, object.unbind()))
+}
+
+/// Refuses memory that kernels do not reach.
+fn check_place(arg: &Bound<'_, PyAny>, place: Place, address: u64, on_cpu: bool) -> PyResult<()> {
+    let py = arg.py();
+    let class = || arg.get_type().fully_qualified_name();
+    match place {
+        Place::Gpu(id) if !on_cpu => {
+            let there = u32::try_from(id).ok().filter(|id| *id != devices::current_id());
+            match there {
+                Some(there) => Err(on_another_device(py, there)),
+                None => check_reach(py, address),
+            }
+        }
+        Place::Managed | Place::PageLocked if !on_cpu => Ok(()),
+        Place::Host | Place::PageLocked => Ok(()),
+        Place::Gpu(_) | Place::Managed => {
+            Err(errors::launch(py, &format!("the {} is in GPU memory, but kernels run on the CPU", class()?)))
+        }
+        Place::Elsewhere(kind) => Err(errors::launch(
+            py,
+            &format!("the {} is in memory of DLPack's device type {kind}, which kernels do not reach", class()?),
+        )),
+    }
+}
+
+fn check_reach(py: Python<'_>, address: u64) -> PyResult<()> {
+    devices::out_of_reach(py, address)?.map_or(Ok(()), |there| Err(on_another_device(py, there)))
+}

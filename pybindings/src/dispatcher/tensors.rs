@@ -1,0 +1,74 @@
+//! Tensors of other libraries before a launch: those of the host's memory that the kernel uses where they are, and the
+//! streams that device memory comes from.
+//!
+//! What a launch reaches there, every thread of the process does. Only the CPU has such tensors among its arguments.
+
+use std::any::Any;
+
+use pyo3::prelude::*;
+use weft_artifact::Access;
+use weft_runtime::{Executor, Stream};
+
+use super::{
+    overload::Resolved,
+    staging::{LARGE, access, meet},
+};
+use crate::{args::Arguments, errors};
+
+/// Has the tensors of the host be used where they are. A tensor that shares memory with an array of the host, which has a
+/// copy, is copied with it. Large ones, which may lie at the end of what there is, have room behind that threads beyond the end
+/// may read, for as long as what is returned lives, or are copied; for small ones the question would cost more than the launch.
+pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Arguments) -> PyResult<Vec<Box<dyn Any>>> {
+    let executor = &*resolved.overload.executor;
+    let mut rooms = Vec::with_capacity(arguments.tensors.len());
+    let mut at = 0;
+    while let Some(tensor) = arguments.tensors.get(at) {
+        let Access { reads, writes } = access(resolved, tensor.place.param);
+        let span = tensor.span(&arguments.cells);
+        let shared = arguments.hosts.iter().any(|host| {
+            let of_host = access(resolved, host.param);
+            let is_written = writes && !tensor.place.array.readonly || of_host.writes && !host.array.is_read_only();
+            is_written && host.shares_writes() && meet(&span, &host.array.span())
+        });
+        let asks = !shared && (reads || writes) && span.end - span.start >= LARGE as u64;
+        let room = if asks { executor.read_in_place(&span) } else { None };
+        if shared || asks && room.is_none() {
+            let tensor = arguments.tensors.swap_remove(at);
+            arguments.copy_tensor(py, tensor)?;
+            // It may share memory with those before.
+            rooms.clear();
+            at = 0;
+        } else {
+            rooms.extend(room);
+            at += 1;
+        }
+    }
+    Ok(rooms)
+}
+
+/// Has a launch's stream wait for the work so far in other ones. Handles are the driver's; that of the legacy default stream
+/// is 0 or 1.
+pub(super) fn wait_for_work(
+    py: Python<'_>,
+    streams: &[u64],
+    stream: Option<&dyn Stream>,
+    executor: &dyn Executor,
+) -> PyResult<()> {
+    let own = stream.map_or(0, Stream::handle);
+    let mut others: Vec<u64> = streams.iter().copied().filter(|other| *other.max(&1) != own.max(1)).collect();
+    others.sort_unstable();
+    others.dedup();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let wait = || -> Result<(), weft_runtime::Error> {
+        for other in others {
+            let event = executor.new_event()?;
+            let other = if other > 1 { Some(executor.external_stream(other)?) } else { None };
+            executor.record(&*event, other.as_deref())?;
+            executor.wait_event(stream, &*event)?;
+        }
+        Ok(())
+    };
+    py.detach(wait).map_err(|error| errors::runtime(py, &error))
+}

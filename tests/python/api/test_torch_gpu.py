@@ -1,0 +1,149 @@
+"""Arrays of other libraries on a GPU: PyTorch's by C functions, CuPy's by their interface, JAX's; each where it is."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from weft import cuda
+
+pytestmark = pytest.mark.cuda
+
+
+@cuda.jit
+def add(x: Any, y: Any) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] += y[i]
+
+
+@cuda.jit
+def transpose(x: Any, out: Any) -> None:
+    i, j = cuda.grid(2)
+    if i < x.shape[0] and j < x.shape[1]:
+        out[j, i] = x[i, j]
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU")
+    return torch
+
+
+@pytest.fixture(scope="module")
+def cupy() -> Any:
+    return pytest.importorskip("cupy")
+
+
+def test_tensors_where_they_are(torch: Any) -> None:
+    x, y = torch.arange(1000.0, device="cuda"), torch.ones(1000, device="cuda")
+    add[8, 128](x, y)
+    assert torch.equal(x, torch.arange(1000.0, device="cuda") + 1)
+    for dtype in (torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.complex64):
+        given = torch.arange(12, device="cuda").reshape(3, 4).to(dtype)
+        out = torch.zeros((4, 3), dtype=dtype, device="cuda")
+        transpose[1, (8, 8)](given, out)
+        assert torch.equal(out, given.T)
+        out = torch.zeros((2, 3), dtype=dtype, device="cuda")
+        transpose[1, (8, 8)](given[:, ::2], out)
+        assert torch.equal(out, given[:, ::2].T)
+
+
+def test_tensors_of_the_host_are_copied(torch: Any) -> None:
+    host, there = torch.zeros(100), torch.ones(100, device="cuda")
+    add[1, 128](host, there)
+    assert host.tolist() == [1.0] * 100
+    pinned = torch.zeros(100).pin_memory()
+    add[1, 128](pinned, there)
+    torch.cuda.synchronize()
+    assert pinned.tolist() == [1.0] * 100
+
+
+def test_tensors_that_are_refused(torch: Any) -> None:
+    for wrong in (torch.ones(3, device="cuda", requires_grad=True), torch.ones(3, 2, device="cuda")[0].to_sparse()):
+        with pytest.raises(Exception, match=r"^argument 1 \(`x`\) of kernel `add`"):
+            add[1, 1](wrong, wrong)
+    with pytest.raises(BufferError, match="gradient"):
+        add[1, 1](torch.ones(3, device="cuda", requires_grad=True), np.ones(3))
+
+
+def test_a_launch_comes_after_what_the_producer_has_queued(torch: Any) -> None:
+    """In a stream of its own, which nothing else is ordered with."""
+    one = torch.ones(1 << 20, device="cuda")
+    producer, own = torch.cuda.Stream(), cuda.stream()
+    for ask in (lambda x: x, cuda.from_dlpack):
+        for stream in (0, own):
+            with torch.cuda.stream(producer):
+                x = torch.zeros(1 << 20, device="cuda")
+                torch.cuda._sleep(50_000_000)
+                x += 1
+                given = ask(x) if ask is not cuda.from_dlpack else cuda.from_dlpack(x, stream)
+                add[1 << 13, 128, stream](given, one)
+            cuda.synchronize()
+            assert bool((x == 2).all())
+
+
+def test_tensors_and_device_arrays_of_one_memory(torch: Any) -> None:
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+    array = cuda.from_dlpack(x.T)
+    assert array.address == x.data_ptr()
+    assert array.strides == (4, 12)
+    array[2, 1] = 50
+    assert x[1, 2] == 50
+    assert cuda.to_device(x).address == x.data_ptr()
+    assert cuda.as_cuda_array(x.detach()).address == x.data_ptr()
+    own = cuda.to_device(np.arange(6).reshape(2, 3))
+    there = torch.from_dlpack(own)
+    assert there.data_ptr() == own.address
+    there[0, 1] = 70
+    torch.cuda.synchronize()
+    assert own[0, 1] == 70
+    del own
+    gc.collect()
+    assert there.tolist() == [[0, 70, 2], [3, 4, 5]]
+    bound = cuda.to_device(np.arange(6)).bind(cuda.stream())
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert torch.from_dlpack(bound).sum().item() == 15
+    assert np.from_dlpack(cuda.to_device(np.arange(3)), device="cpu").tolist() == [0, 1, 2]
+
+
+def test_ufuncs_of_tensors(torch: Any) -> None:
+    @weft.vectorize
+    def twice(x: Any) -> Any:
+        return x + x
+
+    x = torch.arange(4.0, device="cuda")
+    assert twice(x).copy_to_host().tolist() == [0, 2, 4, 6]
+
+
+def test_arrays_of_cupys(cupy: Any) -> None:
+    x, y = cupy.arange(100.0), cupy.ones(100)
+    add[1, 128](x, y)
+    cupy.testing.assert_array_equal(x, cupy.arange(100.0) + 1)
+    out = cupy.zeros((4, 3))
+    transpose[1, (8, 8)](cupy.arange(12.0).reshape(3, 4), out)
+    cupy.testing.assert_array_equal(out, cupy.arange(12.0).reshape(3, 4).T)
+    array = cuda.from_dlpack(x)
+    assert array.address == x.data.ptr
+    back = cupy.from_dlpack(array)
+    assert back.data.ptr == x.data.ptr
+    with cupy.cuda.Stream(non_blocking=True):
+        assert float(cupy.from_dlpack(cuda.to_device(np.ones(5))).sum()) == 5
+
+
+def test_arrays_of_jaxs() -> None:
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX finds no GPU")
+    x = jax.numpy.arange(100, dtype="float32")
+    out = cuda.to_device(np.zeros(100, np.float32))
+    add[1, 128](out, x)
+    np.testing.assert_array_equal(out.copy_to_host(), np.arange(100))
+    np.testing.assert_array_equal(cuda.from_dlpack(x).copy_to_host(), np.arange(100))
+    back = jax.numpy.from_dlpack(cuda.to_device(np.arange(4, dtype=np.float32)))
+    assert back.tolist() == [0, 1, 2, 3]
