@@ -71,6 +71,8 @@ pub struct Settings {
     pub low_occupancy_warnings: bool,
     /// `WEFT_CUDA_ARRAY_INTERFACE_SYNC`: wait for the stream that an object of another library names.
     pub array_interface_sync: bool,
+    /// `WEFT_FOLLOW_STREAMS`: launch in the stream of other libraries where their arrays are the arguments.
+    pub follow_streams: bool,
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
@@ -231,6 +233,13 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.array_interface_sync, value),
     },
     Setting {
+        name: "WEFT_FOLLOW_STREAMS",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Launch in the stream that another library works in at present, if all arrays are of such libraries, they work in one, and the launch names none. Otherwise the launch waits for that stream.",
+        parse: |settings, value| switch(&mut settings.follow_streams, value),
+    },
+    Setting {
         name: "WEFT_DEBUG",
         default: "0",
         allowed: SWITCH,
@@ -337,6 +346,7 @@ impl Default for Settings {
             warn_on_implicit_copy: true,
             low_occupancy_warnings: true,
             array_interface_sync: true,
+            follow_streams: true,
             debug: false,
             timing: false,
             cache: true,
@@ -420,6 +430,7 @@ mod tests {
         assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
         assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
+        assert_eq!(with("WEFT_FOLLOW_STREAMS", "0").map(|s| s.follow_streams), Ok(false));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
         assert_eq!(with("WEFT_CACHE", "off").map(|s| s.cache), Ok(false));
         assert_eq!(with("WEFT_CACHE_DIR", "c").map(|s| s.cache_dir), Ok(Some(PathBuf::from("c"))));

@@ -48,9 +48,9 @@ impl Arguments {
             self.cells.truncate(first);
             return self.push_dlpack(arg, &arg.getattr(intern!(arg.py(), "__dlpack__"))?);
         }
-        if let Some(stream) = exchange.work_stream(arg.py(), seen.place, devices::current_id())? {
-            self.work_streams.push(stream);
-        }
+        let stream = exchange.work_stream(arg.py(), seen.place, devices::current_id())?;
+        self.is_ordered |= stream.is_none() && seen.place.has_streams();
+        self.work_streams.extend(stream);
         self.push_seen(arg, first, seen, managed)
     }
 
@@ -59,6 +59,7 @@ impl Arguments {
         let first = self.cells.len();
         let consumer = Consumer { stream: self.stream };
         let (seen, managed) = import::ask(arg, method, consumer, MAX_NDIM, &mut self.cells)?;
+        self.is_ordered |= seen.place.has_streams();
         self.push_seen(arg, first, seen, Some(managed))
     }
 

@@ -116,6 +116,8 @@ pub(crate) struct Arguments {
     pub(crate) order: u64,
     /// Its handle; `None` where nothing is launched.
     pub(crate) stream: Option<u64>,
+    /// There is an array whose work is ordered with the launch's own stream: ours, or one whose producer was told of it.
+    is_ordered: bool,
     /// Memory of ours that is freed in another stream's order.
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
     param: usize,
@@ -126,6 +128,9 @@ pub(crate) struct Arguments {
 
 /// The number of no stream: where a launch is recorded, all memory of ours is lent.
 pub(crate) const NO_STREAM: u64 = u64::MAX;
+
+/// The handle of the legacy default stream; 0 is it, too.
+const LEGACY: u64 = 1;
 
 /// How deep tuples and objects may be nested: an object may hold itself.
 const MAX_DEPTH: usize = 100;
@@ -145,12 +150,20 @@ impl Arguments {
         self.tensors.clear();
         self.managed.clear();
         self.producers.clear();
+        self.is_ordered = false;
         self.work_streams.clear();
         self.stream = None;
         self.lent.clear();
         self.param = 0;
         self.hint = None;
         self.depth = 0;
+    }
+
+    /// The handle of the stream, no default one, that the producers of all arrays work in, if no array is ordered with another.
+    pub(crate) fn common_stream(&self) -> Option<u64> {
+        let mut streams = self.producers.iter().chain(&self.work_streams);
+        let first = *streams.next()?;
+        (!self.is_ordered && first > LEGACY && streams.all(|stream| *stream == first)).then_some(first)
     }
 
     /// Adds memory that the kernel's code names, where it is not freed in the launch's own order.
@@ -355,6 +368,7 @@ impl Arguments {
         if array.device != devices::current_id() {
             return Err(on_another_device(py, array.device));
         }
+        self.is_ordered = true;
         if let Some((order, buffer)) = &array.lent
             && *order != self.order
         {
@@ -436,6 +450,8 @@ impl Arguments {
         }
         self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array });
         self.key.push(key::array(foreign.array));
+        // Of work in no stream that is named nobody knows the order.
+        self.is_ordered |= foreign.stream.is_none();
         self.producers.extend(foreign.stream);
         Ok(())
     }

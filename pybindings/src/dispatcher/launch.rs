@@ -81,6 +81,8 @@ fn run(
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
+    let followed = if stream.is_none() { tensors::followed(py, &resolved, arguments)? } else { None };
+    let stream = stream.or(followed.as_deref());
     arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, &**executor)?;

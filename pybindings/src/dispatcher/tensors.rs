@@ -3,7 +3,7 @@
 //!
 //! What a launch reaches there, every thread of the process does. Only the CPU has such tensors among its arguments.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use pyo3::prelude::*;
 use weft_artifact::Access;
@@ -13,7 +13,7 @@ use super::{
     overload::Resolved,
     staging::{LARGE, access, meet},
 };
-use crate::{args::Arguments, errors};
+use crate::{args::Arguments, devices, errors};
 
 /// Has the tensors of the host be used where they are. A tensor that shares memory with an array of the host, which has a
 /// copy, is copied with it. Large ones, which may lie at the end of what there is, have room behind that threads beyond the end
@@ -44,6 +44,22 @@ pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Argume
         }
     }
     Ok(rooms)
+}
+
+/// The stream of a launch for which none is given: that of other libraries, if all of its arrays are theirs and are worked on
+/// in one. What they do next comes behind the launch then, and a stream that is captured has the launch in it.
+pub(super) fn followed(
+    py: Python<'_>,
+    resolved: &Resolved,
+    arguments: &Arguments,
+) -> PyResult<Option<Arc<dyn Stream>>> {
+    let common = arguments.common_stream().filter(|_| resolved.overload.lent.is_empty());
+    let Some(handle) = common else { return Ok(None) };
+    if !devices::settings(py)?.follow_streams {
+        return Ok(None);
+    }
+    let executor = &resolved.overload.executor;
+    py.detach(|| executor.external_stream(handle)).map(Some).map_err(|error| errors::runtime(py, &error))
 }
 
 /// Has a launch's stream wait for the work so far in other ones. Handles are the driver's; that of the legacy default stream

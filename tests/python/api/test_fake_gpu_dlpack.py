@@ -148,7 +148,7 @@ def test_a_launch_waits_for_the_producers_stream(over) -> None:
         kind = exchanging(stream=0x5550)
         there = kind(host, (CUDA, 0), array.address)
         sum3[1, 1](there, 1, 2)
-        assert queued(there, 0) == ["cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel"]
+        assert queued(there, 0) == ["cuLaunchKernel"]
         assert queued(there, own) == ["cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel"]
         assert queued(there, cuda.external_stream(0x5550)) == ["cuLaunchKernel"]
         assert set(kind.streams) == {(CUDA, 0)}
@@ -162,6 +162,50 @@ def test_a_launch_waits_for_the_producers_stream(over) -> None:
         cuda.synchronize()
         """
     )
+
+
+def test_a_launch_without_a_stream_follows_the_producers(over) -> None:
+    code = """
+        waiting = ("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel", "cuStreamSynchronize")
+
+        @cuda.jit
+        def sum2(out, a):
+            out[0] = a[0]
+
+        def queued(*args, stream=0):
+            made = calls(lambda: sum2[1, 1, stream](*args))
+            return [call for call in dict.fromkeys(made) if call.startswith(waiting)]
+
+        def there(stream, kind=exchanging):
+            return kind(stream=stream)(host, (CUDA, 0), array.address)
+
+        class Interface:
+            def __init__(self, stream):
+                self.__cuda_array_interface__ = dict(array.__cuda_array_interface__, stream=stream)
+
+        sum2[1, 1](array, array)
+        waits, launch = ["cuEventRecord", "cuStreamWaitEvent"], ["cuLaunchKernel"]
+        own = cuda.stream()
+        # All in one stream: nothing waits.
+        alone = launch if FOLLOWS else waits + launch
+        synchronized = launch if FOLLOWS else ["cuStreamSynchronize"] + launch
+        assert queued(there(0x5550), there(0x5550)) == alone
+        assert queued(Interface(0x5550), Interface(0x5550)) == synchronized
+        if FOLLOWS:
+            assert queued(there(0x5550), Interface(0x5550)) == launch
+        # In several, with ours, with one whose stream nobody knows, or in another that is given.
+        assert queued(there(0x5550), there(0x5560)) == waits + launch
+        assert queued(there(0x5550), there(0)) == waits + launch
+        assert queued(there(0x5550), array) == waits + launch
+        assert queued(there(0x5550), Interface(None)) == waits + launch
+        assert queued(there(0x5550), Array(host, (CUDA, 0), array.address)) == waits + launch
+        assert queued(there(0x5550), there(0x5550), stream=own) == waits + launch
+        # The default stream is the launch's own.
+        assert queued(there(0), there(0)) == queued(there(0), array) == launch
+        cuda.synchronize()
+        """
+    over(code.replace("FOLLOWS", "True"))
+    over(code.replace("FOLLOWS", "False"), WEFT_FOLLOW_STREAMS="0")
 
 
 def test_device_arrays_for_others(over) -> None:
