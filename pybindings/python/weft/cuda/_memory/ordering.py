@@ -1,0 +1,66 @@
+"""In which stream an operation of device arrays runs, and that it runs between what else uses the arrays.
+
+The stream is the one that the caller names, else the first that one of the arrays has, else the default stream. Where
+an array has another stream, the operation waits for what was queued there, and what is queued there later waits for
+the operation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+
+@contextlib.contextmanager
+def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
+    """Give the stream for an operation of arrays; what is queued in it in the block is ordered with their own.
+
+    Parameters
+    ----------
+    arrays
+        The operands: those that are no device arrays do not count. The first that has a stream names it.
+    stream
+        The stream that the caller asks for, instead.
+    """
+    given = [array.stream for array in arrays if hasattr(array, "is_c_contiguous")]
+    chosen = stream or next((each for each in given if each), 0)
+    others = _others(given, chosen)
+    for other in others:
+        _follow(chosen, other)
+    try:
+        yield chosen
+    finally:
+        for other in others:
+            _follow(other, chosen)
+
+
+def _others(given: Sequence[Any], chosen: Any) -> list[Any]:
+    """Give the streams that CUDA does not order with the chosen one."""
+    if not any(given) and not chosen:
+        return []
+    own = int(chosen)
+    others = {int(each): each for each in given}
+    others.pop(own, None)
+    # The default stream and those that weft makes wait for each other. A stream of another library's may not.
+    if not own:
+        return [each for each in others.values() if _is_foreign(each)]
+    if not _is_foreign(chosen):
+        others.pop(0, None)
+    return list(others.values())
+
+
+def _is_foreign(stream: Any) -> bool:
+    return bool(getattr(stream, "external", True))
+
+
+def _follow(later: Any, earlier: Any) -> None:
+    """Have what is queued in one stream from now on wait for what another has now."""
+    from weft.cuda._streams import Event
+
+    event = Event()
+    event.record(earlier)
+    event.wait(later)
