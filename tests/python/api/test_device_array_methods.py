@@ -7,12 +7,24 @@ import pytest
 from weft import cuda
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
-KEYS = [np.s_[:], np.s_[::2, ::-1], np.s_[:, 1:], np.s_[1], np.s_[1, 2], np.s_[:0], np.s_[::-1, :, ::-2], np.s_[:, :1, 1:2]]
+KEYS = [
+    np.s_[:],
+    np.s_[::2, ::-1],
+    np.s_[:, 1:],
+    np.s_[1],
+    np.s_[1, 2],
+    np.s_[:0],
+    np.s_[::-1, :, ::-2],
+    np.s_[:, :1, 1:2],
+]
 
 
 def arrays(dtype="f8"):
     """Device arrays and NumPy's, of the same elements and strides."""
-    for base in (np.arange(60).reshape(3, 4, 5).astype(dtype), np.asfortranarray(np.arange(60).reshape(3, 4, 5), dtype)):
+    for base in (
+        np.arange(60).reshape(3, 4, 5).astype(dtype),
+        np.asfortranarray(np.arange(60).reshape(3, 4, 5), dtype),
+    ):
         device = cuda.to_device(base)
         for key in KEYS:
             view = device[key]
@@ -78,7 +90,9 @@ def test_fill(dtype) -> None:
     for key in (*KEYS, np.s_[..., 0], np.s_[1, 2, 3, ...]):
         host = np.zeros((3, 4, 5), dtype)
         device = cuda.to_device(host)
-        device[key].fill(value) if np.ndim(host[key]) or Ellipsis in np.atleast_1d(key) else device[(*key, ...)].fill(value)
+        device[key].fill(value) if np.ndim(host[key]) or Ellipsis in np.atleast_1d(key) else device[(*key, ...)].fill(
+            value
+        )
         host[key] = value
         np.testing.assert_array_equal(device.copy_to_host(), host)
 
@@ -94,10 +108,32 @@ def test_what_fill_does_not_take() -> None:
 
 
 def test_views_of_other_shapes_where_numpy_makes_one() -> None:
-    shapes = [(60,), (-1,), (15, 4), (5, 12), (3, 2, 2, 5), (3, 1, 4, 5), (1, 60), (12, 5), (2, 30), (3, -1), (4, 15), (6,)]
+    shapes = [
+        (60,),
+        (-1,),
+        (15, 4),
+        (5, 12),
+        (3, 2, 2, 5),
+        (3, 1, 4, 5),
+        (1, 60),
+        (12, 5),
+        (2, 30),
+        (3, -1),
+        (4, 15),
+        (6,),
+    ]
     views = 0
     for device, host in arrays():
-        for shape in [*shapes, (host.size,), (2, -1), (*host.shape, 1), (1, *host.shape[::-1]), (-1, 2, 3), (2, 2, 5), (2, 4)]:
+        for shape in [
+            *shapes,
+            (host.size,),
+            (2, -1),
+            (*host.shape, 1),
+            (1, *host.shape[::-1]),
+            (-1, 2, 3),
+            (2, 2, 5),
+            (2, 4),
+        ]:
             for order in "CF":
                 try:
                     expected = host.reshape(shape, order=order)
@@ -193,8 +229,9 @@ def test_copies_are_in_the_streams_of_arrays() -> None:
     stream = cuda.stream()
     device = cuda.to_device(np.arange(6.0).reshape(2, 3), stream=stream)
     for made in (
-        device.copy(), device.astype("f4"), device.flatten(), device.T, device.reshape(6), device.swapaxes(0, 1), device[[0]],
-        device + 1, device.sum(), device.mean(axis=0), device.argmax(), device @ device.T, abs(device), device == device,
+        device.copy(), device.astype("f4"), device.flatten(), device.T, device.reshape(6), device.swapaxes(0, 1),
+        device[[0]], device + 1, device.sum(), device.mean(axis=0), device.argmax(), device @ device.T, abs(device),
+        device == device,
     ):  # fmt: skip
         assert made.stream is stream
     other = cuda.stream()

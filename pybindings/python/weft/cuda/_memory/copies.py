@@ -71,6 +71,21 @@ def compact(array: DeviceNDArray, order: Any = "C", stream: Any = 0) -> DeviceND
     return fresh
 
 
+def aligned(value: Any, stream: Any) -> Any:
+    """Give a copy of a device array whose elements lie as in packed records, where kernels read none; or the value."""
+    if not isinstance(value, DeviceNDArray) or aligned_at(value):
+        return value
+    return compact(value, "K", stream)
+
+
+def aligned_at(array: DeviceNDArray) -> bool:
+    """Whether numbers lie at multiples of their alignment."""
+    at = array.dtype.alignment if array.dtype.kind in _NUMBERS else 1
+    return not array.address % at and not any(
+        step % at for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1
+    )
+
+
 def move(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
     """Copy elements as they are into an array of the same dtype, to whose shape the first broadcasts."""
     if not to.size:
@@ -131,7 +146,11 @@ def convert(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
         return
     if array.dtype.kind == "c" and to.dtype.kind != "c":
         array = array.real
-    _run(spread(array, to.shape), to, stream)
+    array = aligned(array, stream)
+    fresh = to if aligned_at(to) else empty_like(to, stream=stream)
+    _run(spread(array, to.shape), fresh, stream)
+    if fresh is not to:
+        move(fresh, to, stream)
 
 
 def _is_bfloat16(dtype: np.dtype[Any]) -> bool:

@@ -150,7 +150,8 @@ class Shapes(_Array):
         array: Any = self
         alike = {"C": self.is_c_contiguous(), "F": self.is_f_contiguous()}.get(order, True)
         if not copy and to == self.dtype and alike:
-            return array
+            same: DeviceNDArray = array
+            return same
         with ordered([self], stream) as chosen:
             copies.warn_of_parts(self.dtype, to)
             fresh = copies.empty_like(array, to, order, chosen)

@@ -146,7 +146,7 @@ def _factor(value: Any, number: int, stream: Any) -> DeviceNDArray:
             "two"
         )
         raise ValueError(msg)
-    return array if isinstance(array, DeviceNDArray) else to_device(array, stream)
+    return copies.aligned(array, stream) if isinstance(array, DeviceNDArray) else to_device(array, stream)
 
 
 def _as(array: DeviceNDArray, dtype: np.dtype[Any], stream: Any) -> DeviceNDArray:

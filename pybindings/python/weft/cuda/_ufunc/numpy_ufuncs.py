@@ -36,6 +36,9 @@ _ASSOCIATIVE = frozenset({
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor})
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
+# Those that kernels compute of float16 as of float32, whose neighbors are others.
+_OF_32_BITS = frozenset({np.nextafter, np.spacing})
+
 # Dtypes in whose sums and products NumPy loses what it need not.
 _HALF = np.dtype(np.float16)
 
@@ -85,14 +88,19 @@ class NumpyUfunc(Ufunc):
     def _resolved(self, operands: Sequence[Any], dtype: Any, casting: Casting) -> Loop:
         weak = (int, float, complex)
         given = [type(each) if type(each) in weak else placing.dtype_of(each) for each in operands]
+        for found in given:
+            if (isinstance(found, np.dtype) and found.kind in "SUO") or getattr(found, "names", None):
+                raise _without(self.__name__, f"there is no implementation for {found}")
         asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * self.nin, *[dtype] * self.nout)}
-        found: tuple[Any, ...] = self._numpy.resolve_dtypes((*given, *[None] * self.nout), casting=casting, **asked)
-        return self._compiled(found)
+        dtypes: tuple[Any, ...] = self._numpy.resolve_dtypes((*given, *[None] * self.nout), casting=casting, **asked)
+        return self._compiled(dtypes)
 
     def _compiled(self, dtypes: tuple[np.dtype[Any], ...]) -> Loop:
         loop = self._of_all.get(dtypes)
         if loop is None:
             try:
+                if self._numpy in _OF_32_BITS and _HALF in dtypes:
+                    raise TypeError
                 types = [_weft.from_dtype(dtype) for dtype in dtypes]
                 args, results = tuple(types[: self.nin]), types[self.nin :]
                 returns = results[0] if len(results) == 1 else _weft.Type.make_tuple(results)
@@ -126,6 +134,7 @@ class NumpyUfunc(Ufunc):
                 msg = "Integers to negative integer powers are not allowed."
                 raise ValueError(msg)
         with ordered([*outs, *operands, where], stream) as chosen:
+            operands = [copies.aligned(operand, chosen) for operand in operands]
             return super().__call__(*operands, out=out, where=where, stream=chosen, **keywords)
 
     def reduce(
@@ -148,7 +157,7 @@ class NumpyUfunc(Ufunc):
             raise _without(self.__name__, "a reduction of it depends on the order, which is free on a device")
         (own,) = outputs(self.__name__, (), 0, 1, out)
         with ordered([own, array, where], stream) as chosen:
-            given = placing.read(array)
+            given = copies.aligned(placing.read(array), chosen)
             result_dtype, wide = self._dtypes_of_sum(given, dtype)
             if not given.ndim:
                 if axis not in (None, 0, -1, ()):
@@ -268,7 +277,7 @@ class NumpyUfunc(Ufunc):
         """Give what each element and all before it along an axis make; see `Reductions.accumulate`."""
         (own,) = outputs(self.__name__, (), 0, 1, out)
         with ordered([own, array], stream) as chosen:
-            given = placing.read(array)
+            given = copies.aligned(placing.read(array), chosen)
             if not given.ndim:
                 msg = "cannot accumulate on a scalar"
                 raise TypeError(msg)
@@ -316,8 +325,6 @@ def _in_range(operands: Sequence[Any]) -> list[Any]:
         if type(value) is not int or type(other) is int:
             continue
         dtype = placing.dtype_of(placing.read(other))
-        if dtype.kind == "b":
-            dtype = np.dtype(np.int64)
         if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
             found[number] = math.copysign(math.inf, value)
     return found

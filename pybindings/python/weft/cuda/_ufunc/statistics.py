@@ -139,6 +139,7 @@ def var(
     found, wide = _wide(array, dtype)
     axes = _axes(array, axis)
     with ordered([out, array, where]) as stream:
+        array = copies.aligned(array, stream)
         count = _count(array, axes, True, where)
         total = _sum(array, axes, wide, True, where, stream)
         middle = on_device(np.true_divide)(total, _divisor(count, wide), stream=stream)
@@ -172,6 +173,7 @@ def place(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> Any:
         msg = f"attempt to get arg{name[:3]} of an empty sequence"
         raise ValueError(msg)
     with ordered([out, array]) as stream:
+        array = copies.aligned(array, stream)
         kept = [1 if at in axes else extent for at, extent in enumerate(array.shape)]
         shape = kept if keepdims else [extent for at, extent in enumerate(array.shape) if at not in axes]
         if 0 in shape:
