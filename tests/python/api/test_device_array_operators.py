@@ -189,6 +189,18 @@ def test_what_is_no_operand() -> None:
     assert 7 not in device
 
 
+def test_dates_and_texts_have_no_operators() -> None:
+    dates = cuda.to_device(np.array(["2020-01-01", "2020-02-03"], "M8[D]"))
+    texts = cuda.to_device(np.array(["ab", "c"]))
+    for call in (
+        lambda: dates - dates, lambda: dates < dates, lambda: dates.min(), lambda: dates.argmax(), lambda: dates.mean(),
+        lambda: texts == "ab", lambda: texts != texts, lambda: texts + "a", lambda: dates.astype("M8[s]"),
+        lambda: cuda.to_device(np.arange(3)) + np.array([1, 2, None]),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"[Cc]opy|copy to the host|means are of numbers"):
+            call()
+
+
 def test_operators_of_mapped_arrays_and_records() -> None:
     mapped = cuda.mapped_array(3)
     mapped[:] = 1

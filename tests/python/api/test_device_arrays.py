@@ -137,6 +137,19 @@ def test_copy_to_host_into() -> None:
         device.copy_to_host(locked)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "f4", "c16", "S5"])
+def test_columns_of_large_arrays_come_to_the_host(dtype) -> None:
+    host = np.arange(300 * 500).reshape(300, 500).astype(dtype)
+    device = cuda.to_device(host)
+    for key in (np.s_[:, 7], np.s_[::-7, ::50], np.s_[:, ::-100], np.s_[::40, :450]):
+        for view, expected in ((device[key], host[key]), (device[key].T, host[key].T)):
+            found = view.copy_to_host()
+            np.testing.assert_array_equal(found, expected)
+            assert found.strides == expected.copy(order="K").strides
+            into = np.zeros_like(expected)
+            np.testing.assert_array_equal(view.copy_to_host(into), expected)
+
+
 def test_copy_to_device() -> None:
     device = cuda.device_array_like(BASE)
     device.copy_to_device(BASE)

@@ -94,3 +94,35 @@ def test_benchmark_takes_the_time_of_events(run, tmp_path) -> None:
         """,
         FAKE_TRACE=str(calls),
     )
+
+
+def test_operations_run_on_the_device_of_the_array(run) -> None:
+    run(
+        """
+        with cuda.gpus[1]:
+            there = cuda.to_device(np.arange(12.0).reshape(3, 4))
+        here = cuda.to_device(np.zeros((3, 4)))
+        for work in (
+            lambda: there + 1, lambda: there.T.copy(), lambda: there.astype("f4"), lambda: there.max(axis=0),
+            lambda: there @ there.T, lambda: there[[0, 2]], lambda: there[:, ::2].copy(), lambda: there.argmin(),
+            lambda: abs(there), lambda: there == there, lambda: there.mean(axis=0), lambda: there.flatten("F"),
+        ):
+            assert work().device == 1
+        there[:, 1] = 5
+        there[[0, 1]] = 5
+        there[np.ones(3, bool)] = here.copy_to_host()
+        assert cuda.get_current_device().id == 0
+        # From device to device elements go through the host.
+        here[...] = there
+        assert here.copy_to_host().tolist() == there.copy_to_host().tolist()
+        for work in (lambda: there + here, lambda: here @ there.T):
+            try:
+                work()
+            except weft.LaunchError as error:
+                assert "the array is on device" in str(error), error
+            else:
+                raise AssertionError
+        assert cuda.get_current_device().id == 0
+        """,
+        FAKE_DEVICES="2",
+    )

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     Order = Literal["C", "F", "A"]
 
 
+# Bytes of memory with gaps that come to the host as they are, more of them than twice the elements' without the gaps.
+_GAPS = 1 << 16
+
+
 class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`."""
 
@@ -462,11 +466,20 @@ def _bytes_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
+    contiguous = array.is_c_contiguous() or array.is_f_contiguous()
     low, high = array.span
+    if not contiguous and high - low > max(2 * array.nbytes, _GAPS):
+        from weft.cuda._memory import copies
+        from weft.cuda._memory.ordering import ordered
+
+        # What lies between the elements stays where it is: a column does not bring its matrix.
+        with ordered([array], stream) as chosen:
+            array = copies.compact(array, "K", chosen)
+        low, high, contiguous = 0, array.nbytes, True
+        stream = chosen
     memory = np.empty(high - low, np.uint8)
     _weft.copy_to_host(array.device, array.address + low, memory, stream or array.stream)
     host = np.ndarray(array.shape, array.dtype, memory.data, -low, array.strides)
-    contiguous = array.is_c_contiguous() or array.is_f_contiguous()
     # A view of a bigger piece of memory is cut out of it, in NumPy's own order.
     return host if contiguous else host.copy(order="K")
 
@@ -481,8 +494,10 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
     if isinstance(value, DeviceNDArray):
         if value.device == array.device:
             from weft.cuda._memory import copies
+            from weft.cuda._memory.ordering import ordered
 
-            copies.move(value, array, stream)
+            with ordered([array, value], stream) as chosen:
+                copies.move(value, array, chosen)
             return
         value = _read(value, stream)
     if array.is_c_contiguous() or array.is_f_contiguous():

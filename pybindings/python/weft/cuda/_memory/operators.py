@@ -51,7 +51,9 @@ def _apply(name: str, *operands: Any, out: Any = None) -> Any:
 
     from weft.cuda._ufunc import numpy_ufuncs
 
-    if not all(map(numpy_ufuncs.is_operand, operands)):
+    # Of texts everything is an operand: what is none of others would compare as unequal, without a word.
+    of_texts = any(getattr(operand, "dtype", np.dtype(bool)).kind in "SU" for operand in operands)
+    if not of_texts and not all(map(numpy_ufuncs.is_operand, operands)):
         return NotImplemented
     return numpy_ufuncs.on_device(getattr(np, name))(*operands, out=out)
 

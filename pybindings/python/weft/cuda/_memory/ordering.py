@@ -1,4 +1,6 @@
-"""In which stream an operation of device arrays runs, and that it runs between what else uses the arrays.
+"""On which device and in which stream an operation of device arrays runs, between what else uses the arrays.
+
+The device is the first array's: it is the current one while the operation is queued, and what was is then again.
 
 The stream is the one that the caller names, else the first that one of the arrays has, else the default stream. Where
 an array has another stream, the operation waits for what was queued there, and what is queued there later waits for
@@ -8,6 +10,8 @@ the operation.
 from __future__ import annotations
 
 import contextlib
+
+from weft import _weft
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,16 +30,25 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     stream
         The stream that the caller asks for, instead.
     """
-    given = [array.stream for array in arrays if hasattr(array, "is_c_contiguous")]
+    found = [array for array in arrays if hasattr(array, "is_c_contiguous")]
+    given = [array.stream for array in found]
+    before = _weft.current_device_id()
+    device = found[0].device if found else before
+    if device != before:
+        _weft.select_device(device)
     chosen = stream or next((each for each in given if each), 0)
-    others = _others(given, chosen)
-    for other in others:
-        _follow(chosen, other)
     try:
-        yield chosen
-    finally:
+        others = _others(given, chosen)
         for other in others:
-            _follow(other, chosen)
+            _follow(chosen, other)
+        try:
+            yield chosen
+        finally:
+            for other in others:
+                _follow(other, chosen)
+    finally:
+        if device != before:
+            _weft.select_device(before)
 
 
 def _others(given: Sequence[Any], chosen: Any) -> list[Any]:

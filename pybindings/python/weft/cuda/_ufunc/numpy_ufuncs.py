@@ -164,7 +164,9 @@ class NumpyUfunc(Ufunc):
                     msg = f"axis {axis} is out of bounds for array of dimension 0"
                     raise np.exceptions.AxisError(msg)
                 axis = ()
-            if given.dtype != wide:
+            # All of an array is converted while it is read.
+            whole = axis is None and where is True and isinstance(given, DeviceNDArray) and given.size
+            if given.dtype != wide and not (whole and self._numpy not in _LOGICAL):
                 given = _as(given, wide, chosen)
             if axis == ():
                 result = given.copy(stream=chosen) if initial is None and where is True else self._of_each(
@@ -223,25 +225,28 @@ class NumpyUfunc(Ufunc):
             )
             raise ValueError(msg)
         if where is True and count == given.size:
-            return self._all(given, shape, start if initial is not None else None, stream)
+            return self._all(given, shape, start if initial is not None else None, stream, dtype)
         result = super().reduce(given, axis, dtype, None, True, initial, where, stream=stream)
         result = result if isinstance(result, DeviceNDArray) else to_device(np.asarray(result), stream)
         return result.reshape(shape)
 
-    def _all(self, given: DeviceNDArray, shape: tuple[int, ...], initial: Any, stream: Any) -> DeviceNDArray:
+    def _all(
+        self, given: DeviceNDArray, shape: tuple[int, ...], initial: Any, stream: Any, dtype: Any = None
+    ) -> DeviceNDArray:
         """Reduce all elements, in any order, without waiting for the result."""
         from weft.cuda._reduce import Reduce
 
         if not given.is_c_contiguous():
             given = given.transpose() if given.is_f_contiguous() else copies.compact(given, "K", stream)
         line = placing.view(given, [given.size], [given.itemsize])
-        out = device_array(shape, given.dtype, stream=stream)
-        loop = self._compiled((given.dtype,) * 3)
+        dtype = given.dtype if dtype is None else dtype
+        out = device_array(shape, dtype, stream=stream)
+        loop = self._compiled((dtype,) * 3)
         if loop not in self._reductions:
             self._reductions[loop] = Reduce(self._function)
-        first = np.zeros((), given.dtype)[()] if initial is None else initial
+        first = np.zeros((), dtype)[()] if initial is None else initial
         into = placing.view(out, [1], [out.itemsize])
-        self._reductions[loop].run(line, first, initial is not None, into, stream)
+        self._reductions[loop].run(line, first, initial is not None, into, stream, dtype)
         return out
 
     def _total(self, loop: Loop, given: Any, out: Any, shape: tuple[int, ...], initial: Any, stream: Any) -> Any:
@@ -253,6 +258,11 @@ class NumpyUfunc(Ufunc):
     def _dtypes_of_sum(self, given: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
         """Give the dtype of a reduction's result, and the one that it is computed in."""
         found = given.dtype if dtype is None else np.dtype(dtype)
+        if self._numpy not in _LOGICAL and not np.can_cast(given.dtype, found, "same_kind"):
+            msg = (
+                f"Cannot cast ufunc {self.__name__!r} input from {given.dtype} to {found} with casting rule 'same_kind'"
+            )
+            raise TypeError(msg)
         if self._numpy in _LOGICAL:
             found = np.dtype(np.bool_)
         elif dtype is None and self._numpy in (np.add, np.multiply) and found.kind in "biu" and found.itemsize < 8:
@@ -299,10 +309,19 @@ class NumpyUfunc(Ufunc):
     def _first(out: Any) -> Any:
         return out[0] if isinstance(out, tuple) else out
 
+    def at(self, array: Any, indices: Any, *values: Any, stream: Any = 0) -> None:
+        """Change elements in place, one that is named several times as many times; see `Reductions.at`."""
+        operands = [np.asarray(each) if isinstance(each, (list, tuple)) else each for each in values]
+        with ordered([array, *operands], stream) as chosen:
+            super().at(array, indices, *operands, stream=chosen)
+
     def outer(self, a: Any, b: Any, **keywords: Any) -> Any:
         """Compute for all pairs of elements; see `Ufunc.outer`."""
-        return super().outer(*[np.asarray(each) if isinstance(each, (list, tuple)) else each for each in (a, b)],
-                             **keywords)  # fmt: skip
+        operands = [np.asarray(each) if isinstance(each, (list, tuple)) else each for each in (a, b)]
+        outs = keywords.get("out")
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        with ordered([*outs, *operands], keywords.pop("stream", 0)) as chosen:
+            return super().outer(*operands, stream=chosen, **keywords)
 
 
 def _as(array: Any, dtype: np.dtype[Any], stream: Any) -> Any:

@@ -94,7 +94,7 @@ def _wide(array: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return found, np.dtype(np.float32) if found == np.float16 else found
 
 
-def _count(array: Any, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:
+def _count(array: Any, axes: tuple[int, ...], keepdims: bool, where: Any, stream: Any) -> Any:
     """Give how many elements count: a number, or with `where` an array of the shape of the result."""
     if where is True:
         return math.prod(array.shape[axis] for axis in axes)
@@ -102,11 +102,11 @@ def _count(array: Any, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any
     if placing.is_number(mask):
         mask = np.asarray(mask)
     if not hasattr(mask, "is_c_contiguous"):
-        mask = to_device(mask, array.stream)
+        mask = to_device(mask, stream)
     if placing.broadcast([array.shape, mask.shape], "where") != array.shape:
         msg = f"`where` with shape {mask.shape} does not broadcast to {array.shape}"
         raise ValueError(msg)
-    return on_device(np.add).reduce(copies.spread(mask, array.shape), axes, None, None, keepdims)
+    return on_device(np.add).reduce(copies.spread(mask, array.shape), axes, None, None, keepdims, stream=stream)
 
 
 def _sum(array: Any, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool, where: Any, stream: Any) -> Any:
@@ -119,7 +119,9 @@ def mean(array: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any
     axes = _axes(array, axis)
     with ordered([out, array, where]) as stream:
         total = _sum(array, axes, wide, keepdims, where, stream)
-        result = on_device(np.true_divide)(total, _divisor(_count(array, axes, keepdims, where), wide), stream=stream)
+        result = on_device(np.true_divide)(
+            total, _divisor(_count(array, axes, keepdims, where, stream), wide), stream=stream
+        )
         result = result if result.dtype == found else result.astype(found, stream=stream)
         return _into(result, out, stream)
 
@@ -140,7 +142,7 @@ def var(
     axes = _axes(array, axis)
     with ordered([out, array, where]) as stream:
         array = copies.aligned(array, stream)
-        count = _count(array, axes, True, where)
+        count = _count(array, axes, True, where, stream)
         total = _sum(array, axes, wide, True, where, stream)
         middle = on_device(np.true_divide)(total, _divisor(count, wide), stream=stream)
         given = array if array.dtype.kind in "fc" and array.dtype != np.float16 else array.astype(wide, stream=stream)
