@@ -217,6 +217,26 @@ def test_parts_of_complex_numbers() -> None:
     check(real.imag, np.zeros(3))
 
 
+def test_records() -> None:
+    dtype = np.dtype([("a", "i1"), ("b", "f8"), ("c", "i2", (2,))])
+    host = np.zeros(3, dtype)
+    device = cuda.to_device(host)
+    device[1] = (1, 2.5, (3, 4))
+    device[[0, 2]] = [(5, 6, (7, 8)), (9, 10, (11, 12))]
+    host[1] = (1, 2.5, (3, 4))
+    host[[0, 2]] = np.array([(5, 6, (7, 8)), (9, 10, (11, 12))], dtype)
+    np.testing.assert_array_equal(device.copy_to_host(), host)
+    np.testing.assert_array_equal(device[::-1].copy().copy_to_host(), host[::-1])
+    copy = device[1].copy()
+    assert isinstance(copy, cuda.DeviceRecord)
+    copy["b"] = 7
+    assert (device[1]["b"], copy["b"], copy["c"].tolist()) == (2.5, 7, [3, 4])
+    assert device[1].item()[:2] == host[1].item()[:2] == (1, 2.5)
+    assert device["c"].sum(axis=1).tolist() == host["c"].sum(axis=1).tolist()
+    device[...] = (1, 1, (1, 1))
+    assert (device["a"].tolist(), device["c"].tolist()) == ([1] * 3, [[1, 1]] * 3)
+
+
 def test_numpy_copies() -> None:
     device = cuda.to_device(np.arange(3))
     assert np.array(device, copy=True).tolist() == [0, 1, 2]

@@ -115,6 +115,15 @@ def test_operations_run_on_the_device_of_the_array(run) -> None:
         # From device to device elements go through the host.
         here[...] = there
         assert here.copy_to_host().tolist() == there.copy_to_host().tolist()
+        with cuda.gpus[1]:
+            theirs = cuda.to_device(np.arange(12.0).reshape(3, 4), stream=cuda.stream())
+        ours = cuda.to_device(np.zeros((3, 4)), stream=cuda.stream())
+        for to in (here, ours):
+            for of in (there, theirs):
+                to[...] = of
+                to[::2] = of[::2].astype("f4")
+                to.copy_to_device(of)
+        assert theirs.copy_to_host(stream=theirs.stream).tolist() == here.copy_to_host().tolist()
         for work in (lambda: there + here, lambda: here @ there.T):
             try:
                 work()

@@ -91,7 +91,7 @@ def move(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
     if not to.size:
         return
     if array.device != to.device:
-        write(to, spread(array, to.shape).copy_to_host(stream=stream), stream)
+        write(to, spread(array, to.shape).copy_to_host(stream=array.stream), stream)
         return
     if placing.clash(array, to):
         array = compact(array, "K", stream)
@@ -135,7 +135,7 @@ def convert(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
     if not to.size:
         return
     if array.device != to.device:
-        write(to, spread(array, to.shape).copy_to_host(stream=stream).astype(to.dtype), stream)
+        write(to, spread(array, to.shape).copy_to_host(stream=array.stream).astype(to.dtype), stream)
         return
     if placing.clash(array, to):
         array = compact(array, "K", stream)
@@ -187,7 +187,9 @@ def source(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     from_device = isinstance(value, DeviceNDArray)
     if not from_device and hasattr(value, "__cuda_array_interface__") and not isinstance(value, np.ndarray):
         value, from_device = as_cuda_array(value), True
-    host: Any = value if from_device else np.asarray(value)
+    # A tuple is a record where the elements are some.
+    record = dtype.names is not None and not hasattr(value, "dtype")
+    host: Any = value if from_device else np.asarray(value, dtype if record else None)
     more = max(host.ndim - len(shape), 0)
     if any(extent != 1 for extent in host.shape[:more]):
         msg = f"Can't assign {host.ndim}-D array to {len(shape)}-D self"

@@ -1,7 +1,8 @@
 """Device arrays: NumPy's shape of things in the memory of a device.
 
 An array is a window into memory: an address, extents and strides in bytes. Views share the memory with the array that
-they were made from and keep it alive. What cannot be a view is an error, never a silent copy.
+they were made from and keep it alive. What numba's arrays make a view of and cannot be one is an error, never a silent
+copy; what computes, or selects by arrays, makes new arrays (`operators.py`, `shapes.py`, `indices.py`).
 """
 
 from __future__ import annotations
@@ -405,6 +406,12 @@ class DeviceRecord(DeviceNDArray):
         clone.stream = stream
         return clone
 
+    def copy(self, order: Any = "C", stream: Any = 0) -> DeviceRecord:  # noqa: ARG002
+        """Make a copy on the device."""
+        record = DeviceRecord(self.dtype, stream or self.stream)
+        write(record, self, stream)
+        return record
+
     def getitem(self, item: Any, stream: Any = 0) -> Any:
         """Copy a number of a field to the host, or make a view of an array or record in a field."""
         if not isinstance(item, str):
@@ -499,7 +506,7 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
             with ordered([array, value], stream) as chosen:
                 copies.move(value, array, chosen)
             return
-        value = _read(value, stream)
+        value = _read(value, 0)
     if array.is_c_contiguous() or array.is_f_contiguous():
         host = np.asarray(value, order="C" if array.is_c_contiguous() else "F")
         _weft.copy_to_device(array, _bytes_of(host), stream)

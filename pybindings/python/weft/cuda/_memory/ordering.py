@@ -31,9 +31,10 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
         The stream that the caller asks for, instead.
     """
     found = [array for array in arrays if hasattr(array, "is_c_contiguous")]
-    given = [array.stream for array in found]
     before = _weft.current_device_id()
     device = found[0].device if found else before
+    # What is on another device is copied through the host, in its own stream.
+    given = [array.stream for array in found if array.device == device]
     if device != before:
         _weft.select_device(device)
     chosen = stream or next((each for each in given if each), 0)
