@@ -150,14 +150,17 @@ class Selection:
         for step in parts.strides:
             word = math.gcd(word, step)
         self._word = word
-        self._low = target.span[0]
-        first = parts.start - self._low
+        first = parts.start - target.span[0]
         host = [index for index in parts.indices if index.on_host]
-        sums: Any = np.full(own, first // word, np.int64)
-        for index in host:
-            sums += _host_offsets(index, word, self._count)
+        if host:
+            sums: Any = np.full(own, first // word, np.int64)
+            for index in host:
+                sums += _host_offsets(index, word, self._count)
+            self._offsets = to_device(np.ravel(sums), stream)
+        else:
+            self._offsets = device_array(self._count, np.int64, stream=stream)
+            copies.fill(self._offsets, np.array(first // word), stream)
         device = [index for index in parts.indices if not index.on_host]
-        self._offsets = to_device(np.ravel(sums), stream)
         if device and self._count:
             self._add(device, own)
 
@@ -215,9 +218,7 @@ class Selection:
         last, (of_last, *tails) = _merged(inner, inner_steps, *tails)
         middle_extents = self.shape[before : before + own]
         extents, merged = _merged(middle_extents, *middles) if middles else ([], [])
-        if len(extents) > 1:
-            msg = "the axes of indices are one"
-            raise AssertionError(msg)
+        assert len(extents) <= 1, "what is read lies in one piece, and what is written is made so"
         middle = [each or [0] for each in merged] or [[0] for _ in more]
         result = [[*a, *b, *c] for a, b, c in zip(heads, middle, tails, strict=True)]
         return [*first, self._count, *last], [*of_first, 0, *of_last], result, len(first)

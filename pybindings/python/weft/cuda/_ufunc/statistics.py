@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft import cuda
+from weft.cuda._jit import jit
 from weft.cuda._memory import copies
 from weft.cuda._memory.making import device_array, to_device
 from weft.cuda._memory.ordering import ordered
 from weft.cuda._ufunc import placing
+from weft.cuda._ufunc.elements import BLOCK, configured
 from weft.cuda._ufunc.numpy_ufuncs import on_device
 from weft.cuda._ufunc.reductions import axes_of
 from weft.cuda._ufunc.ufunc import Ufunc
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from weft.cuda._memory.device_array import DeviceNDArray
@@ -164,6 +168,38 @@ def var(
         return _into(result, out, stream)
 
 
+@functools.cache
+def _first_place() -> Any:
+    """Make the kernel that finds the first element that is the one looked for, or NaN.
+
+    `place` starts as a number that is larger than any. A thread asks before it changes it, atomically: it only becomes
+    smaller.
+    """
+
+    def find_first(count, array, found, place):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        i = cuda.grid(1)
+        if i < count:
+            x = array[i]
+            if (x == found[0] or x != x) and i < place[0]:
+                cuda.atomic.min(place, 0, i)
+
+    return jit(find_first)
+
+
+def _first(name: str, array: Any, shape: Sequence[int], stream: Any) -> DeviceNDArray:
+    """Give the number of the first extreme element of all, in C order."""
+    if array.ndim != 1 and not array.is_c_contiguous():
+        array = copies.compact(array, "C", stream)
+    steps = array.strides if array.ndim == 1 else [array.itemsize]
+    line = placing.view(array, [array.size], steps)
+    extreme = on_device(getattr(np, name)).reduce(line, None, None, None, True, stream=stream)
+    result = device_array(shape, np.int64, stream=stream)
+    copies.fill(result, np.array(array.size), stream)
+    kernel = configured(_first_place(), -(-array.size // BLOCK), BLOCK, stream)
+    kernel(array.size, line, extreme, placing.view(result, [1], [8]))
+    return result
+
+
 def place(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> Any:
     """Give the numbers of the first extreme elements along an axis; see `DeviceNDArray.argmin`."""
     if array.dtype.kind not in "biufc":
@@ -180,6 +216,8 @@ def place(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> Any:
         shape = kept if keepdims else [extent for at, extent in enumerate(array.shape) if at not in axes]
         if 0 in shape:
             return _into(device_array(shape, np.int64, stream=stream), out, stream)
+        if len(axes) == array.ndim:
+            return _into(_first(name, array, shape, stream), out, stream)
         extreme = on_device(getattr(np, name)).reduce(array, axes, None, None, True, stream=stream)
         # Numbers of half the size where they are enough.
         number = np.int32 if count < 1 << 31 else np.int64
