@@ -207,6 +207,12 @@ def test_operators_of_mapped_arrays_and_records() -> None:
     device = cuda.to_device(np.arange(3.0))
     check(device + mapped, np.arange(3.0) + 1)
     check(mapped + device, np.arange(3.0) + 1)
+    device += mapped
+    device[[0]] = mapped[:1] * 5
+    device[1:] = mapped[1:]
+    check(device, np.array([5.0, 1, 1]))
+    mapped += device
+    assert mapped.tolist() == [6, 2, 2]
     records = cuda.to_device(np.zeros(2, [("a", "f4"), ("b", "i2")]))
     check(records["a"] + 1, np.ones(2, "f4"))
     packed = cuda.to_device(np.array([(1, 2.5), (3, 4.5)], [("b", "i1"), ("a", "f8")]))

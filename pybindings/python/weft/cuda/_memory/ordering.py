@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 
 from weft import _weft
+from weft._weft import DeviceArrayBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     stream
         The stream that the caller asks for, instead.
     """
-    found = [array for array in arrays if hasattr(array, "is_c_contiguous")]
+    every: list[Any] = [array if isinstance(array, DeviceArrayBase) else _mapped(array) for array in arrays]
+    found = [array for array in every if array is not None]
     before = _weft.current_device_id()
     device = found[0].device if found else before
     # What is on another device is copied through the host, in its own stream.
@@ -50,6 +52,11 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     finally:
         if device != before:
             _weft.select_device(before)
+
+
+def _mapped(value: Any) -> Any:
+    """Give a mapped array as the device sees it; None for all other values."""
+    return getattr(value, "_weft_device_array", None)
 
 
 def _others(given: Sequence[Any], chosen: Any) -> list[Any]:
