@@ -137,6 +137,19 @@ def test_copy_to_host_into() -> None:
         device.copy_to_host(locked)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "f4", "c16", "S5"])
+def test_columns_of_large_arrays_come_to_the_host(dtype) -> None:
+    host = np.arange(300 * 500).reshape(300, 500).astype(dtype)
+    device = cuda.to_device(host)
+    for key in (np.s_[:, 7], np.s_[::-7, ::50], np.s_[:, ::-100], np.s_[::40, :450]):
+        for view, expected in ((device[key], host[key]), (device[key].T, host[key].T)):
+            found = view.copy_to_host()
+            np.testing.assert_array_equal(found, expected)
+            assert found.strides == expected.copy(order="K").strides
+            into = np.zeros_like(expected)
+            np.testing.assert_array_equal(view.copy_to_host(into), expected)
+
+
 def test_copy_to_device() -> None:
     device = cuda.device_array_like(BASE)
     device.copy_to_device(BASE)
@@ -148,7 +161,27 @@ def test_copy_to_device() -> None:
     device[:, :, 1].copy_to_device(cuda.to_device(BASE)[:, :, 2])
     assert np.array_equal(device[:, :, 1].copy_to_host(), BASE[:, :, 2])
     with pytest.raises(ValueError, match="incompatible shape"):
-        device.copy_to_device(BASE[0])
+        device.copy_to_device(BASE[0, :2])
+    with pytest.raises(TypeError, match="`ary`, what is copied to the device, must be an array, not list"):
+        device.copy_to_device([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("of", "to"), [((3,), (1, 3)), ((1, 3), (3,)), ((3, 1, 1), (1, 3)), ((3,), (2, 3)), ((2, 1), (2, 3)), ((), (2, 2))]
+)
+def test_copies_between_shapes_that_fit(of, to) -> None:
+    host = np.arange(1.0, 1 + np.prod(of, dtype=int)).reshape(of)
+    expected = np.broadcast_to(host, to) if host.size != np.prod(to, dtype=int) else host.reshape(to)
+    target = np.zeros(to)
+    assert cuda.to_device(host).copy_to_host(target) is target
+    np.testing.assert_array_equal(target, expected)
+    strided = np.zeros((*to, 2))[..., 0]
+    cuda.to_device(host).copy_to_host(strided)
+    np.testing.assert_array_equal(strided, expected)
+    for source in (host, cuda.to_device(host)):
+        device = cuda.to_device(np.zeros(to))
+        device.copy_to_device(source)
+        np.testing.assert_array_equal(device.copy_to_host(), expected)
 
 
 def test_protocols() -> None:

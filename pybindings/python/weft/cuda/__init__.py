@@ -16,6 +16,7 @@ from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
 from weft.cuda import bf16, cg, coop, fp16, libdevice, random
 from weft.cuda._args import In, InOut, Out
+from weft.cuda._benchmark import benchmark
 from weft.cuda._code.compile import (
     compile,  # its name in numba.cuda
     compile_all,
@@ -102,6 +103,7 @@ __all__ = [
     "Archive",
     "as_cuda_array",
     "atomic",
+    "benchmark",
     "bf16",
     "blockDim",
     "blockIdx",

@@ -226,14 +226,18 @@ class Reduce:
             return None
         return self.run(array, start, init is not None, res, stream)
 
-    def run(self, array: Any, start: Any, ends: bool, res: Any, stream: Any) -> Any:
-        """Reduce an array with an element or more, and `start` with it if `ends`."""
+    def run(self, array: Any, start: Any, ends: bool, res: Any, stream: Any, dtype: Any = None) -> Any:
+        """Reduce an array with an element or more, and `start` with it if `ends`.
+
+        With a `dtype`, that of `start` and of the result, elements are converted to it as they are read.
+        """
         from weft.cuda._ufunc import placing
 
         array = placing.on_device(array, None, stream)
         count = array.size
         pieces = in_pieces()
-        kernel = self._kernel(array.dtype, pieces)
+        dtype = array.dtype if dtype is None else dtype
+        kernel = self._kernel(dtype, pieces)
         if pieces:
             threads, blocks = 1, min(PIECES * cores(), -(-count // LEAST))
         else:
@@ -241,11 +245,11 @@ class Reduce:
             blocks = min(BLOCKS * cores(), max(count // _TILE, 1))
         rest = (LANES,) if pieces else ()
         own = res is None
-        out = device_array(1, array.dtype, stream=stream) if own else placing.read(res)
+        out = device_array(1, dtype, stream=stream) if own else placing.read(res)
         if blocks == 1:
             kernel.configure(1, threads, stream, advise=False)(count, array, out, start, ends, *rest)
         else:
-            partials = device_array(blocks, array.dtype, stream=stream)
+            partials = device_array(blocks, dtype, stream=stream)
             kernel.configure(blocks, threads, stream, advise=False)(count, array, partials, start, False, *rest)
             last = 1 if pieces else min(blocks, THREADS)
             kernel.configure(1, last, stream, advise=False)(blocks, partials, out, start, ends, *rest)

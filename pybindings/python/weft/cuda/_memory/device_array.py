@@ -1,15 +1,16 @@
 """Device arrays: NumPy's shape of things in the memory of a device.
 
 An array is a window into memory: an address, extents and strides in bytes. Views share the memory with the array that
-they were made from and keep it alive. What cannot be a view is an error, never a silent copy.
+they were made from and keep it alive. What numba's arrays make a view of and cannot be one is an error, never a silent
+copy; what computes, or selects by arrays, makes new arrays (`operators.py`, `shapes.py`, `indices.py`).
 """
 
 from __future__ import annotations
 
-import math
-
 from weft import _weft
 from weft._weft import DeviceArrayBase
+from weft.cuda._memory.operators import Operators
+from weft.cuda._memory.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     Order = Literal["C", "F", "A"]
 
 
-class DeviceNDArray(DeviceArrayBase):
+# Bytes of memory with gaps that come to the host as they are, more of them than twice the elements' without the gaps.
+_GAPS = 1 << 16
+
+
+class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`."""
 
     # The stream that copies use where none is named.
@@ -138,9 +143,6 @@ class DeviceNDArray(DeviceArrayBase):
     def __repr__(self) -> str:
         return f"<weft.cuda.DeviceNDArray shape={self.shape} dtype={self.dtype} device={self.device}>"
 
-    def __bool__(self) -> bool:
-        return bool(self.copy_to_host())
-
     def __reduce__(self) -> tuple[Any, ...]:
         from weft.cuda._memory.making import to_device
 
@@ -154,25 +156,71 @@ class DeviceNDArray(DeviceArrayBase):
         Parameters
         ----------
         ary
-            The array to copy into: the same shape and dtype. A new one if None, with this array's order.
+            The array to copy into: the same dtype, and the same shape, without counting axes of one element, or one to
+            which this array's broadcasts. A new one if None, with this array's order.
         stream
             The stream to copy in; the call waits for it.
+
+        Raises
+        ------
+        TypeError
+            ``ary`` has another dtype.
+        ValueError
+            It has a shape that does not fit, or is read-only.
         """
         import numpy as np
 
         if ary is None:
             return _read(self, stream)
-        self._check_like(ary)
-        if (self.is_c_contiguous() and ary.flags.c_contiguous) or (self.is_f_contiguous() and ary.flags.f_contiguous):
-            _weft.copy_to_host(self.device, self.address, _bytes_of(ary), stream or self.stream)
+        self._check_like(ary, self.shape, ary.shape)
+        if not ary.flags.writeable:
+            msg = "`ary`, the array to copy into, is read-only"
+            raise ValueError(msg)
+        to = ary.reshape(self.shape) if _squeezed(ary.shape) == _squeezed(self.shape) else ary
+        if to.shape == self.shape and (
+            (self.is_c_contiguous() and to.flags.c_contiguous) or (self.is_f_contiguous() and to.flags.f_contiguous)
+        ):
+            _weft.copy_to_host(self.device, self.address, _bytes_of(to), stream or self.stream)
         else:
-            np.copyto(ary, _read(self, stream))
+            np.copyto(to, _read(self, stream))
         return ary
 
     def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
-        """Copy a host or device array of the same shape and dtype into this array."""
-        self._check_like(ary)
-        write(self, ary, stream)
+        """Copy a host or device array into this array.
+
+        Parameters
+        ----------
+        ary
+            An array of the same dtype, and of the same shape, without counting axes of one element, or of one that
+            broadcasts to this array's.
+        stream
+            The stream to copy in.
+
+        Raises
+        ------
+        TypeError
+            ``ary`` is no array, or of another dtype.
+        ValueError
+            It has a shape that does not fit.
+        """
+        import numpy as np
+
+        if not isinstance(ary, (DeviceNDArray, np.ndarray)):
+            if not hasattr(ary, "__cuda_array_interface__"):
+                msg = f"`ary`, what is copied to the device, must be an array, not {type(ary).__name__}"
+                raise TypeError(msg)
+            from weft.cuda._memory.making import as_cuda_array
+
+            ary = as_cuda_array(ary)
+        self._check_like(ary, ary.shape, self.shape)
+        if ary.shape == self.shape:
+            write(self, ary, stream)
+            return
+        from weft.cuda._memory import copies
+
+        if _squeezed(ary.shape) == _squeezed(self.shape):
+            ary = ary.squeeze().reshape(_squeezed(self.shape))
+        copies.assign(self, ary, stream)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Copy to the host for NumPy."""
@@ -182,11 +230,14 @@ class DeviceNDArray(DeviceArrayBase):
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
 
-    def _check_like(self, other: Any) -> None:
+    def _check_like(self, other: Any, of: tuple[int, ...], to: tuple[int, ...]) -> None:
+        """Check another array's dtype, and whether one of the two shapes becomes the other."""
         if other.dtype != self.dtype:
             msg = f"incompatible dtype: {other.dtype} vs. {self.dtype}"
             raise TypeError(msg)
-        if other.shape != self.shape:
+        more = len(to) - len(of)
+        spreads = more >= 0 and all(own in (1, extent) for own, extent in zip(of, to[more:], strict=True))
+        if not spreads and _squeezed(of) != _squeezed(to):
             msg = f"incompatible shape: {other.shape} vs. {self.shape}"
             raise ValueError(msg)
 
@@ -196,7 +247,27 @@ class DeviceNDArray(DeviceArrayBase):
         return self.getitem(key)
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """Copy an element to the host, or make a view: of a part, of a field by its name, of a record."""
+        """Copy an element to the host; or make a view: of a part, of a field by its name, of a record; or a new array.
+
+        Parameters
+        ----------
+        item
+            Integers, slices, ``...`` and None make a view. With an array among them, of NumPy or on the device, of
+            integers or booleans, or a list of those, the result is a new array on the device, in C order, of the shape
+            that NumPy gives it. Where such an array is on the device, the call waits for the check of its indices, and
+            for how many elements of a mask are true.
+        stream
+            The stream to copy in.
+
+        Raises
+        ------
+        IndexError
+            An index is out of bounds, there are more of them than dimensions, or arrays do not fit.
+        """
+        if has_array(item):
+            from weft.cuda._memory import indices
+
+            return indices.read(self, item, stream)
         view = self._index(item)
         if view.ndim or _has_slice(item) or isinstance(item, str):
             return view
@@ -208,30 +279,33 @@ class DeviceNDArray(DeviceArrayBase):
         self.setitem(key, value)
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
-        """Write an element or a part of the array; the value is broadcast as in NumPy."""
-        import numpy as np
+        """Write an element or a part of the array; the value is broadcast, and converted, as in NumPy.
 
-        view = self._index(key)
-        if isinstance(value, DeviceNDArray) and value.shape == view.shape and value.dtype == view.dtype:
-            write(view, value, stream)
-            return
-        host: np.ndarray[Any, Any] = np.asarray(value)
-        if host.ndim > view.ndim and any(extent != 1 for extent in host.shape[: host.ndim - view.ndim]):
-            msg = f"Can't assign {host.ndim}-D array to {view.ndim}-D self"
-            raise ValueError(msg)
-        host = host.reshape(host.shape[max(host.ndim - view.ndim, 0) :])
-        offset = view.ndim - host.ndim
-        for axis, extent in enumerate(host.shape):
-            if extent not in (1, view.shape[offset + axis]):
-                msg = (
-                    f"Can't copy sequence with size {extent} to array axis {offset + axis} "
-                    f"with dimension {view.shape[offset + axis]}"
-                )
-                raise ValueError(msg)
-        # NumPy says what can be assigned, and how: no complex number to a real one, no number beyond the type's range.
-        elements: np.ndarray[Any, Any] = np.empty(view.shape, view.dtype)
-        elements[...] = host if isinstance(value, (np.ndarray, DeviceNDArray)) else value
-        write(view, elements, stream)
+        Device arrays are converted and copied on the device, and may overlap what they are assigned to. Where arrays of
+        indices name an element several times, any of its values stays.
+
+        Parameters
+        ----------
+        key
+            What `getitem` takes.
+        value
+            A number, a NumPy array or what becomes one, or a device array.
+        stream
+            The stream to copy in.
+
+        Raises
+        ------
+        IndexError
+            As in `getitem`.
+        ValueError
+            The value does not broadcast to the part, or the array is read-only.
+        """
+        from weft.cuda._memory import copies, indices
+
+        if has_array(key):
+            indices.assign(self, key, value, stream)
+        else:
+            copies.assign(self._index(key), value, stream)
 
     def _field(self, name: str) -> tuple[np.dtype[Any], int]:
         """Give a field's dtype and its offset."""
@@ -257,45 +331,59 @@ class DeviceNDArray(DeviceArrayBase):
     def _index(self, key: Any) -> DeviceNDArray:
         if isinstance(key, str) and self.dtype.names:
             return self._field_view(key)
-        items = list(key) if isinstance(key, tuple) else [key]
-        rest = self.ndim - sum(item is not Ellipsis for item in items)
+        items = self.without_ellipsis(list(key) if isinstance(key, tuple) else [key])
+        address, axis, shape, strides = self.address, 0, [], []
+        for item in items:
+            if item is None:
+                shape.append(1)
+                strides.append(0)
+                continue
+            if isinstance(item, slice):
+                start, count, step = self.sliced(item, axis)
+                address += start
+                shape.append(count)
+                strides.append(step)
+            else:
+                address += self.whole_index(item, axis) * self.strides[axis]
+            axis += 1
+        return self._view(address, shape, strides)
+
+    def without_ellipsis(self, items: list[Any]) -> list[Any]:
+        """Give the parts of a key with slices for ``...`` and for the axes that it does not name."""
+        taken = [0 if item is None or item is Ellipsis else _axes_of(item) for item in items]
+        rest = self.ndim - sum(taken)
         if rest < 0:
-            msg = f"too many indices: the array has {self.ndim} dimensions, but {len(items)} were given"
+            msg = f"too many indices: the array has {self.ndim} dimensions, but {sum(taken)} were given"
             raise IndexError(msg)
-        if sum(item is Ellipsis for item in items) > 1:
+        places = [at for at, item in enumerate(items) if item is Ellipsis]
+        if len(places) > 1:
             msg = "an index can only have a single ellipsis"
             raise IndexError(msg)
-        place = next((at for at, item in enumerate(items) if item is Ellipsis), None)
-        if place is None:
-            items += [slice(None)] * rest
-        else:
-            items[place : place + 1] = [slice(None)] * rest
-        address, shape, strides = self.address, [], []
-        for axis, (item, extent, stride) in enumerate(zip(items, self.shape, self.strides, strict=True)):
-            if isinstance(item, slice):
-                start, stop, step = item.indices(extent)
-                count = len(range(start, stop, step))
-                address += start * stride if count else 0
-                shape.append(count)
-                # A step that leads out of any memory leads from no element to another.
-                strides.append(stride * step if abs(stride * step) < 1 << 63 else stride)
-                continue
-            if isinstance(item, (list, DeviceNDArray)) or getattr(item, "ndim", False):
-                what = "a list" if isinstance(item, list) else "an array"
-                msg = (
-                    f"device arrays are not indexed with {what} of indices or a mask: copy the array to the host first "
-                    "(`copy_to_host()`), or do it in a kernel"
-                )
-                raise TypeError(msg)
-            if isinstance(item, bool) or not hasattr(item, "__index__"):
-                msg = f"device arrays are indexed with integers, slices and ..., not {type(item).__name__}"
-                raise TypeError(msg)
-            index = item.__index__()
-            if not -extent <= index < extent:
-                msg = f"index {index} is out of bounds for axis {axis} with size {extent}"
-                raise IndexError(msg)
-            address += (index + extent if index < 0 else index) * stride
-        return self._view(address, shape, strides)
+        place = places[0] if places else len(items)
+        return [*items[:place], *[slice(None)] * rest, *items[place + 1 :]]
+
+    def sliced(self, item: slice, axis: int) -> tuple[int, int, int]:
+        """Give where a slice of an axis starts, in bytes from the axis's start, its extent, and its stride."""
+        extent, stride = self.shape[axis], self.strides[axis]
+        start, stop, step = item.indices(extent)
+        count = len(range(start, stop, step))
+        # A step that leads out of any memory leads from no element to another.
+        return start * stride if count else 0, count, stride * step if abs(stride * step) < 1 << 63 else stride
+
+    def whole_index(self, item: Any, axis: int) -> int:
+        """Give an integer of a key, counted from the axis's start."""
+        if isinstance(item, bool) or not hasattr(item, "__index__"):
+            msg = (
+                "device arrays are indexed with integers, slices, ..., None, and arrays of integers or booleans, not "
+                f"{type(item).__name__}"
+            )
+            raise TypeError(msg)
+        index: int = item.__index__()
+        extent = self.shape[axis]
+        if not -extent <= index < extent:
+            msg = f"index {index} is out of bounds for axis {axis} with size {extent}"
+            raise IndexError(msg)
+        return index + extent if index < 0 else index
 
     def _view(self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any = None) -> DeviceNDArray:
         dtype = self.dtype if dtype is None else dtype
@@ -309,96 +397,6 @@ class DeviceNDArray(DeviceArrayBase):
         clone = self._view(self.address, self.shape, self.strides)
         clone.stream = stream
         return clone
-
-    def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
-        """Make a view with other extents; one of them may be -1."""
-        given = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
-        shape: list[int] = [extent.__index__() for extent in given]
-        known: int = math.prod(extent for extent in shape if extent >= 0)
-        if shape.count(-1) == 1 and known and self.size % known == 0:
-            shape[shape.index(-1)] = self.size // known
-        if any(extent < 0 for extent in shape) or math.prod(shape) != self.size:
-            msg = "reshape changes the size of the array"
-            raise ValueError(msg)
-        if order not in ("C", "F"):
-            msg = f"order must be 'C' or 'F', not {order!r}"
-            raise ValueError(msg)
-        contiguous = self.is_c_contiguous() if order == "C" else self.is_f_contiguous()
-        if not contiguous and tuple(shape) != self.shape:
-            msg = "reshape would require copy"
-            raise NotImplementedError(msg)
-        strides = self.strides if tuple(shape) == self.shape else _weft.contiguous_strides(shape, self.itemsize, order)
-        return self._view(self.address, shape, strides)
-
-    def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray:
-        """Make a view with one dimension."""
-        if order not in ("C", "F", "A"):
-            msg = f"order must be 'C', 'F' or 'A', not {order!r}"
-            raise ValueError(msg)
-        if not ((self.is_c_contiguous() and order in "CA") or (self.is_f_contiguous() and order in "FA")):
-            msg = "ravel would require copy"
-            raise NotImplementedError(msg)
-        view = self._view(self.address, [self.size], [self.itemsize])
-        return view.bind(stream) if stream else view
-
-    def transpose(self, axes: Sequence[int] | None = None) -> DeviceNDArray:
-        """Make a view with the dimensions in another order, reversed unless given."""
-        given = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
-        axes = [axis % max(self.ndim, 1) for axis in given]
-        if sorted(axes) != list(range(self.ndim)):
-            msg = f"invalid axes list {given}"
-            raise ValueError(msg)
-        shape = [self.shape[axis] for axis in axes]
-        return self._view(self.address, shape, [self.strides[axis] for axis in axes])
-
-    @property
-    def T(self) -> DeviceNDArray:
-        """The array with its dimensions reversed, as a view."""
-        return self.transpose()
-
-    def view(self, dtype: Any) -> DeviceNDArray:
-        """Make a view with the same memory read as another dtype."""
-        dtype = _weft.as_dtype(dtype)
-        shape, strides = list(self.shape), list(self.strides)
-        if dtype.itemsize != self.itemsize:
-            if not shape:
-                msg = "Changing the dtype of a 0d array is only supported if the itemsize is unchanged"
-                raise ValueError(msg)
-            if not self.is_c_contiguous():
-                msg = "To change to a dtype of a different size, the array must be C-contiguous"
-                raise ValueError(msg)
-            if shape[-1] * self.itemsize % dtype.itemsize:
-                msg = (
-                    "When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
-                    "the last axis of the array."
-                )
-                raise ValueError(msg)
-            shape[-1] = shape[-1] * self.itemsize // dtype.itemsize
-            strides = _weft.contiguous_strides(shape, dtype.itemsize, "C")
-        return self._view(self.address, shape, strides, dtype)
-
-    def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray:
-        """Make a view without dimensions of one element."""
-        axes = range(self.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-        drop = {at % max(self.ndim, 1) for at in axes if axis is not None or self.shape[at] == 1}
-        if any(self.shape[at] != 1 for at in drop):
-            msg = "cannot select an axis to squeeze out which has size not equal to one"
-            raise ValueError(msg)
-        kept = [at for at in range(self.ndim) if at not in drop]
-        view = self._view(self.address, [self.shape[at] for at in kept], [self.strides[at] for at in kept])
-        return view.bind(stream) if stream else view
-
-    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray]:
-        """Give views of ``section`` elements each; the last may have fewer."""
-        if self.ndim != 1:
-            msg = "only support 1d array"
-            raise ValueError(msg)
-        if self.strides[0] != self.itemsize:
-            msg = "only support unit stride"
-            raise ValueError(msg)
-        for start in range(0, self.size, section):
-            part = self[start : start + section]
-            yield part.bind(stream) if stream else part
 
 
 class DeviceRecord(DeviceNDArray):
@@ -449,6 +447,12 @@ class DeviceRecord(DeviceNDArray):
         clone.stream = stream
         return clone
 
+    def copy(self, order: Any = "C", stream: Any = 0) -> DeviceRecord:  # noqa: ARG002
+        """Make a copy on the device."""
+        record = DeviceRecord(self.dtype, stream or self.stream)
+        write(record, self, stream)
+        return record
+
     def getitem(self, item: Any, stream: Any = 0) -> Any:
         """Copy a number of a field to the host, or make a view of an array or record in a field."""
         if not isinstance(item, str):
@@ -475,6 +479,28 @@ class DeviceRecord(DeviceNDArray):
         write(self._view(self.address + offset, [dtype.itemsize], [1], "u1"), host.view("u1"), stream)
 
 
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def is_array_index(item: Any) -> bool:
+    """Whether a part of a key is an array, or becomes one, and has dimensions."""
+    return isinstance(item, (list, tuple)) or bool(getattr(item, "ndim", 0))
+
+
+def has_array(key: Any) -> bool:
+    """Whether a key selects by arrays, and so makes no view."""
+    if isinstance(key, tuple):
+        return any(is_array_index(item) for item in key)
+    return not isinstance(key, (int, slice, str)) and is_array_index(key)
+
+
+def _axes_of(item: Any) -> int:
+    """Of how many axes of an array a part of a key is the index."""
+    dtype = getattr(item, "dtype", None)
+    return int(item.ndim) if dtype is not None and dtype.kind == "b" and item.ndim else 1
+
+
 def _has_slice(item: Any) -> bool:
     items = item if isinstance(item, tuple) else (item,)
     return any(part is Ellipsis or isinstance(part, slice) for part in items)
@@ -488,11 +514,20 @@ def _bytes_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
+    contiguous = array.is_c_contiguous() or array.is_f_contiguous()
     low, high = array.span
+    if not contiguous and high - low > max(2 * array.nbytes, _GAPS):
+        from weft.cuda._memory import copies
+        from weft.cuda._memory.ordering import ordered
+
+        # What lies between the elements stays where it is: a column does not bring its matrix.
+        with ordered([array], stream) as chosen:
+            array = copies.compact(array, "K", chosen)
+        low, high, contiguous = 0, array.nbytes, True
+        stream = chosen
     memory = np.empty(high - low, np.uint8)
     _weft.copy_to_host(array.device, array.address + low, memory, stream or array.stream)
     host = np.ndarray(array.shape, array.dtype, memory.data, -low, array.strides)
-    contiguous = array.is_c_contiguous() or array.is_f_contiguous()
     # A view of a bigger piece of memory is cut out of it, in NumPy's own order.
     return host if contiguous else host.copy(order="K")
 
@@ -504,15 +539,17 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
     if not array.size:
         return
     stream = stream or array.stream
-    both_c = array.is_c_contiguous() and (not isinstance(value, DeviceNDArray) or value.is_c_contiguous())
-    both_f = array.is_f_contiguous() and (not isinstance(value, DeviceNDArray) or value.is_f_contiguous())
     if isinstance(value, DeviceNDArray):
-        if (both_c or both_f) and value.device == array.device:
-            _weft.copy_on_device(array, value, stream)
+        if value.device == array.device:
+            from weft.cuda._memory import copies
+            from weft.cuda._memory.ordering import ordered
+
+            with ordered([array, value], stream) as chosen:
+                copies.move(value, array, chosen)
             return
-        value = _read(value, stream)
-    if both_c or both_f:
-        host = np.asarray(value, order="C" if both_c else "F")
+        value = _read(value, 0)
+    if array.is_c_contiguous() or array.is_f_contiguous():
+        host = np.asarray(value, order="C" if array.is_c_contiguous() else "F")
         _weft.copy_to_device(array, _bytes_of(host), stream)
         return
     # What lies between the elements is not touched. They are taken in the order in which they lie in memory.

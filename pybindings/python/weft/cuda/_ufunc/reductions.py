@@ -93,7 +93,7 @@ class Reductions:
             Of one axis, and of all, a number. Else a device array if the array is one, and NumPy's if not.
         """
         given, loop = self._of_two(array, "reduce", dtype, stream)
-        axes = _axes(axis, given.ndim)
+        axes = axes_of(axis, given.ndim)
         kept = [at for at in range(given.ndim) if at not in axes]
         shape = tuple(given.shape[at] for at in kept)
         left = tuple(1 if at in axes else extent for at, extent in enumerate(given.shape)) if keepdims else shape
@@ -306,7 +306,7 @@ def _axis(axis: Any, ndim: int) -> int:
     return number % ndim
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Give the numbers of the axes that an argument names, in their order."""
     if axis is None:
         return tuple(range(ndim))

@@ -1,0 +1,285 @@
+"""The operators of device arrays, and their reductions: ufuncs of NumPy's, computed on the device.
+
+What computes is imported when it is used. Results are device arrays, of reductions of all elements, too: without axes,
+so that nothing waits for the device until the number is wanted.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from weft._weft import DeviceArrayBase
+    from weft.cuda._memory.device_array import DeviceNDArray
+
+    class _Array(DeviceArrayBase):
+        """What the methods need of the array's own class."""
+
+        stream: Any
+
+        def item(self, *args: Any) -> Any: ...
+else:
+    _Array = object
+
+
+def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def operate(self: Any, other: Any) -> Any:
+        return _apply(name, other, self) if reflected else _apply(name, self, other)
+
+    return operate
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    def operate(self: Any, other: Any) -> Any:
+        return _apply(name, self, other, out=self)
+
+    return operate
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    def operate(self: Any) -> Any:
+        return _apply(name, self)
+
+    return operate
+
+
+def _apply(name: str, *operands: Any, out: Any = None) -> Any:
+    """Call one of NumPy's ufuncs by its name on the device, if all operands are some of its."""
+    import numpy as np
+
+    from weft.cuda._ufunc import numpy_ufuncs
+
+    # Of texts everything is an operand: what is none of others would compare as unequal, without a word.
+    of_texts = any(getattr(operand, "dtype", np.dtype(bool)).kind in "SU" for operand in operands)
+    if not of_texts and not all(map(numpy_ufuncs.is_operand, operands)):
+        return NotImplemented
+    return numpy_ufuncs.on_device(getattr(np, name))(*operands, out=out)
+
+
+class Operators(_Array):
+    """Operators, NumPy's ufuncs of device arrays, and reductions."""
+
+    __add__, __radd__, __iadd__ = _binary("add"), _binary("add", True), _in_place("add")
+    __sub__, __rsub__, __isub__ = _binary("subtract"), _binary("subtract", True), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _binary("multiply"), _binary("multiply", True), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = (
+        _binary("true_divide"), _binary("true_divide", True), _in_place("true_divide")
+    )  # fmt: skip
+    __floordiv__, __rfloordiv__, __ifloordiv__ = (
+        _binary("floor_divide"), _binary("floor_divide", True), _in_place("floor_divide")
+    )  # fmt: skip
+    __mod__, __rmod__, __imod__ = _binary("remainder"), _binary("remainder", True), _in_place("remainder")
+    __divmod__, __rdivmod__ = _binary("divmod"), _binary("divmod", True)
+    __and__, __rand__, __iand__ = _binary("bitwise_and"), _binary("bitwise_and", True), _in_place("bitwise_and")
+    __or__, __ror__, __ior__ = _binary("bitwise_or"), _binary("bitwise_or", True), _in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _binary("bitwise_xor", True), _in_place("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = (
+        _binary("left_shift"), _binary("left_shift", True), _in_place("left_shift")
+    )  # fmt: skip
+    __rshift__, __rrshift__, __irshift__ = (
+        _binary("right_shift"), _binary("right_shift", True), _in_place("right_shift")
+    )  # fmt: skip
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    __lt__, __le__, __gt__, __ge__ = (
+        _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
+    )  # fmt: skip
+    __neg__, __pos__, __invert__, __abs__ = (
+        _unary("negative"), _unary("positive"), _unary("invert"), _unary("absolute")
+    )  # fmt: skip
+    # As NumPy's arrays: what `==` compares by elements has no hash.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __pow__(self, other: Any) -> Any:
+        return _power(self, other)
+
+    def __ipow__(self, other: Any) -> Any:
+        return _power(self, other, out=self)
+
+    __rpow__ = _binary("power", True)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _matmul(other, self)
+
+    def __imatmul__(self, other: Any) -> Any:
+        return _matmul(self, other, out=self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Compute what NumPy's ufuncs are called for with a device array, on the device.
+
+        Raises
+        ------
+        TypeError
+            Kernels do not know the ufunc, the method or the dtypes: it is never computed on the host instead.
+        """
+        from weft.cuda._ufunc.numpy_ufuncs import dispatch
+
+        return dispatch(ufunc, method, inputs, keywords)
+
+    # --- As a number ---
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            msg = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            raise ValueError(msg)
+        if not self.size:
+            msg = "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
+            raise ValueError(msg)
+        return bool(self.item())
+
+    def _number(self) -> Any:
+        if self.ndim:
+            msg = "only 0-dimensional arrays can be converted to Python scalars"
+            raise TypeError(msg)
+        return self.item()
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            msg = "only integer scalar arrays can be converted to a scalar index"
+            raise TypeError(msg)
+        index: int = self.item()
+        return index
+
+    def __contains__(self, value: Any) -> bool:
+        found = self == value
+        return bool(found.any()) if isinstance(found, Operators) else bool(found)
+
+    # --- Reductions ---
+
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+        where: Any = True,
+    ) -> DeviceNDArray:  # fmt: skip
+        """Add up elements along axes: integers of fewer bits as 64 bits, float16 as float32; in any order.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all: the result is a device array without axes then.
+        dtype
+            What the elements are converted to first, and the result's dtype.
+        out
+            An array for the result.
+        keepdims
+            Leave axes of one element.
+        initial
+            A value that counts as one more element.
+        where
+            Which elements count, as booleans that broadcast to the array.
+        """
+        return _reduce("add", self, axis, dtype, out, keepdims, initial, where)
+
+    def prod(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+        where: Any = True,
+    ) -> DeviceNDArray:  # fmt: skip
+        """Multiply elements along axes; see `sum`."""
+        return _reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
+
+    def min(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> DeviceNDArray:
+        """Give the smallest elements along axes, NaN where one is; see `sum`. With `where`, `initial` must be given."""
+        return _reduce("minimum", self, axis, None, out, keepdims, initial, where)
+
+    def max(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> DeviceNDArray:
+        """Give the largest elements along axes, NaN where one is; see `min`."""
+        return _reduce("maximum", self, axis, None, out, keepdims, initial, where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> DeviceNDArray:
+        """Give whether elements along axes are true, one at least; see `sum`."""
+        return _reduce("logical_or", self, axis, None, out, keepdims, None, where)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> DeviceNDArray:
+        """Give whether all elements along axes are true; see `sum`."""
+        return _reduce("logical_and", self, axis, None, out, keepdims, None, where)
+
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+    ) -> DeviceNDArray:
+        """Give the means along axes; of integers as float64, of no elements NaN. See `sum`."""
+        from weft.cuda._ufunc import statistics
+
+        found: DeviceNDArray = statistics.mean(self, axis, dtype, out, keepdims, where)
+        return found
+
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+        where: Any = True,
+    ) -> DeviceNDArray:  # fmt: skip
+        """Give the variances along axes: means of squared distances from the mean, by the count less `ddof`."""
+        from weft.cuda._ufunc import statistics
+
+        found: DeviceNDArray = statistics.var(self, axis, dtype, out, ddof, keepdims, where)
+        return found
+
+    def std(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+        where: Any = True,
+    ) -> DeviceNDArray:  # fmt: skip
+        """Give the standard deviations along axes: the roots of `var`."""
+        from weft.cuda._ufunc import statistics
+
+        found: DeviceNDArray = statistics.var(self, axis, dtype, out, ddof, keepdims, where, root=True)
+        return found
+
+    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray:
+        """Give where the first of the smallest elements along an axis is, or the first NaN; None: of all in C order."""
+        from weft.cuda._ufunc import statistics
+
+        found: DeviceNDArray = statistics.place("minimum", self, axis, out, keepdims)
+        return found
+
+    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray:
+        """Give where the first of the largest elements along an axis is; see `argmin`."""
+        from weft.cuda._ufunc import statistics
+
+        found: DeviceNDArray = statistics.place("maximum", self, axis, out, keepdims)
+        return found
+
+
+def _reduce(
+    name: str, array: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
+) -> DeviceNDArray:
+    import numpy as np
+
+    from weft.cuda._ufunc.numpy_ufuncs import on_device
+
+    if initial is getattr(np, "_NoValue", None):
+        initial = None
+    found: DeviceNDArray = on_device(getattr(np, name)).reduce(array, axis, dtype, out, bool(keepdims), initial, where)
+    return found
+
+
+def _power(array: Any, exponent: Any, out: Any = None) -> Any:
+    """Raise to a power; as in NumPy's operator, 2 and 0.5 are a square and a root."""
+    if type(exponent) in (int, float) and array.dtype.kind in "iufc":
+        if exponent == 2 and (type(exponent) is int or array.dtype.kind in "fc"):
+            return _apply("square", array, out=out)
+        if exponent == 0.5 and array.dtype.kind in "fc":
+            return _apply("sqrt", array, out=out)
+    return _apply("power", array, exponent, out=out)
+
+
+def _matmul(a: Any, b: Any, out: Any = None) -> Any:
+    from weft.cuda._ufunc.matmul import matmul
+    from weft.cuda._ufunc.numpy_ufuncs import is_operand
+
+    if not (is_operand(a) and is_operand(b)):
+        return NotImplemented
+    return matmul(a, b, out=out)
