@@ -8,6 +8,7 @@
 //! | `ErrorKind::Driver` | `DriverError` (`.code` is the driver's number) |
 //! | `ErrorKind::Launch` | `LaunchError` |
 //! | `ErrorKind::Memory` | `DeviceMemoryError` |
+//! | `ErrorKind::Event` | `EventError` |
 //! | `ErrorKind::Link` | `LinkerError` |
 //! | `ErrorKind::Compile` | `NvrtcCompilationError` |
 //! | `ErrorKind::NoTool` | `NvrtcSupportError` |
@@ -70,6 +71,7 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Driver => exception(py, "DriverError", (message, error.driver_code)),
         ErrorKind::Launch => exception(py, "LaunchError", (message, error.driver_code)),
         ErrorKind::Memory => exception(py, "DeviceMemoryError", (message, error.driver_code)),
+        ErrorKind::Event => exception(py, "EventError", (message, error.driver_code)),
         ErrorKind::Link => exception(py, "LinkerError", (message, error.driver_code)),
         ErrorKind::Compile => exception(py, "NvrtcCompilationError", (message,)),
         ErrorKind::NoTool => exception(py, "NvrtcSupportError", (message,)),

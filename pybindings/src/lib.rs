@@ -35,7 +35,7 @@ mod _weft {
         devices::{
             config, current_device_id, device_attribute, device_attributes, device_count, device_kind,
             device_of_address, memory_info, profile, select_device, shares_arrays,
-            stream::{Event, Stream},
+            stream::{Event, Stream, stream_handle},
             synchronize,
         },
         dispatcher::{

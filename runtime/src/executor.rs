@@ -412,12 +412,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error>;
-    /// A new event that can be timed.
+    /// A new event; one that is not timed costs the device less.
     ///
     /// # Errors
     ///
     /// A driver call failed.
-    fn new_event(&self) -> Result<Arc<dyn Event>, Error>;
+    fn new_event(&self, timed: bool) -> Result<Arc<dyn Event>, Error>;
     /// Records an event in a stream; `None` is this device's default stream.
     ///
     /// # Errors
@@ -440,7 +440,7 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// A driver call failed; an event was not recorded.
+    /// `Event` for one that was not recorded, is not timed, or is not reached yet; a driver call failed.
     fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error>;
     /// Loads an artifact for this device.
     ///

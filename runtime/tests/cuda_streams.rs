@@ -59,7 +59,7 @@ fn the_driver_sees_memory_that_goes_too_early() {
         assert!(!raced(&|_| device.synchronize_stream(Some(&*second)).expect("waits")));
         assert!(raced(&|_| device.synchronize_stream(Some(&*first)).expect("waits")));
         assert!(!raced(&|_| {
-            let event = device.new_event().expect("is to be had");
+            let event = device.new_event(true).expect("is to be had");
             device.record(&*event, Some(&*second)).expect("records");
             device.wait_event(Some(&*first), &*event).expect("waits");
         }));
@@ -248,7 +248,7 @@ fn a_default_stream_is_that_of_the_device_that_is_asked() {
     with_driver("a_default_stream_is_that_of_the_device_that_is_asked", &[("FAKE_TRACE", &trace)], || {
         let device = device();
         let other = cuda::open(&Settings::default(), 1).expect("there are two");
-        let event = other.new_event().expect("is to be had");
+        let event = other.new_event(true).expect("is to be had");
         other.record(&*event, None).expect("records");
         assert_eq!(
             expect_error(device.record(&*event, None)).message,
@@ -277,19 +277,19 @@ fn a_stream_of_another_device_is_refused() {
         let again = cuda::open(&Settings::default(), 0).expect("there are two");
         let kernel = kernel(&device, "sum1", 1);
         let mut cell = 0_u64;
-        let (stream, event) = (stream(&other), other.new_event().expect("is to be had"));
+        let (stream, event) = (stream(&other), other.new_event(true).expect("is to be had"));
         for error in [
             expect_error(kernel.launch(&config([1; 3], [1; 3]), Some(&*stream), &mut [&raw mut cell as u64])),
             expect_error(device.allocate(8, Some(&*stream))),
             expect_error(device.fill(0x1000, 0, 8, Some(&*stream))),
             expect_error(device.synchronize_stream(Some(&*stream))),
             expect_error(device.query_stream(Some(&*stream))),
-            expect_error(device.record(&*device.new_event().expect("is to be had"), Some(&*stream))),
+            expect_error(device.record(&*device.new_event(true).expect("is to be had"), Some(&*stream))),
         ] {
             assert_eq!(error.kind, ErrorKind::Value);
             assert_eq!(error.message, "the stream belongs to device 1, but the work is for device 0");
         }
-        let own = device.new_event().expect("is to be had");
+        let own = device.new_event(true).expect("is to be had");
         assert_eq!(
             expect_error(device.elapsed_ms(&*own, &*event)).message,
             "the second event belongs to device 1, but the work is for device 0"

@@ -25,6 +25,8 @@ use crate::{
 pub(crate) struct Memory {
     buffer: Arc<dyn Buffer>,
     device: u32,
+    /// The stream in whose order it is freed: one of another library's ends with its object, so that comes after the buffer.
+    _stream: Option<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -34,10 +36,11 @@ impl Memory {
     #[pyo3(signature = (nbytes, stream=None))]
     fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let executor = devices::current(py)?;
-        let stream = stream_of(stream)?.on(py, &*executor)?;
+        let queue = stream_of(stream)?.on(py, &*executor)?;
         let buffer =
-            py.detach(|| executor.allocate(nbytes, stream.as_deref())).map_err(|error| errors::runtime(py, &error))?;
-        Ok(Self { buffer, device: devices::current_id() })
+            py.detach(|| executor.allocate(nbytes, queue.as_deref())).map_err(|error| errors::runtime(py, &error))?;
+        let stream = stream.filter(|_| queue.is_some()).map(|stream| stream.clone().unbind());
+        Ok(Self { buffer, device: devices::current_id(), _stream: stream })
     }
 
     /// The device address.
@@ -80,10 +83,11 @@ pub(crate) struct DeviceArray {
     /// Address, extents, strides.
     pub(crate) cells: Box<[u64]>,
     pub(crate) array: ArrayType,
+    /// The memory, if work in streams whose number is not this must be noted. Let go before its owner, which keeps the
+    /// stream that it is freed in.
+    pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
-    /// The memory, if work in streams whose number is not this must be noted.
-    pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
 }
 
 #[pymethods]

@@ -147,8 +147,8 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
-    fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
-        Ok(Arc::new(CpuEvent::new()))
+    fn new_event(&self, timed: bool) -> Result<Arc<dyn Event>, Error> {
+        Ok(Arc::new(CpuEvent::new(timed)))
     }
 
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {

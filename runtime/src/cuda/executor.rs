@@ -147,8 +147,8 @@ impl Executor for CudaExecutor {
         }
     }
 
-    fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
-        Ok(Arc::new(CudaEvent::new(&self.context)?))
+    fn new_event(&self, timed: bool) -> Result<Arc<dyn Event>, Error> {
+        Ok(Arc::new(if timed { CudaEvent::new(&self.context) } else { CudaEvent::untimed(&self.context) }?))
     }
 
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {

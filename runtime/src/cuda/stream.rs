@@ -20,7 +20,7 @@ use crate::{
 
 /// `CUDA_ERROR_NOT_READY`: work is still going on.
 const NOT_READY: u32 = 600;
-/// `CUDA_ERROR_INVALID_HANDLE`: for `cuEventElapsedTime` an event that was not recorded.
+/// `CUDA_ERROR_INVALID_HANDLE`: for `cuEventElapsedTime` an event that was not recorded, or is not timed.
 const INVALID_HANDLE: u32 = 400;
 
 /// The legacy default stream by its own handle: the same queue as the null stream.
@@ -285,11 +285,15 @@ impl CudaEvent {
         // SAFETY: it writes one float; both handles are live.
         let result = unsafe { self.context.driver.cuEventElapsedTime(&raw mut ms, self.handle.0, end.handle.0) };
         self.context.blame(result).map(|()| ms).map_err(|mut error| {
-            error.message += match error.driver_code {
-                Some(INVALID_HANDLE) => ": record both events before asking for the time between them",
+            let way_out = match error.driver_code {
+                Some(INVALID_HANDLE) => {
+                    ": record both events before asking for the time between them, and make both with timing"
+                }
                 Some(NOT_READY) => ": wait for the second event (synchronize it) before asking for the time",
-                _ => "",
+                _ => return error,
             };
+            error.kind = ErrorKind::Event;
+            error.message += way_out;
             error
         })
     }

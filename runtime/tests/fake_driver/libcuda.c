@@ -467,9 +467,9 @@ result cuStreamQuery(void *stream)
 }
 
 /* An event is the number of records so far, which are a millisecond apart, and what it was recorded behind. */
-struct event { int record; clocks at; };
+struct event { int record, timed; clocks at; };
 static _Atomic int records;
-result cuEventCreate(struct event **event, unsigned flags) { ENTER(); (void)flags; *event = calloc(1, sizeof **event); return OK; }
+result cuEventCreate(struct event **event, unsigned flags) { ENTER(); *event = calloc(1, sizeof **event); (*event)->timed = !(flags & 2); return OK; }
 result cuEventDestroy_v2(struct event *event) { ENTER(); free(event); return OK; }
 result cuEventRecord(struct event *event, void *stream) { ENTER(); event->at = step(stream); event->record = ++records; return OK; }
 result cuEventQuery(struct event *event) { ENTER(); host_waits_for(&event->at); return OK; }
@@ -490,7 +490,7 @@ result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
 result cuEventElapsedTime(float *ms, struct event *start, struct event *end)
 {
     ENTER();
-    if (!start->record || !end->record)
+    if (!start->record || !end->record || !start->timed || !end->timed)
         return 400;
     *ms = end->record - start->record;
     return OK;

@@ -10,6 +10,7 @@ import math
 
 from weft import _weft
 from weft._weft import DeviceArrayBase
+from weft.cuda._streams import as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class DeviceNDArray(DeviceArrayBase):
         if not _weft.shares_arrays():
             msg = "the array is in CPU memory"
             raise AttributeError(msg)
-        stream = int(self.stream) or None
+        stream = int(as_stream(self.stream)) or None
         descr = {}
         if self.dtype.names is not None:
             import contextlib

@@ -8,6 +8,7 @@ import math
 from weft import _weft
 from weft._weft import Memory
 from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord, write
+from weft.cuda._streams import as_stream, external_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def device_array(
     memory = Memory(nbytes, stream)
     array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
     if stream:
-        array.stream = stream
+        array.stream = as_stream(stream)
     return array
 
 
@@ -167,7 +168,6 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
     """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
     from weft import config
-    from weft.cuda._streams import external_stream
     from weft.errors import LaunchError
 
     if not _weft.shares_arrays():
@@ -280,7 +280,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
     if of is not np.ndarray:
         array._memory = memory
-        array.stream = stream
+        array.stream = as_stream(stream)
     return array
 
 
@@ -311,7 +311,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
             not array.flags.writeable,
         )  # fmt: skip
         if stream:
-            device.stream = stream
+            device.stream = as_stream(stream)
         made.append(device)
         del memory
     try:
