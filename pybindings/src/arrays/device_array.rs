@@ -31,16 +31,30 @@ pub(crate) struct Memory {
 
 #[pymethods]
 impl Memory {
-    /// Allocates memory with undefined contents on the current device.
+    /// Allocates memory with undefined contents on the current device: for arrays, or such as other processes can open.
     #[new]
-    #[pyo3(signature = (nbytes, stream=None))]
-    fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (nbytes, stream=None, shareable=false))]
+    fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>, shareable: bool) -> PyResult<Self> {
         let executor = devices::current(py)?;
+        if shareable {
+            let buffer =
+                py.detach(|| executor.allocate_shareable(nbytes)).map_err(|error| errors::runtime(py, &error))?;
+            return Ok(Self { buffer, device: devices::current_id(), _stream: None });
+        }
         let queue = stream_of(stream)?.on(py, &*executor)?;
         let buffer =
             py.detach(|| executor.allocate(nbytes, queue.as_deref())).map_err(|error| errors::runtime(py, &error))?;
         let stream = stream.filter(|_| queue.is_some()).map(|stream| stream.clone().unbind());
         Ok(Self { buffer, device: devices::current_id(), _stream: stream })
+    }
+
+    /// Opens memory of another process by its handle, on the current device.
+    #[staticmethod]
+    fn open_shared(py: Python<'_>, handle: [u8; 64], nbytes: u64) -> PyResult<Self> {
+        let executor = devices::current(py)?;
+        let buffer =
+            py.detach(|| executor.open_shared(&handle, nbytes)).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self { buffer, device: devices::current_id(), _stream: None })
     }
 
     /// The device address.
@@ -65,6 +79,15 @@ impl Memory {
     #[getter]
     fn device(&self) -> u32 {
         self.device
+    }
+}
+
+impl Memory {
+    /// Notes that work in a stream, which is queued, uses it.
+    pub(super) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+        if self.buffer.order().is_some_and(|order| order != stream.map_or(0, Stream::order)) {
+            executor.note_use(std::slice::from_ref(&self.buffer), stream);
+        }
     }
 }
 

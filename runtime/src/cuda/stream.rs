@@ -57,6 +57,7 @@ impl Drop for StreamInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            self.context.kept.free_of_stream(&self.context, self.handle.0.expose_provenance() as u64);
             // SAFETY: the handle is live and no one else has it. Work in it goes on and releases it when done.
             let _: Result<(), Error> = unsafe { self.context.driver.cuStreamDestroy(self.handle.0) };
         }

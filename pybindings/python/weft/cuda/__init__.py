@@ -35,8 +35,8 @@ from weft.cuda._code.link import (
     PTXSource,
     declare_device,
 )
+from weft.cuda._contexts import Context, MemoryInfo
 from weft.cuda._devices import (
-    Context,
     Device,
     close,
     cuda_error,
@@ -93,6 +93,17 @@ from weft.cuda._streams import (
 from weft.errors import CudaAPIError, CudaDriverError, CudaSupportError, KernelRuntimeError, LaunchError
 from weft.types import void
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
+    from weft.cuda._memory.manager import (
+        BaseCUDAMemoryManager,
+        GetIpcHandleMixin,
+        HostOnlyCUDAMemoryManager,
+        set_memory_manager,
+    )
+    from weft.cuda._memory.pointers import MappedMemory, MemoryPointer, PinnedMemory
+
 # Numba's name of what a launch compiles.
 CUDADispatcher = Dispatcher
 
@@ -100,6 +111,7 @@ __all__ = [
     "Archive",
     "as_cuda_array",
     "atomic",
+    "BaseCUDAMemoryManager",
     "bf16",
     "blockDim",
     "blockIdx",
@@ -143,12 +155,15 @@ __all__ = [
     "fp16",
     "from_cuda_array_interface",
     "get_current_device",
+    "GetIpcHandleMixin",
     "gpus",
     "gridDim",
     "guvectorize",
+    "HostOnlyCUDAMemoryManager",
     "In",
     "InOut",
     "intrinsic",
+    "IpcHandle",
     "is_available",
     "is_bfloat16_supported",
     "is_cuda_array",
@@ -169,12 +184,17 @@ __all__ = [
     "mapped",
     "mapped_array",
     "mapped_array_like",
+    "MappedMemory",
+    "MemoryInfo",
+    "MemoryPointer",
     "Object",
+    "open_ipc_array",
     "Out",
     "per_thread_default_stream",
     "pinned",
     "pinned_array",
     "pinned_array_like",
+    "PinnedMemory",
     "profile_start",
     "profile_stop",
     "profiling",
@@ -185,10 +205,11 @@ __all__ = [
     "require_context",
     "runtime",
     "select_device",
+    "set_memory_manager",
     "shared",
     "Signature",
-    "stream",
     "Stream",
+    "stream",
     "synchronize",
     "threadIdx",
     "to_device",
@@ -203,11 +224,27 @@ __all__ = [
 ]
 
 
+# What few programs name, by the modules that have it: they are imported when it is asked for.
+_LATER = {
+    "BaseCUDAMemoryManager": "weft.cuda._memory.manager",
+    "GetIpcHandleMixin": "weft.cuda._memory.manager",
+    "HostOnlyCUDAMemoryManager": "weft.cuda._memory.manager",
+    "set_memory_manager": "weft.cuda._memory.manager",
+    "IpcHandle": "weft.cuda._memory.ipc",
+    "open_ipc_array": "weft.cuda._memory.ipc",
+    "MappedMemory": "weft.cuda._memory.pointers",
+    "MemoryPointer": "weft.cuda._memory.pointers",
+    "PinnedMemory": "weft.cuda._memory.pointers",
+}
+
+
 def __getattr__(name: str) -> object:
+    import importlib
+
     # Only programs written for numba-cuda name it.
     if name == "cudadrv":
-        import importlib
-
         return importlib.import_module("weft.cuda.cudadrv")
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from weft.cuda._memory.ipc import IpcArrayHandle
+
     Order = Literal["C", "F", "A"]
 
 
@@ -42,8 +44,23 @@ class DeviceNDArray(DeviceArrayBase):
 
     @property
     def gpu_data(self) -> Any:
-        """What keeps the memory alive."""
-        return self.owner
+        """The memory that it is in, as a `MemoryPointer`."""
+        from weft.cuda._memory.pointers import of_array
+
+        return of_array(self)
+
+    def get_ipc_handle(self) -> IpcArrayHandle:
+        """Give a handle with which another process of this machine opens the array; it can be pickled.
+
+        Raises
+        ------
+        DriverError
+            No other process can open the memory (code 801): arrays are in the driver's pool unless WEFT_MEMORY_POOL=0,
+            and on the CPU none is shared.
+        """
+        from weft.cuda._memory.ipc import handle_of_array
+
+        return handle_of_array(self)
 
     @property
     def device_pointer(self) -> int:

@@ -1,11 +1,52 @@
-"""Devices, streams and events, as numba-cuda's module of this name has them."""
+"""Devices, contexts, memory, streams and events, as numba-cuda's module of this name has them."""
 
 from __future__ import annotations
 
-from weft.cuda._devices import Context, Device, Versions
+from weft.cuda._contexts import Context, MemoryInfo
+from weft.cuda._devices import Device, Versions
+from weft.cuda._memory.ipc import IpcHandle
+from weft.cuda._memory.manager import (
+    BaseCUDAMemoryManager,
+    GetIpcHandleMixin,
+    HostOnlyCUDAMemoryManager,
+    NumbaCUDAMemoryManager,
+    set_memory_manager,
+)
+from weft.cuda._memory.pointers import (
+    AutoFreePointer,
+    ManagedMemory,
+    MappedMemory,
+    MemoryPointer,
+    OwnedPointer,
+    PinnedMemory,
+    device_extents,
+)
 from weft.cuda._streams import Event, Stream
 from weft.errors import CudaAPIError, CudaDriverError, CudaSupportError
 
-__all__ = ["Context", "CudaAPIError", "CudaDriverError", "CudaSupportError", "Device", "Event", "Stream", "driver"]
+__all__ = [
+    "AutoFreePointer",
+    "BaseCUDAMemoryManager",
+    "Context",
+    "CudaAPIError",
+    "CudaDriverError",
+    "CudaSupportError",
+    "Device",
+    "Event",
+    "GetIpcHandleMixin",
+    "HostOnlyCUDAMemoryManager",
+    "IpcHandle",
+    "ManagedMemory",
+    "MappedMemory",
+    "MemoryInfo",
+    "MemoryPointer",
+    "NumbaCUDAMemoryManager",
+    "OwnedPointer",
+    "PinnedMemory",
+    "Stream",
+    "device_extents",
+    "driver",
+    "set_memory_manager",
+]
 
 driver = Versions()

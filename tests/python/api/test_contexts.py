@@ -1,0 +1,291 @@
+"""Contexts, and pointers into the memory that they allocate."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import numpy as np
+import pytest
+from weft import cuda
+
+driver = cuda.cudadrv.driver
+
+
+@cuda.jit
+def add_one(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] += 1
+
+
+def array_in(pointer, dtype, owner):
+    """An array in the memory of a pointer, as other libraries make one."""
+    count = pointer.size // np.dtype(dtype).itemsize
+    address = int(pointer.device_pointer)
+    device = cuda.get_current_device().id
+    return cuda.DeviceNDArray(owner, address, (count,), (np.dtype(dtype).itemsize,), dtype, device)
+
+
+def test_memory_of_a_context() -> None:
+    context = cuda.current_context()
+    memory = context.memalloc(800)
+    assert isinstance(memory, driver.AutoFreePointer)
+    assert isinstance(memory, cuda.MemoryPointer)
+    assert memory.size == 800
+    assert memory.context == context
+    assert memory.owner is memory
+    assert int(memory) == int(memory.device_pointer) == memory.device_pointer_value == memory.handle.value
+    assert isinstance(memory.device_ctypes_pointer, ctypes.c_void_p)
+    assert memory.device_ctypes_pointer.value == int(memory)
+    memory.memset(0)
+    memory.memset(1, count=8)
+    array = array_in(memory, np.int64, memory)
+    add_one[1, 128](array)
+    assert array.copy_to_host().tolist() == [0x0101010101010101 + 1] + [1] * 99
+    stream = cuda.stream()
+    memory.view(8, 16).memset(2, stream=stream)
+    stream.synchronize()
+    assert array[1] == 0x0202020202020202
+    assert array.gpu_data is memory
+    for wrong in (
+        lambda: memory.memset(256),
+        lambda: memory.memset(-1),
+        lambda: memory.memset(0, count=801),
+        lambda: context.memalloc(-1),
+        lambda: cuda.MemoryPointer(context, 0, -1),
+    ):
+        with pytest.raises(ValueError, match=r"byte|count|size"):
+            wrong()
+    with pytest.raises(TypeError, match="pointer must be"):
+        cuda.MemoryPointer(context, "here", 8)
+    with pytest.raises(MemoryError) as raised:
+        context.memalloc(1 << 60)
+    assert isinstance(raised.value, cuda.CudaAPIError)
+    assert context.memalloc(8).size == 8
+
+
+def test_views_of_memory() -> None:
+    memory = cuda.current_context().memalloc(100)
+    view = memory.view(10, 60)
+    assert (int(view) - int(memory), view.size, view.owner) == (10, 50, memory)
+    inner = view.view(5)
+    assert (int(inner) - int(memory), inner.size) == (15, 45)
+    assert memory.view(100).size == 0
+    for start, stop in ((-1, None), (101, None), (0, 101), (10, 5)):
+        with pytest.raises(ValueError, match="not within the 100 bytes"):
+            memory.view(start, stop)
+    nothing = cuda.current_context().memalloc(0)
+    assert nothing.device_pointer_value is None
+    assert nothing.view(3).size == 0
+    address = int(inner)
+    del memory, view
+    gc.collect()
+    inner.memset(3)
+    assert int(inner) == address
+
+
+def test_memory_that_is_freed() -> None:
+    memory = cuda.current_context().memalloc(64)
+    view = memory.view(8)
+    array = array_in(memory, np.uint8, memory._memory())
+    memory.memset(7)
+    memory.free()
+    for use in (lambda: memory.memset(0), lambda: view.memset(0), lambda: memory.view(0), memory.free):
+        with pytest.raises(RuntimeError, match=r"freed|Freeing dead pointer"):
+            use()
+    # An array that has the memory itself keeps it.
+    assert (array.copy_to_host() == 7).all()
+
+
+def test_finalizers() -> None:
+    context, calls = cuda.current_context(), []
+    pointer = cuda.MemoryPointer(context, ctypes.c_uint64(0x1000), 16, finalizer=lambda: calls.append("free"))
+    assert pointer.is_managed
+    assert int(pointer.device_pointer) == 0x1000
+    view = pointer.view(4)
+    del pointer
+    gc.collect()
+    assert calls == []
+    del view
+    gc.collect()
+    assert calls == ["free"]
+
+    pointer = cuda.MemoryPointer(context, 0x1000, 16, finalizer=lambda: calls.append("again"))
+    pointer.free()
+    assert calls == ["free", "again"]
+    with pytest.raises(RuntimeError, match="Freeing dead pointer"):
+        pointer.free()
+    del pointer
+    assert calls == ["free", "again"]
+    # What has no finalizer is someone else's.
+    cuda.MemoryPointer(context, 0x1000, 16).free()
+
+    pointer = cuda.MemoryPointer(context, 0x1000, 16, finalizer=lambda: calls.append("owned"))
+    first, second = pointer.own(), pointer.own()
+    third = second.view(8)
+    assert isinstance(third, driver.OwnedPointer)
+    assert (third.size, int(third), third.context) == (8, 0x1008, context)
+    del first, second
+    gc.collect()
+    assert calls[2:] == []
+    del third
+    gc.collect()
+    assert calls[2:] == ["owned"]
+
+    pointer = driver.AutoFreePointer(context, 0x1000, 16, finalizer=lambda: calls.append("auto"))
+    pointer.own()
+    gc.collect()
+    assert calls[3:] == []
+    del pointer
+    gc.collect()
+    assert calls[3:] == ["auto"]
+
+
+def test_the_memory_of_an_array() -> None:
+    array = cuda.to_device(np.arange(10, dtype=np.float32))
+    data = array[2:].gpu_data
+    assert isinstance(data, cuda.MemoryPointer)
+    assert (data.size, int(data.device_pointer)) == (40, array.address)
+    assert data.device_pointer_value == array.device_ctypes_pointer.value
+    data.view(4, 12).memset(0)
+    del data
+    assert array.copy_to_host().tolist() == [0, 0, 0, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_memory_of_the_host() -> None:
+    context = cuda.current_context()
+    mapped = context.memhostalloc(80, mapped=True, portable=True, wc=True)
+    assert isinstance(mapped, cuda.MappedMemory)
+    assert mapped.size == 80
+    host = np.asarray(mapped).view(np.int64)
+    host[:] = np.arange(10)
+    array = array_in(mapped, np.int64, mapped)
+    add_one[1, 32](array)
+    cuda.synchronize()
+    assert host.tolist() == list(range(1, 11))
+    assert mapped.host_pointer.value == host.__array_interface__["data"][0]
+
+    pinned = context.memhostalloc(16)
+    assert isinstance(pinned, cuda.PinnedMemory)
+    assert pinned.own() is pinned
+    np.asarray(pinned)[:] = 5
+    assert pinned.size == 16
+
+    managed = context.memallocmanaged(80, attach_global=True)
+    assert isinstance(managed, driver.ManagedMemory)
+    host = np.asarray(managed).view(np.int64)
+    host[:] = 1
+    add_one[1, 32](array_in(managed, np.int64, managed))
+    cuda.synchronize()
+    assert host.tolist() == [2] * 10
+
+
+def test_locking_memory_of_the_host() -> None:
+    context = cuda.current_context()
+    host = np.arange(1000)
+    for mapped, of in ((True, cuda.MappedMemory), (False, cuda.PinnedMemory)):
+        locked = context.mempin(host, ctypes.c_void_p(host.ctypes.data), host.nbytes, mapped=mapped)
+        assert type(locked) is of
+        assert locked.host_pointer.value == host.ctypes.data
+        if mapped:
+            add_one[8, 128](array_in(locked, host.dtype, locked))
+            cuda.synchronize()
+        del locked
+    assert host.tolist() == list(range(1, 1001))
+
+
+def test_streams_and_events_of_a_context() -> None:
+    context = cuda.current_context()
+    context.prepare_for_use()
+    stream = context.create_stream()
+    event = context.create_event()
+    event.record(stream)
+    event.synchronize()
+    with pytest.raises(weft_errors().EventError):
+        event.elapsed_time(context.create_event(timing=False))
+    handles = [
+        context.get_default_stream(),
+        context.get_legacy_default_stream(),
+        context.get_per_thread_default_stream(),
+    ]
+    assert [int(stream) for stream in handles] == [0, 1, 2]
+    assert int(context.create_external_stream(int(stream))) == int(stream)
+    assert context.create_external_stream(int(stream)).external
+
+
+def weft_errors():
+    from weft import errors
+
+    return errors
+
+
+def test_pushing_contexts() -> None:
+    context = cuda.current_context()
+    context.push()
+    assert cuda.current_context() == context
+    context.pop()
+    assert cuda.current_context() == context
+    with pytest.raises(RuntimeError, match="no context was pushed"):
+        context.pop()
+
+
+def test_what_is_pending() -> None:
+    context = cuda.current_context()
+    assert len(context.deallocations) == 0
+    assert repr(context.deallocations) == "<no pending deallocations>"
+    cuda.to_device(np.zeros(1 << 20))
+    before = context.get_memory_info()
+    assert isinstance(before, cuda.MemoryInfo)
+    assert isinstance(before, driver.MemoryInfo)
+    assert tuple(before) == (before.free, before.total)
+    context.deallocations.clear()
+    with cuda.defer_cleanup(), context.defer_cleanup():
+        assert cuda.to_device([1]).copy_to_host().tolist() == [1]
+
+
+def test_how_many_blocks_run() -> None:
+    context = cuda.current_context()
+    x = cuda.to_device(np.zeros(4))
+    add_one[1, 4](x)
+    (kernel,) = [kernel for kernel in add_one.overloads.values() if kernel.argument_types[0] == cuda.typeof(x)]
+    assert context.get_active_blocks_per_multiprocessor(kernel, 128, 0) >= 1
+    status, threads = context.get_max_potential_block_size(kernel, None, 0, 0)
+    assert (status, threads) == (0, kernel.max_threads_per_block)
+    assert context.get_max_potential_block_size(kernel, lambda _: 0, 0, 64) == (0, 64)
+    with pytest.raises(TypeError, match="func must be a compiled kernel"):
+        context.get_active_blocks_per_multiprocessor(add_one.py_func, 128, 0)
+    with pytest.raises(ValueError, match="flags must be"):
+        context.get_active_blocks_per_multiprocessor(kernel, 128, 0, flags=1)
+
+
+def test_other_devices() -> None:
+    context = cuda.current_context()
+    assert not context.can_access_peer(cuda.get_current_device().id)
+    with pytest.raises((ValueError, IndexError), match=r"no .*device 77"):
+        context.can_access_peer(77)
+    with pytest.raises(cuda.CudaAPIError):
+        context.enable_peer_access(context)
+    with pytest.raises(ValueError, match="flags must be 0"):
+        context.enable_peer_access(context, flags=1)
+
+
+def test_devices_by_their_place() -> None:
+    device = cuda.get_current_device()
+    identity = device.get_device_identity()
+    assert set(identity) == {"pci_domain_id", "pci_bus_id", "pci_device_id"}
+    assert cuda.Device.from_identity(identity) == device
+    with pytest.raises(RuntimeError, match="no device with the identity"):
+        cuda.Device.from_identity({**identity, "pci_bus_id": 9999})
+    device.release_primary_context()
+    assert device.supports_fp8 == (device.compute_capability >= (8, 9))
+    assert cuda.select_device(None) == device
+    for name in (
+        "MAX_BLOCKS_PER_MULTIPROCESSOR",
+        "MAXIMUM_TEXTURE1D_WIDTH",
+        "CLUSTER_LAUNCH",
+        "MEMORY_POOLS_SUPPORTED",
+    ):
+        assert isinstance(getattr(device, name), int)
+    assert device.MAX_THREADS_PER_MULTI_PROCESSOR == device.MAX_THREADS_PER_MULTIPROCESSOR
+    assert device.MAX_BLOCKS_PER_MULTIPROCESSOR >= 1
