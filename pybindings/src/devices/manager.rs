@@ -14,7 +14,7 @@ use std::{
 use pyo3::prelude::*;
 use weft_runtime::{Allocator, Error, Executor, Lent, Settings};
 
-use super::DEVICES;
+use super::{DEVICES, fork};
 use crate::errors;
 
 /// Who allocates: as the setting says, a manager, or weft.
@@ -86,6 +86,7 @@ pub(super) fn set_up(settings: &Settings, executor: &dyn Executor, device: u32) 
 pub(crate) fn use_memory_managers(py: Python<'_>, on: bool) {
     MANAGED.store(if on { MANAGER } else { WEFT }, Ordering::Relaxed);
     py.detach(|| {
+        let _work = fork::at_work();
         let Some(Ok(devices)) = DEVICES.get() else { return };
         for (id, entry) in devices.executors.iter().enumerate() {
             if let Some(executor) = &*entry.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -244,6 +244,8 @@ def __getattr__(name: str) -> object:
     # Only programs written for numba-cuda name it.
     if name == "cudadrv":
         return importlib.import_module("weft.cuda.cudadrv")
+    if name == "_auto_device":
+        return importlib.import_module("weft.cuda._memory.making").auto_device
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name]), name)
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -230,7 +230,7 @@ def _handle_bytes(handle: Any) -> bytes:
     """Give the 64 bytes of a handle: of bytes, a ``ctypes`` array, small integers, or a ``CUipcMemHandle``."""
     given = getattr(handle, "reserved", handle)
     try:
-        found = bytes(byte & 0xFF for byte in given)
+        found = bytes(int(byte) & 0xFF for byte in given)
     except TypeError:
         msg = f"handle must be the {_HANDLE_BYTES} bytes of a handle, not {type(handle).__name__}"
         raise TypeError(msg) from None

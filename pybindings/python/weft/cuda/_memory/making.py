@@ -142,6 +142,32 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     return array
 
 
+def auto_device(
+    obj: Any, stream: Any = 0, copy: bool = True, user_explicit: bool = False
+) -> tuple[DeviceNDArray, bool]:
+    """Give a device array of an object, as `to_device` does, and whether it is a new one.
+
+    Parameters
+    ----------
+    obj, stream, copy
+        As in `to_device`.
+    user_explicit
+        Do not warn of the copy.
+    """
+    if is_cuda_array(obj):
+        return to_device(obj), False
+    if copy and not user_explicit and _weft.device_kind() == "cuda":
+        from weft import config
+        from weft.errors import PerformanceWarning
+
+        if config.CUDA_WARN_ON_IMPLICIT_COPY:
+            import warnings
+
+            msg = "Host array used in CUDA kernel will incur copy overhead to/from device."
+            warnings.warn(msg, PerformanceWarning, stacklevel=2)
+    return to_device(obj, stream, copy), True
+
+
 def is_cuda_array(obj: Any) -> bool:
     """Whether an object has ``__cuda_array_interface__`` or is a device array."""
     return isinstance(obj, DeviceNDArray) or hasattr(obj, "__cuda_array_interface__")
