@@ -30,13 +30,13 @@ def array_in(pointer, dtype, owner):
 def test_memory_of_a_context() -> None:
     context = cuda.current_context()
     memory = context.memalloc(800)
-    assert isinstance(memory, driver.AutoFreePointer)
-    assert isinstance(memory, cuda.MemoryPointer)
+    assert isinstance(memory, driver.OwnedPointer)
+    assert isinstance(memory.owner, driver.AutoFreePointer)
     assert memory.size == 800
     assert memory.context == context
-    assert memory.owner is memory
+    assert memory.owner.owner is memory.owner
     assert int(memory) == int(memory.device_pointer) == memory.device_pointer_value == memory.handle.value
-    assert isinstance(memory.device_ctypes_pointer, ctypes.c_void_p)
+    assert isinstance(memory.device_ctypes_pointer, ctypes.c_size_t)
     assert memory.device_ctypes_pointer.value == int(memory)
     memory.memset(0)
     memory.memset(1, count=8)
@@ -47,7 +47,8 @@ def test_memory_of_a_context() -> None:
     memory.view(8, 16).memset(2, stream=stream)
     stream.synchronize()
     assert array[1] == 0x0202020202020202
-    assert array.gpu_data is memory
+    assert array.gpu_data.owner is memory
+    assert int(array[2:].gpu_data.handle) == int(memory) + 16
     for wrong in (
         lambda: memory.memset(256),
         lambda: memory.memset(-1),
@@ -68,8 +69,11 @@ def test_memory_of_a_context() -> None:
 def test_views_of_memory() -> None:
     memory = cuda.current_context().memalloc(100)
     view = memory.view(10, 60)
-    assert (int(view) - int(memory), view.size, view.owner) == (10, 50, memory)
+    assert (int(view) - int(memory), view.size) == (10, 50)
     inner = view.view(5)
+    # The memory is counted.
+    assert inner.owner is view.owner is memory.owner
+    assert memory.refct == 3
     assert (int(inner) - int(memory), inner.size) == (15, 45)
     assert memory.view(100).size == 0
     for start, stop in ((-1, None), (101, None), (0, 101), (10, 5)):
@@ -122,33 +126,44 @@ def test_finalizers() -> None:
     cuda.MemoryPointer(context, 0x1000, 16).free()
 
     pointer = cuda.MemoryPointer(context, 0x1000, 16, finalizer=lambda: calls.append("owned"))
+    # Owned pointers do not free what has itself for an owner.
     first, second = pointer.own(), pointer.own()
     third = second.view(8)
     assert isinstance(third, driver.OwnedPointer)
     assert (third.size, int(third), third.context) == (8, 0x1008, context)
-    del first, second
+    assert pointer.refct == 4
+    del first, second, third
     gc.collect()
-    assert calls[2:] == []
-    del third
+    assert (pointer.refct, calls[2:]) == (1, [])
+    del pointer
     gc.collect()
     assert calls[2:] == ["owned"]
 
+    # This one lives as long as they do,
     pointer = driver.AutoFreePointer(context, 0x1000, 16, finalizer=lambda: calls.append("auto"))
-    pointer.own()
+    first, second = pointer.own(), pointer.own()
+    del first
     gc.collect()
     assert calls[3:] == []
-    del pointer
+    del second
     gc.collect()
     assert calls[3:] == ["auto"]
+    assert not pointer.is_alive
+    # or as long as itself.
+    pointer = driver.AutoFreePointer(context, 0x1000, 16, finalizer=lambda: calls.append("alone"))
+    del pointer
+    gc.collect()
+    assert calls[4:] == ["alone"]
 
 
 def test_the_memory_of_an_array() -> None:
     array = cuda.to_device(np.arange(10, dtype=np.float32))
     data = array[2:].gpu_data
     assert isinstance(data, cuda.MemoryPointer)
-    assert (data.size, int(data.device_pointer)) == (40, array.address)
-    assert data.device_pointer_value == array.device_ctypes_pointer.value
-    data.view(4, 12).memset(0)
+    assert (data.size, int(data.device_pointer)) == (32, array.address + 8)
+    assert array.gpu_data.device_pointer_value == array.device_ctypes_pointer.value
+    array.gpu_data.view(4, 12).memset(0)
+    data.view(0, 4).memset(0)
     del data
     assert array.copy_to_host().tolist() == [0, 0, 0, 3, 4, 5, 6, 7, 8, 9]
 
@@ -156,7 +171,7 @@ def test_the_memory_of_an_array() -> None:
 def test_memory_of_the_host() -> None:
     context = cuda.current_context()
     mapped = context.memhostalloc(80, mapped=True, portable=True, wc=True)
-    assert isinstance(mapped, cuda.MappedMemory)
+    assert isinstance(mapped.owner, cuda.MappedMemory)
     assert mapped.size == 80
     host = np.asarray(mapped).view(np.int64)
     host[:] = np.arange(10)
@@ -173,7 +188,7 @@ def test_memory_of_the_host() -> None:
     assert pinned.size == 16
 
     managed = context.memallocmanaged(80, attach_global=True)
-    assert isinstance(managed, driver.ManagedMemory)
+    assert isinstance(managed.owner, driver.ManagedMemory)
     host = np.asarray(managed).view(np.int64)
     host[:] = 1
     add_one[1, 32](array_in(managed, np.int64, managed))
@@ -186,7 +201,7 @@ def test_locking_memory_of_the_host() -> None:
     host = np.arange(1000)
     for mapped, of in ((True, cuda.MappedMemory), (False, cuda.PinnedMemory)):
         locked = context.mempin(host, ctypes.c_void_p(host.ctypes.data), host.nbytes, mapped=mapped)
-        assert type(locked) is of
+        assert type(locked.owner) is of
         assert locked.host_pointer.value == host.ctypes.data
         if mapped:
             add_one[8, 128](array_in(locked, host.dtype, locked))

@@ -154,6 +154,8 @@ handle = array.get_ipc_handle()
 part = array[1:, ::2].get_ipc_handle()
 raw = cuda.current_context().get_ipc_handle(array.gpu_data)
 assert (raw.size, raw.offset, len(raw.handle)) == (96, 0, 64)
+sliced = cuda.current_context().get_ipc_handle(array[1:].gpu_data)
+assert (sliced.size, sliced.offset) == (64, 32)
 other(handle, part, raw.handle, code='''
 handle, part, raw = given
 with handle as array:
@@ -182,7 +184,7 @@ with cuda.open_ipc_array(raw, (2, 2), np.int64, offset=8) as array:
 with cuda.open_ipc_array(tuple(raw), 2, np.int64, strides=(80,)) as array:
     assert array.copy_to_host().tolist() == [77, 88]
 pointer = cuda.current_context().open_ipc_handle(raw, 96)
-assert isinstance(pointer, cuda.MemoryPointer) and pointer.size == 96
+assert isinstance(pointer.owner, cuda.MemoryPointer) and pointer.size == 96
 pointer.view(8, 16).memset(0)
 cuda.synchronize()
 for wrong, error in ((b"x", ValueError), (7, TypeError)):

@@ -47,6 +47,7 @@ def test_handles() -> None:
     handle = pickle.loads(pickle.dumps(cuda.IpcHandle("the memory", bytes(64), 8, identity, offset=3)))
     assert (handle.base, handle.handle, handle.size, handle.offset) == (None, bytes(64), 8, 3)
     assert handle.source_info == identity
+    assert handle.handle.reserved == bytes(64)
     assert handle.can_access_peer(cuda.current_context())
     array = devicearray.IpcArrayHandle(handle, {"start": 0, "shape": (1,), "strides": (8,), "dtype": np.dtype(int)})
     assert isinstance(pickle.loads(pickle.dumps(array)), devicearray.IpcArrayHandle)

@@ -126,8 +126,8 @@ def test_a_context_asks_its_manager(counting) -> None:
     assert context.get_memory_info() == (1, 2)
     memory = context.memalloc(64)
     assert counting.live == {int(memory.device_pointer): 64}
-    assert isinstance(context.memhostalloc(8, mapped=True), cuda.MappedMemory)
-    assert isinstance(context.memallocmanaged(8), driver.ManagedMemory)
+    assert isinstance(context.memhostalloc(8, mapped=True).owner, cuda.MappedMemory)
+    assert isinstance(context.memallocmanaged(8).owner, driver.ManagedMemory)
     host = np.zeros(8)
     assert isinstance(context.mempin(host, host.ctypes.data, host.nbytes), cuda.PinnedMemory)
     with cuda.defer_cleanup():
@@ -135,6 +135,29 @@ def test_a_context_asks_its_manager(counting) -> None:
     assert counting.calls == ["initialize", 64, "defer_cleanup"]
     memory.free()
     assert counting.live == {}
+    context.reset()
+    assert context.memory_manager.allocations == {}
+
+
+def test_one_device_has_a_manager() -> None:
+    Counting.calls, Counting.live = [], {}
+    context = cuda.current_context()
+    assert context.memory_manager is None
+    manager = context.memory_manager = Counting(context=context)
+    try:
+        assert cuda.current_context().memory_manager is manager
+        array = cuda.to_device(np.arange(2))
+        assert Counting.calls == ["initialize", 16]
+        assert manager.get_ipc_handle is not None
+    finally:
+        context.memory_manager = None
+    assert context.memory_manager is None
+    assert array.copy_to_host().tolist() == [0, 1]
+    assert cuda.to_device(np.arange(2)).copy_to_host().tolist() == [0, 1]
+    assert Counting.calls == ["initialize", 16]
+    del array
+    settle()
+    assert Counting.live == {}
 
 
 def test_arrays_that_were_there_before_stay_weft_s() -> None:
@@ -158,7 +181,7 @@ def test_what_is_no_manager() -> None:
     class Version2(Counting):
         interface_version = 2
 
-    with pytest.raises(RuntimeError, match="version 2"):
+    with pytest.raises(RuntimeError, match="version 2 - version 1 required"):
         cuda.set_memory_manager(Version2)
     with pytest.raises(TypeError, match="mm_plugin must be a class"):
         cuda.set_memory_manager(None)

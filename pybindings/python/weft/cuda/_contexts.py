@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from weft.cuda._devices import Device
     from weft.cuda._memory.ipc import IpcHandle
-    from weft.cuda._memory.pointers import ManagedMemory, MappedMemory, MemoryPointer, PinnedMemory
+    from weft.cuda._memory.pointers import OwnedPointer, PinnedMemory
     from weft.cuda._streams import Event, Stream
 
 MemoryInfo = collections.namedtuple("MemoryInfo", ("free", "total"))  # noqa: PYI024 (typing takes long to import)
@@ -97,12 +97,16 @@ class Context:
     def reset(self) -> None:
         """Wait for everything on the device, and unload linked code whose end a callback is told.
 
-        Memory is freed with the arrays that use it. A launch loads the code again.
+        Memory of weft's is freed with the arrays that use it; a memory manager is reset, which may free the memory of
+        arrays that are still there. A launch loads the code again.
         """
         from weft.cuda._code.link import unload
 
         self.synchronize()
         unload(self.device.id)
+        manager = self.memory_manager
+        if manager is not None:
+            manager.reset()
 
     # --- Memory ---
 
@@ -114,6 +118,12 @@ class Context:
         from weft.cuda._memory.manager import manager_of
 
         return manager_of(self.device.id)
+
+    @memory_manager.setter
+    def memory_manager(self, manager: Any) -> None:
+        from weft.cuda._memory.manager import set_manager_of
+
+        set_manager_of(self.device.id, manager)
 
     def get_memory_info(self) -> MemoryInfo:
         """Free and total memory in bytes; a memory manager may raise `NotImplementedError`."""
@@ -138,7 +148,7 @@ class Context:
         with contextlib.nullcontext() if manager is None else manager.defer_cleanup():
             yield
 
-    def memalloc(self, bytesize: int) -> MemoryPointer:
+    def memalloc(self, bytesize: int) -> OwnedPointer:
         """Allocate memory of the device, with undefined contents, that other processes can open (`get_ipc_handle`).
 
         Raises
@@ -149,9 +159,10 @@ class Context:
         from weft.cuda._memory.pointers import allocate
 
         manager = self.memory_manager
-        return allocate(self, bytesize) if manager is None else manager.memalloc(bytesize)
+        made: OwnedPointer = allocate(self, bytesize) if manager is None else manager.memalloc(bytesize)
+        return made
 
-    def memallocmanaged(self, bytesize: int, attach_global: bool = True) -> ManagedMemory:
+    def memallocmanaged(self, bytesize: int, attach_global: bool = True) -> OwnedPointer:
         """Allocate memory that moves to where it is used, host or device.
 
         Parameters
@@ -164,7 +175,10 @@ class Context:
         from weft.cuda._memory.pointers import allocate_managed
 
         give = getattr(self.memory_manager, "memallocmanaged", None)
-        return allocate_managed(self, bytesize, attach_global) if give is None else give(bytesize, attach_global)
+        if give is None:
+            return allocate_managed(self, bytesize, attach_global)
+        made: OwnedPointer = give(bytesize, attach_global)
+        return made
 
     def memhostalloc(
         self,
@@ -172,7 +186,7 @@ class Context:
         mapped: bool = False,
         portable: bool = False,
         wc: bool = False,
-    ) -> MappedMemory | PinnedMemory:
+    ) -> OwnedPointer | PinnedMemory:
         """Allocate page-locked memory of the host.
 
         Parameters
@@ -180,7 +194,7 @@ class Context:
         bytesize
             How many bytes.
         mapped
-            The device reaches it, too: the result is a `MappedMemory`, which has an address there.
+            The device reaches it, too: the result is of a `MappedMemory`, which has an address there.
         portable
             Has no effect: it always is.
         wc
@@ -190,11 +204,11 @@ class Context:
 
         manager = self.memory_manager
         if manager is not None:
-            made: MappedMemory | PinnedMemory = manager.memhostalloc(bytesize, mapped, portable, wc)
+            made: OwnedPointer | PinnedMemory = manager.memhostalloc(bytesize, mapped, portable, wc)
             return made
         return allocate_host(self, bytesize, mapped)
 
-    def mempin(self, owner: Any, pointer: Any, size: int, mapped: bool = False) -> MappedMemory | PinnedMemory:
+    def mempin(self, owner: Any, pointer: Any, size: int, mapped: bool = False) -> OwnedPointer | PinnedMemory:
         """Lock the pages of memory of the host, until what this gives is gone.
 
         Parameters
@@ -212,7 +226,7 @@ class Context:
 
         manager = self.memory_manager
         if manager is not None:
-            made: MappedMemory | PinnedMemory = manager.mempin(owner, pointer, size, mapped)
+            made: OwnedPointer | PinnedMemory = manager.mempin(owner, pointer, size, mapped)
             return made
         return lock_host(self, owner, pointer, size, mapped)
 
@@ -231,7 +245,7 @@ class Context:
         manager = self.memory_manager
         return handle_of(self, memory) if manager is None else manager.get_ipc_handle(memory)
 
-    def open_ipc_handle(self, handle: Any, size: int) -> MemoryPointer:
+    def open_ipc_handle(self, handle: Any, size: int) -> OwnedPointer:
         """Open memory of another process by the 64 bytes of its handle, of which ``size`` bytes are used."""
         from weft.cuda._memory.ipc import open_handle
 

@@ -24,9 +24,18 @@ if TYPE_CHECKING:
 
     from weft.cuda._contexts import Context
     from weft.cuda._memory.device_array import DeviceNDArray
-    from weft.cuda._memory.pointers import MemoryPointer
+    from weft.cuda._memory.pointers import MemoryPointer, OwnedPointer
 
 _HANDLE_BYTES = 64
+
+
+class RawHandle(bytes):
+    """The driver's handle, a ``CUipcMemHandle``: 64 bytes, which are its ``reserved``."""
+
+    @property
+    def reserved(self) -> bytes:
+        """The bytes."""
+        return bytes(self)
 
 
 class IpcHandle:
@@ -50,7 +59,7 @@ class IpcHandle:
         self, base: Any, handle: Any, size: int, source_info: dict[str, int] | None = None, offset: int = 0
     ) -> None:
         self.base = base
-        self.handle = _handle_bytes(handle)
+        self.handle = RawHandle(_handle_bytes(handle))
         self.size = size
         self.source_info = source_info
         self.offset = offset
@@ -64,7 +73,7 @@ class IpcHandle:
             return True
         return context.can_access_peer(Device.from_identity(self.source_info).id)
 
-    def open(self, context: Context) -> MemoryPointer:
+    def open(self, context: Context) -> MemoryPointer | OwnedPointer:
         """Open the memory for a context, or copy it there if its device does not reach it.
 
         Raises
@@ -74,7 +83,7 @@ class IpcHandle:
         """
         return self.open_direct(context) if self.can_access_peer(context) else self.open_staged(context)
 
-    def open_direct(self, context: Context) -> MemoryPointer:
+    def open_direct(self, context: Context) -> OwnedPointer:
         """Open the memory for a context whose device reaches it: what either process writes, both see."""
         self._check_closed()
         pointer = open_handle(context, self.handle, self.offset + self.size)
@@ -121,7 +130,7 @@ class IpcHandle:
             raise ValueError(msg)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return IpcHandle, (None, self.handle, self.size, self.source_info, self.offset)
+        return IpcHandle, (None, bytes(self.handle), self.size, self.source_info, self.offset)
 
 
 class IpcArrayHandle:
@@ -162,22 +171,21 @@ def handle_of(context: Context, memory: Any) -> IpcHandle:
 
 def handle_of_array(array: DeviceNDArray) -> IpcArrayHandle:
     """Give a handle of an array; see `DeviceNDArray.get_ipc_handle`."""
-    low, high = array.span
+    low, _ = array.span
     pointer = of_array(array)
-    start = array.address + low - int(pointer.device_pointer)
-    handle = pointer.context.get_ipc_handle(pointer.view(start, start + high - low))
+    handle = pointer.context.get_ipc_handle(pointer)
     description = {"start": -low, "shape": array.shape, "strides": array.strides, "dtype": array.dtype}
     return IpcArrayHandle(handle, description)
 
 
-def open_handle(context: Context, handle: Any, size: int) -> MemoryPointer:
+def open_handle(context: Context, handle: Any, size: int) -> OwnedPointer:
     """Open memory of another process; see `Context.open_ipc_handle`."""
     if size < 0:
         msg = f"size must be a number of bytes, got {size}"
         raise ValueError(msg)
     with context.device:
         memory = _weft.Memory.open_shared(_handle_bytes(handle), size)
-    return AutoFreePointer(context, memory.address, size, memory)
+    return AutoFreePointer(context, memory.address, size, memory).own()
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import contextlib
 import threading
 
 from weft import _weft
-from weft.cuda._contexts import Context, Deallocations, MemoryInfo
+from weft.cuda._contexts import Context, MemoryInfo
 from weft.cuda._memory.pointers import address_of, allocate_host, allocate_managed, lock_host
 from weft.cuda._memory.pointers import allocate as _allocate
 
@@ -92,11 +92,8 @@ class HostOnlyCUDAMemoryManager(BaseCUDAMemoryManager):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.allocations: dict[Any, Any] = {}
-
-    @property
-    def deallocations(self) -> Deallocations:
-        """Memory that waits for the device."""
-        return self.context.deallocations  # type: ignore[no-any-return]
+        # Whether a class can be a manager is asked of an instance without a context.
+        self.deallocations: Any = None if self.context is None else self.context.deallocations
 
     def memhostalloc(self, size: int, mapped: bool = False, portable: bool = False, wc: bool = False) -> Any:  # noqa: ARG002
         """See `Context.memhostalloc`."""
@@ -190,8 +187,8 @@ def set_memory_manager(mm_plugin: type[BaseCUDAMemoryManager]) -> None:
 def _check_version(manager: Any) -> None:
     if manager.interface_version != INTERFACE_VERSION:
         msg = (
-            f"EMM Plugin interface has version {manager.interface_version}, but weft knows version "
-            f"{INTERFACE_VERSION}: {type(manager).__name__}"
+            f"EMM Plugin interface has version {manager.interface_version} - version {INTERFACE_VERSION} required: "
+            f"{type(manager).__name__}"
         )
         raise RuntimeError(msg)
 
@@ -201,8 +198,11 @@ def _named() -> type[BaseCUDAMemoryManager]:
     import importlib
 
     name = _weft.memory_managers()[1]
+    if name is None:
+        # Only another device has a manager.
+        return NumbaCUDAMemoryManager
     try:
-        found: type[BaseCUDAMemoryManager] = importlib.import_module(name or "")._numba_memory_manager
+        found: type[BaseCUDAMemoryManager] = importlib.import_module(name)._numba_memory_manager
     except Exception as error:
         msg = f"WEFT_MEMORY_MANAGER (or NUMBA_CUDA_MEMORY_MANAGER) is {name!r}, which gives no memory manager: {error}"
         raise RuntimeError(msg) from error
@@ -223,6 +223,19 @@ def manager_of(device: int) -> Any:
             made.initialize()
             _managers[device] = made
         return _managers[device]
+
+
+def set_manager_of(device: int, manager: Any) -> None:
+    """Set the manager of one device; None is weft, or what `set_memory_manager` says."""
+    if manager is not None:
+        _check_version(manager)
+        manager.initialize()
+    with _lock:
+        _managers.pop(device, None)
+        if manager is not None:
+            _managers[device] = manager
+        for_all = _weft.memory_managers()[1] is not None if _class is None else _class is not NumbaCUDAMemoryManager
+        _weft.use_memory_managers(bool(_managers) or for_all)
 
 
 def allocate(device: int, nbytes: int) -> tuple[int, Any]:

@@ -68,7 +68,8 @@ class MemoryPointer:
         self._owner = owner
         self.is_managed = finalizer is not None or isinstance(owner, (_weft.Memory, _weft.HostMemory))
         self.is_alive = True
-        self.refct = 0
+        # Owned pointers of it, and itself.
+        self.refct = 1
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
 
     @property
@@ -83,10 +84,10 @@ class MemoryPointer:
 
     @property
     def device_ctypes_pointer(self) -> Any:
-        """The address as a ``ctypes.c_void_p``."""
+        """The address as a ``ctypes.c_size_t``, as the driver's ``CUdeviceptr`` is."""
         import ctypes
 
-        return ctypes.c_void_p(int(self.device_pointer))
+        return ctypes.c_size_t(int(self.device_pointer))
 
     @property
     def owner(self) -> Any:
@@ -139,17 +140,21 @@ class MemoryPointer:
         memory = self._memory()
         _weft.fill(self.context.device.id, int(self.device_pointer), byte, count, memory, stream)
 
-    def view(self, start: int, stop: int | None = None) -> MemoryPointer:
+    def view(self, start: int, stop: int | None = None) -> MemoryPointer | OwnedPointer:
         """Give a pointer to the bytes from ``start`` up to ``stop``, which keeps this one's memory alive."""
+        part, owner = self._part(start, stop), self.owner
+        return OwnedPointer(owner, part) if isinstance(owner, MemoryPointer) else part
+
+    def _part(self, start: int, stop: int | None) -> MemoryPointer:
         self._check_alive()
         if self.size == 0:
             # As numba-cuda: a view of nothing is nothing, wherever it starts.
-            return MemoryPointer(self.context, None, 0, self)
+            return MemoryPointer(self.context, None, 0, self.owner)
         size = (self.size if stop is None else stop) - start
         if not 0 <= start <= self.size or size < 0 or start + size > self.size:
             msg = f"a view from {start} to {stop} is not within the {self.size} bytes of the memory"
             raise ValueError(msg)
-        return MemoryPointer(self.context, int(self.device_pointer) + start, size, self)
+        return MemoryPointer(self.context, int(self.device_pointer) + start, size, self.owner)
 
     def _memory(self) -> _weft.Memory | None:
         """Give the memory if it is weft's, so that it is noted who uses it."""
@@ -173,11 +178,11 @@ class MemoryPointer:
 
 
 class AutoFreePointer(MemoryPointer):
-    """A pointer whose memory goes with the last reference to it, and not before with an `OwnedPointer`."""
+    """A pointer whose memory goes with the last `OwnedPointer` of it, or with itself if there is none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.refct += 1
+        self.refct -= 1
 
 
 class ManagedMemory(AutoFreePointer):
@@ -296,43 +301,47 @@ class OwnedPointer:
 
     def view(self, start: int, stop: int | None = None) -> OwnedPointer:
         """Give one to the bytes from ``start`` up to ``stop``."""
-        return OwnedPointer(self._mem, self._view.view(start, stop))
+        return OwnedPointer(self._mem, self._view._part(start, stop))
 
     def __int__(self) -> int:
         return int(self._view)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_view":
+        if name == "_view" or (name.startswith("__") and name != "__array_interface__"):
             raise AttributeError(name)
         return getattr(self._view, name)
+
+    def __repr__(self) -> str:
+        return f"<OwnedPointer of {self._view!r}>"
 
 
 def _bytes(address: int, size: int) -> dict[str, Any]:
     return {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
 
 
-def allocate(context: Context, size: int) -> AutoFreePointer:
+def allocate(context: Context, size: int) -> OwnedPointer:
     """Allocate memory that other processes can open; see `Context.memalloc`."""
     with context.device:
         memory = _weft.Memory(_size(size), shareable=True)
-    return AutoFreePointer(context, memory.address, memory.nbytes, memory)
+    return AutoFreePointer(context, memory.address, memory.nbytes, memory).own()
 
 
-def allocate_managed(context: Context, size: int, attach_global: bool) -> ManagedMemory:
+def allocate_managed(context: Context, size: int, attach_global: bool) -> OwnedPointer:
     """See `Context.memallocmanaged`."""
     with context.device:
         memory = _weft.HostMemory(_size(size), managed=True, attach_global=attach_global)
-    return ManagedMemory(context, memory.address, size, memory)
+    return ManagedMemory(context, memory.address, size, memory).own()
 
 
-def allocate_host(context: Context, size: int, mapped: bool) -> MappedMemory | PinnedMemory:
+def allocate_host(context: Context, size: int, mapped: bool) -> OwnedPointer | PinnedMemory:
     """See `Context.memhostalloc`."""
     with context.device:
         memory = _weft.HostMemory(_size(size))
-    return (MappedMemory if mapped else PinnedMemory)(context, memory.address, size, memory)
+    made = (MappedMemory if mapped else PinnedMemory)(context, memory.address, size, memory)
+    return made.own()
 
 
-def lock_host(context: Context, owner: Any, pointer: Any, size: int, mapped: bool) -> MappedMemory | PinnedMemory:
+def lock_host(context: Context, owner: Any, pointer: Any, size: int, mapped: bool) -> OwnedPointer | PinnedMemory:
     """See `Context.mempin`."""
     address = address_of(pointer)
     with context.device:
@@ -340,22 +349,16 @@ def lock_host(context: Context, owner: Any, pointer: Any, size: int, mapped: boo
     made = (MappedMemory if mapped else PinnedMemory)(context, address, size, memory)
     # Let go after the memory, which comes first: the pages are unlocked before their owner goes.
     made.pinned = owner
-    return made
+    return made.own()
 
 
 def of_array(array: DeviceArrayBase) -> MemoryPointer:
-    """Give the memory that a device array is in: all of it if it is weft's, else what the elements lie in."""
+    """Give the memory that the elements of a device array lie in."""
     from weft.cuda._contexts import Context
     from weft.cuda._devices import Device
 
-    context, owner = Context(Device(array.device)), array.owner
-    if isinstance(owner, _weft.Memory):
-        return AutoFreePointer(context, owner.address, owner.nbytes, owner)
-    if isinstance(owner, (MemoryPointer, OwnedPointer)):
-        pointer: MemoryPointer = owner  # type: ignore[assignment]  # an OwnedPointer has all of it
-        return pointer
     low, high = array.span
-    return MemoryPointer(context, array.address + low, high - low, owner)
+    return MemoryPointer(Context(Device(array.device)), array.address + low, high - low, array.owner)
 
 
 def device_extents(memory: Any) -> tuple[int, int]:
