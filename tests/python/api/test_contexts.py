@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -196,6 +197,73 @@ def test_memory_of_the_host() -> None:
     assert host.tolist() == [2] * 10
 
 
+def test_bytes_of_memory_of_the_host() -> None:
+    context = cuda.current_context()
+    for memory in (context.memhostalloc(8), context.memhostalloc(8, mapped=True), context.memallocmanaged(8)):
+        np.asarray(memory)[:] = range(8)
+        view = memory.__buffer__(0)
+        assert view.tolist() == list(range(8))
+        view[0] = 9
+        assert np.asarray(memory)[0] == 9
+        if sys.version_info >= (3, 12):
+            assert np.frombuffer(memory, np.uint8)[0] == 9
+    with pytest.raises(BufferError):
+        context.memalloc(8).__buffer__(0)
+
+
+def test_copies_by_pointers() -> None:
+    context = cuda.cudadrv.devices.get_context()
+    host, back = np.arange(100, dtype=np.uint32), np.zeros(100, np.uint32)
+    one, other = context.memalloc(host.nbytes), context.memalloc(host.nbytes)
+    assert driver.device_memory_size(one) == host.nbytes
+    stream = cuda.stream()
+    driver.host_to_device(one, host, host.nbytes, stream)
+    driver.device_to_device(other, one.view(8), host.nbytes - 8, stream)
+    driver.device_to_host(back, other, host.nbytes - 8, stream)
+    assert back.tolist() == [*range(2, 100), 0, 0]
+    driver.device_memset(other, 0xAB, 8)
+    driver.device_to_host(back.ctypes.data, other, 16)
+    assert back[:4].tolist() == [0xABABABAB, 0xABABABAB, 4, 5]
+    array = cuda.to_device(host)
+    driver.host_to_device(array, bytes(8), 8)
+    driver.device_memset(array[50:], 0, 40)
+    assert array.copy_to_host().tolist() == [0, 0, *range(2, 50), *([0] * 10), *range(60, 100)]
+    for wrong in (
+        lambda: driver.host_to_device(one, host[:5], 24),
+        lambda: driver.host_to_device(one, host, 401),
+        lambda: driver.device_to_host(np.zeros(500), one, 401),
+        lambda: driver.device_to_device(one.view(4), other, 400),
+        lambda: driver.device_memset(one, 0, 401),
+    ):
+        with pytest.raises(ValueError, match=r"bytes"):
+            wrong()
+    with pytest.raises(TypeError, match="not device memory: ndarray"):
+        driver.device_to_host(host, host, 8)
+    assert driver.is_device_memory(one.view(3))
+    assert driver.is_device_memory(array)
+    mapped = cuda.mapped_array(10, np.uint8)
+    driver.device_memset(mapped, 7, 10)
+    cuda.synchronize()
+    assert driver.is_device_memory(mapped)
+    assert (np.asarray(mapped) == 7).all()
+    assert not driver.is_device_memory(host)
+
+
+def test_extents_of_memory_of_the_host() -> None:
+    class Pair(ctypes.Structure):
+        _fields_ = (("x", ctypes.c_int), ("y", ctypes.c_int))
+
+    array = np.arange(100)
+    for view in (array, np.asfortranarray(array.reshape(2, 50)), np.asarray(np.uint32(5))):
+        start, end = driver.host_memory_extents(view)
+        assert start == view.ctypes.data
+        assert end - start == driver.host_memory_size(view) == view.nbytes
+    assert driver.host_memory_extents(array[::-2])[1] - array.ctypes.data == 800
+    assert driver.host_memory_size(Pair(1, 2)) == 8
+    assert driver.host_memory_size(ctypes.c_double(1)) == 8
+    assert driver.host_memory_size(b"abc") == 3
+
+
 def test_locking_memory_of_the_host() -> None:
     context = cuda.current_context()
     host = np.arange(1000)
@@ -293,6 +361,7 @@ def test_devices_by_their_place() -> None:
     with pytest.raises(RuntimeError, match="no device with the identity"):
         cuda.Device.from_identity({**identity, "pci_bus_id": 9999})
     device.release_primary_context()
+    assert driver.driver.get_device_count() == len(cuda.gpus)
     assert device.supports_fp8 == (device.compute_capability >= (8, 9))
     assert cuda.select_device(None) == device
     for name in (

@@ -130,6 +130,10 @@ class Versions:
         version: tuple[int, int] = _weft.device_attributes(_weft.current_device_id())["driver_version"]
         return version
 
+    def get_device_count(self) -> int:
+        """Give how many devices there are; the CPU is one."""
+        return _weft.device_count()
+
     def is_supported_version(self) -> bool:
         """Whether weft works with it."""
         return is_supported_version()

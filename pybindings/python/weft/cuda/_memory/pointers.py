@@ -193,6 +193,10 @@ class ManagedMemory(AutoFreePointer):
         """NumPy's array interface: bytes."""
         return _bytes(int(self.device_pointer), self.size)
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """Give the bytes, from Python 3.12 on."""
+        return _view_of(int(self.device_pointer), self.size)
+
 
 class MappedMemory(AutoFreePointer):
     """Page-locked memory of the host that the device reaches, too. ``handle`` is the address on the device."""
@@ -219,6 +223,10 @@ class MappedMemory(AutoFreePointer):
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface: bytes."""
         return _bytes(int(self.host_pointer), self.size)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Give the bytes, from Python 3.12 on."""
+        return _view_of(int(self.host_pointer), self.size)
 
 
 class PinnedMemory:
@@ -274,6 +282,10 @@ class PinnedMemory:
         """NumPy's array interface: bytes."""
         return _bytes(int(self.host_pointer), self.size)
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """Give the bytes, from Python 3.12 on."""
+        return _view_of(int(self.host_pointer), self.size)
+
 
 class OwnedPointer:
     """A pointer that is counted: with the last one of a memory its pointer frees it.
@@ -311,12 +323,27 @@ class OwnedPointer:
             raise AttributeError(name)
         return getattr(self._view, name)
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """Give the bytes of memory of the host, from Python 3.12 on."""
+        if not hasattr(self, "__array_interface__"):
+            msg = "device memory has no buffer"
+            raise BufferError(msg)
+        buffer: memoryview = self._view.__buffer__(flags)  # type: ignore[attr-defined]
+        return buffer
+
     def __repr__(self) -> str:
         return f"<OwnedPointer of {self._view!r}>"
 
 
 def _bytes(address: int, size: int) -> dict[str, Any]:
     return {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
+
+
+def _view_of(address: int, size: int) -> memoryview:
+    import ctypes
+
+    # Whoever has it keeps the object that it was asked of.
+    return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
 
 
 def allocate(context: Context, size: int) -> OwnedPointer:

@@ -21,6 +21,17 @@ from weft.cuda._memory.pointers import (
     PinnedMemory,
     device_extents,
 )
+from weft.cuda._memory.transfers import (
+    device_memory_size,
+    device_memset,
+    device_to_device,
+    device_to_host,
+    host_memory_extents,
+    host_memory_size,
+    host_to_device,
+    is_device_memory,
+    require_device_memory,
+)
 from weft.cuda._streams import Event, Stream
 from weft.errors import CudaAPIError, CudaDriverError, CudaSupportError
 
@@ -45,7 +56,16 @@ __all__ = [
     "PinnedMemory",
     "Stream",
     "device_extents",
+    "device_memory_size",
+    "device_memset",
+    "device_to_device",
+    "device_to_host",
     "driver",
+    "host_memory_extents",
+    "host_memory_size",
+    "host_to_device",
+    "is_device_memory",
+    "require_device_memory",
     "set_memory_manager",
 ]
 
