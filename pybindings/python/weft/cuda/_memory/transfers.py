@@ -1,6 +1,6 @@
 """Copies between memory of the host and memory by its pointers: numba-cuda's functions of its driver module.
 
-Device memory is a `MemoryPointer` or what is made of one, a device array, or an array of the host that is mapped. A copy
+Device memory is a `MemoryPointer` or what is made of one, a device array, or a mapped array of the host. A copy
 takes so many bytes from the first one on; without a stream it is in the default one.
 """
 
