@@ -241,9 +241,9 @@ _LATER = {
 def __getattr__(name: str) -> object:
     import importlib
 
-    # Only programs written for numba-cuda name it.
-    if name == "cudadrv":
-        return importlib.import_module("weft.cuda.cudadrv")
+    # Only programs written for numba-cuda name them.
+    if name in {"cudadrv", "devices", "driver"}:
+        return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
     if name == "_auto_device":
         return importlib.import_module("weft.cuda._memory.making").auto_device
     if name in _LATER:
