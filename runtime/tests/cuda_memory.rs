@@ -99,6 +99,19 @@ fn blocks_go_before_their_stream() {
 }
 
 #[test]
+fn a_stream_of_a_device_that_is_opened_twice_keeps_nothing_for_the_other() {
+    let trace = trace_file("a_stream_of_a_device_that_is_opened_twice_keeps_nothing_for_the_other");
+    let variables = [("FAKE_TRACE", trace.as_str())];
+    with_driver("a_stream_of_a_device_that_is_opened_twice_keeps_nothing_for_the_other", &variables, || {
+        let again = device();
+        let device = device();
+        let own = stream(&again);
+        let held = allocate(&device, MIB, Some(&own));
+        assert_eq!(traced(|| drop(held)), ["cuCtxGetCurrent", "cuMemFreeAsync"]);
+    });
+}
+
+#[test]
 fn no_more_is_kept_than_a_setting_says() {
     let trace = trace_file("no_more_is_kept_than_a_setting_says");
     with_driver("no_more_is_kept_than_a_setting_says", &[("FAKE_TRACE", &trace)], || {
@@ -324,6 +337,29 @@ fn memory_of_an_allocator_goes_back_behind_the_work_that_uses_it() {
         device.set_allocator(None);
         assert!(traced(|| drop(allocate(&device, 70 * MIB, None))).contains(&"cuMemFreeAsync".to_owned()));
         drop(of_weft);
+    });
+}
+
+#[test]
+fn memory_of_an_allocator_in_the_default_stream_of_another_thread() {
+    let test = "memory_of_an_allocator_in_the_default_stream_of_another_thread";
+    with_driver(test, &[("FAKE_BUSY", "1")], || {
+        let device = device();
+        let giver = Arc::new(Giver::default());
+        device.set_allocator(Some(Arc::clone(&giver) as Arc<dyn Allocator>));
+        let sum = kernel(&device, "sum1", 1);
+        let own = device.external_stream(2).expect("it is there");
+        let held = std::thread::scope(|scope| {
+            let made = scope.spawn(|| {
+                let held = allocate(&device, 64, Some(&own));
+                launch(&device, &*sum, &held, Some(&own));
+                held
+            });
+            made.join().expect("it does not panic")
+        });
+        // Nobody else can name that stream: all work is waited for.
+        drop(held);
+        assert_eq!((giver.n_live.load(Ordering::Relaxed), device.n_pending()), (0, 0));
     });
 }
 

@@ -28,6 +28,7 @@ __all__ = [
     "as_dtype",
     "before_fork",
     "can_access_peer",
+    "check_options",
     "config",
     "contiguous_strides",
     "copy_on_device",
@@ -35,6 +36,7 @@ __all__ = [
     "copy_to_host",
     "current_device_id",
     "dense_strides",
+    "device_attribute",
     "device_attributes",
     "device_count",
     "device_kind",
@@ -62,6 +64,7 @@ __all__ = [
     "synchronize",
     "typeof_value",
     "use_memory_managers",
+    "xoroshiro128p_states",
 ]
 
 __version__: str

@@ -180,7 +180,7 @@ impl CudaBuffer {
 
     /// The handle of its stream, if that is one for which memory can be kept.
     fn steady_stream(&self) -> Option<u64> {
-        steady(self.stream.as_ref())
+        steady(&self.context, self.stream.as_ref())
     }
 
     /// Memory that other processes can open.
@@ -225,7 +225,7 @@ impl CudaBuffer {
             let memory = context.retried(|| allocator.allocate(bytes))?;
             return Ok(Self::of(context, stream, memory.address(), bytes, Source::Lent(Some(memory))));
         }
-        let class = steady(stream).zip(size_class(bytes));
+        let class = steady(context, stream).zip(size_class(bytes));
         if let Some((stream_handle, size)) = class
             && let Some(address) = context.kept.take(stream_handle, size)
         {
@@ -252,10 +252,10 @@ impl CudaBuffer {
 }
 
 /// The handle of a stream that is the same queue as long as blocks are kept for it: see `kept`.
-fn steady(stream: Option<&CudaStream>) -> Option<u64> {
+fn steady(context: &Arc<Context>, stream: Option<&CudaStream>) -> Option<u64> {
     match stream {
         None => Some(0),
-        Some(stream) if stream.owner() == Owner::Weft => Some(stream.handle()),
+        Some(stream) if stream.owner() == Owner::Weft => Some(stream.handle()).filter(|_| stream.is_of(context)),
         Some(stream) => Some(stream.order()).filter(|order| *order == 0),
     }
 }

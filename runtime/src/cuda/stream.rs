@@ -109,6 +109,11 @@ impl CudaStream {
         self.0.handle.0
     }
 
+    /// Whether it is of this very context, which it tells before it goes, and not of one that was opened beside it.
+    pub(super) fn is_of(&self, context: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.0.context, context)
+    }
+
     /// Whose it is.
     pub(super) fn owner(&self) -> Owner {
         self.0.owner
