@@ -336,7 +336,8 @@ pub trait Executor: Debug + Send + Sync {
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error>;
     /// Has an allocator give the memory of all buffers from now on; `None` is the executor itself.
     fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>);
-    /// How many buffers are gone whose memory an allocator has not got back yet, because work may use it.
+    /// How many buffers are gone whose memory has not gone back yet where it came from, because work may use it: an allocator's,
+    /// or that of a driver without a pool.
     fn n_pending(&self) -> usize {
         0
     }

@@ -229,7 +229,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_MEMORY_POOL",
         default: "1",
         allowed: SWITCH,
-        doc: "Take the memory of a GPU from the driver's stream-ordered pool. With `0` it is allocated as `cuMemAlloc` does, so that other processes can open arrays (`get_ipc_handle`); freeing memory that is not kept then waits for the device.",
+        doc: "Take the memory of a GPU from the driver's stream-ordered pool. With `0` it is allocated as `cuMemAlloc` does, so that other processes can open arrays (`get_ipc_handle`); freeing memory of more than 64 MiB then waits for the device.",
         parse: |settings, value| switch(&mut settings.memory_pool, value),
     },
     Setting {

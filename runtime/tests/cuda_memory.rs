@@ -99,6 +99,33 @@ fn blocks_go_before_their_stream() {
 }
 
 #[test]
+fn without_a_pool_nothing_waits_for_other_streams() {
+    let trace = trace_file("without_a_pool_nothing_waits_for_other_streams");
+    let variables = [("FAKE_TRACE", trace.as_str()), ("FAKE_BUSY", "1")];
+    with_driver("without_a_pool_nothing_waits_for_other_streams", &variables, || {
+        let device = with_settings(&Settings { memory_pool: false, ..Settings::default() });
+        let (sum, new) = (kernel(&device, "sum1", 1), kernel(&device, "new1", 1));
+        let (own, other) = (stream(&device), stream(&device));
+        let held = allocate(&device, MIB, Some(&own));
+        let address = held.address();
+        launch(&device, &*sum, &held, Some(&other));
+        let calls = traced(|| drop(held));
+        assert!(!calls.iter().any(|call| call.contains("Synchronize") || call.contains("Free")), "{calls:?}");
+        assert_eq!(device.n_pending(), 1);
+        let before = allocate(&device, MIB, Some(&own));
+        assert_ne!(before.address(), address);
+        device.synchronize_stream(Some(&*other)).expect("waits");
+        device.synchronize_stream(Some(&*own)).expect("waits");
+        let mut again = None;
+        let calls = traced(|| again = Some(allocate(&device, MIB, Some(&own))));
+        let again = again.expect("it was set");
+        assert_eq!((again.address(), device.n_pending()), (address, 0));
+        assert!(!calls.contains(&"cuMemAlloc_v2".to_owned()), "{calls:?}");
+        launch(&device, &*new, &again, Some(&own));
+    });
+}
+
+#[test]
 fn a_stream_of_a_device_that_is_opened_twice_keeps_nothing_for_the_other() {
     let trace = trace_file("a_stream_of_a_device_that_is_opened_twice_keeps_nothing_for_the_other");
     let variables = [("FAKE_TRACE", trace.as_str())];
@@ -159,6 +186,10 @@ fn buffers_of_several_streams_in_every_order() {
             let streams = [None, Some(stream(&device)), Some(stream(&device))];
             let pairs: Vec<_> = (0..9).map(|i| (&streams[i / 3], &streams[i % 3])).collect();
             for sequence in 0..9_usize.pow(3) * 8 {
+                if sequence % 5 == 0 {
+                    // What waits is given out again.
+                    device.synchronize().expect("waits");
+                }
                 let mut held = Vec::new();
                 for step in 0..3 {
                     let (own, other) = pairs[sequence / 8 / 9_usize.pow(step) % 9];

@@ -228,6 +228,10 @@ impl Context {
         // SAFETY: it takes no pointer.
         self.blame(unsafe { self.driver.cuCtxSynchronize() })?;
         self.pending.give_all();
+        if self.pool.is_none() {
+            // Some of it was kept.
+            self.kept.free_all(self);
+        }
         if let Some(pool) = self.pool {
             // SAFETY: the pool is the device's own.
             unsafe { self.driver.cuMemPoolTrimTo(pool.0, 0) }?;

@@ -60,6 +60,36 @@ enum Source {
     Lent(Option<Box<dyn Lent>>),
 }
 
+/// A block of a driver without a pool, which goes when all work is done that uses it.
+#[derive(Debug)]
+struct Idle {
+    context: Arc<Context>,
+    stream: Option<CudaStream>,
+    address: u64,
+    size: u64,
+}
+
+impl Lent for Idle {
+    fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let context = &*self.context;
+        if driver::is_forked()
+            || steady(&self.context, self.stream.as_ref())
+                .is_some_and(|stream| context.kept.keep(context, stream, self.size, self.address))
+        {
+            return;
+        }
+        let Ok(_entered) = context.enter() else { return };
+        // SAFETY: the address is from `cuMemAlloc` and is freed once; no work uses it.
+        let _: Result<(), Error> = unsafe { context.driver.cuMemFree(self.address) };
+    }
+}
+
 impl Buffer for CudaBuffer {
     fn address(&self) -> u64 {
         self.address
@@ -98,8 +128,9 @@ impl Drop for CudaBuffer {
         }
         let uses = self.uses.take();
         let context = &self.context;
+        let is_shared = context.is_shared(self.address);
         if let (Source::Block(size), Some(stream), true) = (&self.source, self.steady_stream(), uses.is_empty())
-            && !context.is_shared(self.address)
+            && !is_shared
             && context.kept.keep(context, stream, *size, self.address)
         {
             return;
@@ -111,6 +142,15 @@ impl Drop for CudaBuffer {
         match &mut self.source {
             Source::Opened => shared::close(context, self.address),
             Source::Shareable => free::at_once(context, self.address),
+            Source::Block(size) if context.pool.is_none() && !is_shared && !of_other_thread => {
+                let idle = Idle {
+                    context: Arc::clone(context),
+                    stream: self.stream.clone(),
+                    address: self.address,
+                    size: *size,
+                };
+                context.pending.give_back(context, self.stream.as_ref(), &uses, Box::new(idle));
+            }
             Source::Block(_) | Source::Whole if context.pool.is_none() => free::at_once(context, self.address),
             Source::Block(_) | Source::Whole if of_other_thread => free::after_everything(context, self.address),
             Source::Block(_) | Source::Whole => {
@@ -232,6 +272,15 @@ impl CudaBuffer {
             return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
         }
         let _entered = context.enter()?;
+        if context.pool.is_none() {
+            // What other streams have used may be done by now.
+            context.pending.look();
+            if let Some((stream_handle, size)) = class
+                && let Some(address) = context.kept.take(stream_handle, size)
+            {
+                return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
+            }
+        }
         // Whole words: an atomic step on a byte is one on the word that it lies in.
         let size = class.map_or(bytes.checked_next_multiple_of(4).unwrap_or(bytes), |(_, size)| size) as usize;
         let mut address = 0;

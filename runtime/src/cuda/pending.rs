@@ -1,4 +1,5 @@
-//! Memory of another allocator that is no longer used by the host, and may still be by the device.
+//! Memory that is no longer used by the host, may still be by the device, and cannot be freed in the order of a stream: of
+//! another allocator, or of a driver without a pool.
 //!
 //! It goes back when all work that was queued on it is done. Nothing waits for that: it is looked whenever such memory is
 //! allocated or let go, and all of it is waited for before an allocation fails.
@@ -20,6 +21,9 @@ use crate::{
     error::Error,
     executor::{Lent, Stream},
 };
+
+/// How much is looked at a time: there may be very much that waits for one long kernel.
+const MOST: usize = 16;
 
 /// All such memory of a device.
 #[derive(Debug, Default)]
@@ -58,14 +62,15 @@ impl Pending {
         self.look();
     }
 
-    /// Gives back what no work uses any more.
+    /// Gives back what no work uses any more, of what waits longest.
     pub(super) fn look(&self) {
         let is_done = |waiting: &mut Waiting| waiting.events.iter().all(|event| event.query().is_ok_and(|done| done));
         let mut list = self.lock();
         if list.is_empty() {
             return;
         }
-        let done: Vec<Waiting> = list.extract_if(.., is_done).collect();
+        let n_looked = list.len().min(MOST);
+        let done: Vec<Waiting> = list.extract_if(..n_looked, is_done).collect();
         drop(list);
         drop(done);
     }

@@ -247,7 +247,7 @@ static int is_behind(const clocks *now, const clocks *used)
 }
 
 /* Memory goes: everything that used it must come before. */
-static void check_freed(uint64_t address, const clocks *now)
+static int check_freed(uint64_t address, const clocks *now)
 {
     pthread_mutex_lock(&order);
     struct memory **at = find_memory(address), *memory = *at;
@@ -260,9 +260,11 @@ static void check_freed(uint64_t address, const clocks *now)
             abort();
         }
     }
+    int pooled = memory->pooled;
     *at = memory->next;
     free(memory);
     pthread_mutex_unlock(&order);
+    return pooled;
 }
 
 /* Memory is used as new: everything that used it must come before. */
@@ -300,7 +302,8 @@ result cuCtxPopCurrent_v2(void **context) { trace(__func__); *context = current;
 
 /* Memory: a gibibyte, counted. Each allocation has its size before it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t used, reserved;
+/* Of those that are used, the pool has some, and keeps what it had once. */
+static size_t used, pool_used, reserved;
 static uint64_t threshold;
 
 /* Which allocation fails, counted down, and how many then do. */
@@ -371,9 +374,9 @@ static result take(uint64_t *address, size_t bytes, const clocks *now, int poole
     pthread_mutex_lock(&lock);
     int fits = used + bytes <= 1ul << 30;
     if (fits)
-        used += bytes;
-    if (used > reserved)
-        reserved = used;
+        used += bytes, pool_used += pooled ? bytes : 0;
+    if (pool_used > reserved)
+        reserved = pool_used;
     pthread_mutex_unlock(&lock);
     if (!fits)
         return NO_MEMORY;
@@ -390,10 +393,10 @@ static result take(uint64_t *address, size_t bytes, const clocks *now, int poole
 
 static result give(uint64_t address, const clocks *now)
 {
-    check_freed(address, now);
+    int pooled = check_freed(address, now);
     size_t *start = (size_t *)address - 2;
     pthread_mutex_lock(&lock);
-    used -= *start;
+    used -= *start, pool_used -= pooled ? *start : 0;
     pthread_mutex_unlock(&lock);
     struct file *file = file_of(address);
     if (file)
@@ -415,7 +418,7 @@ result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     ENTER();
     *total = 1ul << 30;
-    *free_bytes = *total - (number("FAKE_POOLS", 1) ? reserved : used);
+    *free_bytes = *total - (used - pool_used) - reserved;
     return OK;
 }
 
@@ -424,7 +427,7 @@ result cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = (void *)(0x2
 result cuMemPoolGetAttribute(void *pool, int attribute, uint64_t *value)
 {
     (void)pool;
-    *value = attribute == 4 ? threshold : attribute == 5 ? reserved : used;
+    *value = attribute == 4 ? threshold : attribute == 5 ? reserved : pool_used;
     return OK;
 }
 
@@ -433,7 +436,7 @@ result cuMemPoolTrimTo(void *pool, size_t keep)
     ENTER();
     (void)pool;
     pthread_mutex_lock(&lock);
-    reserved = used > keep ? used : keep < reserved ? keep : reserved;
+    reserved = pool_used > keep ? pool_used : keep < reserved ? keep : reserved;
     pthread_mutex_unlock(&lock);
     return OK;
 }

@@ -39,8 +39,9 @@ _pushed = _Pushed()
 class Deallocations:
     """Memory of a device that is no longer used and not free yet.
 
-    Memory of weft's own is not among it: that is free with the last array that uses it. What a memory manager gave goes
-    back when the work is done that uses it.
+    Memory of the driver's pool is not among it: that is free with the last array that uses it. What a memory manager
+    gave goes back when the work is done that uses it, and so does memory that several streams used with
+    WEFT_MEMORY_POOL=0.
     """
 
     def __init__(self, device: int) -> None:
