@@ -4,7 +4,7 @@
 //!   after all that has. So nothing waits, and nothing is asked.
 //! - The stream is the default one, or one of weft's, which frees its blocks before it goes. A handle of someone else's
 //!   stream may come back for another stream, and the default stream of a thread is another one on each.
-//! - Blocks are found by their size, so sizes are rounded: by an eighth at most.
+//! - Blocks are found by their size, so sizes are rounded: by an eighth at most, small ones to 512 bytes.
 //! - What is kept is bounded, and goes before an allocation fails.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
