@@ -8,6 +8,8 @@
 //! | `ErrorKind::Driver` | `DriverError` (`.code` is the driver's number) |
 //! | `ErrorKind::Launch` | `LaunchError` |
 //! | `ErrorKind::Memory` | `DeviceMemoryError` |
+//! | `ErrorKind::Allocator` | what a memory manager has raised |
+//! | `ErrorKind::Event` | `EventError` |
 //! | `ErrorKind::Link` | `LinkerError` |
 //! | `ErrorKind::Compile` | `NvrtcCompilationError` |
 //! | `ErrorKind::NoTool` | `NvrtcSupportError` |
@@ -62,6 +64,17 @@ pub(crate) fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
     raised.borrow().is_some()
 }
 
+thread_local! {
+    /// What code of Python's raised that the runtime has called, until its error is an exception again.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// The error for the runtime of an exception that its caller gets back.
+pub(crate) fn of_allocator(raised: PyErr) -> Error {
+    RAISED.set(Some(raised));
+    Error::new(ErrorKind::Allocator, "the memory manager has raised an exception")
+}
+
 /// The exception of an error of the runtime.
 pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
     let message = error.message.as_str();
@@ -70,6 +83,10 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Driver => exception(py, "DriverError", (message, error.driver_code)),
         ErrorKind::Launch => exception(py, "LaunchError", (message, error.driver_code)),
         ErrorKind::Memory => exception(py, "DeviceMemoryError", (message, error.driver_code)),
+        ErrorKind::Allocator => {
+            RAISED.take().unwrap_or_else(|| exception(py, "DeviceMemoryError", (message, error.driver_code)))
+        }
+        ErrorKind::Event => exception(py, "EventError", (message, error.driver_code)),
         ErrorKind::Link => exception(py, "LinkerError", (message, error.driver_code)),
         ErrorKind::Compile => exception(py, "NvrtcCompilationError", (message,)),
         ErrorKind::NoTool => exception(py, "NvrtcSupportError", (message,)),

@@ -31,6 +31,10 @@ mod _weft {
             },
             host_memory::HostMemory,
             interface::read_array_interface,
+            pointers::{
+                can_access_peer, enable_peer_access, fill, free_pending, mapped_address, memory_extents, n_pending,
+                share_memory,
+            },
             random::xoroshiro128p_states,
             strides::{contiguous_strides, dense_strides},
         },
@@ -38,8 +42,10 @@ mod _weft {
         command::run_command,
         devices::{
             config, current_device_id, device_attribute, device_attributes, device_count, device_kind,
-            device_of_address, memory_info, profile, select_device, shares_arrays,
-            stream::{Event, Stream},
+            device_of_address,
+            manager::{memory_managers, use_memory_managers},
+            memory_info, profile, select_device, shares_arrays,
+            stream::{Event, Stream, stream_handle},
             synchronize,
         },
         dispatcher::{

@@ -15,6 +15,10 @@ pub enum ErrorKind {
     Launch,
     /// Out of device memory.
     Memory,
+    /// The allocator that was set has failed, and who set it knows how.
+    Allocator,
+    /// The time between events that have none: not recorded, not reached yet, or made without timing.
+    Event,
     /// An argument or a setting that makes no sense.
     Value,
     /// Code that cannot be linked; the message has the linker's log.

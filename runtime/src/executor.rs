@@ -68,6 +68,34 @@ pub trait Buffer: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// Memory of an allocator that is not the executor's. Dropping it gives it back: once no work uses it, on any thread, and while
+/// the executor holds no lock.
+pub trait Lent: Debug + Send + Sync {
+    /// The device address of the first byte.
+    fn address(&self) -> u64;
+}
+
+/// Where the memory of a device's buffers comes from, in place of the executor.
+pub trait Allocator: Debug + Send + Sync {
+    /// Gives at least so many bytes, not 0, with undefined contents.
+    ///
+    /// # Errors
+    ///
+    /// `Allocator`, if who made the allocator knows more; any other kind.
+    fn allocate(&self, bytes: u64) -> Result<Box<dyn Lent>, Error>;
+}
+
+/// How another process finds memory of this one: see [`Executor::share`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// For [`Executor::open_shared`]: the driver's `CUipcMemHandle`.
+    pub handle: [u8; 64],
+    /// Where the memory starts that the handle is of: a driver cuts small allocations out of larger ones.
+    pub base: u64,
+    /// Bytes from there.
+    pub bytes: u64,
+}
+
 /// How memory is shared by host and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostKind {
@@ -315,6 +343,65 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Memory`.
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error>;
+    /// Has an allocator give the memory of all buffers from now on; `None` is the executor itself.
+    fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>);
+    /// How many buffers are gone whose memory has not gone back yet where it came from, because work may use it: an allocator's,
+    /// or that of a driver without a pool.
+    fn n_pending(&self) -> usize {
+        0
+    }
+    /// Waits for that work, and gives the memory back; what the executor keeps for later buffers, too.
+    ///
+    /// # Errors
+    ///
+    /// An earlier launch faulted.
+    fn free_pending(&self) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Allocates memory that other processes can open, where the device has such (see [`Executor::share`]), never of an
+    /// allocator that was set. Freeing it waits for all work on the device.
+    ///
+    /// # Errors
+    ///
+    /// `Memory`.
+    fn allocate_shareable(&self, bytes: u64) -> Result<Arc<dyn Buffer>, Error>;
+    /// Lets other processes open the allocation that an address lies in, as long as this one holds it.
+    ///
+    /// # Errors
+    ///
+    /// The memory cannot be shared; on the CPU no memory can.
+    fn share(&self, address: u64) -> Result<Shared, Error>;
+    /// Opens memory of another process of which the handle is, and the first so many bytes are used. It is closed after all
+    /// work on the device.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed; on the CPU it cannot be done.
+    fn open_shared(&self, handle: &[u8; 64], bytes: u64) -> Result<Arc<dyn Buffer>, Error>;
+    /// Where the allocation starts that an address lies in, and how many bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// It is in none that the device knows.
+    fn extents_of(&self, address: u64) -> Result<(u64, u64), Error>;
+    /// The address on the device of page-locked memory of the host.
+    ///
+    /// # Errors
+    ///
+    /// It is no such memory.
+    fn mapped_address(&self, address: u64) -> Result<u64, Error>;
+    /// Whether kernels of this device can be let reach the memory of another one.
+    ///
+    /// # Errors
+    ///
+    /// There is no such device.
+    fn can_access_peer(&self, peer: u32) -> Result<bool, Error>;
+    /// Lets them, for as long as the process runs.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed: they cannot, or may already.
+    fn enable_peer_access(&self, peer: u32) -> Result<(), Error>;
     /// Allocates memory that host and device share, with undefined contents.
     ///
     /// # Errors
@@ -421,12 +508,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error>;
-    /// A new event that can be timed.
+    /// A new event; one that is not timed costs the device less.
     ///
     /// # Errors
     ///
     /// A driver call failed.
-    fn new_event(&self) -> Result<Arc<dyn Event>, Error>;
+    fn new_event(&self, timed: bool) -> Result<Arc<dyn Event>, Error>;
     /// Records an event in a stream; `None` is this device's default stream.
     ///
     /// # Errors
@@ -449,7 +536,7 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// A driver call failed; an event was not recorded.
+    /// `Event` for one that was not recorded, is not timed, or is not reached yet; a driver call failed.
     fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error>;
     /// Loads an artifact for this device.
     ///

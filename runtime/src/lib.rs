@@ -15,8 +15,8 @@ mod toolkit;
 
 pub use error::{Error, ErrorKind};
 pub use executor::{
-    Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig, Linked,
-    LinkedKind, Linking, LoadedKernel, Module, Poll, Rows, Stream,
+    Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
+    Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Poll, Rows, Shared, Stream,
 };
 pub use graph::{Graph, Step};
 pub use libdevice::Libdevice;

@@ -73,6 +73,12 @@ pub struct Settings {
     pub array_interface_sync: bool,
     /// `WEFT_FOLLOW_STREAMS`: launch in the stream of other libraries where their arrays are the arguments.
     pub follow_streams: bool,
+    /// `WEFT_MEMORY_POOL`: memory of GPUs comes from the driver's pool.
+    pub memory_pool: bool,
+    /// `WEFT_MEMORY_CACHE`: bytes of a GPU's memory that are kept for who allocates next; `None` is a default of the device's.
+    pub memory_cache: Option<u64>,
+    /// `WEFT_MEMORY_MANAGER`: the module of Python's that has the memory manager; `None` is weft.
+    pub memory_manager: Option<String>,
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
@@ -240,6 +246,43 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.follow_streams, value),
     },
     Setting {
+        name: "WEFT_MEMORY_POOL",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Take the memory of a GPU from the driver's stream-ordered pool. With `0` it is allocated as `cuMemAlloc` does, so that other processes can open arrays (`get_ipc_handle`); freeing memory of more than 64 MiB then waits for the device.",
+        parse: |settings, value| switch(&mut settings.memory_pool, value),
+    },
+    Setting {
+        name: "WEFT_MEMORY_CACHE",
+        default: "auto",
+        allowed: "auto or a number of MiB",
+        doc: "How much freed memory of a GPU is kept for who allocates next in the same stream, without a call of the driver. `auto` is 256 MiB, or a sixteenth of the device's memory if that is less; `0` keeps none, which shows tools such as compute-sanitizer each allocation.",
+        parse: |settings, value| {
+            settings.memory_cache = match value {
+                "auto" => None,
+                _ => Some(u64::from(small_number(value)?) << 20),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_MEMORY_MANAGER",
+        default: "default",
+        allowed: "default or the name of a Python module",
+        doc: "Who allocates device arrays: the class that the module has as `_numba_memory_manager`, as `cuda.set_memory_manager` takes it. `default` is weft. Without it `NUMBA_CUDA_MEMORY_MANAGER` says so, too.",
+        parse: |settings, value| {
+            let is_part = |part: &str| {
+                part.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+                    && part.chars().next().is_some_and(|first| !first.is_ascii_digit())
+            };
+            settings.memory_manager = match value {
+                "default" => None,
+                _ => Some(value.split('.').all(is_part).then(|| value.to_owned())?),
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_DEBUG",
         default: "0",
         allowed: SWITCH,
@@ -300,6 +343,8 @@ fn bytes(text: &str) -> Option<u64> {
     };
     u64::from(small_number(number)?).checked_mul(1 << shift)
 }
+/// Settings that another variable means, too, where their own is not set: programs and libraries set that for numba-cuda.
+const ALSO: &[(&str, &str)] = &[("WEFT_MEMORY_MANAGER", "NUMBA_CUDA_MEMORY_MANAGER")];
 
 /// A choice of a file.
 fn file(value: &str) -> Option<FileChoice> {
@@ -347,6 +392,9 @@ impl Default for Settings {
             low_occupancy_warnings: true,
             array_interface_sync: true,
             follow_streams: true,
+            memory_pool: true,
+            memory_cache: None,
+            memory_manager: None,
             debug: false,
             timing: false,
             cache: true,
@@ -365,7 +413,9 @@ impl Settings {
     pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let mut settings = Self::default();
         for setting in SETTINGS {
-            let Some(value) = variable(setting.name) else { continue };
+            let own = variable(setting.name).filter(|value| !value.trim().is_empty());
+            let also = ALSO.iter().find(|(name, _)| *name == setting.name);
+            let Some(value) = own.or_else(|| also.and_then(|(_, also)| variable(also))) else { continue };
             let trimmed = value.trim();
             if !trimmed.is_empty() && (setting.parse)(&mut settings, trimmed).is_none() {
                 let Setting { name, allowed, default, .. } = setting;
@@ -429,6 +479,12 @@ mod tests {
         assert_eq!(with("WEFT_WARN_ON_IMPLICIT_COPY", "0").map(|s| s.warn_on_implicit_copy), Ok(false));
         assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
         assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));
+        assert_eq!(with("WEFT_MEMORY_POOL", "0").map(|s| s.memory_pool), Ok(false));
+        assert_eq!(with("WEFT_MEMORY_CACHE", "3").map(|s| s.memory_cache), Ok(Some(3 << 20)));
+        for name in ["WEFT_MEMORY_MANAGER", "NUMBA_CUDA_MEMORY_MANAGER"] {
+            let manager = with(name, "rmm.allocators.numba").map(|s| s.memory_manager);
+            assert_eq!(manager, Ok(Some("rmm.allocators.numba".to_owned())));
+        }
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
         assert_eq!(with("WEFT_FOLLOW_STREAMS", "0").map(|s| s.follow_streams), Ok(false));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
@@ -476,6 +532,10 @@ mod tests {
             ("WEFT_CACHE_SIZE", "1000K"),
             ("WEFT_CACHE_SIZE", "big"),
             ("WEFT_CACHE_SIZE", "1.5G"),
+            ("WEFT_MEMORY_POOL", "no"),
+            ("WEFT_MEMORY_CACHE", "1 GiB"),
+            ("WEFT_MEMORY_MANAGER", "a module"),
+            ("WEFT_MEMORY_MANAGER", "rmm."),
         ] {
             let error = with(name, value).expect_err("not a value of this setting");
             let allowed = SETTINGS.iter().find(|s| s.name == name).map_or("", |s| s.allowed);

@@ -79,9 +79,9 @@ fn too_much_memory_is_an_error_with_figures() {
 fn events_are_times() {
     let device = cpu();
     let stream = device.new_stream().expect("streams are to be had");
-    let (start, end) = (device.new_event().expect("is to be had"), device.new_event().expect("is to be had"));
+    let (start, end) = (device.new_event(true).expect("is to be had"), device.new_event(true).expect("is to be had"));
     let error = expect_error(device.elapsed_ms(&*start, &*end));
-    assert_eq!(error.kind, ErrorKind::Value);
+    assert_eq!(error.kind, ErrorKind::Event);
     assert!(error.message.contains("was not recorded"), "{error}");
     device.record(&*start, Some(&*stream)).expect("records");
     thread::sleep(Duration::from_millis(3));

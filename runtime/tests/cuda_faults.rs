@@ -90,7 +90,7 @@ fn every_wait_tells() {
         let device = device();
         let kernel = loaded(&device);
         let stream = device.new_stream().expect("streams are to be had");
-        let event = device.new_event().expect("is to be had");
+        let event = device.new_event(true).expect("is to be had");
         let buffer = device.allocate(8, None).expect("there is memory");
         let copy = |stream| device.copy_to_host(&mut [0; 8], buffer.address(), stream);
         let waits: [&dyn Fn() -> _; 7] = [

@@ -101,6 +101,10 @@ class DeviceMemoryError(DriverError, MemoryError):
     """The device has no memory left."""
 
 
+class EventError(DriverError, ValueError):
+    """The time between events that have none: not recorded, not reached yet, or made with ``timing=False``."""
+
+
 class CudaSupportError(DriverError, ImportError):
     """There is no CUDA device or no driver, and one is demanded."""
 

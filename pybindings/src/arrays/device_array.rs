@@ -30,19 +30,36 @@ use crate::{
 pub(crate) struct Memory {
     buffer: Arc<dyn Buffer>,
     device: u32,
+    /// The stream in whose order it is freed: one of another library's ends with its object, so that comes after the buffer.
+    _stream: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Memory {
-    /// Allocates memory with undefined contents on the current device.
+    /// Allocates memory with undefined contents on the current device: for arrays, or such as other processes can open.
     #[new]
-    #[pyo3(signature = (nbytes, stream=None))]
-    fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (nbytes, stream=None, shareable=false))]
+    fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>, shareable: bool) -> PyResult<Self> {
         let executor = devices::current(py)?;
-        let stream = stream_of(stream)?.on(py, &*executor)?;
+        if shareable {
+            let buffer =
+                py.detach(|| executor.allocate_shareable(nbytes)).map_err(|error| errors::runtime(py, &error))?;
+            return Ok(Self { buffer, device: devices::current_id(), _stream: None });
+        }
+        let queue = stream_of(stream)?.on(py, &*executor)?;
         let buffer =
-            py.detach(|| executor.allocate(nbytes, stream.as_deref())).map_err(|error| errors::runtime(py, &error))?;
-        Ok(Self { buffer, device: devices::current_id() })
+            py.detach(|| executor.allocate(nbytes, queue.as_deref())).map_err(|error| errors::runtime(py, &error))?;
+        let stream = stream.filter(|_| queue.is_some()).map(|stream| stream.clone().unbind());
+        Ok(Self { buffer, device: devices::current_id(), _stream: stream })
+    }
+
+    /// Opens memory of another process by its handle, on the current device.
+    #[staticmethod]
+    fn open_shared(py: Python<'_>, handle: [u8; 64], nbytes: u64) -> PyResult<Self> {
+        let executor = devices::current(py)?;
+        let buffer =
+            py.detach(|| executor.open_shared(&handle, nbytes)).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self { buffer, device: devices::current_id(), _stream: None })
     }
 
     /// The device address.
@@ -70,6 +87,15 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Notes that work in a stream, which is queued, uses it.
+    pub(super) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+        if self.buffer.order().is_some_and(|order| order != stream.map_or(0, Stream::order)) {
+            executor.note_use(std::slice::from_ref(&self.buffer), stream);
+        }
+    }
+}
+
 /// The fixed part of a device array.
 #[pyclass(subclass, frozen, weakref, module = "weft._weft", name = "DeviceArrayBase")]
 #[derive(Debug)]
@@ -85,12 +111,13 @@ pub(crate) struct DeviceArray {
     /// Address, extents, strides.
     pub(crate) cells: Box<[u64]>,
     pub(crate) array: ArrayType,
+    /// The memory, if work in streams whose number is not this must be noted. Let go before its owner, which keeps the
+    /// stream that it is freed in.
+    pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
     /// Extents and strides as DLPack counts them, once somebody asks.
     pub(crate) numbers: OnceLock<Numbers>,
-    /// The memory, if work in streams whose number is not this must be noted.
-    pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
 }
 
 #[pymethods]

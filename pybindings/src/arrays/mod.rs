@@ -5,5 +5,6 @@ pub(crate) mod dlpack;
 pub(crate) mod host_array;
 pub(crate) mod host_memory;
 pub(crate) mod interface;
+pub(crate) mod pointers;
 pub(crate) mod random;
 pub(crate) mod strides;

@@ -6,6 +6,7 @@
 
 pub(crate) mod fork;
 mod host_code;
+pub(crate) mod manager;
 pub(crate) mod recording;
 pub(crate) mod stream;
 
@@ -79,6 +80,7 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         } else {
             cpu::open(devices.settings, Arc::new(Loader))?
         };
+        manager::set_up(devices.settings, &*executor, id);
         *entry = Some(Arc::clone(&executor));
         Ok(Some(executor))
     });

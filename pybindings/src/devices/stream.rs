@@ -24,7 +24,29 @@ enum Queue {
     Own(Arc<dyn runtime::Executor>, Arc<dyn runtime::Stream>),
     /// Someone else's. The driver is asked about it when it is first used, not before: it ends the process for a
     /// handle that no stream has.
-    Other { executor: Arc<dyn runtime::Executor>, handle: u64, stream: OnceLock<Arc<dyn runtime::Stream>> },
+    Other(Arc<dyn runtime::Executor>, Arc<Foreign>),
+}
+
+/// A stream that someone else made.
+#[derive(Debug)]
+pub(crate) struct Foreign {
+    handle: u64,
+    stream: OnceLock<Arc<dyn runtime::Stream>>,
+}
+
+impl Foreign {
+    fn new(handle: u64) -> Arc<Self> {
+        Arc::new(Self { handle, stream: OnceLock::new() })
+    }
+
+    /// The stream, which at its first use the driver must know for one of this device's.
+    fn on(&self, py: Python<'_>, executor: &dyn runtime::Executor) -> PyResult<Arc<dyn runtime::Stream>> {
+        if let Some(stream) = self.stream.get() {
+            return Ok(Arc::clone(stream));
+        }
+        let found = py.detach(|| executor.external_stream(self.handle)).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Arc::clone(self.stream.get_or_init(|| found)))
+    }
 }
 
 /// The handle of the default stream of the calling thread. Those of the one that all threads share are less.
@@ -39,6 +61,8 @@ pub(crate) enum Given {
     PerThread,
     /// A stream of one device.
     Stream(Arc<dyn runtime::Stream>),
+    /// Another library's, of the device that the work is for.
+    Foreign(Arc<Foreign>),
 }
 
 impl Given {
@@ -55,6 +79,7 @@ impl Given {
                 stream.map(Some).map_err(|error| errors::runtime(py, &error))
             }
             Self::Stream(stream) => Ok(Some(Arc::clone(stream))),
+            Self::Foreign(foreign) => foreign.on(py, executor).map(Some),
         }
     }
 
@@ -64,6 +89,19 @@ impl Given {
             Self::Default => Ok(None),
             Self::PerThread => self.on(py, &*devices::current(py)?),
             Self::Stream(stream) => Ok(Some(Arc::clone(stream))),
+            Self::Foreign(foreign) => match foreign.stream.get() {
+                Some(stream) => Ok(Some(Arc::clone(stream))),
+                None => self.on(py, &*devices::current(py)?),
+            },
+        }
+    }
+
+    /// The stream of a handle that another library gave.
+    fn of_handle(handle: u64) -> Self {
+        match handle {
+            0..PER_THREAD => Self::Default,
+            PER_THREAD => Self::PerThread,
+            handle => Self::Foreign(Foreign::new(handle)),
         }
     }
 }
@@ -72,7 +110,7 @@ impl Stream {
     fn executor(&self, py: Python<'_>) -> PyResult<Arc<dyn runtime::Executor>> {
         match &self.0 {
             Queue::Default(_) => devices::current(py),
-            Queue::Own(executor, _) | Queue::Other { executor, .. } => Ok(Arc::clone(executor)),
+            Queue::Own(executor, _) | Queue::Other(executor, _) => Ok(Arc::clone(executor)),
         }
     }
 
@@ -81,14 +119,7 @@ impl Stream {
             Queue::Default(PER_THREAD) => Given::PerThread,
             Queue::Default(_) => Given::Default,
             Queue::Own(_, stream) => Given::Stream(Arc::clone(stream)),
-            Queue::Other { executor, handle, stream } => {
-                if let Some(stream) = stream.get() {
-                    return Ok(Given::Stream(Arc::clone(stream)));
-                }
-                let found =
-                    py.detach(|| executor.external_stream(*handle)).map_err(|error| errors::runtime(py, &error))?;
-                Given::Stream(Arc::clone(stream.get_or_init(|| found)))
-            }
+            Queue::Other(executor, foreign) => Given::Stream(foreign.on(py, &**executor)?),
         })
     }
 }
@@ -101,7 +132,7 @@ impl Stream {
     fn new(py: Python<'_>, handle: Option<u64>) -> PyResult<Self> {
         match handle {
             Some(default @ 0..=PER_THREAD) => Ok(Self(Queue::Default(default))),
-            Some(handle) => Ok(Self(Queue::Other { executor: devices::current(py)?, handle, stream: OnceLock::new() })),
+            Some(handle) => Ok(Self(Queue::Other(devices::current(py)?, Foreign::new(handle)))),
             None => {
                 let executor = devices::current(py)?;
                 let stream = py.detach(|| executor.new_stream()).map_err(|error| errors::runtime(py, &error))?;
@@ -115,14 +146,15 @@ impl Stream {
     fn address(&self) -> u64 {
         match &self.0 {
             Queue::Own(_, stream) => stream.handle(),
-            Queue::Default(handle) | Queue::Other { handle, .. } => *handle,
+            Queue::Default(handle) => *handle,
+            Queue::Other(_, foreign) => foreign.handle,
         }
     }
 
     /// Whether it is another library's: neither weft's nor one of the default streams.
     #[getter]
     fn external(&self) -> bool {
-        matches!(self.0, Queue::Other { .. })
+        matches!(self.0, Queue::Other(..))
     }
 
     /// Whether everything queued so far is done.
@@ -152,9 +184,10 @@ pub(crate) struct Event {
 #[pymethods]
 impl Event {
     #[new]
-    fn new(py: Python<'_>) -> PyResult<Self> {
+    #[pyo3(signature = (timing=true))]
+    fn new(py: Python<'_>, timing: bool) -> PyResult<Self> {
         let executor = devices::current(py)?;
-        let event = py.detach(|| executor.new_event()).map_err(|error| errors::runtime(py, &error))?;
+        let event = py.detach(|| executor.new_event(timing)).map_err(|error| errors::runtime(py, &error))?;
         Ok(Self { executor, event })
     }
 
@@ -198,14 +231,14 @@ impl Event {
         let given = stream_of(stream)?;
         let executor = match &given {
             Given::Default | Given::PerThread => devices::current(py)?,
-            Given::Stream(_) => Arc::clone(&self.executor),
+            Given::Stream(_) | Given::Foreign(_) => Arc::clone(&self.executor),
         };
         let stream = given.on(py, &*executor)?;
         Ok((executor, stream))
     }
 }
 
-/// The stream that a `stream=` argument means: 0 and `None` are the default stream.
+/// The stream that a `stream=` argument means: 0 and `None` are the default stream, another library's is taken as it is.
 pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
     let Some(stream) = stream else {
         return Ok(Given::Default);
@@ -216,5 +249,56 @@ pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
     if stream.is_none() || stream.extract::<u64>().is_ok_and(|handle| handle == 0) {
         return Ok(Given::Default);
     }
-    Err(PyTypeError::new_err(format!("a stream must be 0 or a weft.cuda stream, not {}", stream.get_type().name()?)))
+    match foreign_handle(stream)? {
+        Some(handle) => Ok(Given::of_handle(handle)),
+        None => Err(not_a_stream(stream)),
+    }
+}
+
+fn not_a_stream(stream: &Bound<'_, PyAny>) -> PyErr {
+    let name = stream.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`, `cuda_stream` or `ptr`, not {name}"
+    ))
+}
+
+/// The handle of a stream of another library's: by CUDA's stream protocol, else `cuda_stream` as in PyTorch or `ptr` as in
+/// CuPy, both integers. `None` for what is none.
+///
+/// <https://nvidia.github.io/cuda-python/cuda-core/latest/interoperability.html#cuda-stream-protocol>
+fn foreign_handle(stream: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let py = stream.py();
+    if let Some(protocol) = stream.getattr_opt(intern!(py, "__cuda_stream__"))? {
+        // The first versions of cuda.core had a property.
+        let told = if protocol.is_callable() { protocol.call0()? } else { protocol };
+        let Ok((version, handle)) = told.extract::<(u64, u64)>() else {
+            let shown = told.repr()?;
+            return Err(PyTypeError::new_err(format!(
+                "`__cuda_stream__` of a stream must give a version and a handle, both integers, not {shown}"
+            )));
+        };
+        if version != 0 {
+            return Err(PyTypeError::new_err(format!(
+                "`__cuda_stream__` of a stream has version {version}, but weft knows only version 0"
+            )));
+        }
+        return Ok(Some(handle));
+    }
+    // Memory has a `ptr`, too, but nothing to wait for.
+    let is_queue = stream.hasattr(intern!(py, "synchronize"))?;
+    for name in [intern!(py, "cuda_stream"), intern!(py, "ptr")] {
+        if is_queue
+            && let Some(handle) = stream.getattr_opt(name)?
+            && let Ok(handle) = handle.extract()
+        {
+            return Ok(Some(handle));
+        }
+    }
+    Ok(None)
+}
+
+/// The handle of a stream of another library's.
+#[pyfunction]
+pub(crate) fn stream_handle(stream: &Bound<'_, PyAny>) -> PyResult<u64> {
+    foreign_handle(stream)?.ok_or_else(|| not_a_stream(stream))
 }

@@ -79,7 +79,7 @@ pub(super) fn wait_for_work(
     }
     let wait = || -> Result<(), weft_runtime::Error> {
         for other in others {
-            let event = executor.new_event()?;
+            let event = executor.new_event(false)?;
             let other = if other > 1 { Some(executor.external_stream(other)?) } else { None };
             executor.record(&*event, other.as_deref())?;
             executor.wait_event(stream, &*event)?;

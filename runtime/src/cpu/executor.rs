@@ -1,6 +1,11 @@
 //! [`Executor`] on this machine's CPU.
 
-use std::{any::Any, ops::Range, sync::Arc};
+use std::{
+    any::Any,
+    mem,
+    ops::Range,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use weft_artifact::Artifact;
 
@@ -10,14 +15,17 @@ use super::{
     fault::Pending,
     kept::Kept,
     machine,
-    memory::{CpuBuffer, CpuHostMemory},
-    module::{CpuModule, Shared},
+    memory::{CpuBuffer, CpuHostMemory, LentBuffer},
+    module::{CpuModule, Shared as Machine},
     pool::Pool,
     stream::{CpuEvent, CpuStream, check_stream},
 };
 use crate::{
-    error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module, Stream},
+    error::{Error, ErrorKind},
+    executor::{
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module,
+        Shared, Stream,
+    },
     graph::{Graph, Replayed, Step},
     settings::Settings,
 };
@@ -25,9 +33,16 @@ use crate::{
 /// The CPU as a device.
 #[derive(Debug)]
 pub(super) struct CpuExecutor {
-    shared: Arc<Shared>,
+    shared: Arc<Machine>,
     loader: Arc<dyn HostLoader>,
     kept: Arc<Kept>,
+    allocator: RwLock<Option<Arc<dyn Allocator>>>,
+}
+
+/// What a driver answers with `CUDA_ERROR_NOT_SUPPORTED`.
+#[cold]
+fn not_supported(message: &str) -> Error {
+    Error { driver_code: Some(801), ..Error::new(ErrorKind::Driver, message) }
 }
 
 impl CpuExecutor {
@@ -36,8 +51,16 @@ impl CpuExecutor {
         let attributes = machine::attributes(settings);
         let pool = Pool::new(machine::thread_count(settings));
         let kept = Arc::new(Kept::new(attributes.total_memory));
-        Self { shared: Arc::new(Shared { attributes, pending: Pending::default(), pool }), loader, kept }
+        let allocator = RwLock::new(None);
+        Self { shared: Arc::new(Machine { attributes, pending: Pending::default(), pool }), loader, kept, allocator }
     }
+}
+
+fn check_peer(peer: u32) -> Result<(), Error> {
+    if peer == 0 {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Value, format!("there is no device {peer}: the CPU is the only one")))
 }
 
 impl Executor for CpuExecutor {
@@ -73,7 +96,52 @@ impl Executor for CpuExecutor {
 
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         check_stream(stream)?;
+        let allocator = self.allocator.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match allocator.filter(|_| bytes > 0) {
+            Some(allocator) => Ok(Arc::new(LentBuffer { memory: allocator.allocate(bytes)?, bytes })),
+            None => self.allocate_shareable(bytes),
+        }
+    }
+
+    fn allocate_shareable(&self, bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
         Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.kept)?))
+    }
+
+    fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>) {
+        let before = mem::replace(&mut *self.allocator.write().unwrap_or_else(PoisonError::into_inner), allocator);
+        // It is not ours: no lock is held when it ends.
+        drop(before);
+    }
+
+    fn free_pending(&self) -> Result<(), Error> {
+        self.kept.free_all();
+        Ok(())
+    }
+
+    fn share(&self, _address: u64) -> Result<Shared, Error> {
+        Err(not_supported("no other process can open memory of the CPU: pass what `copy_to_host` gives"))
+    }
+
+    fn open_shared(&self, _handle: &[u8; 64], _bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
+        Err(not_supported("the CPU cannot open memory of another process"))
+    }
+
+    fn extents_of(&self, _address: u64) -> Result<(u64, u64), Error> {
+        Err(not_supported("the CPU does not know where an allocation starts that an address lies in"))
+    }
+
+    fn mapped_address(&self, address: u64) -> Result<u64, Error> {
+        Ok(address)
+    }
+
+    fn can_access_peer(&self, peer: u32) -> Result<bool, Error> {
+        check_peer(peer)?;
+        Ok(false)
+    }
+
+    fn enable_peer_access(&self, peer: u32) -> Result<(), Error> {
+        check_peer(peer)?;
+        Err(not_supported("the CPU is the only device: there is no other one to reach"))
     }
 
     fn allocate_host(&self, bytes: u64, _kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
@@ -148,8 +216,8 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
-    fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
-        Ok(Arc::new(CpuEvent::new()))
+    fn new_event(&self, timed: bool) -> Result<Arc<dyn Event>, Error> {
+        Ok(Arc::new(CpuEvent::new(timed)))
     }
 
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {

@@ -106,7 +106,7 @@ impl Kept {
     }
 
     /// Gives everything back to the system.
-    fn free_all(&self) {
+    pub(super) fn free_all(&self) {
         let Some(mut list) = self.lock() else { return };
         let all = mem::take(&mut **list);
         self.bytes.store(0, Ordering::Relaxed);

@@ -70,6 +70,8 @@ pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
         38 => cache_bytes(),
         // MAX_THREADS_PER_MULTI_PROCESSOR
         39 => 2048,
+        // MAX_BLOCKS_PER_MULTIPROCESSOR
+        106 => 32,
         // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: a block's, and the kilobyte that the driver keeps of it
         81 => attributes.max_shared_memory_per_block_optin as i32 + 1024,
         // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: a vector holds half as many doubles.
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn nothing_that_programs_divide_by_is_zero() {
         let attributes = attributes(&Settings::default());
-        for number in [9, 11, 12, 13, 14, 30, 36, 37, 38, 39, 40, 81, 82, 87] {
+        for number in [9, 11, 12, 13, 14, 30, 36, 37, 38, 39, 40, 81, 82, 87, 106] {
             assert!(attribute(&attributes, number) >= 1, "{number}");
         }
     }

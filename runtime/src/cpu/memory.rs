@@ -11,7 +11,7 @@ use std::{
 use super::kept::{self, Kept};
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Buffer, HostMemory},
+    executor::{Buffer, HostMemory, Lent},
     size::show_bytes,
 };
 
@@ -148,6 +148,31 @@ impl HostMemory for CpuHostMemory {
 
     fn len(&self) -> u64 {
         self.bytes
+    }
+}
+
+/// A buffer in memory of another allocator, which gets it back with the buffer: no work outlives the call that queues it.
+#[derive(Debug)]
+pub(super) struct LentBuffer {
+    pub(super) memory: Box<dyn Lent>,
+    pub(super) bytes: u64,
+}
+
+impl Buffer for LentBuffer {
+    fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    fn order(&self) -> Option<u64> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

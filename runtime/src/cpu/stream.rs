@@ -12,6 +12,9 @@ use crate::{
     executor::{Event, Stream},
 };
 
+/// `CUDA_ERROR_INVALID_HANDLE`.
+const INVALID_HANDLE: u32 = 400;
+
 /// A stream.
 #[derive(Debug)]
 pub(super) struct CpuStream {
@@ -57,8 +60,15 @@ pub(super) fn check_stream(stream: Option<&dyn Stream>) -> Result<(), Error> {
 #[derive(Debug)]
 pub(super) struct CpuEvent {
     made: Instant,
+    timed: bool,
     /// Nanoseconds from then to when it was recorded, and one; 0 before.
     recorded: AtomicU64,
+}
+
+/// The error that a driver gives for such events, with its number.
+#[cold]
+fn no_time(message: &str) -> Error {
+    Error { driver_code: Some(INVALID_HANDLE), ..Error::new(ErrorKind::Event, message) }
 }
 
 impl Event for CpuEvent {
@@ -69,8 +79,8 @@ impl Event for CpuEvent {
 
 impl CpuEvent {
     /// A new event.
-    pub(super) fn new() -> Self {
-        Self { made: Instant::now(), recorded: AtomicU64::new(0) }
+    pub(super) fn new(timed: bool) -> Self {
+        Self { made: Instant::now(), timed, recorded: AtomicU64::new(0) }
     }
 
     /// The event as one of this executor's.
@@ -85,12 +95,10 @@ impl CpuEvent {
     }
 
     fn time(&self) -> Result<Instant, Error> {
-        let never = || {
-            Error::new(
-                ErrorKind::Value,
-                "an event was not recorded: record both before asking for the time between them",
-            )
-        };
+        if !self.timed {
+            return Err(no_time("an event is not timed: make both with timing to ask for the time between them"));
+        }
+        let never = || no_time("an event was not recorded: record both before asking for the time between them");
         let after = self.recorded.load(Ordering::Acquire).checked_sub(1).ok_or_else(never)?;
         Ok(self.made + Duration::from_nanos(after))
     }

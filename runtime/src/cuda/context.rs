@@ -4,9 +4,9 @@
 use std::{
     cell::Cell,
     ffi::{CStr, c_char, c_int, c_uint, c_void},
-    ptr,
+    mem, ptr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
@@ -20,10 +20,13 @@ use super::{
     driver::{self, Driver, Handle},
     fault::Pages,
     free::LastStream,
+    kept::Kept,
+    pending::Pending,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::DeviceAttributes,
+    executor::{Allocator, DeviceAttributes},
+    settings::Settings,
 };
 
 thread_local! {
@@ -41,8 +44,16 @@ pub(super) struct Context {
     pub(super) pool: Option<Handle<sys::CUmemPoolHandle_st>>,
     /// The device can read any host memory, so that an asynchronous copy may still read it after the call.
     pub(super) reads_host_memory: bool,
-    device: sys::CUdevice,
+    pub(super) device: sys::CUdevice,
     handle: Handle<sys::CUctx_st>,
+    /// Memory that is kept for who allocates next.
+    pub(super) kept: Kept,
+    /// Who gives memory instead of the driver, and memory that goes back there.
+    allocator: RwLock<Option<Arc<dyn Allocator>>>,
+    pub(super) pending: Pending,
+    /// Where the allocations start that other processes may have opened, and where they end.
+    shared: Mutex<Vec<(u64, u64)>>,
+    any_shared: AtomicBool,
     /// Where memory is freed that several streams have used.
     pub(super) last: Mutex<Option<LastStream>>,
     /// Names of kernels in the order in which they were loaded, and the one launched last, for the text of a fault.
@@ -76,7 +87,7 @@ const NO_KERNEL: u32 = u32::MAX;
 
 impl Context {
     /// Retains the primary context of a device.
-    pub(super) fn open(ordinal: u32) -> Result<Arc<Self>, Error> {
+    pub(super) fn open(settings: &Settings, ordinal: u32) -> Result<Arc<Self>, Error> {
         let driver = driver::driver()?;
         let n_devices = driver::device_count()?;
         if ordinal >= n_devices {
@@ -91,7 +102,8 @@ impl Context {
         let attributes = read_attributes(driver, device, ordinal)?;
         let registers_per_block = attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)?;
         let reads_host_memory = attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0;
-        let pool = open_pool(driver, device)?;
+        let pool = if settings.memory_pool { open_pool(driver, device)? } else { None };
+        let kept = Kept::new(settings.memory_cache, attributes.total_memory);
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { driver.cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
@@ -103,6 +115,11 @@ impl Context {
             reads_host_memory,
             device,
             handle: Handle(handle),
+            kept,
+            allocator: RwLock::new(None),
+            pending: Pending::default(),
+            shared: Mutex::default(),
+            any_shared: AtomicBool::new(false),
             last: Mutex::new(None),
             kernels: Mutex::new(Vec::new()),
             last_kernel: AtomicU32::new(NO_KERNEL),
@@ -147,6 +164,79 @@ impl Context {
         // SAFETY: as above.
         unsafe { self.driver.cuCtxPushCurrent(self.handle.0) }?;
         Ok(Entered { driver: Some(self.driver) })
+    }
+
+    /// Who gives memory instead of the driver.
+    pub(super) fn allocator(&self) -> Option<Arc<dyn Allocator>> {
+        self.allocator.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes who does.
+    pub(super) fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>) {
+        let before = mem::replace(&mut *self.allocator.write().unwrap_or_else(PoisonError::into_inner), allocator);
+        // It is not ours: no lock is held when it ends.
+        drop(before);
+    }
+
+    /// Notes that other processes may open an allocation.
+    pub(super) fn note_shared(&self, base: u64, bytes: u64) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shared.contains(&(base, base + bytes)) {
+            shared.push((base, base + bytes));
+        }
+        self.any_shared.store(true, Ordering::Release);
+    }
+
+    /// Notes that the allocation at an address ends.
+    pub(super) fn forget_shared(&self, address: u64) {
+        if self.any_shared.load(Ordering::Acquire) {
+            self.shared.lock().unwrap_or_else(PoisonError::into_inner).retain(|(base, _)| *base != address);
+        }
+    }
+
+    /// Whether other processes may have opened what an address lies in.
+    pub(super) fn is_shared(&self, address: u64) -> bool {
+        self.any_shared.load(Ordering::Acquire)
+            && self
+                .shared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .any(|(base, end)| (*base..*end).contains(&address))
+    }
+
+    /// Calls again, once, what has failed for lack of memory: when all work is done, and all that is kept is given back.
+    pub(super) fn retried<T>(&self, mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        match call() {
+            Err(error) if error.kind == ErrorKind::Memory => {
+                self.free_pending()?;
+                call()
+            }
+            Err(error) if error.kind == ErrorKind::Allocator && self.pending.len() > 0 => {
+                self.free_pending()?;
+                call()
+            }
+            done => done,
+        }
+    }
+
+    /// Waits for all work, and gives back all memory that is kept or waits for it.
+    #[cold]
+    pub(super) fn free_pending(&self) -> Result<(), Error> {
+        let _entered = self.enter()?;
+        self.kept.free_all(self);
+        // SAFETY: it takes no pointer.
+        self.blame(unsafe { self.driver.cuCtxSynchronize() })?;
+        self.pending.give_all();
+        if self.pool.is_none() {
+            // Some of it was kept.
+            self.kept.free_all(self);
+        }
+        if let Some(pool) = self.pool {
+            // SAFETY: the pool is the device's own.
+            unsafe { self.driver.cuMemPoolTrimTo(pool.0, 0) }?;
+        }
+        Ok(())
     }
 
     /// Whether it is this context. A device has one, however often it is opened.
@@ -232,7 +322,7 @@ impl Context {
             }
             None => 0,
         };
-        Ok((free as u64 + kept, total as u64))
+        Ok((free as u64 + kept + self.kept.bytes(), total as u64))
     }
 
     fn pool_attribute(&self, pool: Handle<sys::CUmemPoolHandle_st>, which: PoolAttribute) -> Result<u64, Error> {
@@ -247,6 +337,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !driver::is_forked() {
+            self.kept.free_all(self);
             if let Some(last) = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take()
                 && let Ok(_entered) = self.enter()
             {
@@ -258,7 +349,7 @@ impl Drop for Context {
     }
 }
 
-/// The device's default pool, told to keep memory instead of returning it at every synchronization: that makes
+/// The driver's pool of the device, told to keep memory instead of returning it at every synchronization: that makes
 /// allocation cheap. A threshold that someone else chose stays.
 fn open_pool(driver: &Driver, device: sys::CUdevice) -> Result<Option<Handle<sys::CUmemPoolHandle_st>>, Error> {
     if attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {

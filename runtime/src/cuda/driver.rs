@@ -41,6 +41,17 @@ unsafe impl<T> Send for Handle<T> {}
 // SAFETY: as above; a shared handle is only ever passed to the driver.
 unsafe impl<T> Sync for Handle<T> {}
 
+/// `CUmemAccessDesc`, whose fields have other names in each version of the header: what a device may do with a pool's memory.
+#[repr(C)]
+pub(super) struct Access {
+    /// `CU_MEM_LOCATION_TYPE_DEVICE` is 1.
+    pub(super) kind: c_uint,
+    /// The device.
+    pub(super) device: c_int,
+    /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE` is 3.
+    pub(super) flags: c_uint,
+}
+
 macro_rules! driver_table {
     ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
         /// Every driver function that weft calls.
@@ -102,6 +113,14 @@ driver_table! {
     cuMemFreeAsync = "cuMemFreeAsync" (address: sys::CUdeviceptr, stream: sys::CUstream);
     cuMemAlloc = "cuMemAlloc_v2" (address: *mut sys::CUdeviceptr, bytes: usize);
     cuMemFree = "cuMemFree_v2" (address: sys::CUdeviceptr);
+    cuMemPoolTrimTo = "cuMemPoolTrimTo" (pool: sys::CUmemoryPool, keep: usize);
+    cuMemPoolSetAccess = "cuMemPoolSetAccess" (pool: sys::CUmemoryPool, access: *const Access, count: usize);
+    cuMemGetAddressRange = "cuMemGetAddressRange_v2" (base: *mut sys::CUdeviceptr, bytes: *mut usize, address: sys::CUdeviceptr);
+    cuIpcGetMemHandle = "cuIpcGetMemHandle" (handle: *mut sys::CUipcMemHandle, address: sys::CUdeviceptr);
+    cuIpcOpenMemHandle = "cuIpcOpenMemHandle_v2" (address: *mut sys::CUdeviceptr, handle: sys::CUipcMemHandle, flags: c_uint);
+    cuIpcCloseMemHandle = "cuIpcCloseMemHandle" (address: sys::CUdeviceptr);
+    cuDeviceCanAccessPeer = "cuDeviceCanAccessPeer" (can: *mut c_int, device: sys::CUdevice, peer: sys::CUdevice);
+    cuCtxEnablePeerAccess = "cuCtxEnablePeerAccess" (peer: sys::CUcontext, flags: c_uint);
     cuMemHostAlloc = "cuMemHostAlloc" (memory: *mut *mut c_void, bytes: usize, flags: c_uint);
     cuMemFreeHost = "cuMemFreeHost" (memory: *mut c_void);
     cuMemAllocManaged = "cuMemAllocManaged" (address: *mut sys::CUdeviceptr, bytes: usize, flags: c_uint);

@@ -12,12 +12,17 @@ use super::{
     link,
     memory::{self, CudaBuffer},
     module::CudaModule,
+    shared,
     stream::{CudaEvent, CudaStream, is_ready, raw_stream},
 };
 use crate::{
     error::Error,
-    executor::{Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Rows, Stream},
+    executor::{
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Rows, Shared,
+        Stream,
+    },
     graph::{Graph, Step},
+    settings::Settings,
 };
 
 /// A CUDA device.
@@ -28,8 +33,8 @@ pub(super) struct CudaExecutor {
 
 impl CudaExecutor {
     /// Retains the device's primary context.
-    pub(super) fn open(ordinal: u32) -> Result<Self, Error> {
-        Ok(Self { context: Context::open(ordinal)? })
+    pub(super) fn open(settings: &Settings, ordinal: u32) -> Result<Self, Error> {
+        Ok(Self { context: Context::open(settings, ordinal)? })
     }
 }
 
@@ -65,6 +70,46 @@ impl Executor for CudaExecutor {
 
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error> {
         Ok(Arc::new(CudaBuffer::new(&self.context, bytes, stream)?))
+    }
+
+    fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>) {
+        self.context.set_allocator(allocator);
+    }
+
+    fn n_pending(&self) -> usize {
+        self.context.pending.len()
+    }
+
+    fn free_pending(&self) -> Result<(), Error> {
+        self.context.free_pending()
+    }
+
+    fn allocate_shareable(&self, bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
+        Ok(Arc::new(CudaBuffer::shareable(&self.context, bytes)?))
+    }
+
+    fn share(&self, address: u64) -> Result<Shared, Error> {
+        shared::share(&self.context, address)
+    }
+
+    fn open_shared(&self, handle: &[u8; 64], bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
+        Ok(Arc::new(CudaBuffer::of_other_process(&self.context, handle, bytes)?))
+    }
+
+    fn extents_of(&self, address: u64) -> Result<(u64, u64), Error> {
+        shared::extents_of(&self.context, address)
+    }
+
+    fn mapped_address(&self, address: u64) -> Result<u64, Error> {
+        shared::mapped_address(&self.context, address)
+    }
+
+    fn can_access_peer(&self, peer: u32) -> Result<bool, Error> {
+        shared::can_access_peer(&self.context, peer)
+    }
+
+    fn enable_peer_access(&self, peer: u32) -> Result<(), Error> {
+        shared::enable_peer_access(&self.context, peer)
     }
 
     fn allocate_host(&self, bytes: u64, kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
@@ -148,8 +193,8 @@ impl Executor for CudaExecutor {
         }
     }
 
-    fn new_event(&self) -> Result<Arc<dyn Event>, Error> {
-        Ok(Arc::new(CudaEvent::new(&self.context)?))
+    fn new_event(&self, timed: bool) -> Result<Arc<dyn Event>, Error> {
+        Ok(Arc::new(if timed { CudaEvent::new(&self.context) } else { CudaEvent::untimed(&self.context) }?))
     }
 
     fn record(&self, event: &dyn Event, stream: Option<&dyn Stream>) -> Result<(), Error> {

@@ -44,21 +44,21 @@ impl CudaHostMemory {
     pub(super) fn new(context: &Arc<Context>, bytes: u64, kind: HostKind) -> Result<Self, Error> {
         let size = bytes.max(1) as usize;
         let (driver, entered) = (context.driver, context.enter()?);
-        let made = match kind {
+        let made = context.retried(|| match kind {
             HostKind::PageLocked => {
                 let mut memory = ptr::null_mut();
                 // SAFETY: it writes one pointer.
                 context.blame(unsafe { driver.cuMemHostAlloc(&raw mut memory, size, MAPPED) })?;
-                (memory.expose_provenance() as u64, Release::FreeHost)
+                Ok((memory.expose_provenance() as u64, Release::FreeHost))
             }
             HostKind::Managed { attach_global } => {
                 let mut address = 0;
                 let flags = if attach_global { GLOBAL } else { HOST };
                 // SAFETY: it writes one address.
                 context.blame(unsafe { driver.cuMemAllocManaged(&raw mut address, size, flags) })?;
-                (address, Release::Free)
+                Ok((address, Release::Free))
             }
-        };
+        })?;
         drop(entered);
         Self::of(context, made.0, bytes, made.1)
     }

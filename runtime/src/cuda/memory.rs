@@ -4,7 +4,7 @@
 use std::{
     any::Any,
     ffi::c_void,
-    ptr,
+    mem, ptr,
     sync::Arc,
     thread::{self, ThreadId},
 };
@@ -15,12 +15,14 @@ use super::{
     context::Context,
     driver,
     free::{self, Use},
+    kept::size_class,
+    shared,
     stream::{CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
     uses::Uses,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Buffer, Rows, Stream},
+    executor::{Buffer, Lent, Rows, Stream},
     size::show_bytes,
 };
 
@@ -39,7 +41,53 @@ pub(super) struct CudaBuffer {
     thread: Option<ThreadId>,
     address: u64,
     bytes: u64,
+    source: Source,
     uses: Uses<Use>,
+}
+
+/// Where memory is from, and so where it goes.
+#[derive(Debug)]
+enum Source {
+    /// Of the driver, by its pool if there is one, in a block of a size that is kept.
+    Block(u64),
+    /// The same in no such block.
+    Whole,
+    /// Of the driver without its pool.
+    Shareable,
+    /// Of another process.
+    Opened,
+    /// Of another allocator. `None` once it was given back.
+    Lent(Option<Box<dyn Lent>>),
+}
+
+/// A block of a driver without a pool, which goes when all work is done that uses it.
+#[derive(Debug)]
+struct Idle {
+    context: Arc<Context>,
+    stream: Option<CudaStream>,
+    address: u64,
+    size: u64,
+}
+
+impl Lent for Idle {
+    fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let context = &*self.context;
+        if driver::is_forked()
+            || steady(&self.context, self.stream.as_ref())
+                .is_some_and(|stream| context.kept.keep(context, stream, self.size, self.address))
+        {
+            return;
+        }
+        let Ok(_entered) = context.enter() else { return };
+        // SAFETY: the address is from `cuMemAlloc` and is freed once; no work uses it.
+        let _: Result<(), Error> = unsafe { context.driver.cuMemFree(self.address) };
+    }
 }
 
 impl Buffer for CudaBuffer {
@@ -54,6 +102,8 @@ impl Buffer for CudaBuffer {
     fn order(&self) -> Option<u64> {
         match (&self.stream, self.thread) {
             _ if self.bytes == 0 => None,
+            // All work on the device is waited for.
+            _ if matches!(self.source, Source::Shareable | Source::Opened) => None,
             (_, Some(_)) => Some(NO_ORDER),
             (stream, None) => Some(stream.as_ref().map_or(0, Stream::order)),
         }
@@ -66,19 +116,57 @@ impl Buffer for CudaBuffer {
 
 impl Drop for CudaBuffer {
     fn drop(&mut self) {
-        if self.bytes == 0 || driver::is_forked() {
+        if self.bytes == 0 {
+            return;
+        }
+        if driver::is_forked() {
+            // It is the parent's.
+            if let Source::Lent(memory) = &mut self.source {
+                mem::forget(memory.take());
+            }
+            return;
+        }
+        let uses = self.uses.take();
+        let context = &self.context;
+        let is_shared = context.is_shared(self.address);
+        if let (Source::Block(size), Some(stream), true) = (&self.source, self.steady_stream(), uses.is_empty())
+            && !is_shared
+            && context.kept.keep(context, stream, *size, self.address)
+        {
             return;
         }
         // At the end of a process the driver may be gone already, with all memory: every call then fails, harmlessly.
-        let Ok(_entered) = self.context.enter() else { return };
-        let uses = self.uses.take();
-        let context = &*self.context;
-        if context.pool.is_none() {
-            free::at_once(context, self.address);
-        } else if self.thread.is_some_and(|thread| thread != thread::current().id()) {
-            free::after_everything(context, self.address);
-        } else {
-            free::after(context, self.address, self.stream.as_ref().map_or(ptr::null_mut(), CudaStream::raw), &uses);
+        let Ok(_entered) = context.enter() else { return };
+        context.forget_shared(self.address);
+        let of_other_thread = self.thread.is_some_and(|thread| thread != thread::current().id());
+        match &mut self.source {
+            Source::Opened => shared::close(context, self.address),
+            Source::Shareable => free::at_once(context, self.address),
+            Source::Block(size) if context.pool.is_none() && !is_shared && !of_other_thread => {
+                let idle = Idle {
+                    context: Arc::clone(context),
+                    stream: self.stream.clone(),
+                    address: self.address,
+                    size: *size,
+                };
+                context.pending.give_back(context, self.stream.as_ref(), &uses, Box::new(idle));
+            }
+            Source::Block(_) | Source::Whole if context.pool.is_none() => free::at_once(context, self.address),
+            Source::Block(_) | Source::Whole if of_other_thread => free::after_everything(context, self.address),
+            Source::Block(_) | Source::Whole => {
+                let own = self.stream.as_ref().map_or(ptr::null_mut(), CudaStream::raw);
+                free::after(context, self.address, own, &uses);
+            }
+            Source::Lent(memory) => {
+                let Some(memory) = memory.take() else { return };
+                if of_other_thread {
+                    // SAFETY: it takes no pointer.
+                    let _: Result<(), Error> = unsafe { context.driver.cuCtxSynchronize() };
+                    drop(memory);
+                } else {
+                    context.pending.give_back(context, self.stream.as_ref(), &uses, memory);
+                }
+            }
         }
     }
 }
@@ -130,27 +218,94 @@ impl CudaBuffer {
         }
     }
 
-    /// Allocates memory in the order of a stream, where the device can.
-    pub(super) fn new(context: &Arc<Context>, bytes: u64, stream: Option<&dyn Stream>) -> Result<Self, Error> {
-        let stream = cuda_stream(context, stream)?;
+    /// The handle of its stream, if that is one for which memory can be kept.
+    fn steady_stream(&self) -> Option<u64> {
+        steady(&self.context, self.stream.as_ref())
+    }
+
+    /// Memory that other processes can open.
+    pub(super) fn shareable(context: &Arc<Context>, bytes: u64) -> Result<Self, Error> {
         let mut address = 0;
         if bytes > 0 {
             let _entered = context.enter()?;
-            // Whole words: an atomic step on a byte is one on the word that it lies in.
             let size = bytes.checked_next_multiple_of(4).unwrap_or(bytes) as usize;
-            let result = if context.pool.is_some() {
+            let result = context.retried(|| {
+                // SAFETY: it writes one address.
+                unsafe { context.driver.cuMemAlloc(&raw mut address, size) }
+            });
+            context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
+        }
+        Ok(Self::of(context, None, address, bytes, Source::Shareable))
+    }
+
+    /// Memory of another process.
+    pub(super) fn of_other_process(context: &Arc<Context>, handle: &[u8; 64], bytes: u64) -> Result<Self, Error> {
+        let _entered = context.enter()?;
+        let address = shared::open(context, handle)?;
+        // What is open must be closed, even if nothing of it is used.
+        Ok(Self::of(context, None, address, bytes.max(1), Source::Opened))
+    }
+
+    fn of(context: &Arc<Context>, stream: Option<&CudaStream>, address: u64, bytes: u64, source: Source) -> Self {
+        let thread = stream.filter(|stream| stream.owner() == Owner::Thread).map(|_| thread::current().id());
+        let (context, stream) = (Arc::clone(context), stream.cloned());
+        Self { context, stream, thread, address, bytes, source, uses: Uses::default() }
+    }
+
+    /// Allocates memory in the order of a stream, where the device can.
+    pub(super) fn new(context: &Arc<Context>, bytes: u64, stream: Option<&dyn Stream>) -> Result<Self, Error> {
+        let stream = cuda_stream(context, stream)?;
+        if bytes == 0 {
+            return Ok(Self::of(context, stream, 0, 0, Source::Whole));
+        }
+        if let Some(allocator) = context.allocator() {
+            // The allocator may call CUDA itself.
+            let _entered = context.enter()?;
+            context.pending.look();
+            let memory = context.retried(|| allocator.allocate(bytes))?;
+            return Ok(Self::of(context, stream, memory.address(), bytes, Source::Lent(Some(memory))));
+        }
+        let class = steady(context, stream).zip(size_class(bytes));
+        if let Some((stream_handle, size)) = class
+            && let Some(address) = context.kept.take(stream_handle, size)
+        {
+            return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
+        }
+        let _entered = context.enter()?;
+        if context.pool.is_none() {
+            // What other streams have used may be done by now.
+            context.pending.look();
+            if let Some((stream_handle, size)) = class
+                && let Some(address) = context.kept.take(stream_handle, size)
+            {
+                return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
+            }
+        }
+        // Whole words: an atomic step on a byte is one on the word that it lies in.
+        let size = class.map_or(bytes.checked_next_multiple_of(4).unwrap_or(bytes), |(_, size)| size) as usize;
+        let mut address = 0;
+        let result = context.retried(|| {
+            if context.pool.is_some() {
                 let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
                 // SAFETY: it writes one address; the stream is live.
                 unsafe { context.driver.cuMemAllocAsync(&raw mut address, size, stream) }
             } else {
                 // SAFETY: it writes one address.
                 unsafe { context.driver.cuMemAlloc(&raw mut address, size) }
-            };
-            context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
-        }
-        let thread = stream.filter(|stream| stream.owner() == Owner::Thread).map(|_| thread::current().id());
-        let (context, stream) = (Arc::clone(context), stream.cloned());
-        Ok(Self { context, stream, thread, address, bytes, uses: Uses::default() })
+            }
+        });
+        context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
+        let source = class.map_or(Source::Whole, |(_, size)| Source::Block(size));
+        Ok(Self::of(context, stream, address, bytes, source))
+    }
+}
+
+/// The handle of a stream that is the same queue as long as blocks are kept for it: see `kept`.
+fn steady(context: &Arc<Context>, stream: Option<&CudaStream>) -> Option<u64> {
+    match stream {
+        None => Some(0),
+        Some(stream) if stream.owner() == Owner::Weft => Some(stream.handle()).filter(|_| stream.is_of(context)),
+        Some(stream) => Some(stream.order()).filter(|order| *order == 0),
     }
 }
 

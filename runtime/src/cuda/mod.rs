@@ -8,11 +8,14 @@ mod fault;
 mod free;
 mod graph;
 mod host_memory;
+mod kept;
 mod link;
 mod memory;
 mod module;
 mod nvjitlink;
 mod nvrtc;
+mod pending;
+mod shared;
 mod stream;
 mod tools;
 mod uses;
@@ -36,8 +39,8 @@ pub fn why_none() -> Option<Error> {
 /// # Errors
 ///
 /// `NoDevice` without a driver or a device, saying which of the two.
-pub fn open(_settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Error> {
-    Ok(Arc::new(executor::CudaExecutor::open(ordinal)?))
+pub fn open(settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Error> {
+    Ok(Arc::new(executor::CudaExecutor::open(settings, ordinal)?))
 }
 
 /// Whether this machine has a driver of CUDA's, which alone makes device memory. Opens nothing that stays open.

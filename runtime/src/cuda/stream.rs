@@ -20,7 +20,7 @@ use crate::{
 
 /// `CUDA_ERROR_NOT_READY`: work is still going on.
 const NOT_READY: u32 = 600;
-/// `CUDA_ERROR_INVALID_HANDLE`: for `cuEventElapsedTime` an event that was not recorded.
+/// `CUDA_ERROR_INVALID_HANDLE`: for `cuEventElapsedTime` an event that was not recorded, or is not timed.
 const INVALID_HANDLE: u32 = 400;
 
 /// The legacy default stream by its own handle: the same queue as the null stream.
@@ -57,6 +57,7 @@ impl Drop for StreamInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            self.context.kept.free_of_stream(&self.context, self.handle.0.expose_provenance() as u64);
             // SAFETY: the handle is live and no one else has it. Work in it goes on and releases it when done.
             let _: Result<(), Error> = unsafe { self.context.driver.cuStreamDestroy(self.handle.0) };
         }
@@ -106,6 +107,11 @@ impl CudaStream {
     /// The handle for the driver.
     pub(super) fn raw(&self) -> sys::CUstream {
         self.0.handle.0
+    }
+
+    /// Whether it is of this very context, which it tells before it goes, and not of one that was opened beside it.
+    pub(super) fn is_of(&self, context: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.0.context, context)
     }
 
     /// Whose it is.
@@ -285,11 +291,15 @@ impl CudaEvent {
         // SAFETY: it writes one float; both handles are live.
         let result = unsafe { self.context.driver.cuEventElapsedTime(&raw mut ms, self.handle.0, end.handle.0) };
         self.context.blame(result).map(|()| ms).map_err(|mut error| {
-            error.message += match error.driver_code {
-                Some(INVALID_HANDLE) => ": record both events before asking for the time between them",
+            let way_out = match error.driver_code {
+                Some(INVALID_HANDLE) => {
+                    ": record both events before asking for the time between them, and make both with timing"
+                }
                 Some(NOT_READY) => ": wait for the second event (synchronize it) before asking for the time",
-                _ => "",
+                _ => return error,
             };
+            error.kind = ErrorKind::Event;
+            error.message += way_out;
             error
         })
     }

@@ -11,12 +11,18 @@
  *   FAKE_STREAMS=code    cuStreamCreate fails
  *   FAKE_SLOW=ms         a copy to a module's word takes so long
  *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
+ *   FAKE_BUSY=1          streams and events are not ready before the host has waited for them
+ *   FAKE_SHARED=folder   cuMemAlloc takes files there, which other processes can open
+ *   FAKE_PEERS=1         devices reach each other's memory
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
  *
  * Work is done at once, but in which order a GPU might do it is kept track of: see "Order".
  *
- * Kernels, by name: "sum<n>" adds slots 1 to n-1 and stores the sum where slot 0 points; "fault" breaks the
- * context; all others do nothing.
+ * `fake_no_memory(at, times)` makes allocations fail: the one of this number from now on, counted from 1, and those after it.
+ *
+ * Kernels, by name: "sum<n>" adds slots 1 to n-1 and stores the sum where slot 0 points; "new<n>" does so, too, and all
+ * that has used slot 0's memory must come before, as where memory is given out anew; "fault" breaks the context;
+ * all others do nothing.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -24,6 +30,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 typedef unsigned int result;
@@ -70,6 +79,8 @@ result cuGetErrorName(result code, const char **text)
     case INVALID: *text = "CUDA_ERROR_INVALID_VALUE"; return OK;
     case NO_MEMORY: *text = "CUDA_ERROR_OUT_OF_MEMORY"; return OK;
     case 34: *text = "CUDA_ERROR_STUB_LIBRARY"; return OK;
+    case 217: *text = "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"; return OK;
+    case 704: *text = "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED"; return OK;
     case 100: *text = "CUDA_ERROR_NO_DEVICE"; return OK;
     case 201: *text = "CUDA_ERROR_INVALID_CONTEXT"; return OK;
     case 218: *text = "CUDA_ERROR_INVALID_PTX"; return OK;
@@ -126,7 +137,6 @@ result cuDeviceGetUuid_v2(unsigned char *uuid, int device)
 
 result cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    (void)device;
     switch (attribute) {
     case 1: *value = 1024; return OK;                       /* threads a block */
     case 2: case 3: *value = 1024; return OK;               /* block in x, y */
@@ -137,6 +147,9 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     case 10: *value = 32; return OK;                        /* warp */
     case 12: *value = 65536; return OK;                     /* registers a block */
     case 16: *value = 132; return OK;                       /* multiprocessors */
+    case 33: *value = device; return OK;                    /* PCI bus, device, domain */
+    case 34: *value = 5; return OK;
+    case 50: *value = 0; return OK;
     case 75: *value = 9; return OK;                         /* compute capability */
     case 76: *value = 0; return OK;
     case 88: *value = number("FAKE_HMM", 0); return OK;     /* reads host memory */
@@ -207,7 +220,7 @@ static void host_waits_for_all(void)
 }
 
 /* What is allocated: its size, and the latest use by each stream. */
-struct memory { uint64_t start; size_t bytes; clocks used; void *context; struct memory *next; };
+struct memory { uint64_t start; size_t bytes; clocks used; void *context; int pooled; struct memory *next; };
 static struct memory *memories;
 
 static struct memory **find_memory(uint64_t address)
@@ -227,24 +240,47 @@ static void use(uint64_t address, const clocks *now)
     pthread_mutex_unlock(&order);
 }
 
+static int is_behind(const clocks *now, const clocks *used)
+{
+    for (int i = 0; i < n_streams; i++)
+        if (used->step[i] > now->step[i])
+            return 0;
+    return 1;
+}
+
 /* Memory goes: everything that used it must come before. */
-static void check_freed(uint64_t address, const clocks *now)
+static int check_freed(uint64_t address, const clocks *now)
 {
     pthread_mutex_lock(&order);
     struct memory **at = find_memory(address), *memory = *at;
     if (!memory || memory->start != address)
         abort();
-    for (int i = 0; i < n_streams; i++)
-        if (memory->used.step[i] > now->step[i]) {
-            trace("freed while in use");
-            if (!getenv("FAKE_RACES")) {
-                fprintf(stderr, "memory is freed while it may be in use\n");
-                abort();
-            }
-            break;
+    if (!is_behind(now, &memory->used)) {
+        trace("freed while in use");
+        if (!getenv("FAKE_RACES")) {
+            fprintf(stderr, "memory is freed while it may be in use\n");
+            abort();
         }
+    }
+    int pooled = memory->pooled;
     *at = memory->next;
     free(memory);
+    pthread_mutex_unlock(&order);
+    return pooled;
+}
+
+/* Memory is used as new: everything that used it must come before. */
+static void check_new(uint64_t address, const clocks *now)
+{
+    pthread_mutex_lock(&order);
+    struct memory *memory = *find_memory(address);
+    if (memory && !is_behind(now, &memory->used)) {
+        trace("given out while in use");
+        if (!getenv("FAKE_RACES")) {
+            fprintf(stderr, "memory is given out while it may be in use\n");
+            abort();
+        }
+    }
     pthread_mutex_unlock(&order);
 }
 
@@ -268,26 +304,90 @@ result cuCtxPopCurrent_v2(void **context) { trace(__func__); *context = current;
 
 /* Memory: a gibibyte, counted. Each allocation has its size before it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t used, reserved;
+/* Of those that are used, the pool has some, and keeps what it had once. */
+static size_t used, pool_used, reserved;
 static uint64_t threshold;
 
-static result take(uint64_t *address, size_t bytes, const clocks *now)
+/* Which allocation fails, counted down, and how many then do. */
+static int fails_at, n_fails;
+
+void fake_no_memory(int at, int times)
 {
+    pthread_mutex_lock(&lock);
+    fails_at = at;
+    n_fails = times;
+    pthread_mutex_unlock(&lock);
+}
+
+static int has_failed(void)
+{
+    pthread_mutex_lock(&lock);
+    if (fails_at > 0)
+        fails_at--;
+    int fails = fails_at == 0 && n_fails > 0;
+    if (fails)
+        n_fails--;
+    pthread_mutex_unlock(&lock);
+    return fails;
+}
+
+/* Memory that has its size before it: of this process, or a file that other processes open, named by its address. */
+static size_t *shared_file(const char *name, size_t bytes, int flags)
+{
+    int file = open(name, flags, 0600);
+    struct stat known = {0};
+    if (file < 0 || (bytes && ftruncate(file, (off_t)bytes)) || fstat(file, &known))
+        return NULL;
+    size_t *start = mmap(NULL, (size_t)known.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+struct file { size_t *start; int opened; char name[52]; struct file *next; };
+static struct file *files;
+
+static size_t *room(size_t bytes, int pooled)
+{
+    if (pooled || !getenv("FAKE_SHARED"))
+        return malloc(bytes);
+    static int n_files;
+    struct file *file = calloc(1, sizeof *file);
+    char path[300];
+    snprintf(file->name, sizeof file->name, "%d-%d", (int)getpid(), n_files++);
+    snprintf(path, sizeof path, "%s/%s", getenv("FAKE_SHARED"), file->name);
+    file->start = shared_file(path, bytes, O_RDWR | O_CREAT);
+    file->next = files;
+    files = file;
+    return file->start;
+}
+
+static struct file *file_of(uint64_t address)
+{
+    struct file *file = files;
+    while (file && (uint64_t)(file->start + 2) != address)
+        file = file->next;
+    return file;
+}
+
+static result take(uint64_t *address, size_t bytes, const clocks *now, int pooled)
+{
+    if (has_failed())
+        return NO_MEMORY;
     pthread_mutex_lock(&lock);
     int fits = used + bytes <= 1ul << 30;
     if (fits)
-        used += bytes;
-    if (used > reserved)
-        reserved = used;
+        used += bytes, pool_used += pooled ? bytes : 0;
+    if (pool_used > reserved)
+        reserved = pool_used;
     pthread_mutex_unlock(&lock);
     if (!fits)
         return NO_MEMORY;
-    size_t *start = malloc(bytes + 16);
+    size_t *start = room(bytes + 16, pooled);
     *start = bytes;
     *address = (uint64_t)(start + 2);
     struct memory *memory = malloc(sizeof *memory);
     pthread_mutex_lock(&order);
-    *memory = (struct memory){*address, bytes, *now, current, memories};
+    *memory = (struct memory){*address, bytes, *now, current, pooled, memories};
     memories = memory;
     pthread_mutex_unlock(&order);
     return OK;
@@ -295,19 +395,23 @@ static result take(uint64_t *address, size_t bytes, const clocks *now)
 
 static result give(uint64_t address, const clocks *now)
 {
-    check_freed(address, now);
+    int pooled = check_freed(address, now);
     size_t *start = (size_t *)address - 2;
     pthread_mutex_lock(&lock);
-    used -= *start;
+    used -= *start, pool_used -= pooled ? *start : 0;
     pthread_mutex_unlock(&lock);
-    free(start);
+    struct file *file = file_of(address);
+    if (file)
+        file->start = NULL;  /* mapped as long as the process lives */
+    else
+        free(start);
     return OK;
 }
 
-result cuMemAlloc_v2(uint64_t *address, size_t bytes) { ENTER(); return take(address, bytes, &host); }
+result cuMemAlloc_v2(uint64_t *address, size_t bytes) { ENTER(); return take(address, bytes, &host, 0); }
 result cuMemFree_v2(uint64_t address) { ENTER(); return give(address, &host); }
 #ifndef WITHOUT_POOLS
-result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER(); clocks now = step(stream); return take(address, bytes, &now); }
+result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER(); clocks now = step(stream); return take(address, bytes, &now, 1); }
 #endif
 result cuMemFreeAsync(uint64_t address, void *stream) { ENTER(); clocks now = step(stream); return give(address, &now); }
 
@@ -316,7 +420,7 @@ result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     ENTER();
     *total = 1ul << 30;
-    *free_bytes = *total - (number("FAKE_POOLS", 1) ? reserved : used);
+    *free_bytes = *total - (used - pool_used) - reserved;
     return OK;
 }
 
@@ -325,7 +429,102 @@ result cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = (void *)(0x2
 result cuMemPoolGetAttribute(void *pool, int attribute, uint64_t *value)
 {
     (void)pool;
-    *value = attribute == 4 ? threshold : attribute == 5 ? reserved : used;
+    *value = attribute == 4 ? threshold : attribute == 5 ? reserved : pool_used;
+    return OK;
+}
+
+result cuMemPoolTrimTo(void *pool, size_t keep)
+{
+    ENTER();
+    (void)pool;
+    pthread_mutex_lock(&lock);
+    reserved = pool_used > keep ? pool_used : keep < reserved ? keep : reserved;
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+struct access { int kind, device, flags; };
+result cuMemPoolSetAccess(void *pool, const struct access *access, size_t n)
+{
+    ENTER();
+    char call[100];
+    snprintf(call, sizeof call, "cuMemPoolSetAccess %d %d", (int)((uint64_t)pool - 0x2000), access->device);
+    trace(call);
+    return n == 1 && access->kind == 1 && access->flags == 3 ? OK : INVALID;
+}
+
+result cuDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    trace(__func__);
+    *can = device != peer && number("FAKE_PEERS", 0);
+    return OK;
+}
+
+result cuCtxEnablePeerAccess(void *peer, unsigned flags)
+{
+    ENTER();
+    static int enabled[2];
+    int here = (int)((uint64_t)current - 0x1000);
+    if (flags || peer == current)
+        return INVALID;
+    if (!number("FAKE_PEERS", 0))
+        return 217;
+    return enabled[here]++ ? 704 : OK;
+}
+
+result cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address)
+{
+    ENTER();
+    pthread_mutex_lock(&order);
+    struct memory *memory = *find_memory(address);
+    if (memory)
+        *base = memory->start, *bytes = memory->bytes;
+    pthread_mutex_unlock(&order);
+    return memory ? OK : NOT_FOUND;
+}
+
+/* A handle is the name of the file. */
+struct handle { char name[64]; };
+
+result cuIpcGetMemHandle(struct handle *handle, uint64_t address)
+{
+    ENTER();
+    struct file *file = file_of(address);
+    if (!file)
+        return INVALID;
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle->name, file->name, sizeof file->name);
+    return OK;
+}
+
+result cuIpcOpenMemHandle_v2(uint64_t *address, struct handle handle, unsigned flags)
+{
+    ENTER();
+    if (flags != 1 || !getenv("FAKE_SHARED"))
+        return INVALID;
+    if (atoi(handle.name) == getpid())
+        return 201;
+    char path[400];
+    snprintf(path, sizeof path, "%s/%.63s", getenv("FAKE_SHARED"), handle.name);
+    size_t *start = shared_file(path, 0, O_RDWR);
+    if (!start)
+        return INVALID;
+    struct file *file = calloc(1, sizeof *file);
+    file->start = start;
+    file->opened = 1;
+    file->next = files;
+    files = file;
+    *address = (uint64_t)(start + 2);
+    return OK;
+}
+
+result cuIpcCloseMemHandle(uint64_t address)
+{
+    ENTER();
+    struct file *file = file_of(address);
+    if (!file || !file->opened)
+        return INVALID;
+    file->start = NULL;
     return OK;
 }
 
@@ -404,7 +603,10 @@ result cuPointerGetAttribute(void *value, int attribute, uint64_t address)
     pthread_mutex_lock(&order);
     struct memory *memory = *find_memory(address);
     void *context = memory ? memory->context : NULL;
+    int pooled = memory && memory->pooled;
     pthread_mutex_unlock(&order);
+    if (attribute == 10 && context)
+        return *(int *)value = !pooled, OK;
     if (attribute == 9 && context)
         return *(int *)value = (int)((uint64_t)context - 0x1000), OK;
     if (attribute == 3 && context == current)
@@ -464,17 +666,32 @@ result cuStreamQuery(void *stream)
     ENTER();
     if (stream == (void *)0x77)
         return NOT_READY;
+    if (number("FAKE_BUSY", 0)) {
+        pthread_mutex_lock(&order);
+        int ready = is_behind(&host, &find_stream(stream)->at);
+        pthread_mutex_unlock(&order);
+        return ready ? OK : NOT_READY;
+    }
     synchronize(stream);
     return OK;
 }
 
 /* An event is the number of records so far, which are a millisecond apart, and what it was recorded behind. */
-struct event { int record; clocks at; };
+struct event { int record, timed; clocks at; };
 static _Atomic int records;
-result cuEventCreate(struct event **event, unsigned flags) { ENTER(); (void)flags; *event = calloc(1, sizeof **event); return OK; }
+result cuEventCreate(struct event **event, unsigned flags) { ENTER(); *event = calloc(1, sizeof **event); (*event)->timed = !(flags & 2); return OK; }
 result cuEventDestroy_v2(struct event *event) { ENTER(); free(event); return OK; }
 result cuEventRecord(struct event *event, void *stream) { ENTER(); event->at = step(stream); event->record = ++records; return OK; }
-result cuEventQuery(struct event *event) { ENTER(); host_waits_for(&event->at); return OK; }
+
+result cuEventQuery(struct event *event)
+{
+    ENTER();
+    if (number("FAKE_BUSY", 0))
+        return is_behind(&host, &event->at) ? OK : NOT_READY;
+    host_waits_for(&event->at);
+    return OK;
+}
+
 result cuEventSynchronize(struct event *event) { ENTER(); host_waits_for(&event->at); return OK; }
 
 result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
@@ -492,7 +709,7 @@ result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
 result cuEventElapsedTime(float *ms, struct event *start, struct event *end)
 {
     ENTER();
-    if (!start->record || !end->record)
+    if (!start->record || !end->record || !start->timed || !end->timed)
         return 400;
     *ms = end->record - start->record;
     return OK;
@@ -618,7 +835,7 @@ result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, cons
     return OK;
 }
 
-result cuMemHostAlloc(void **memory, size_t n, unsigned flags) { ENTER(); (void)flags; *memory = calloc(1, n); return OK; }
+result cuMemHostAlloc(void **memory, size_t n, unsigned flags) { ENTER(); (void)flags; if (has_failed()) return NO_MEMORY; *memory = calloc(1, n); return OK; }
 result cuMemFreeHost(void *memory) { ENTER(); free(memory); return OK; }
 result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags) { (void)flags; return cuMemAlloc_v2(address, n); }
 result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); (void)memory; (void)flags; return n ? OK : INVALID; }
@@ -685,9 +902,12 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
         return OK;
     }
     clocks now = step(stream);
+    int is_new = !strncmp(function->name, "new", 3);
     /* Others do nothing: weft's own, such as those of device arrays. */
-    if (strncmp(function->name, "sum", 3) || function->name[3] < '1' || function->name[3] > '9')
+    if ((strncmp(function->name, "sum", 3) && !is_new) || function->name[3] < '1' || function->name[3] > '9')
         return OK;
+    if (is_new)
+        check_new(*(uint64_t *)params[0], &now);
     for (int i = 0; i < atoi(function->name + 3); i++)
         use(*(uint64_t *)params[i], &now);
     uint64_t sum = 0;

@@ -186,8 +186,8 @@ pub(crate) fn in_fork(child: impl FnOnce() -> bool) -> bool {
     }
 }
 
-/// Makes a context current on this thread that is not weft's, behind its back, in the driver made of C.
-pub(crate) fn make_foreign_context_current() {
+/// The address of a function of the driver made of C.
+fn driver_function(name: &std::ffi::CStr) -> *mut std::ffi::c_void {
     unsafe extern "C" {
         fn dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
         fn dlsym(library: *mut std::ffi::c_void, name: *const std::ffi::c_char) -> *mut std::ffi::c_void;
@@ -196,8 +196,23 @@ pub(crate) fn make_foreign_context_current() {
     // SAFETY: the name ends with a NUL; the library is open already.
     let library = unsafe { dlopen(c"libcuda.so".as_ptr(), RTLD_NOW) };
     // SAFETY: the name ends with a NUL.
-    let set_current = unsafe { dlsym(library, c"cuCtxSetCurrent".as_ptr()) };
-    assert!(!set_current.is_null());
+    let function = unsafe { dlsym(library, name.as_ptr()) };
+    assert!(!function.is_null());
+    function
+}
+
+/// Makes allocations fail, in the driver made of C: the one of this number, counted from 1, and those after it.
+pub(crate) fn fail_allocations(at: i32, times: i32) {
+    let fail = driver_function(c"fake_no_memory");
+    // SAFETY: this is the function's type.
+    let fail = unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(i32, i32)>(fail) };
+    // SAFETY: it takes any numbers.
+    unsafe { fail(at, times) };
+}
+
+/// Makes a context current on this thread that is not weft's, behind its back, in the driver made of C.
+pub(crate) fn make_foreign_context_current() {
+    let set_current = driver_function(c"cuCtxSetCurrent");
     // SAFETY: this is the function's type.
     let set_current =
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(usize) -> u32>(set_current) };

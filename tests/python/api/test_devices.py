@@ -72,6 +72,8 @@ def test_attributes_of_the_driver() -> None:
 
 
 def test_versions() -> None:
+    assert cuda.driver is cuda.cudadrv.driver
+    assert cuda.devices.get_context() == cuda.current_context()
     major, minor = cuda.runtime.get_version()
     assert (major >= 11) == (cuda.get_current_device().uuid != "")
     assert 0 <= minor < 10

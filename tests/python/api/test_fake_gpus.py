@@ -191,3 +191,110 @@ def test_a_stream_of_another_device(run) -> None:
         """,
         FAKE_DEVICES="2",
     )
+
+
+def test_streams_of_other_libraries(run, tmp_path) -> None:
+    calls = tmp_path / "calls"
+    run(
+        """
+        class Theirs:
+            def __init__(self, handle):
+                self.handle = handle
+
+            def __cuda_stream__(self):
+                return 0, self.handle
+
+        stream = Theirs(0x5550)
+        kernel = sum3[1, 1, stream]
+        out = cuda.to_device(np.zeros(1, int), stream=stream)
+        kernel(out, 1, 2)
+        kernel(out, 3, 4)
+        assert out.copy_to_host(stream=stream)[0] == 7
+        assert repr(out.stream) == "<External CUDA stream 21840>"
+        assert out.__cuda_array_interface__["stream"] == 0x5550
+        # A stream belongs to the device that the work is for: 0x99 is one of the second device.
+        for use in (lambda: sum3[1, 1, Theirs(0x99)](out, 1, 2), lambda: out.copy_to_host(stream=Theirs(0x99))):
+            try:
+                use()
+            except ValueError as error:
+                assert str(error) == "the stream 0x99 belongs to another context than device 0's", error
+            else:
+                raise AssertionError
+        sum3[1, 1, Theirs(2)](out, 5, 6)
+        assert out.copy_to_host()[0] == 11
+
+        with cuda.gpus[1]:
+            there = cuda.to_device(np.zeros(1, int))
+        assert there.copy_to_host(stream=Theirs(0x99))[0] == 0
+        """,
+        FAKE_DEVICES="2",
+        FAKE_TRACE=str(calls),
+    )
+
+
+def test_a_stream_keeps_another_librarys_as_long_as_memory_is_freed_in_it(run) -> None:
+    run(
+        """
+        import weakref
+
+        class Theirs:
+            def __cuda_stream__(self):
+                return 0, 0x5550
+
+        stream = Theirs()
+        gone = weakref.ref(stream)
+        array = cuda.device_array(1, int, stream=stream)
+        view = array[:]
+        del stream, array
+        assert gone() is not None
+        del view
+        assert gone() is None
+        """
+    )
+
+
+def test_what_a_kernel_raises_is_told_to_who_awaits_a_stream(run) -> None:
+    run(
+        RAISES
+        + """
+        import asyncio
+        import threading
+
+        array, stream = cuda.to_device(np.zeros(1, int)), cuda.stream()
+        status, said = [], threading.Event()
+
+        async def wait():
+            assert await stream.async_done() is stream
+            raises[1, 1, stream](array)
+            try:
+                await stream.async_done()
+            except KeyError:
+                pass
+            else:
+                raise AssertionError
+
+        asyncio.run(wait())
+        raises[1, 1, stream](array)
+        stream.add_callback(lambda *args: (status.append(args), said.set()), "arg")
+        said.wait(5)
+        assert status == [(stream, 999, "arg")]
+        """.replace("\n        ", "\n")
+    )
+
+
+def test_times_that_events_do_not_have(run) -> None:
+    run(
+        """
+        early, never, untimed = cuda.event(), cuda.event(), cuda.event(timing=False)
+        early.record()
+        untimed.record()
+        for start, end in ((early, never), (early, untimed)):
+            try:
+                start.elapsed_time(end)
+            except weft.errors.EventError as error:
+                assert error.code == 400 and isinstance(error, cuda.CudaAPIError) and isinstance(error, ValueError)
+                assert "make both with timing" in str(error)
+            else:
+                raise AssertionError
+        """
+    )

@@ -46,7 +46,7 @@ def copy(src, dst):
         ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]: `//` divides"),
         ((-1, 1), ValueError, r"griddim must have integers from 0"),
         ((None, 1), ValueError, "Kernel launch configuration was not specified"),
-        ((1, 1, "stream"), TypeError, "a stream must be 0 or a weft.cuda stream, not str"),
+        ((1, 1, "stream"), TypeError, "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`"),
         ((1, 1, 0, -1), ValueError, "sharedmem must be a number of bytes"),
     ],
 )

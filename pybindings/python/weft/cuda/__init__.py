@@ -36,8 +36,8 @@ from weft.cuda._code.link import (
     PTXSource,
     declare_device,
 )
+from weft.cuda._contexts import Context, MemoryInfo
 from weft.cuda._devices import (
-    Context,
     Device,
     close,
     cuda_error,
@@ -96,6 +96,17 @@ from weft.cuda._streams import (
 from weft.errors import CudaAPIError, CudaDriverError, CudaSupportError, KernelRuntimeError, LaunchError
 from weft.types import void
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
+    from weft.cuda._memory.manager import (
+        BaseCUDAMemoryManager,
+        GetIpcHandleMixin,
+        HostOnlyCUDAMemoryManager,
+        set_memory_manager,
+    )
+    from weft.cuda._memory.pointers import MappedMemory, MemoryPointer, PinnedMemory
+
 # Numba's name of what a launch compiles.
 CUDADispatcher = Dispatcher
 
@@ -103,6 +114,7 @@ __all__ = [
     "Archive",
     "as_cuda_array",
     "atomic",
+    "BaseCUDAMemoryManager",
     "benchmark",
     "bf16",
     "blockDim",
@@ -148,13 +160,16 @@ __all__ = [
     "from_cuda_array_interface",
     "from_dlpack",
     "get_current_device",
+    "GetIpcHandleMixin",
     "gpus",
     "graph",
     "gridDim",
     "guvectorize",
+    "HostOnlyCUDAMemoryManager",
     "In",
     "InOut",
     "intrinsic",
+    "IpcHandle",
     "is_available",
     "is_bfloat16_supported",
     "is_cuda_array",
@@ -175,12 +190,17 @@ __all__ = [
     "mapped",
     "mapped_array",
     "mapped_array_like",
+    "MappedMemory",
+    "MemoryInfo",
+    "MemoryPointer",
     "Object",
+    "open_ipc_array",
     "Out",
     "per_thread_default_stream",
     "pinned",
     "pinned_array",
     "pinned_array_like",
+    "PinnedMemory",
     "profile_start",
     "profile_stop",
     "profiling",
@@ -191,10 +211,11 @@ __all__ = [
     "require_context",
     "runtime",
     "select_device",
+    "set_memory_manager",
     "shared",
     "Signature",
-    "stream",
     "Stream",
+    "stream",
     "synchronize",
     "threadIdx",
     "to_device",
@@ -209,11 +230,29 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # Only programs written for numba-cuda name it.
-    if name == "cudadrv":
-        import importlib
+# What few programs name, by the modules that have it: they are imported when it is asked for.
+_LATER = {
+    "BaseCUDAMemoryManager": "weft.cuda._memory.manager",
+    "GetIpcHandleMixin": "weft.cuda._memory.manager",
+    "HostOnlyCUDAMemoryManager": "weft.cuda._memory.manager",
+    "set_memory_manager": "weft.cuda._memory.manager",
+    "IpcHandle": "weft.cuda._memory.ipc",
+    "open_ipc_array": "weft.cuda._memory.ipc",
+    "MappedMemory": "weft.cuda._memory.pointers",
+    "MemoryPointer": "weft.cuda._memory.pointers",
+    "PinnedMemory": "weft.cuda._memory.pointers",
+}
 
-        return importlib.import_module("weft.cuda.cudadrv")
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    # Only programs written for numba-cuda name them.
+    if name in {"cudadrv", "devices", "driver"}:
+        return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
+    if name == "_auto_device":
+        return importlib.import_module("weft.cuda._memory.making").auto_device
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
-import collections
 import os
 
 from weft import _weft
+from weft.cuda._attributes import ATTRIBUTES
+from weft.cuda._contexts import Context
 from weft.errors import WeftError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import contextlib
     from collections.abc import Iterator
     from types import TracebackType
     from typing import Any, Self
-
-MemoryInfo = collections.namedtuple("MemoryInfo", ("free", "total"))  # noqa: PYI024 (typing takes long to import)
-MemoryInfo.__doc__ = "Memory of a device in bytes."
-
-_ATTRIBUTES = {
-    "TOTAL_CONSTANT_MEMORY": 9,
-    "MAX_PITCH": 11,
-    "MAX_REGISTERS_PER_BLOCK": 12,
-    "CLOCK_RATE": 13,
-    "TEXTURE_ALIGNMENT": 14,
-    "GPU_OVERLAP": 15,
-    "KERNEL_EXEC_TIMEOUT": 17,
-    "INTEGRATED": 18,
-    "CAN_MAP_HOST_MEMORY": 19,
-    "COMPUTE_MODE": 20,
-    "SURFACE_ALIGNMENT": 30,
-    "CONCURRENT_KERNELS": 31,
-    "ECC_ENABLED": 32,
-    "PCI_BUS_ID": 33,
-    "PCI_DEVICE_ID": 34,
-    "TCC_DRIVER": 35,
-    "MEMORY_CLOCK_RATE": 36,
-    "GLOBAL_MEMORY_BUS_WIDTH": 37,
-    "L2_CACHE_SIZE": 38,
-    "MAX_THREADS_PER_MULTI_PROCESSOR": 39,
-    "ASYNC_ENGINE_COUNT": 40,
-    "UNIFIED_ADDRESSING": 41,
-    "PCI_DOMAIN_ID": 50,
-    "STREAM_PRIORITIES_SUPPORTED": 78,
-    "GLOBAL_L1_CACHE_SUPPORTED": 79,
-    "LOCAL_L1_CACHE_SUPPORTED": 80,
-    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81,
-    "MAX_REGISTERS_PER_MULTIPROCESSOR": 82,
-    "MANAGED_MEMORY": 83,
-    "IS_MULTI_GPU_BOARD": 84,
-    "MULTI_GPU_BOARD_GROUP_ID": 85,
-    "HOST_NATIVE_ATOMIC_SUPPORTED": 86,
-    "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO": 87,
-    "PAGEABLE_MEMORY_ACCESS": 88,
-    "CONCURRENT_MANAGED_ACCESS": 89,
-    "COMPUTE_PREEMPTION_SUPPORTED": 90,
-    "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM": 91,
-    "COOPERATIVE_LAUNCH": 95,
-}
-"""Attributes that the driver is asked for when they are read, by their numbers in ``cuda.h``."""
 
 
 class Device:
@@ -100,21 +57,48 @@ class Device:
         """Whether the device computes in bfloat16."""
         return self.compute_capability >= (8, 0)
 
+    @property
+    def supports_fp8(self) -> bool:
+        """Whether the device has 8-bit floating point numbers. No kernel of weft's uses them."""
+        return self.compute_capability >= (8, 9)
+
     def __getattr__(self, name: str) -> Any:
         attributes = self.__dict__.get("_attributes", {})
         if name in attributes:
             return attributes[name]
-        if name in _ATTRIBUTES:
-            return _weft.device_attribute(self.id, _ATTRIBUTES[name])
+        if name in ATTRIBUTES:
+            return _weft.device_attribute(self.id, ATTRIBUTES[name])
         msg = f"devices have no attribute {name!r}"
         raise AttributeError(msg)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._attributes, *_ATTRIBUTES})
+        return sorted({*super().__dir__(), *self._attributes, *ATTRIBUTES})
 
     def get_primary_context(self) -> Context:
         """Give the device's context."""
         return Context(self)
+
+    def release_primary_context(self) -> None:
+        """Wait for everything on the device. Its context stays as long as the process: arrays and code are in it."""
+        self.get_primary_context().synchronize()
+
+    def get_device_identity(self) -> dict[str, int]:
+        """Give where the device is on the bus, which is the same in every process; zeros on the CPU."""
+        return {
+            "pci_domain_id": self.PCI_DOMAIN_ID,
+            "pci_bus_id": self.PCI_BUS_ID,
+            "pci_device_id": self.PCI_DEVICE_ID,
+        }
+
+    @classmethod
+    def from_identity(cls, identity: dict[str, int]) -> Device:
+        """Give the device of an identity; `RuntimeError` if this process does not see it."""
+        for number in range(_weft.device_count()):
+            device = cls(number)
+            if device.get_device_identity() == identity:
+                return device
+        msg = f"there is no device with the identity {identity}: this process may not see it (CUDA_VISIBLE_DEVICES)"
+        raise RuntimeError(msg)
 
     def reset(self) -> None:
         """Wait for everything on the device; memory is freed with the arrays that use it."""
@@ -138,59 +122,6 @@ class Device:
         return f"<{'CUDA' if self._attributes['kind'] == 'cuda' else 'CPU'} device {self.id} '{self.name}'>"
 
 
-class Deallocations:
-    """Memory that is no longer used and not free yet. There is none: memory is freed with the arrays that use it."""
-
-    def clear(self) -> None:
-        """Do nothing."""
-
-    def __len__(self) -> int:
-        return 0
-
-    def __repr__(self) -> str:
-        return "<no pending deallocations>"
-
-
-class Context:
-    """What a device has in use. Each device has one."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-
-    def synchronize(self) -> None:
-        """Wait for everything on the device."""
-        with self.device:
-            _weft.synchronize()
-
-    def get_memory_info(self) -> MemoryInfo:
-        """Free and total memory in bytes."""
-        return MemoryInfo(*_weft.memory_info(self.device.id))
-
-    @property
-    def deallocations(self) -> Deallocations:
-        """What is still to be freed: nothing."""
-        return Deallocations()
-
-    def reset(self) -> None:
-        """Wait for everything on the device, and unload linked code whose end a callback is told.
-
-        Memory is freed with the arrays that use it. A launch loads the code again.
-        """
-        from weft.cuda._code.link import unload
-
-        self.synchronize()
-        unload(self.device.id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Context) and other.device == self.device
-
-    def __hash__(self) -> int:
-        return hash(self.device)
-
-    def __repr__(self) -> str:
-        return f"<context of {self.device!r}>"
-
-
 class Versions:
     """Of what version CUDA is."""
 
@@ -198,6 +129,10 @@ class Versions:
         """Give the version of CUDA that the driver has, such as (13, 0); (0, 0) where kernels run on the CPU."""
         version: tuple[int, int] = _weft.device_attributes(_weft.current_device_id())["driver_version"]
         return version
+
+    def get_device_count(self) -> int:
+        """Give how many devices there are; the CPU is one."""
+        return _weft.device_count()
 
     def is_supported_version(self) -> bool:
         """Whether weft works with it."""
@@ -253,8 +188,10 @@ def get_current_device() -> Device:
     return Device(_weft.current_device_id())
 
 
-def select_device(device_id: int) -> Device:
-    """Make a device the current one of the calling thread."""
+def select_device(device_id: int | None) -> Device:
+    """Make a device the current one of the calling thread; with None the current one stays."""
+    if device_id is None:
+        return get_current_device()
     if device_id < 0:
         msg = f"there is no device {device_id}"
         raise IndexError(msg)
@@ -267,19 +204,9 @@ def current_context(devnum: int | None = None) -> Context:
     return Context(get_current_device() if devnum is None else Device(devnum))
 
 
-class _Deferred:
-    """Nothing is put off: freeing memory waits for nothing but the work that uses it."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        return None
-
-
-def defer_cleanup() -> _Deferred:
-    """Give a context in which memory is freed as outside of it: that does not wait for the device."""
-    return _Deferred()
+def defer_cleanup() -> contextlib.AbstractContextManager[None]:
+    """Give a context in which nothing waits for the device to free memory: see `Context.defer_cleanup`."""
+    return current_context().defer_cleanup()
 
 
 def require_context(function: Any) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
-from weft._weft import EventBase, StreamBase
+from weft._weft import EventBase, StreamBase, stream_handle
+from weft.errors import DeviceWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
     from typing import Any, Self
 
@@ -28,6 +30,9 @@ class Handle(int):
 class Stream(StreamBase):
     """A queue of work. Work in one stream runs in order."""
 
+    # Another library's stream, kept alive.
+    _of: Any = None
+
     @property
     def handle(self) -> Handle:
         """The driver's handle."""
@@ -47,28 +52,87 @@ class Stream(StreamBase):
         self.synchronize()
 
     def add_callback(self, callback: Callable[[Stream, int, Any], None], arg: Any = None) -> None:
-        """Call ``callback(stream, status, arg)`` in another thread when the work queued so far is done."""
+        """Call ``callback(stream, status, arg)`` in another thread when the work queued so far is done.
+
+        The status is 0, or the driver's error number if that work has failed. What the callback raises is a warning.
+        """
+
+        def call(error: Exception | None) -> None:
+            try:
+                callback(self, _status(error), arg)
+            except Exception as raised:  # there is nobody else to tell
+                import warnings
+
+                warnings.warn(f"a callback of {self!r} has raised {raised!r}", DeviceWarning, stacklevel=1)
+
+        self._when_done(call)
+
+    def async_done(self) -> asyncio.Future[Stream]:
+        """Give a future of the running event loop that becomes this stream when the work queued so far is done.
+
+        Raises
+        ------
+        RuntimeError
+            No event loop runs in this thread.
+
+        Awaiting it raises what that work has failed with.
+        """
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Stream] = loop.create_future()
+
+        def resolve(error: Exception | None) -> None:
+            if future.done():  # canceled
+                return
+            if error is None:
+                future.set_result(self)
+            else:
+                future.set_exception(error)
+
+        def call(error: Exception | None) -> None:
+            # A loop that was closed meanwhile has nobody who waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(resolve, error)
+
+        self._when_done(call)
+        return future
+
+    def _when_done(self, call: Callable[[Exception | None], None]) -> None:
+        """Call in another thread, with the error or None, when the work queued so far is done."""
         import threading
 
-        event = Event()
+        event = Event(timing=False)
         event.record(self)
 
         def wait() -> None:
-            event.synchronize()
-            callback(self, 0, arg)
+            error = None
+            try:
+                event.synchronize()
+            except Exception as raised:
+                error = raised
+            call(error)
 
         threading.Thread(target=wait, daemon=True).start()
 
     def __repr__(self) -> str:
-        return _NAMES.get(self.address, f"<CUDA stream {self.address}>")
+        of = "External CUDA" if self.external else "CUDA"
+        return _NAMES.get(self.address, f"<{of} stream {self.address}>")
+
+
+def _status(error: Exception | None) -> int:
+    """Give the driver's number of an error: 0 for none, 999 (unknown) for one that is not the driver's."""
+    if error is None:
+        return 0
+    return getattr(error, "code", None) or 999
 
 
 class Event(EventBase):
     """A point in a stream's work."""
 
-    def __new__(cls, timing: bool = True) -> Self:  # noqa: ARG004
-        """Make an event; every event can be timed."""
-        return super().__new__(cls)
+    def __new__(cls, timing: bool = True) -> Self:
+        """Make an event; with ``timing=False`` one that costs less and has no time."""
+        return super().__new__(cls, timing)
 
 
 def stream() -> Stream:
@@ -99,11 +163,24 @@ def external_stream(ptr: int) -> Stream:
     return Stream(handle=ptr)
 
 
+def as_stream(stream: Any) -> Any:
+    """Give what ``array.stream`` is of a ``stream=`` argument: a stream of weft's, or 0.
+
+    Another library's is wrapped and kept alive: an object with ``__cuda_stream__`` (CUDA's stream protocol), with
+    ``cuda_stream`` as in PyTorch, or with ``ptr`` as in CuPy.
+    """
+    if not stream or isinstance(stream, StreamBase):
+        return stream or 0
+    wrapped = Stream(handle=stream_handle(stream))
+    wrapped._of = stream
+    return wrapped
+
+
 def event(timing: bool = True) -> Event:
-    """Make a new event."""
+    """Make a new event; with ``timing=False`` one that costs less and has no time."""
     return Event(timing)
 
 
 def event_elapsed_time(start: Event, end: Event) -> float:
-    """Milliseconds between two recorded events."""
+    """Milliseconds between two recorded events; `EventError` if there is no such time."""
     return start.elapsed_time(end)

@@ -11,6 +11,7 @@ from weft import _weft
 from weft._weft import DeviceArrayBase
 from weft.cuda._memory.operators import Operators
 from weft.cuda._memory.shapes import Shapes
+from weft.cuda._streams import as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Self
 
     import numpy as np
+
+    from weft.cuda._memory.ipc import IpcArrayHandle
 
     Order = Literal["C", "F", "A"]
 
@@ -46,8 +49,23 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
 
     @property
     def gpu_data(self) -> Any:
-        """What keeps the memory alive."""
-        return self.owner
+        """The memory that it is in, as a `MemoryPointer`."""
+        from weft.cuda._memory.pointers import of_array
+
+        return of_array(self)
+
+    def get_ipc_handle(self) -> IpcArrayHandle:
+        """Give a handle with which another process of this machine opens the array; it can be pickled.
+
+        Raises
+        ------
+        DriverError
+            No other process can open the memory (code 801): arrays are in the driver's pool unless WEFT_MEMORY_POOL=0,
+            and on the CPU none is shared.
+        """
+        from weft.cuda._memory.ipc import handle_of_array
+
+        return handle_of_array(self)
 
     @property
     def device_pointer(self) -> int:
@@ -72,7 +90,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         if not _weft.shares_arrays():
             msg = "the array is in CPU memory"
             raise AttributeError(msg)
-        stream = int(self.stream) or None
+        stream = int(as_stream(self.stream)) or None
         descr = {}
         if self.dtype.names is not None:
             import contextlib

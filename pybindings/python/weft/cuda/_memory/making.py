@@ -8,6 +8,7 @@ import math
 from weft import _weft
 from weft._weft import Memory
 from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord, write
+from weft.cuda._streams import as_stream, external_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def device_array(
     memory = Memory(nbytes, stream)
     array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
     if stream:
-        array.stream = stream
+        array.stream = as_stream(stream)
     return array
 
 
@@ -145,6 +146,32 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     return array
 
 
+def auto_device(
+    obj: Any, stream: Any = 0, copy: bool = True, user_explicit: bool = False
+) -> tuple[DeviceNDArray, bool]:
+    """Give a device array of an object, as `to_device` does, and whether it is a new one.
+
+    Parameters
+    ----------
+    obj, stream, copy
+        As in `to_device`.
+    user_explicit
+        Do not warn of the copy.
+    """
+    if is_cuda_array(obj):
+        return to_device(obj), False
+    if copy and not user_explicit and _weft.device_kind() == "cuda":
+        from weft import config
+        from weft.errors import PerformanceWarning
+
+        if config.CUDA_WARN_ON_IMPLICIT_COPY:
+            import warnings
+
+            msg = "Host array used in CUDA kernel will incur copy overhead to/from device."
+            warnings.warn(msg, PerformanceWarning, stacklevel=2)
+    return to_device(obj, stream, copy), True
+
+
 def is_cuda_array(obj: Any) -> bool:
     """Whether an object has ``__cuda_array_interface__`` or is a device array."""
     return isinstance(obj, DeviceNDArray) or hasattr(obj, "__cuda_array_interface__")
@@ -175,7 +202,6 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
     """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
     from weft import config
-    from weft.cuda._streams import external_stream
     from weft.errors import LaunchError
 
     if not _weft.shares_arrays():
@@ -288,7 +314,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
     if of is not np.ndarray:
         array._memory = memory
-        array.stream = stream
+        array.stream = as_stream(stream)
     return array
 
 
@@ -319,7 +345,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
             not array.flags.writeable,
         )  # fmt: skip
         if stream:
-            device.stream = stream
+            device.stream = as_stream(stream)
         made.append(device)
         del memory
     try:

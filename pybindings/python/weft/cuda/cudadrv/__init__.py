@@ -6,6 +6,6 @@ modules is here.
 
 from __future__ import annotations
 
-from weft.cuda.cudadrv import devicearray, driver, error, runtime
+from weft.cuda.cudadrv import devicearray, devices, driver, error, runtime
 
-__all__ = ["devicearray", "driver", "error", "runtime"]
+__all__ = ["devicearray", "devices", "driver", "error", "runtime"]

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
+from weft.cuda._memory.ipc import IpcArrayHandle
+from weft.cuda._memory.making import auto_device
 from weft.cuda._memory.making import is_cuda_array as is_cuda_ndarray
+from weft.cuda._memory.mapped import ManagedNDArray, MappedNDArray
 
-__all__ = ["DeviceNDArray", "DeviceRecord", "is_cuda_ndarray"]
+__all__ = [
+    "DeviceNDArray",
+    "DeviceRecord",
+    "IpcArrayHandle",
+    "ManagedNDArray",
+    "MappedNDArray",
+    "auto_device",
+    "is_cuda_ndarray",
+]

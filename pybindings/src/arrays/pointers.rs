@@ -1,0 +1,81 @@
+//! What `cuda.current_context()` does with memory by its address: setting bytes, sharing it with other processes, reaching
+//! it from other devices.
+
+use pyo3::{prelude::*, types::PyBytes};
+
+use super::device_array::Memory;
+use crate::{
+    devices::{self, stream::stream_of},
+    errors,
+};
+
+/// Sets bytes from an address on. `memory` is what they are in, if that is weft's.
+#[pyfunction]
+#[pyo3(signature = (device, address, value, nbytes, memory=None, stream=None))]
+pub(crate) fn fill(
+    py: Python<'_>,
+    device: u32,
+    address: u64,
+    value: u8,
+    nbytes: u64,
+    memory: Option<&Bound<'_, Memory>>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let executor = devices::by_id(py, device)?;
+    let stream = stream_of(stream)?.on(py, &*executor)?;
+    let filled = py.detach(|| executor.fill(address, value, nbytes, stream.as_deref()));
+    filled.map_err(|error| errors::runtime(py, &error))?;
+    if let Some(memory) = memory {
+        memory.get().note_use(&*executor, stream.as_deref());
+    }
+    Ok(())
+}
+
+/// Lets other processes open the allocation that an address lies in: the handle, where it starts, and its bytes.
+#[pyfunction]
+pub(crate) fn share_memory(py: Python<'_>, device: u32, address: u64) -> PyResult<(Bound<'_, PyBytes>, u64, u64)> {
+    let executor = devices::by_id(py, device)?;
+    let shared = py.detach(|| executor.share(address)).map_err(|error| errors::runtime(py, &error))?;
+    Ok((PyBytes::new(py, &shared.handle), shared.base, shared.bytes))
+}
+
+/// Where the allocation starts that an address lies in, and its bytes.
+#[pyfunction]
+pub(crate) fn memory_extents(py: Python<'_>, device: u32, address: u64) -> PyResult<(u64, u64)> {
+    let executor = devices::by_id(py, device)?;
+    py.detach(|| executor.extents_of(address)).map_err(|error| errors::runtime(py, &error))
+}
+
+/// The address on a device of page-locked memory of the host.
+#[pyfunction]
+pub(crate) fn mapped_address(py: Python<'_>, device: u32, address: u64) -> PyResult<u64> {
+    let executor = devices::by_id(py, device)?;
+    py.detach(|| executor.mapped_address(address)).map_err(|error| errors::runtime(py, &error))
+}
+
+/// Whether kernels of a device can be let reach the memory of another one.
+#[pyfunction]
+pub(crate) fn can_access_peer(py: Python<'_>, device: u32, peer: u32) -> PyResult<bool> {
+    let executor = devices::by_id(py, device)?;
+    py.detach(|| executor.can_access_peer(peer)).map_err(|error| errors::runtime(py, &error))
+}
+
+/// Lets them.
+#[pyfunction]
+pub(crate) fn enable_peer_access(py: Python<'_>, device: u32, peer: u32) -> PyResult<()> {
+    let executor = devices::by_id(py, device)?;
+    py.detach(|| executor.enable_peer_access(peer)).map_err(|error| errors::runtime(py, &error))
+}
+
+/// How many arrays are gone whose memory a manager has not got back yet.
+#[pyfunction]
+pub(crate) fn n_pending(py: Python<'_>, device: u32) -> PyResult<usize> {
+    Ok(devices::by_id(py, device)?.n_pending())
+}
+
+/// Waits for the work that may use it and gives it back, with all memory that is kept for later arrays.
+#[pyfunction]
+pub(crate) fn free_pending(py: Python<'_>, device: u32) -> PyResult<()> {
+    let executor = devices::by_id(py, device)?;
+    py.detach(|| executor.free_pending()).map_err(|error| errors::runtime(py, &error))
+}
