@@ -54,6 +54,7 @@ mod _weft {
             graph::{Graph, RecordedLaunch},
             launcher::Launcher,
             overload::{CompiledKernel, LoadedCode},
+            prepared::Prepared,
         },
         engine::{
             after_fork_in_child, after_fork_in_parent, before_fork,

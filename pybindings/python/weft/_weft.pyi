@@ -21,6 +21,7 @@ __all__ = [
     "Kernel",
     "Memory",
     "ObjectCode",
+    "PreparedLaunch",
     "RecordedLaunch",
     "Signature",
     "StreamBase",
@@ -258,6 +259,7 @@ class Dispatcher:
 @final
 class _LaunchConfiguration:
     def __call__(self, *args: Any, **kwargs: Any) -> None: ...
+    def prepare(self, *args: Any, **kwargs: Any) -> PreparedLaunch: ...
     @property
     def dispatcher(self) -> Dispatcher: ...
     @property
@@ -281,6 +283,12 @@ class ForAll:
     def thread_per_block(self) -> int: ...
     @property
     def sharedmem(self) -> int: ...
+
+@final
+class PreparedLaunch:
+    def __call__(self) -> None: ...
+    @property
+    def args(self) -> tuple[Any, ...]: ...
 
 @final
 class RecordedLaunch:

@@ -61,13 +61,13 @@ pub(super) fn record(
     recording::record(overload.device, Recorded { step, buffers: arguments.lent.clone(), keep })
 }
 
-/// A recorded launch reads its arguments each time: of host memory nothing would be copied.
-fn refuse_hosts(dispatcher: &Bound<'_, Dispatcher>, arguments: &Arguments) -> PyResult<()> {
+/// Refuses arrays of the host: of them nothing would be copied.
+pub(super) fn refuse_hosts(dispatcher: &Bound<'_, Dispatcher>, arguments: &Arguments) -> PyResult<()> {
     let of_host = arguments.hosts.iter().map(|host| host.param);
     let Some(param) = of_host.chain(arguments.tensors.iter().map(|tensor| tensor.place.param)).min() else {
         return Ok(());
     };
-    let message = "an array of the host is no argument of a launch that is recorded, since it is copied once for each launch: \
+    let message = "an array of the host is no argument of a launch that is recorded or prepared, since it is copied for each launch: \
                    make it a device array first (`cuda.to_device`), or a mapped one";
     Err(dispatcher.get().explain(dispatcher.py(), param, &PyTypeError::new_err(message)))
 }

@@ -10,7 +10,7 @@ use pyo3::{
 };
 use weft_runtime::LaunchConfig;
 
-use super::{Dispatcher, launch};
+use super::{Dispatcher, launch, prepared::Prepared};
 use crate::devices::stream::{Given, stream_of};
 
 /// A configured kernel. Calling it launches.
@@ -63,6 +63,20 @@ impl Launcher {
         }
         let stream = self.stream.on_current(py)?;
         launch::launch(py, self.dispatcher.bind(py), &self.config, stream.as_deref(), args, kwargs)
+    }
+
+    /// A launch with these arguments, which are read and checked now: calling it launches, and costs less than a launch
+    /// that reads them. It keeps them.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn prepare<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, Prepared>> {
+        let dispatcher = self.dispatcher.bind(py);
+        let args = dispatcher.get().complete(args, kwargs)?;
+        Bound::new(py, Prepared::new(dispatcher, self.config, self.stream.clone(), &args)?)
     }
 
     /// The jitted function.

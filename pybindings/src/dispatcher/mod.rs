@@ -2,7 +2,7 @@
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
 //! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
-//! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
+//! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
 //! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
 //! call.
 
@@ -16,6 +16,7 @@ mod launch;
 pub(crate) mod launcher;
 mod messages;
 pub(crate) mod overload;
+pub(crate) mod prepared;
 mod resolve;
 mod staging;
 mod tensors;

@@ -295,3 +295,40 @@ def test_kernels_are_collected() -> None:
     reference = make()
     gc.collect()
     assert reference() is None
+
+
+def test_a_prepared_launch_reads_its_arguments_once():
+    @cuda.jit
+    def scale(a, factor=2.0, *, offset=0.0):
+        i = cuda.grid(1)
+        if i < a.size:
+            a[i] = a[i] * factor + offset
+
+    a = cuda.to_device(np.arange(10.0))
+    launch = scale[1, 32].prepare(a, 3.0, offset=1.0)
+    assert a[1] == 1
+    launch()
+    assert np.array_equal(a.copy_to_host(), np.arange(10.0) * 3 + 1)
+    launch()
+    assert np.array_equal(a.copy_to_host(), np.arange(10.0) * 9 + 4)
+    assert launch.args == (a, 3.0, 1.0)
+    assert "scale" in repr(launch)
+    # In a stream of its own, behind what is queued there.
+    stream = cuda.stream()
+    launch = scale[1, 32, stream].prepare(a, 0.0)
+    launch()
+    stream.synchronize()
+    assert not a.copy_to_host().any()
+    # It keeps its array, and can be recorded.
+    launch = scale[1, 32].prepare(cuda.to_device(np.ones(10)), 5.0)
+    with cuda.graph() as graph:
+        launch()
+    graph.launch()
+    launch()
+    assert launch.args[0][3] == 25
+    with pytest.raises(TypeError, match=r"argument 1 \(`a`\) of kernel `scale`: an array of the host"):
+        scale[1, 32].prepare(np.ones(10))
+    with pytest.raises(TypeError):
+        scale[1, 32].prepare()
+    with pytest.raises(weft.LaunchError, match="threads"):
+        scale[1, 4096].prepare(a)

@@ -1,0 +1,116 @@
+//! A launch whose arguments were read once: `kernel[griddim, blockdim].prepare(*args)`.
+
+use std::{cell::RefCell, sync::Arc};
+
+use pyo3::{
+    gc::{PyTraverseError, PyVisit},
+    prelude::*,
+    types::PyTuple,
+};
+use weft_runtime::{Buffer, LaunchConfig, Stream};
+
+use super::{
+    Dispatcher, graph,
+    launch::{self, fill_slots},
+    overload::Resolved,
+};
+use crate::{
+    args::Arguments,
+    devices::{recording, stream::Given},
+    errors,
+};
+
+/// A launch that is ready. Calling it launches.
+#[pyclass(frozen, weakref, module = "weft._weft", name = "PreparedLaunch")]
+pub(crate) struct Prepared {
+    dispatcher: Py<Dispatcher>,
+    resolved: Arc<Resolved>,
+    config: LaunchConfig,
+    stream: Given,
+    /// They keep the memory.
+    args: Py<PyTuple>,
+    slots: Box<[u64]>,
+    /// The memory of ours that it uses.
+    buffers: Box<[Arc<dyn Buffer>]>,
+}
+
+impl Prepared {
+    /// Reads a launch's arguments, of which none is in the host's memory.
+    ///
+    /// # Errors
+    ///
+    /// As those of a launch; `TypeError` for an array of the host.
+    pub(super) fn new(
+        dispatcher: &Bound<'_, Dispatcher>,
+        config: LaunchConfig,
+        stream: Given,
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<Self> {
+        let py = dispatcher.py();
+        let mut arguments = Arguments::in_no_stream();
+        arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+        graph::refuse_hosts(dispatcher, &arguments)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
+        arguments.lend(&resolved.overload.lent);
+        let mut slots = Vec::new();
+        fill_slots(&resolved, &mut arguments, &mut slots);
+        let overload = &resolved.overload;
+        overload.loaded.check(&config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+        Ok(Self {
+            dispatcher: dispatcher.clone().unbind(),
+            config,
+            stream,
+            args: args.clone().unbind(),
+            slots: slots.into(),
+            buffers: std::mem::take(&mut arguments.lent).into(),
+            resolved,
+        })
+    }
+}
+
+#[pymethods]
+impl Prepared {
+    /// Launches with the arguments as they were read.
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        if recording::is_active() {
+            return launch::start(py, self.dispatcher.bind(py), &self.config, None, self.args.bind(py));
+        }
+        let overload = &self.resolved.overload;
+        let stream = self.stream.on(py, &*overload.executor)?;
+        let stream = stream.as_deref();
+        let order = stream.map_or(0, Stream::order);
+        let mut slots = self.slots.clone();
+        let (launched, stopped) = py.detach(|| {
+            let stopped = RefCell::new(None);
+            let poll = || errors::handle_signals(&stopped);
+            let launched = overload.loaded.launch_polled(&self.config, stream, &mut slots, Some(&poll));
+            let is_other = |buffer: &&Arc<dyn Buffer>| buffer.order().is_some_and(|own| own != order);
+            if launched.is_ok() && self.buffers.iter().any(|buffer| is_other(&buffer)) {
+                let others: Vec<_> = self.buffers.iter().filter(is_other).cloned().collect();
+                overload.executor.note_use(&others, stream);
+            }
+            (launched, stopped.into_inner())
+        });
+        match stopped {
+            Some(raised) => Err(raised),
+            None => launched.map_err(|error| errors::runtime(py, &error)),
+        }
+    }
+
+    /// The arguments.
+    #[getter]
+    fn args(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.args.clone_ref(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let kernel = self.dispatcher.bind(py).repr()?;
+        let LaunchConfig { grid, block, .. } = self.config;
+        Ok(format!("<prepared launch of {kernel} with griddim={grid:?}, blockdim={block:?}>"))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatcher)?;
+        visit.call(&self.args)
+    }
+}
