@@ -108,17 +108,46 @@ def with_library(cuda: Any, *, configured: bool, array: Callable[[], Any]) -> di
     return times
 
 
-def with_weft(*, configured: bool = False, cupy_arrays: bool = False) -> dict[int, float]:
+def with_weft(*, configured: bool = False, arrays: str = "weft") -> dict[int, float]:
     from weft import cuda
 
     def array() -> Any:
-        if cupy_arrays:
+        if arrays == "cupy":
             import cupy
 
             return cupy.zeros(16, cupy.float32)
+        if arrays == "torch":
+            import torch
+
+            return torch.zeros(16, device="cuda")
         return cuda.to_device(np.zeros(16, np.float32))
 
     return with_library(cuda, configured=configured, array=array)
+
+
+def prepared() -> dict[int, float]:
+    from weft import cuda
+
+    times = {}
+    for count, kernel in kernels(cuda).items():
+        launch = kernel[1, 32].prepare(*(cuda.to_device(np.zeros(16, np.float32)) for _ in range(count)))
+        times[count] = timed(launch, cuda.synchronize)
+    return times
+
+
+def in_graphs() -> dict[int, float]:
+    """The share of a launch in a graph of 64."""
+    from weft import cuda
+
+    times = {}
+    for count, kernel in kernels(cuda).items():
+        args = [cuda.to_device(np.zeros(16, np.float32)) for _ in range(count)]
+        kernel[1, 32](*args)
+        with cuda.graph() as graph:
+            for _ in range(64):
+                kernel[1, 32](*args)
+        times[count] = timed(graph.launch, cuda.synchronize) / 64
+    return times
 
 
 def with_numba(*, configured: bool = False) -> dict[int, float]:
@@ -134,7 +163,10 @@ ROWS: dict[str, Callable[[], dict[int, float]]] = {
     "CuPy RawKernel": with_cupy,
     "weft, `kernel[1, 32](...)`": with_weft,
     "weft, configured before": lambda: with_weft(configured=True),
-    "weft, CuPy's arrays": lambda: with_weft(cupy_arrays=True),
+    "weft, prepared": prepared,
+    "weft, one of 64 in a graph": in_graphs,
+    "weft, CuPy's arrays": lambda: with_weft(arrays="cupy"),
+    "weft, PyTorch's tensors": lambda: with_weft(arrays="torch"),
     "numba-cuda, `kernel[1, 32](...)`": with_numba,
     "numba-cuda, configured before": lambda: with_numba(configured=True),
 }

@@ -7,6 +7,8 @@ import pytest
 from weft import cuda
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
+FEW = "bool int8 uint16 int64 uint64 float16 float64 complex64".split()
+"""One of each kind and width."""
 KEYS = [
     np.s_[:],
     np.s_[::2, ::-1],
@@ -58,7 +60,7 @@ def test_copy_and_flatten(order) -> None:
 
 @pytest.mark.filterwarnings("ignore:Casting complex", "ignore:invalid value")
 @pytest.mark.parametrize("to", DTYPES)
-@pytest.mark.parametrize("of", DTYPES)
+@pytest.mark.parametrize("of", FEW)
 def test_astype(of, to) -> None:
     for device, host in (pair for number, pair in enumerate(arrays(of)) if number % 3 == 0):
         check(device.astype(to), host.astype(to))

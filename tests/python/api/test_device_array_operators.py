@@ -9,6 +9,8 @@ import pytest
 from weft import cuda
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
+FEW = "bool int8 uint16 int64 uint64 float16 float64 complex64".split()
+"""One of each kind and width."""
 BINARY = {
     name: getattr(operator, name)
     for name in "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift eq ne lt le gt ge".split()
@@ -57,7 +59,7 @@ def check(found, expected, note="", exact=False) -> None:
         np.testing.assert_array_equal(found.copy_to_host(), expected, err_msg=note)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize("name", BINARY)
 def test_operators_of_two_arrays(name, dtype) -> None:
     function = BINARY[name]
@@ -98,8 +100,8 @@ def test_operators_of_an_array_and_a_number(dtype, number) -> None:
         check(outcome(function, number, x), outcome(function, number, a), f"{number!r} {name}")
 
 
-@pytest.mark.parametrize("other", DTYPES)
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("other", FEW)
+@pytest.mark.parametrize("dtype", ["bool", "uint32", "uint64", "float32", "complex64"])
 def test_dtypes_of_mixed_operands(dtype, other) -> None:
     a, b = sample(dtype, low=1), sample(other, low=2)
     for function in (operator.add, operator.truediv, operator.lt):
@@ -130,7 +132,7 @@ def test_numbers_beyond_a_dtype_are_errors() -> None:
         device + cuda.to_device(np.zeros(2))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_operators_in_place(name, dtype) -> None:
     function = getattr(operator, name)
@@ -299,7 +301,7 @@ def test_what_ufuncs_do_not_do_on_the_device() -> None:
     assert np.add(device, Other()) == "other"
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize(
     ("left", "right"),
     [

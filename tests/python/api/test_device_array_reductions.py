@@ -7,6 +7,8 @@ import pytest
 from weft import cuda
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
+FEW = "bool int8 uint16 int64 uint64 float16 float64 complex64".split()
+"""One of each kind and width."""
 NAMES = "sum prod min max mean any all var std argmin argmax".split()
 SHAPES = [(7,), (1,), (4, 1, 5), (2, 3, 4), (5, 600), (2500,)]
 
@@ -61,7 +63,7 @@ def check(found, expected, dtype, note="") -> None:
         np.testing.assert_array_equal(found.copy_to_host(), expected, err_msg=note)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize("name", NAMES)
 def test_reductions(name, dtype) -> None:
     for shape in SHAPES:
