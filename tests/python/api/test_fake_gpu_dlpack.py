@@ -45,7 +45,9 @@ def over(run, tmp_path):
     def over(code: str, **env: str) -> str:
         lines = code.strip("\n").split("\n")
         depth = len(lines[0]) - len(lines[0].lstrip())
-        return run(prelude + "\n".join(line[depth:] for line in lines), FAKE_TRACE=str(trace), **env)
+        # Without kept memory each allocation is a call.
+        env = {"FAKE_TRACE": str(trace), "WEFT_MEMORY_CACHE": "0", **env}
+        return run(prelude + "\n".join(line[depth:] for line in lines), **env)
 
     return over
 

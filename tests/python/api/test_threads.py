@@ -110,7 +110,7 @@ def test_a_kernel_made_again_has_the_values_of_its_time() -> None:
 
 
 def test_threads_decode_one_file(monkeypatch) -> None:
-    text, lines = Text(None, b"x = 1\ny = 2"), ["x = 1\n", "y = 2\n"]
+    text, lines = Text(None, b"x = 1\n# coding: utf-8"), ["x = 1\n", "# coding: utf-8\n"]
     other = []
 
     def interrupted(name: str, *args: object) -> object:

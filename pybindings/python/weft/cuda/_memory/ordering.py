@@ -13,6 +13,7 @@ import contextlib
 
 from weft import _weft
 from weft._weft import DeviceArrayBase
+from weft.cuda._streams import as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     stream
         The stream that the caller asks for, instead.
     """
+    stream = as_stream(stream)
     every: list[Any] = [array if isinstance(array, DeviceArrayBase) else _mapped(array) for array in arrays]
     found = [array for array in every if array is not None]
     before = _weft.current_device_id()
