@@ -29,6 +29,7 @@ mod _weft {
                 export::export_dlpack,
                 import::{Tensor, read_dlpack},
             },
+            fresh::new_array,
             host_memory::HostMemory,
             interface::read_array_interface,
             pointers::{

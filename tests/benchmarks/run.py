@@ -26,6 +26,7 @@ PROGRAMS = {
         ("coop_sorts.py",),
         ("compile.py",),
         ("launch.py",),
+        ("memory.py",),
     ),
 }
 

@@ -59,6 +59,7 @@ __all__ = [
     "memory_info",
     "memory_managers",
     "n_pending",
+    "new_array",
     "parse_signature",
     "profile",
     "read_array_interface",
@@ -286,7 +287,7 @@ class ForAll:
 
 @final
 class PreparedLaunch:
-    def __call__(self) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def args(self) -> tuple[Any, ...]: ...
 
@@ -376,11 +377,11 @@ class DeviceArrayBase:
     def __new__(
         cls,
         owner: Any,
-        address: int,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        dtype: Any,
-        device: int,
+        address: int | None = None,
+        shape: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        dtype: Any = None,
+        device: int | None = None,
         readonly: bool = False,
         record: bool = False,
     ) -> Self: ...
@@ -436,6 +437,7 @@ class DLPackTensor:
 
 def export_dlpack(array: DeviceArrayBase, versioned: bool, copied: bool = False, host: bool = False) -> Any: ...
 def read_dlpack(obj: Any, stream: int | None = None) -> DLPackTensor: ...
+def new_array(cls: type, shape: Any, dtype: Any) -> Any: ...
 def copy_to_device(array: DeviceArrayBase, host: Any, stream: Any = None) -> None: ...
 def copy_to_host(device: int, address: int, host: Any, stream: Any = None) -> None: ...
 def copy_on_device(to: DeviceArrayBase, from_: DeviceArrayBase, stream: Any = None) -> None: ...

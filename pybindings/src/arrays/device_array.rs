@@ -5,12 +5,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyTuple,
+};
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
 use weft_runtime::{Buffer, Error, Executor, Rows, Step, Stream};
 
 use super::{
     dlpack::{self, export::Numbers},
+    fresh::Made,
     host_array::HostArray,
     strides::{self, check_extents, contiguous, layout, span},
 };
@@ -88,6 +93,16 @@ impl Memory {
 }
 
 impl Memory {
+    /// Memory with undefined contents on the current device, in the order of the default stream.
+    pub(super) fn allocate(py: Python<'_>, nbytes: u64) -> PyResult<Self> {
+        Self::new(py, nbytes, None, false)
+    }
+
+    /// The device address, and the number of the device.
+    pub(super) fn place(&self) -> (u64, u32) {
+        (self.buffer.address(), self.device)
+    }
+
     /// Notes that work in a stream, which is queued, uses it.
     pub(super) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
         if self.buffer.order().is_some_and(|order| order != stream.map_or(0, Stream::order)) {
@@ -120,27 +135,19 @@ pub(crate) struct DeviceArray {
     pub(crate) numbers: OnceLock<Numbers>,
 }
 
-#[pymethods]
 impl DeviceArray {
-    /// An array in the memory of `owner`, its first element at `address`. Strides are in bytes.
-    #[new]
-    #[pyo3(signature = (owner, address, shape, strides, dtype, device, readonly=false, record=false))]
+    /// An array of a dtype that arrays can have.
     #[expect(clippy::too_many_arguments, reason = "what an array is made of, each by its name")]
-    fn new(
+    pub(super) fn of(
         owner: Bound<'_, PyAny>,
         address: u64,
         shape: Vec<u64>,
         strides: Vec<i64>,
-        dtype: &Bound<'_, PyAny>,
+        dtype: DType,
         device: u32,
         readonly: bool,
         record: bool,
     ) -> PyResult<Self> {
-        let given = dtype;
-        let dtype = dtype_of(given)?;
-        if matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Nested(_))) {
-            return Err(numpy::unsupported(&given.to_string()));
-        }
         if shape.len() != strides.len() {
             return Err(PyValueError::new_err("an array needs one stride for each dimension"));
         }
@@ -175,6 +182,40 @@ impl DeviceArray {
             numbers: OnceLock::new(),
             lent,
         })
+    }
+}
+
+#[pymethods]
+impl DeviceArray {
+    /// An array in the memory of `owner`, its first element at `address`. Strides are in bytes.
+    #[new]
+    #[pyo3(signature = (owner, address=None, shape=None, strides=None, dtype=None, device=None, readonly=false, record=false))]
+    #[expect(clippy::too_many_arguments, reason = "what an array is made of, each by its name")]
+    fn new(
+        owner: Bound<'_, PyAny>,
+        address: Option<u64>,
+        shape: Option<Vec<u64>>,
+        strides: Option<Vec<i64>>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        device: Option<u32>,
+        readonly: bool,
+        record: bool,
+    ) -> PyResult<Self> {
+        if let Some(made) = owner.cast::<Made>().ok().and_then(|made| made.get().take()) {
+            return Ok(made);
+        }
+        let (Some(address), Some(shape), Some(strides), Some(given), Some(device)) =
+            (address, shape, strides, dtype, device)
+        else {
+            return Err(PyTypeError::new_err(
+                "a device array is made of owner, address, shape, strides, dtype and device",
+            ));
+        };
+        let dtype = dtype_of(given)?;
+        if matches!(dtype, DType::Compound(id) if matches!(id.get(), Compound::Nested(_))) {
+            return Err(numpy::unsupported(&given.to_string()));
+        }
+        Self::of(owner, address, shape, strides, dtype, device, readonly, record)
     }
 
     /// DLPack's C functions for arrays of this type.

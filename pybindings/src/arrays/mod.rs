@@ -2,6 +2,7 @@
 
 pub(crate) mod device_array;
 pub(crate) mod dlpack;
+pub(crate) mod fresh;
 pub(crate) mod host_array;
 pub(crate) mod host_memory;
 pub(crate) mod interface;

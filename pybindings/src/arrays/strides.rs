@@ -102,7 +102,7 @@ pub(crate) fn push_c(cells: &mut Vec<u64>, first: usize, item: u64) {
 }
 
 /// The strides in bytes of a C-contiguous array.
-fn of_c(shape: &[u64], item: u64) -> Vec<i64> {
+pub(super) fn of_c(shape: &[u64], item: u64) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];
     fill(shape.iter().zip(&mut strides).rev(), item, |step| step as i64);
     strides

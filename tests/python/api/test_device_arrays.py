@@ -381,3 +381,23 @@ def test_names_of_numbas_inner_modules() -> None:
     assert CudaSupportError is cuda.CudaSupportError
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = cuda.nothing
+
+
+@pytest.mark.parametrize("shape", [0, 5, (), (3,), [2, 3], (2, 0, 4), (1,) * 7, np.int64(4), (np.int8(2), 3)])
+@pytest.mark.parametrize("dtype", [None, float, "i2", np.float32, np.dtype("c16"), "S3", [("x", "f4"), ("n", "i1")]])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_new_arrays_are_like_numpys(shape, dtype, order):
+    made = cuda.device_array(shape, dtype, order=order)
+    expected = np.empty(shape, np.float64 if dtype is None else dtype, order)
+    assert (made.shape, made.dtype, made.nbytes) == (expected.shape, expected.dtype, expected.nbytes)
+    if made.size:
+        assert made.strides == expected.strides
+    assert made.is_c_contiguous() == expected.flags.c_contiguous
+    assert (made.stream, made.readonly, made.device) == (0, False, cuda.get_current_device().id)
+    assert made.copy_to_host().shape == expected.shape
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -1), 2.5, "3", (1 << 40, 1 << 40), None, [[2]]])
+def test_shapes_of_new_arrays_that_make_no_sense(shape):
+    with pytest.raises((TypeError, ValueError)):
+        cuda.device_array(shape)

@@ -35,10 +35,6 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     # The stream that copies use where none is named.
     stream: Any = 0
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make an array of memory and its description; see `DeviceArrayBase`."""
-        return super().__new__(cls, *args, **kwargs)
-
     # --- What it is ---
 
     @property

@@ -43,6 +43,10 @@ def device_array(
     stream
         The stream that allocates, and that copies of the array use.
     """
+    if strides is None and order == "C" and not stream:
+        plain: DeviceNDArray | None = _weft.new_array(DeviceNDArray, shape, dtype)
+        if plain is not None:
+            return plain
     extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
     memory = Memory(nbytes, stream)
     array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)

@@ -1,0 +1,66 @@
+//! New device arrays without gaps, in one call: what `cuda.device_array` is asked for most often.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::{
+    prelude::*,
+    types::{PyInt, PyList, PyTuple, PyType},
+};
+use weft_artifact::DType;
+
+use super::{
+    device_array::{DeviceArray, Memory},
+    strides,
+};
+use crate::types::dtype_of;
+
+/// An array that is made, for the instance of a class of Python's that it becomes a part of.
+#[pyclass(frozen, module = "weft._weft", name = "MadeArray")]
+pub(crate) struct Made(Mutex<Option<DeviceArray>>);
+
+impl Made {
+    /// The array, once.
+    pub(super) fn take(&self) -> Option<DeviceArray> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Makes an instance of a class of device arrays with undefined contents, in C order, on the current device. `None` for an
+/// extent or a dtype that must be looked at more closely, or is wrong.
+#[pyfunction]
+pub(crate) fn new_array<'py>(
+    cls: &Bound<'py, PyType>,
+    shape: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = cls.py();
+    let Some(shape) = extents(shape) else { return Ok(None) };
+    let dtype = if dtype.is_none() { Ok(DType::F64) } else { dtype_of(dtype) };
+    // What is wrong is said by who looks more closely.
+    let Ok(dtype @ DType::Number(_)) = dtype else { return Ok(None) };
+    let item = dtype.size_bytes();
+    let bytes = shape.iter().try_fold(item, |bytes, extent| {
+        bytes.checked_mul(*extent.max(&1)).filter(|bytes| i64::try_from(*bytes).is_ok())
+    });
+    let Some(bytes) = bytes else { return Ok(None) };
+    let memory = Memory::allocate(py, if shape.contains(&0) { 0 } else { bytes })?;
+    let (address, device) = memory.place();
+    let memory = Bound::new(py, memory)?.into_any();
+    let steps = strides::of_c(&shape, item);
+    let array = DeviceArray::of(memory, address, shape, steps, dtype, device, false, false)?;
+    cls.call1((Made(Mutex::new(Some(array))),)).map(Some)
+}
+
+/// Extents that are plain integers of Python's.
+fn extents(shape: &Bound<'_, PyAny>) -> Option<Vec<u64>> {
+    let plain = |item: &Bound<'_, PyAny>| {
+        if item.is_exact_instance_of::<PyInt>() { item.extract::<u64>().ok() } else { None }
+    };
+    if let Ok(items) = shape.cast_exact::<PyTuple>() {
+        return items.iter_borrowed().map(|item| plain(&item)).collect();
+    }
+    if let Ok(items) = shape.cast_exact::<PyList>() {
+        return items.iter().map(|item| plain(&item)).collect();
+    }
+    plain(shape).map(|extent| vec![extent])
+}
