@@ -5,7 +5,7 @@ use pyo3::{prelude::*, types::PyBytes};
 
 use super::device_array::Memory;
 use crate::{
-    devices::{self, stream::stream_of},
+    devices::{self, recording, stream::stream_of},
     errors,
 };
 
@@ -21,6 +21,7 @@ pub(crate) fn fill(
     memory: Option<&Bound<'_, Memory>>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    recording::refuse("set bytes")?;
     let executor = devices::by_id(py, device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
     let filled = py.detach(|| executor.fill(address, value, nbytes, stream.as_deref()));

@@ -212,6 +212,7 @@ impl Event {
 
     /// Waits for the marked work.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        recording::refuse("wait for an event")?;
         py.detach(|| self.executor.synchronize_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 

@@ -81,6 +81,12 @@ fn run(
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
     let executor = &resolved.overload.executor;
+    // The order with other libraries' work is that of each replay: nothing is waited for now.
+    if is_recorded {
+        arguments.lend(&resolved.overload.lent);
+        fill_slots(&resolved, arguments, slots);
+        return graph::record(dispatcher, &resolved, config, arguments, args, slots);
+    }
     let followed = if stream.is_none() { tensors::followed(py, &resolved, arguments)? } else { None };
     let stream = stream.or(followed.as_deref());
     arguments.lend(&resolved.overload.lent);
@@ -89,10 +95,6 @@ fn run(
     }
     if !arguments.work_streams.is_empty() {
         tensors::wait_for_work(py, &arguments.work_streams, stream, &**executor)?;
-    }
-    if is_recorded {
-        fill_slots(&resolved, arguments, slots);
-        return graph::record(dispatcher, &resolved, config, arguments, args, slots);
     }
     // Whoever launches on arrays of the host waits for the launch.
     let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();

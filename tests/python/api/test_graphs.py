@@ -114,7 +114,7 @@ def test_mapped_arrays_are_recorded():
 
 
 def test_what_cannot_be_recorded(numbers):
-    host = np.zeros(100)
+    host, pointer = np.zeros(100), cuda.current_context().memalloc(8)
     for what in (
         lambda: scale[1, 128](host, 1.0),
         numbers.copy_to_host,
@@ -123,6 +123,8 @@ def test_what_cannot_be_recorded(numbers):
         lambda: numbers[3],
         cuda.synchronize,
         cuda.stream().synchronize,
+        cuda.event().synchronize,
+        lambda: pointer.memset(0),
         lambda: cuda.graph().launch(),
         lambda: cuda.graph().__enter__(),
     ):

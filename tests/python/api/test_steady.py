@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+import weft
 from weft import cuda
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -50,8 +52,8 @@ def test_launches_and_arrays() -> None:
 
     free = cuda.current_context().get_memory_info().free
     assert growth(turn, first=1000, then=10_000) < 2 * MB
-    # The device is not this process's alone.
-    assert free - cuda.current_context().get_memory_info().free < 64 * MB
+    # Beside other processes of the tests nobody can tell whose memory it is.
+    assert "PYTEST_XDIST_WORKER" in os.environ or free - cuda.current_context().get_memory_info().free < 64 * MB
 
 
 def test_streams_events_and_graphs() -> None:
@@ -84,7 +86,7 @@ def test_errors() -> None:
 
     def turn() -> None:
         for wrong in (lambda: add[4, 256](host, object(), 1000), lambda: add[4, 4096](host, host, 10)):
-            with pytest.raises(Exception, match=r"."):
+            with pytest.raises((TypeError, weft.LaunchError), match=r"kernel `add`|threads"):
                 wrong()
 
     assert growth(turn, first=200, then=2000) < 2 * MB

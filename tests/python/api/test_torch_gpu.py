@@ -136,7 +136,9 @@ def test_arrays_of_cupys(cupy: Any) -> None:
         assert float(cupy.from_dlpack(cuda.to_device(np.ones(5))).sum()) == 5
 
 
-def test_arrays_of_jaxs() -> None:
+def test_arrays_of_jaxs(monkeypatch) -> None:
+    # It would take three quarters of the device for itself.
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
     if jax.default_backend() != "gpu":
         pytest.skip("JAX finds no GPU")

@@ -183,7 +183,7 @@ class Selection:
                 kernel = configured(index_kernels.add_offsets(), blocks, BLOCK, stream)
                 kernel(count, line, index.extents[0], steps[0], self._offsets, wrong, number)
                 continue
-            extents, (merged,) = _merged(index.extents, steps)
+            extents, (merged,) = placing.joined(index.extents, steps)
             if not extents:
                 continue
             _, products, rest = placing.outer_steps(extents)
@@ -214,10 +214,10 @@ class Selection:
         heads = [each[:before] for each in more]
         middles = [each[before : before + own] for each in more]
         tails = [each[before + own :] for each in more]
-        first, (of_first, *heads) = _merged(parts.shape[:before], steps[:before], *heads)
-        last, (of_last, *tails) = _merged(inner, inner_steps, *tails)
+        first, (of_first, *heads) = placing.joined(parts.shape[:before], steps[:before], *heads)
+        last, (of_last, *tails) = placing.joined(inner, inner_steps, *tails)
         middle_extents = self.shape[before : before + own]
-        extents, merged = _merged(middle_extents, *middles) if middles else ([], [])
+        extents, merged = placing.joined(middle_extents, *middles) if middles else ([], [])
         assert len(extents) <= 1, "what is read lies in one piece, and what is written is made so"
         middle = [each or [0] for each in merged] or [[0] for _ in more]
         result = [[*a, *b, *c] for a, b, c in zip(heads, middle, tails, strict=True)]
@@ -295,7 +295,7 @@ class Selection:
         """Give values whose axes of the indices are one step apart, or none: what kernels take."""
         before = self._parts.before
         middles = placing.steps_of(given, self.shape)[before : before + own]
-        extents, _ = _merged(self.shape[before : before + own], middles)
+        extents, _ = placing.joined(self.shape[before : before + own], middles)
         if len(extents) <= 1:
             return given
         fresh = device_array(self.shape, given.dtype, stream=self._stream)
@@ -316,24 +316,6 @@ class Selection:
         strides = tuple(np.int64(step) for step in steps)
         launch = configured(kernel, blocks, (across, down), self._stream)
         launch(rows, columns, products, rest, strides, self._line(), self._offsets, operand)
-
-
-def _merged(extents: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
-    """Give extents and steps of the same elements in the same order with as few axes as can be."""
-    kept: list[int] = []
-    found: list[list[int]] = [[] for _ in steps]
-    for axis, extent in enumerate(extents):
-        if extent == 1:
-            continue
-        if kept and all(own[-1] == given[axis] * extent for own, given in zip(found, steps, strict=True)):
-            kept[-1] *= extent
-            for own, given in zip(found, steps, strict=True):
-                own[-1] = given[axis]
-            continue
-        kept.append(extent)
-        for own, given in zip(found, steps, strict=True):
-            own.append(given[axis])
-    return kept, found
 
 
 def _overlaps(array: DeviceNDArray, target: DeviceNDArray) -> bool:

@@ -174,10 +174,16 @@ def merged(shape: Sequence[int], steps: list[list[int]]) -> tuple[list[int], lis
     """
     axes = [axis for axis, extent in enumerate(shape) if extent != 1]
     axes.sort(key=lambda axis: -abs(steps[-1][axis]))
+    return joined([shape[axis] for axis in axes], *([each[axis] for axis in axes] for each in steps))
+
+
+def joined(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+    """Give extents and strides of the same elements in the same order with as few axes as can be."""
     extents: list[int] = []
     kept: list[list[int]] = [[] for _ in steps]
-    for axis in axes:
-        extent = shape[axis]
+    for axis, extent in enumerate(shape):
+        if extent == 1:
+            continue
         if extents and all(own[-1] == given[axis] * extent for own, given in zip(kept, steps, strict=True)):
             extents[-1] *= extent
             for own, given in zip(kept, steps, strict=True):
