@@ -312,6 +312,11 @@ impl Rows {
     }
 }
 
+/// Bytes of the host's memory, and their distance from where those of several arrays begin on the device.
+pub type Part<'a> = (u64, &'a [u8]);
+/// The same, to be written.
+pub type PartMut<'a> = (u64, &'a mut [u8]);
+
 /// A device and everything that can be done with it.
 pub trait Executor: Debug + Send + Sync {
     /// `cuda` or `cpu`.
@@ -438,6 +443,33 @@ pub trait Executor: Debug + Send + Sync {
             self.copy_to_device(to + row * rows.to_pitch, rows.of(from, row)?, stream)?;
         }
         Ok(())
+    }
+    /// How many bytes an array of so many takes in a buffer that it shares with others, which travel as one copy; `None` if it
+    /// is to have its own.
+    fn room_in_pack(&self, _bytes: u64) -> Option<u64> {
+        None
+    }
+    /// Copies parts from the host to their places behind an address. What lies between them is undefined then. The host memory
+    /// may be reused when it returns.
+    ///
+    /// # Errors
+    ///
+    /// As `copy_to_device`.
+    fn copy_parts_to_device(&self, to: u64, parts: &[Part<'_>], stream: Option<&dyn Stream>) -> Result<(), Error> {
+        parts.iter().try_for_each(|(at, bytes)| self.copy_to_device(to + at, bytes, stream))
+    }
+    /// Copies parts behind an address to the host and waits for them.
+    ///
+    /// # Errors
+    ///
+    /// As `copy_to_host`.
+    fn copy_parts_to_host(
+        &self,
+        parts: &mut [PartMut<'_>],
+        from: u64,
+        stream: Option<&dyn Stream>,
+    ) -> Result<(), Error> {
+        parts.iter_mut().try_for_each(|(at, bytes)| self.copy_to_host(bytes, from + *at, stream))
     }
     /// Copies to the host and waits for it.
     ///

@@ -16,7 +16,7 @@ mod toolkit;
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
-    Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Poll, Rows, Shared, Stream,
+    Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Part, PartMut, Poll, Rows, Shared, Stream,
 };
 pub use graph::{Graph, Step};
 pub use libdevice::Libdevice;

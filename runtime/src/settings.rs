@@ -79,6 +79,8 @@ pub struct Settings {
     pub memory_cache: Option<u64>,
     /// `WEFT_MEMORY_MANAGER`: the module of Python's that has the memory manager; `None` is weft.
     pub memory_manager: Option<String>,
+    /// `WEFT_COPY_THREADS`: threads that share a large copy between plain memory and a GPU; `None` is a default of the machine's.
+    pub copy_threads: Option<NonZeroUsize>,
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
@@ -140,13 +142,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "auto",
         allowed: "auto or a number from 1 to 4096",
         doc: "How many threads run the blocks of a launch on the CPU. `auto` is one for each core that this process may use.",
-        parse: |settings, value| {
-            settings.cpu_threads = match value {
-                "auto" => None,
-                _ => Some(NonZeroUsize::new(small_number(value)? as usize).filter(|n| n.get() <= 4096)?),
-            };
-            Some(())
-        },
+        parse: |settings, value| threads(&mut settings.cpu_threads, value),
     },
     Setting {
         name: "WEFT_CPU_STRATEGY",
@@ -283,6 +279,13 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_COPY_THREADS",
+        default: "auto",
+        allowed: "auto or a number from 1 to 4096",
+        doc: "How many threads share a large copy between a GPU and memory of the host that is not page-locked, each with 4 MiB of page-locked memory. `auto` is one for each core that this process may use, at most 16; with `1` the driver copies.",
+        parse: |settings, value| threads(&mut settings.copy_threads, value),
+    },
+    Setting {
         name: "WEFT_DEBUG",
         default: "0",
         allowed: SWITCH,
@@ -368,6 +371,15 @@ fn switch(setting: &mut bool, value: &str) -> Option<()> {
     Some(())
 }
 
+/// A number of threads, or `auto`.
+fn threads(setting: &mut Option<NonZeroUsize>, text: &str) -> Option<()> {
+    *setting = match text {
+        "auto" => None,
+        _ => Some(NonZeroUsize::new(small_number(text)? as usize).filter(|n| n.get() <= 4096)?),
+    };
+    Some(())
+}
+
 /// A decimal number without sign or blanks.
 fn small_number(text: &str) -> Option<u32> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -395,6 +407,7 @@ impl Default for Settings {
             memory_pool: true,
             memory_cache: None,
             memory_manager: None,
+            copy_threads: None,
             debug: false,
             timing: false,
             cache: true,

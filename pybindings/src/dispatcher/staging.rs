@@ -1,8 +1,8 @@
 //! Host arrays on their way: to where the kernel reaches them, and back.
 //!
-//! Each has a buffer of its own, compact, unless the device reads it where it is. Those of one launch that share elements of
-//! which some are written have one together, a copy of the memory that they lie in: what is written through one is seen
-//! through the others, and nothing is lost on the way back.
+//! Each has a buffer of its own, compact, unless the device reads it where it is, or small ones share one to travel
+//! together. Those of one launch that share elements of which some are written have one together, a copy of the memory
+//! that they lie in: what is written through one is seen through the others, and nothing is lost on the way back.
 
 use std::{any::Any, ops::Range, sync::Arc};
 
@@ -34,6 +34,13 @@ pub(super) const LARGE: usize = 256 << 10;
 pub(super) enum Staged {
     /// In device memory.
     Copied {
+        /// The memory.
+        buffer: Arc<dyn Buffer>,
+        /// Whose elements are in it.
+        members: Vec<Member>,
+    },
+    /// In device memory, small ones side by side.
+    Packed {
         /// The memory.
         buffer: Arc<dyn Buffer>,
         /// Whose elements are in it.
@@ -84,7 +91,8 @@ pub(super) fn stage(
     let needs = needs(dispatcher, resolved, &arguments.hosts)?;
     check_in_place(dispatcher.get(), resolved, arguments, &needs)?;
     let Arguments { hosts, cells, .. } = arguments;
-    let groups = groups(py, hosts, needs)?;
+    let mut groups = groups(py, hosts, needs)?;
+    let pack = pack(py, executor, stream, hosts, cells, &mut groups)?;
     let stage = |group: Vec<Need>| match <[Need; 1]>::try_from(group) {
         Ok([need]) => match read_in_place(executor, hosts, &need) {
             Some(room) => Ok(Staged::InPlace { _room: room }),
@@ -92,7 +100,7 @@ pub(super) fn stage(
         },
         Err(group) => together(dispatcher, executor, stream, hosts, cells, &group),
     };
-    groups.into_iter().map(stage).collect()
+    pack.map(Ok).into_iter().chain(groups.into_iter().map(stage)).collect()
 }
 
 /// What a kernel does with a parameter.
@@ -208,6 +216,49 @@ fn read_in_place(executor: &dyn Executor, hosts: &[HostArgument], need: &Need) -
     (is_worth_it && array.is_aligned_at(array.address())).then(|| executor.read_in_place(&need.span)).flatten()
 }
 
+/// Small arrays without gaps that share nothing: in one buffer, for one copy there and one back. They are taken out of the
+/// groups. `None` if there are no two of them, or if copies cost nothing but the bytes.
+fn pack(
+    py: Python<'_>,
+    executor: &dyn Executor,
+    stream: Option<&dyn Stream>,
+    hosts: &[HostArgument],
+    cells: &mut [u64],
+    groups: &mut Vec<Vec<Need>>,
+) -> PyResult<Option<Staged>> {
+    let room = |group: &[Need]| {
+        let [need] = group else { return None };
+        let array = &hosts.get(need.host)?.array;
+        executor.room_in_pack(array.len_bytes() as u64).filter(|_| array.is_contiguous())
+    };
+    if groups.iter().filter(|group| room(group).is_some()).take(2).count() < 2 {
+        return Ok(None);
+    }
+    let (mut members, mut parts, mut size) = (Vec::new(), Vec::new(), 0);
+    groups.retain(|group| {
+        let (Some(room), [need]) = (room(group), group.as_slice()) else { return true };
+        let Some(host) = hosts.get(need.host) else { return true };
+        if need.copy_in {
+            parts.push((size, host.array.bytes()));
+        }
+        members.push(Member { host: need.host, offset: size, copy: None, copy_out: need.copy_out });
+        size += room;
+        false
+    });
+    let buffer = py
+        .detach(|| {
+            let buffer = executor.allocate(size, stream)?;
+            executor.copy_parts_to_device(buffer.address(), &parts, stream)?;
+            Ok(buffer)
+        })
+        .map_err(|error| errors::runtime(py, &error))?;
+    for member in &members {
+        let Some(host) = hosts.get(member.host) else { continue };
+        point(cells, host, buffer.address() + member.offset, host.array.strides());
+    }
+    Ok(Some(Staged::Packed { buffer, members }))
+}
+
 /// An array with a buffer of its own, without gaps.
 fn alone(
     py: Python<'_>,
@@ -293,6 +344,7 @@ impl Staged {
     ) -> PyResult<()> {
         let (buffer, mut members) = match self {
             Self::Copied { buffer, members } => (buffer, members),
+            Self::Packed { buffer, members } => return unpack(py, stream, hosts, executor, &*buffer, &members),
             Self::InPlace { .. } => return Ok(()),
         };
         let mut finished = Ok(());
@@ -303,6 +355,25 @@ impl Staged {
         }
         finished
     }
+}
+
+/// Brings back what the kernel wrote of arrays that travel together.
+fn unpack(
+    py: Python<'_>,
+    stream: Option<&dyn Stream>,
+    hosts: &mut [HostArgument],
+    executor: &dyn Executor,
+    buffer: &dyn Buffer,
+    members: &[Member],
+) -> PyResult<()> {
+    let mut parts = Vec::with_capacity(members.len());
+    for (index, host) in hosts.iter_mut().enumerate() {
+        if let Some(member) = members.iter().find(|member| member.host == index && member.copy_out) {
+            parts.push((member.offset, host.array.bytes_mut()?));
+        }
+    }
+    let copied = py.detach(|| executor.copy_parts_to_host(&mut parts, buffer.address(), stream));
+    copied.map_err(|error| errors::runtime(py, &error))
 }
 
 impl Member {

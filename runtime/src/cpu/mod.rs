@@ -11,7 +11,7 @@ mod kept;
 mod machine;
 mod memory;
 mod module;
-mod pool;
+pub(crate) mod pool;
 mod print;
 mod rooms;
 mod scratch;

@@ -1,4 +1,4 @@
-//! The threads that run the blocks of a launch, and the chunks of a large copy as if they were blocks.
+//! The threads that run the blocks of a launch, and the chunks of a large copy, a GPU's as well, as if they were blocks.
 //!
 //! - The calling thread takes part, and a launch that is over soon it runs alone, without waking anyone.
 //! - Threads start at the first launch that needs them and sleep between launches.
@@ -46,7 +46,7 @@ const CHUNKS_PER_SHARE: u64 = 4;
 const STACK_BYTES: usize = 8 << 20;
 
 /// The blocks of one launch.
-pub(super) trait Work: Sync {
+pub(crate) trait Work: Sync {
     /// How many blocks a thread may take at once.
     fn at_once(&self) -> u64 {
         u64::MAX
@@ -321,7 +321,7 @@ impl Drop for Turn<'_> {
 }
 
 /// The threads of a CPU executor.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     n_threads: usize,
     /// From `Arc::into_raw`, or null before the first launch that needs threads.
     crew: AtomicPtr<Crew>,
@@ -335,12 +335,12 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// A pool of so many threads, the calling one among them. Starts none.
-    pub(super) fn new(n_threads: usize) -> Self {
+    pub(crate) fn new(n_threads: usize) -> Self {
         Self { n_threads: n_threads.max(1), crew: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// How many threads there are at most.
-    pub(super) fn n_threads(&self) -> usize {
+    pub(crate) fn n_threads(&self) -> usize {
         self.n_threads
     }
 
@@ -382,7 +382,7 @@ impl Pool {
     }
 
     /// Runs blocks on all threads now. `false` if there is only this one, or if others have them; nothing has then run.
-    pub(super) fn run_unless_busy(&self, work: &dyn Work, n_blocks: u64) -> Result<bool, Error> {
+    pub(crate) fn run_unless_busy(&self, work: &dyn Work, n_blocks: u64) -> Result<bool, Error> {
         if self.n_threads == 1 {
             return Ok(false);
         }

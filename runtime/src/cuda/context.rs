@@ -4,11 +4,14 @@
 use std::{
     cell::Cell,
     ffi::{CStr, c_char, c_int, c_uint, c_void},
-    mem, ptr,
+    mem,
+    num::NonZeroUsize,
+    ptr,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    thread,
 };
 
 use cudarc::driver::sys::{
@@ -21,7 +24,9 @@ use super::{
     fault::Pages,
     free::LastStream,
     kept::Kept,
+    parts::Packing,
     pending::Pending,
+    staged::Staging,
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -51,6 +56,9 @@ pub(super) struct Context {
     /// Who gives memory instead of the driver, and memory that goes back there.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
+    /// For large copies of plain memory, and for small ones that travel together.
+    pub(super) staging: Staging,
+    pub(super) packing: Packing,
     /// Where the allocations start that other processes may have opened, and where they end.
     shared: Mutex<Vec<(u64, u64)>>,
     any_shared: AtomicBool,
@@ -82,6 +90,8 @@ impl Drop for Entered {
 
 /// Stack of a GPU's thread in kernels with functions that call themselves: a hundred calls of a small one.
 const STACK_BYTES: usize = 8 << 10;
+/// More threads than these make no copy faster: the bus is busy.
+const MOST_COPY_THREADS: usize = 16;
 /// No kernel was launched yet.
 const NO_KERNEL: u32 = u32::MAX;
 
@@ -118,6 +128,8 @@ impl Context {
             kept,
             allocator: RwLock::new(None),
             pending: Pending::default(),
+            staging: Staging::new(copy_threads(settings)),
+            packing: Packing::default(),
             shared: Mutex::default(),
             any_shared: AtomicBool::new(false),
             last: Mutex::new(None),
@@ -338,6 +350,8 @@ impl Drop for Context {
     fn drop(&mut self) {
         if !driver::is_forked() {
             self.kept.free_all(self);
+            self.staging.free_all(self);
+            self.packing.free_all(self);
             if let Some(last) = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take()
                 && let Ok(_entered) = self.enter()
             {
@@ -347,6 +361,12 @@ impl Drop for Context {
             let _: Result<(), Error> = unsafe { self.driver.cuDevicePrimaryCtxRelease(self.device) };
         }
     }
+}
+
+/// How many threads share a large copy.
+fn copy_threads(settings: &Settings) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_COPY_THREADS);
+    settings.copy_threads.map_or_else(cores, NonZeroUsize::get)
 }
 
 /// The driver's pool of the device, told to keep memory instead of returning it at every synchronization: that makes

@@ -12,14 +12,14 @@ use super::{
     link,
     memory::{self, CudaBuffer},
     module::CudaModule,
-    shared,
+    parts, shared,
     stream::{CudaEvent, CudaStream, is_ready, raw_stream},
 };
 use crate::{
     error::Error,
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Rows, Shared,
-        Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Part, PartMut,
+        Rows, Shared, Stream,
     },
     graph::{Graph, Step},
     settings::Settings,
@@ -130,6 +130,23 @@ impl Executor for CudaExecutor {
 
     fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
         memory::copy_rows_to_device(&self.context, to, from, rows, stream)
+    }
+
+    fn room_in_pack(&self, bytes: u64) -> Option<u64> {
+        parts::room(bytes)
+    }
+
+    fn copy_parts_to_device(&self, to: u64, parts: &[Part<'_>], stream: Option<&dyn Stream>) -> Result<(), Error> {
+        parts::copy_to_device(&self.context, to, parts, stream)
+    }
+
+    fn copy_parts_to_host(
+        &self,
+        parts: &mut [PartMut<'_>],
+        from: u64,
+        stream: Option<&dyn Stream>,
+    ) -> Result<(), Error> {
+        parts::copy_to_host(&self.context, parts, from, stream)
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {

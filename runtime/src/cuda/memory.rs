@@ -16,7 +16,7 @@ use super::{
     driver,
     free::{self, Use},
     kept::size_class,
-    shared,
+    shared, staged,
     stream::{CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
     uses::Uses,
 };
@@ -333,9 +333,17 @@ pub(super) fn copy_to_device(
     if from.is_empty() {
         return Ok(());
     }
+    let is_staged = is_staged(context, stream, from)?;
     let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     let source = from.as_ptr().cast::<c_void>();
+    if is_staged {
+        // SAFETY: the caller holds the memory at `to`, and the stream.
+        let done = unsafe { staged::copy_to_device(context, to, from, stream) }?;
+        if done {
+            return Ok(());
+        }
+    }
     if stream.is_null() {
         // SAFETY: `from` is readable; the caller holds the memory at `to`.
         return context.blame(unsafe { context.driver.cuMemcpyHtoD(to, source, from.len()) });
@@ -392,6 +400,17 @@ pub(super) fn copy_rows_to_device(
     context.blame(copied.and(waited))
 }
 
+/// Whether a copy from or to memory of the host is one for threads: it is large, of memory that the device does not reach by
+/// itself, and in a stream of which we know that it is not being captured and is the same one on each thread.
+fn is_staged(context: &Context, stream: Option<&dyn Stream>, host: &[u8]) -> Result<bool, Error> {
+    let is_ours = cuda_stream(context, stream)?.is_none_or(|stream| stream.owner() == Owner::Weft);
+    if !is_ours || context.reads_host_memory || !context.staging.is_for(host.len()) {
+        return Ok(false);
+    }
+    let _entered = context.enter()?;
+    Ok(!is_registered(context, host.as_ptr().cast::<c_void>()) && context.staging.pays(host.len()))
+}
+
 /// Whether host memory is known to the driver (pinned): then the device reads it directly, after the call.
 fn is_registered(context: &Context, address: *const c_void) -> bool {
     let mut memory_type = 0_u32;
@@ -411,8 +430,16 @@ pub(super) fn copy_to_host(
     if to.is_empty() {
         return Ok(());
     }
+    let is_staged = is_staged(context, stream, to)?;
     let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
+    if is_staged {
+        // SAFETY: the caller holds the memory at `from`, and the stream.
+        let done = unsafe { staged::copy_to_host(context, to, from, stream) }?;
+        if done {
+            return context.look_at_faults();
+        }
+    }
     let target = to.as_mut_ptr().cast::<c_void>();
     if stream.is_null() {
         // SAFETY: `to` is writable; the caller holds the memory at `from`.

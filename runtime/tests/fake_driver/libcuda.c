@@ -12,6 +12,7 @@
  *   FAKE_SLOW=ms         a copy to a module's word takes so long
  *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
  *   FAKE_BUSY=1          streams and events are not ready before the host has waited for them
+ *   FAKE_LATE=1          copies of page-locked memory are made when the host has waited for them
  *   FAKE_SHARED=folder   cuMemAlloc takes files there, which other processes can open
  *   FAKE_PEERS=1         devices reach each other's memory
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
@@ -206,10 +207,13 @@ static clocks step(void *handle)
     return now;
 }
 
+static void make_late_copies(const clocks *behind);
+
 static void host_waits_for(const clocks *one)
 {
     pthread_mutex_lock(&order);
     follow(&host, one);
+    make_late_copies(&host);
     pthread_mutex_unlock(&order);
 }
 
@@ -262,6 +266,8 @@ static int check_freed(uint64_t address, const clocks *now)
             abort();
         }
     }
+    /* It goes behind the copies, too. */
+    make_late_copies(now);
     int pooled = memory->pooled;
     *at = memory->next;
     free(memory);
@@ -579,6 +585,8 @@ static void write_word(struct words *words)
     abort();
 }
 
+#include "late.c"
+
 result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
 {
     ENTER();
@@ -590,9 +598,9 @@ result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
     return OK;
 }
 
-result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); touch(stream, to, to); memcpy((void *)to, from, n); return OK; }
-result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); memcpy(to, (void *)from, n); touch(NULL, from, from); synchronize(NULL); return OK; }
-result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, from, from); memcpy(to, (void *)from, n); return OK; }
+result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); touch(stream, to, to); copy_async((void *)to, from, n, from, stream); return OK; }
+result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); touch(NULL, from, from); synchronize(NULL); memcpy(to, (void *)from, n); return OK; }
+result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, from, from); copy_async(to, (void *)from, n, to, stream); return OK; }
 result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, to, from); memmove((void *)to, (void *)from, n); return OK; }
 result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); touch(stream, to, to); memset((void *)to, value, n); return OK; }
 
@@ -835,8 +843,6 @@ result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, cons
     return OK;
 }
 
-result cuMemHostAlloc(void **memory, size_t n, unsigned flags) { ENTER(); (void)flags; if (has_failed()) return NO_MEMORY; *memory = calloc(1, n); return OK; }
-result cuMemFreeHost(void *memory) { ENTER(); free(memory); return OK; }
 result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags) { (void)flags; return cuMemAlloc_v2(address, n); }
 result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); (void)memory; (void)flags; return n ? OK : INVALID; }
 result cuMemHostUnregister(void *memory) { ENTER(); (void)memory; return OK; }
