@@ -282,7 +282,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_COPY_THREADS",
         default: "auto",
         allowed: "auto or a number from 1 to 4096",
-        doc: "How many threads share a large copy between a GPU and memory of the host that is not page-locked, each with 4 MiB of page-locked memory. `auto` is one for each core that this process may use, at most 16; with `1` the driver copies.",
+        doc: "How many threads share a large copy between a GPU and memory of the host that is not page-locked, each with 4 MiB of page-locked memory. `auto` is one for each core that this process may use, at most 8; with `1` the driver copies.",
         parse: |settings, value| threads(&mut settings.copy_threads, value),
     },
     Setting {

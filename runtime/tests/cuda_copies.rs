@@ -13,7 +13,7 @@ use weft_runtime::{Executor, Settings, Stream, cuda};
 
 const MIB: usize = 1 << 20;
 /// What makes up for locking pages.
-const MUCH: usize = 128 * MIB;
+const MUCH: usize = 256 * MIB;
 
 fn bytes(n: usize, seed: usize) -> Vec<u8> {
     (0..n).map(|i| (i ^ (i >> 8) ^ (i >> 16) ^ seed) as u8).collect()
@@ -30,8 +30,10 @@ fn count(calls: &[String], name: &str) -> usize {
 
 /// Has lanes made at the next large copy, if there are threads.
 fn copy_much(device: &Arc<dyn Executor>) {
-    let buffer = device.allocate(MUCH as u64, None).expect("there is memory");
-    device.copy_to_device(buffer.address(), &vec![1; MUCH], None).expect("copies");
+    let (buffer, source) = (device.allocate(4 * MIB as u64, None).expect("there is memory"), vec![1; 4 * MIB]);
+    for _ in 0..MUCH / (4 * MIB) {
+        device.copy_to_device(buffer.address(), &source, None).expect("copies");
+    }
 }
 
 /// There and back; what the host's memory has after the call does not matter.
@@ -95,16 +97,19 @@ fn without_page_locked_memory_the_driver_copies() {
     let trace = trace_file("without_page_locked_memory_the_driver_copies");
     with_driver("without_page_locked_memory_the_driver_copies", &[("FAKE_TRACE", trace.as_str())], || {
         let device = device_with(3);
-        let (source, mut back) = (vec![7; MUCH], vec![0; MUCH]);
-        let buffer = device.allocate(MUCH as u64, None).expect("there is memory");
+        let (source, mut back) = (vec![7; 9 * MIB], vec![0; 9 * MIB]);
+        let buffer = device.allocate(9 * MIB as u64, None).expect("there is memory");
         let calls = traced(|| {
             fail_allocations(1, i32::MAX);
+            for _ in 0..MUCH / (9 * MIB) {
+                device.copy_to_device(buffer.address(), &source, None).expect("copies");
+            }
             device.copy_to_device(buffer.address(), &source, None).expect("copies");
             device.copy_to_host(&mut back, buffer.address(), None).expect("copies");
         });
         assert!(back == source);
         assert!(count(&calls, "cuMemHostAlloc") > 0, "{calls:?}");
-        assert_eq!((count(&calls, "cuMemcpyHtoD_v2"), count(&calls, "cuMemcpyDtoH_v2")), (1, 1), "{calls:?}");
+        assert_eq!((count(&calls, "cuMemcpyHtoDAsync_v2"), count(&calls, "cuMemcpyDtoH_v2")), (0, 1), "{calls:?}");
         // A thread that gets its second buffer or none: whoever has two copies.
         for first in 1..8 {
             fail_allocations(first, 1);
@@ -157,8 +162,11 @@ fn small_parts_travel_together() {
                 let parts: Vec<_> = places.iter().zip(&sources).map(|(at, part)| (*at, &part[..])).collect();
                 device.copy_parts_to_device(buffer.address(), &parts, stream).expect("copies");
             });
-            assert_eq!(count(&calls, "cuMemcpyHtoDAsync_v2"), 1, "{calls:?}");
-            sources.iter_mut().for_each(|source| source.fill(0));
+            let queued = count(&calls, "cuMemcpyHtoDAsync_v2") + count(&calls, "cuMemcpyHtoD_v2");
+            assert_eq!(queued, 1, "{calls:?}");
+            for source in &mut sources {
+                source.fill(0);
+            }
             let mut backs: Vec<_> = sizes.iter().map(|n| vec![0xEE; *n]).collect();
             let calls = traced(|| {
                 // The first stays where it is.
@@ -180,8 +188,13 @@ fn small_parts_travel_together() {
         // Without page-locked memory they do, too.
         let fresh = device_with(3);
         let parts = [(0, &large[..8]), (8, &large[..8])];
-        fail_allocations(1, 1);
-        let calls = traced(|| fresh.copy_parts_to_device(buffer.address(), &parts, None).expect("copies"));
-        assert_eq!(count(&calls, "cuMemcpyHtoD_v2"), 2, "{calls:?}");
+        fresh.copy_parts_to_device(buffer.address(), &parts, None).expect("copies");
+        let mut back = [[0; 8]; 2];
+        let [one, two] = &mut back;
+        fail_allocations(1, i32::MAX);
+        let mut parts = [(0, &mut one[..]), (8, &mut two[..])];
+        let calls = traced(|| fresh.copy_parts_to_host(&mut parts, buffer.address(), None).expect("copies"));
+        assert_eq!(back, [[1, 0, 3, 2, 5, 4, 7, 6]; 2]);
+        assert_eq!(count(&calls, "cuMemcpyDtoH_v2"), 2, "{calls:?}");
     });
 }

@@ -90,8 +90,8 @@ impl Drop for Entered {
 
 /// Stack of a GPU's thread in kernels with functions that call themselves: a hundred calls of a small one.
 const STACK_BYTES: usize = 8 << 10;
-/// More threads than these make no copy faster: the bus is busy.
-const MOST_COPY_THREADS: usize = 16;
+/// More threads than these hardly make a copy faster, but each locks pages.
+const MOST_COPY_THREADS: usize = 8;
 /// No kernel was launched yet.
 const NO_KERNEL: u32 = u32::MAX;
 

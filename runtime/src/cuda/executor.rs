@@ -146,7 +146,10 @@ impl Executor for CudaExecutor {
         from: u64,
         stream: Option<&dyn Stream>,
     ) -> Result<(), Error> {
-        parts::copy_to_host(&self.context, parts, from, stream)
+        if parts::copy_to_host(&self.context, parts, from, stream)? {
+            return Ok(());
+        }
+        parts.iter_mut().try_for_each(|(at, bytes)| self.copy_to_host(bytes, from + *at, stream))
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use super::{
     driver,
     free::{self, Use},
     kept::size_class,
-    shared, staged,
+    parts, shared, staged,
     stream::{CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
     uses::Uses,
 };
@@ -428,6 +428,9 @@ pub(super) fn copy_to_host(
     stream: Option<&dyn Stream>,
 ) -> Result<(), Error> {
     if to.is_empty() {
+        return Ok(());
+    }
+    if to.len() <= parts::SMALL && parts::copy_to_host(context, &mut [(0, &mut *to)], from, stream)? {
         return Ok(());
     }
     let is_staged = is_staged(context, stream, to)?;

@@ -1,5 +1,5 @@
-//! Small pieces of host memory that travel together: as one copy, through a page-locked buffer. A copy costs the driver and the
-//! bus several microseconds, however small it is.
+//! Small pieces of host memory that travel together, as one copy, which costs the driver and the bus several microseconds,
+//! however small it is. On the way back through a page-locked buffer, which the device writes to directly.
 #![expect(unsafe_code, reason = "calls into the CUDA driver, and copies memory by address")]
 
 use std::{
@@ -8,7 +8,13 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{context::Context, kept::size_class, memory, staged::Staged, stream::raw_stream};
+use super::{
+    context::Context,
+    kept::size_class,
+    memory,
+    staged::Staged,
+    stream::{Owner, cuda_stream, raw_stream},
+};
 use crate::{
     error::Error,
     executor::{Part, PartMut, Stream},
@@ -17,14 +23,14 @@ use crate::{
 /// Bytes of a buffer: pieces that take more travel alone.
 const BYTES: usize = 256 << 10;
 /// Larger arrays are no small pieces.
-const LARGEST: u64 = 64 << 10;
+pub(super) const SMALL: usize = 64 << 10;
 
-/// The buffers that no copy has.
+/// The buffers that no copy has, and uses.
 #[derive(Debug, Default)]
 pub(super) struct Packing(Mutex<Vec<Staged>>);
 
 impl Packing {
-    /// Gives all buffers back, whose copies are waited for.
+    /// Gives all buffers back.
     pub(super) fn free_all(&self, context: &Context) {
         let buffers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let Ok(_entered) = context.enter() else { return };
@@ -33,17 +39,10 @@ impl Packing {
         }
     }
 
-    /// One that no copy uses any more; an error leaves the copies to the driver. The context is current.
+    /// One of them, or a new one. The context is current.
     fn take(&self, context: &Context) -> Result<Staged, Error> {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut buffer = buffer.map_or_else(|| Staged::new(context.driver, BYTES), Ok)?;
-        match buffer.wait(context.driver) {
-            Ok(()) => Ok(buffer),
-            Err(error) => {
-                buffer.free(context.driver);
-                Err(error)
-            }
-        }
+        buffer.map_or_else(|| Staged::new(context.driver, BYTES), Ok)
     }
 
     fn put(&self, buffer: Staged) {
@@ -53,7 +52,7 @@ impl Packing {
 
 /// The room of a piece of so many bytes among others, as if it had memory of its own; `None` if it is to have that.
 pub(super) fn room(bytes: u64) -> Option<u64> {
-    (1..=LARGEST).contains(&bytes).then(|| size_class(bytes)).flatten()
+    (1..=SMALL as u64).contains(&bytes).then(|| size_class(bytes)).flatten()
 }
 
 /// The bytes from the first piece to the end of the last, where they fit a buffer.
@@ -63,78 +62,59 @@ fn extent(pieces: impl Iterator<Item = (u64, usize)>) -> Option<Range<u64>> {
     (all.end - all.start <= BYTES as u64).then_some(all)
 }
 
-/// Copies pieces from the host to their places behind an address; they are free to change when it returns.
+/// Copies pieces from the host to their places behind an address; they are free to change when it returns. What is small goes to
+/// the device with the driver's commands: page-locked memory, which the device fetches, would be slower.
 pub(super) fn copy_to_device(
     context: &Context,
     to: u64,
     parts: &[Part<'_>],
     stream: Option<&dyn Stream>,
 ) -> Result<(), Error> {
-    let raw = raw_stream(context, stream)?;
-    let _entered = context.enter()?;
     let extent = extent(parts.iter().map(|(at, bytes)| (*at, bytes.len()))).filter(|_| parts.len() > 1);
-    let packed = extent.and_then(|extent| Some((extent, context.packing.take(context).ok()?)));
-    let Some((Range { start, end }, mut buffer)) = packed else {
+    let Some(Range { start, end }) = extent else {
         return parts.iter().try_for_each(|(at, bytes)| memory::copy_to_device(context, to + at, bytes, stream));
     };
+    let mut packed = vec![0; (end - start) as usize];
     for (at, bytes) in parts.iter().filter(|(_, bytes)| !bytes.is_empty()) {
-        let place = buffer.memory.0.wrapping_add((at - start) as usize);
-        // SAFETY: the piece lies within the extent of all, which the buffer has room for, and no copy uses the buffer.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        let place = (at - start) as usize;
+        if let Some(place) = packed.get_mut(place..place + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
     }
-    // SAFETY: the caller holds the memory at `to`; nothing else uses the buffer until its event is over.
-    let queued =
-        unsafe { context.driver.cuMemcpyHtoDAsync(to + start, buffer.memory.0.cast(), (end - start) as usize, raw) };
-    buffer.in_flight = queued.is_ok();
-    // SAFETY: the event and the stream are live.
-    let marked = queued.and_then(|()| unsafe { context.driver.cuEventRecord(buffer.event.0, raw) });
-    finish(context, buffer, marked, raw)
+    memory::copy_to_device(context, to + start, &packed, stream)
 }
 
-/// Copies pieces behind an address to the host, and waits for them.
+/// Copies pieces behind an address to the host, and waits for them; `false` if they are for the driver, and nothing was done.
 pub(super) fn copy_to_host(
     context: &Context,
     parts: &mut [PartMut<'_>],
     from: u64,
     stream: Option<&dyn Stream>,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
+    let is_ours = cuda_stream(context, stream)?.is_none_or(|stream| stream.owner() == Owner::Weft);
+    let Some(Range { start, end }) = extent(parts.iter().map(|(at, bytes)| (*at, bytes.len()))).filter(|_| is_ours)
+    else {
+        return Ok(false);
+    };
     let raw = raw_stream(context, stream)?;
     let _entered = context.enter()?;
-    let extent = extent(parts.iter().map(|(at, bytes)| (*at, bytes.len()))).filter(|_| parts.len() > 1);
-    let packed = extent.and_then(|extent| Some((extent, context.packing.take(context).ok()?)));
-    let Some((Range { start, end }, buffer)) = packed else {
-        return parts.iter_mut().try_for_each(|(at, bytes)| memory::copy_to_host(context, bytes, from + *at, stream));
-    };
+    let Ok(buffer) = context.packing.take(context) else { return Ok(false) };
     // SAFETY: the caller holds the memory at `from`; nothing else uses the buffer, and what follows waits for the copy.
     let queued =
         unsafe { context.driver.cuMemcpyDtoHAsync(buffer.memory.0.cast(), from + start, (end - start) as usize, raw) };
     // Waited for even if the call failed: a part of the copy may be on its way.
     // SAFETY: the stream is live.
     let copied = queued.and(unsafe { context.driver.cuStreamSynchronize(raw) });
-    if copied.is_ok() {
-        for (at, bytes) in parts.iter_mut().filter(|(_, bytes)| !bytes.is_empty()) {
-            let place = buffer.memory.0.wrapping_add((*at - start) as usize);
-            // SAFETY: the piece lies within the extent of all, which is in the buffer, and no copy uses the buffer.
-            unsafe { ptr::copy_nonoverlapping(place.cast_const(), bytes.as_mut_ptr(), bytes.len()) };
-        }
-    }
-    finish(context, buffer, copied, raw)?;
-    context.look_at_faults()
-}
-
-/// Keeps a buffer for the next copy, or gives it back where this one has failed.
-fn finish(
-    context: &Context,
-    buffer: Staged,
-    done: Result<(), Error>,
-    stream: cudarc::driver::sys::CUstream,
-) -> Result<(), Error> {
-    if done.is_ok() {
-        context.packing.put(buffer);
-    } else {
-        // SAFETY: the stream is live.
-        let _: Result<(), Error> = unsafe { context.driver.cuStreamSynchronize(stream) };
+    if let Err(error) = copied {
         buffer.free(context.driver);
+        return context.blame(Err(error));
     }
-    context.blame(done)
+    for (at, bytes) in parts.iter_mut().filter(|(_, bytes)| !bytes.is_empty()) {
+        let place = buffer.memory.0.wrapping_add((*at - start) as usize);
+        // SAFETY: the piece lies within the extent of all, which is in the buffer, and no copy uses the buffer.
+        unsafe { ptr::copy_nonoverlapping(place.cast_const(), bytes.as_mut_ptr(), bytes.len()) };
+    }
+    context.packing.put(buffer);
+    context.look_at_faults()?;
+    Ok(true)
 }

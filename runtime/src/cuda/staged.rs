@@ -35,14 +35,12 @@ use crate::{
 /// Smaller copies the driver makes as fast.
 const LARGE: usize = 4 << 20;
 /// Large copies have moved so many bytes, the next one's among them, before there are lanes.
-const WORTH_LANES: u64 = 128 << 20;
+const WORTH_LANES: u64 = 256 << 20;
 /// Bytes of a buffer, and the most that a thread takes at once: a huge page, so that no two threads touch the same one for the
 /// first time.
 const CHUNK: usize = 2 << 20;
 /// The least that a thread takes at once.
 const SMALL_CHUNK: usize = 512 << 10;
-/// More threads than these are not worth smaller chunks.
-const SHARES: usize = 8;
 
 /// The threads and lanes of a device.
 #[derive(Debug)]
@@ -166,8 +164,7 @@ impl<'a> Transfer<'a> {
         stream: sys::CUstream,
         direction: Direction,
     ) -> Self {
-        let shares = context.staging.pool.n_threads().min(SHARES);
-        let chunk = (bytes / shares).next_power_of_two().clamp(SMALL_CHUNK, CHUNK);
+        let chunk = (bytes / context.staging.pool.n_threads()).next_power_of_two().clamp(SMALL_CHUNK, CHUNK);
         let skipped = host.addr() % chunk;
         Self { context, device, host, bytes, stream, direction, chunk, skipped, failed: Mutex::new(None) }
     }
@@ -333,8 +330,8 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Staged {
     pub(super) memory: Handle<u8>,
-    pub(super) event: Handle<sys::CUevent_st>,
-    pub(super) in_flight: bool,
+    event: Handle<sys::CUevent_st>,
+    in_flight: bool,
 }
 
 impl Staged {
@@ -355,7 +352,7 @@ impl Staged {
     }
 
     /// Waits until no copy uses it.
-    pub(super) fn wait(&mut self, driver: &Driver) -> Result<(), Error> {
+    fn wait(&mut self, driver: &Driver) -> Result<(), Error> {
         if self.in_flight {
             // SAFETY: the event is live.
             unsafe { driver.cuEventSynchronize(self.event.0) }?;
