@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and docs/benchmarks.svg are made of the figures in docs/benchmarks/, of which some may be missing."""
+"""docs/benchmarks.md and docs/benchmarks.svg are made of the figures in docs/benchmarks/; some may be missing."""
 
 from __future__ import annotations
 
