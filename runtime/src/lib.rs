@@ -9,6 +9,7 @@ mod graph;
 mod launch;
 mod libdevice;
 mod random;
+mod ranges;
 mod settings;
 mod size;
 mod toolkit;
@@ -21,5 +22,6 @@ pub use executor::{
 pub use graph::{Graph, Step};
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
+pub use ranges::{Category, Range, range};
 pub use settings::{CpuStrategy, DeviceChoice, FileChoice, SETTINGS, Setting, Settings};
 pub use toolkit::Toolkit;

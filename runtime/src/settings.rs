@@ -83,6 +83,8 @@ pub struct Settings {
     pub debug: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
+    /// `WEFT_NVTX`: tell a profiler that watches the process of compilations, copies and launches.
+    pub nvtx: bool,
     /// `WEFT_CACHE`: keep what was compiled on the disk.
     pub cache: bool,
     /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
@@ -297,6 +299,13 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.timing, value),
     },
     Setting {
+        name: "WEFT_NVTX",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Tell a profiler that watches the process (Nsight Systems, by NVTX) of compilations, copies and launches, as ranges of the domain `weft`. Where no profiler does, nothing is opened.",
+        parse: |settings, value| switch(&mut settings.nvtx, value),
+    },
+    Setting {
         name: "WEFT_CACHE",
         default: "on",
         allowed: "on or off",
@@ -397,6 +406,7 @@ impl Default for Settings {
             memory_manager: None,
             debug: false,
             timing: false,
+            nvtx: true,
             cache: true,
             cache_dir: None,
             cache_bytes: 1 << 30,
@@ -488,6 +498,7 @@ mod tests {
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
         assert_eq!(with("WEFT_FOLLOW_STREAMS", "0").map(|s| s.follow_streams), Ok(false));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
+        assert_eq!(with("WEFT_NVTX", "0").map(|s| s.nvtx), Ok(false));
         assert_eq!(with("WEFT_CACHE", "off").map(|s| s.cache), Ok(false));
         assert_eq!(with("WEFT_CACHE_DIR", "c").map(|s| s.cache_dir), Ok(Some(PathBuf::from("c"))));
         for (text, size) in [("1048576", 1 << 20), ("2048K", 2 << 20), ("500M", 500 << 20), ("2T", 2 << 40)] {

@@ -127,7 +127,13 @@ fn choose() -> Result<Devices, Error> {
 }
 
 fn read_settings() -> Result<&'static Settings, Error> {
-    SETTINGS.get_or_init(|| Settings::from_env(|name| std::env::var(name).ok())).as_ref().map_err(Clone::clone)
+    let read = || {
+        let variable = |name: &str| std::env::var(name).ok();
+        let settings = Settings::from_env(variable)?;
+        cuda::attach_profiler(&settings, variable);
+        Ok(settings)
+    };
+    SETTINGS.get_or_init(read).as_ref().map_err(Clone::clone)
 }
 
 /// The settings of this process, as its environment has them at their first use.

@@ -17,7 +17,7 @@ use weft_compiler::{
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
 };
 use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
-use weft_runtime::CpuStrategy;
+use weft_runtime::{Category, CpuStrategy, range};
 
 use crate::{
     devices::{self, fork},
@@ -88,8 +88,9 @@ pub(crate) fn compile(
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
     timing::begin("look up");
     let watch = timing::watch();
+    let begin = || Some(Box::new(range(Category::Compile, || (format!("compile {}", shown(&request)), None))) as _);
     let compiled = interruptible(py, |poll| {
-        let caller = Caller { on_disk: !jit.no_cache, watch: watch.clone(), poll };
+        let caller = Caller { on_disk: !jit.no_cache, watch: watch.clone(), poll, begin: &begin };
         ENGINE.compile_polled(&request, &caller)
     })?;
     let weft_engine::Compiled { outcome, was_kept } =
@@ -100,6 +101,12 @@ pub(crate) fn compile(
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }
     Ok(outcome.map(|output| Compiled { output, was_kept }))
+}
+
+/// A function and the types of its arguments: `saxpy(float32, float32[::1])`.
+fn shown(request: &Request) -> String {
+    let args: Vec<String> = request.args.iter().map(ToString::to_string).collect();
+    format!("{}({})", request.function.ast.name, args.join(", "))
 }
 
 /// Does the engine's work without the interpreter, and runs the handlers of signals meanwhile. What one raises ends the

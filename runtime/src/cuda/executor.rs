@@ -22,6 +22,7 @@ use crate::{
         Stream,
     },
     graph::{Graph, Step},
+    ranges,
     settings::Settings,
 };
 
@@ -125,22 +126,27 @@ impl Executor for CudaExecutor {
     }
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("copy host to device", from.len() as u64);
         memory::copy_to_device(&self.context, to, from, stream)
     }
 
     fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
         memory::copy_rows_to_device(&self.context, to, from, rows, stream)
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("copy device to host", to.len() as u64);
         memory::copy_to_host(&self.context, to, from, stream)
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("copy device to device", bytes);
         memory::copy_on_device(&self.context, to, from, bytes, stream)
     }
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("set", bytes);
         memory::fill(&self.context, to, value, bytes, stream)
     }
 
