@@ -1,6 +1,7 @@
 //! The process's engine, which all dispatchers compile with, and its way through a fork.
 
 pub(crate) mod options;
+mod progress;
 pub(crate) mod timing;
 
 use std::{
@@ -19,6 +20,7 @@ use weft_compiler::{
 use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
 use weft_runtime::{Category, CpuStrategy, range};
 
+use self::progress::Progress;
 use crate::{
     devices::{self, fork},
     errors,
@@ -87,10 +89,17 @@ pub(crate) fn compile(
     let request = definition.request(args, target, options, keep);
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
     timing::begin("look up");
-    let watch = timing::watch();
-    let begin = || Some(Box::new(range(Category::Compile, || (format!("compile {}", shown(&request)), None))) as _);
+    let progress = Progress::new(timing::watch());
+    let begin = || {
+        let range = range(Category::Compile, || (format!("compile {}", shown(&request)), None));
+        Some(Box::new((range, progress.begin(|| shown(&request)))) as _)
+    };
     let compiled = interruptible(py, |poll| {
-        let caller = Caller { on_disk: !jit.no_cache, watch: watch.clone(), poll, begin: &begin };
+        let look = || {
+            progress.look();
+            poll()
+        };
+        let caller = Caller { on_disk: !jit.no_cache, watch: Some(progress.watch()), poll: &look, begin: &begin };
         ENGINE.compile_polled(&request, &caller)
     })?;
     let weft_engine::Compiled { outcome, was_kept } =

@@ -27,7 +27,7 @@ use crate::{
         Shared, Stream,
     },
     graph::{Graph, Replayed, Step},
-    ranges,
+    progress, ranges,
     settings::Settings,
 };
 
@@ -163,22 +163,32 @@ impl Executor for CpuExecutor {
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let _range = ranges::copy("copy host to device", from.len() as u64);
-        copy::copy_to_device(&self.shared.pool, to, from)
+        progress::copy("copying from host to device", from.len(), |piece| {
+            let to = to + piece.start as u64;
+            copy::copy_to_device(&self.shared.pool, to, from.get(piece).unwrap_or_default())
+        })
     }
 
     fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        if rows.count == 1 {
+            return self.copy_to_device(to, rows.of(from, 0)?, stream);
+        }
         check_stream(stream)?;
         let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
-        for row in 0..rows.count {
-            copy::copy_to_device(&self.shared.pool, to + row * rows.to_pitch, rows.of(from, row)?)?;
-        }
-        Ok(())
+        progress::copy_rows("copying from host to device", rows, |first, piece| {
+            (first..first + piece.count).try_for_each(|row| {
+                copy::copy_to_device(&self.shared.pool, to + row * rows.to_pitch, rows.of(from, row)?)
+            })
+        })
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let _range = ranges::copy("copy device to host", to.len() as u64);
-        copy::copy_to_host(&self.shared.pool, to, from)?;
+        progress::copy("copying from device to host", to.len(), |piece| {
+            let from = from + piece.start as u64;
+            copy::copy_to_host(&self.shared.pool, to.get_mut(piece).unwrap_or_default(), from)
+        })?;
         self.shared.pending.tell()
     }
 

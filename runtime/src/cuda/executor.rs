@@ -22,7 +22,7 @@ use crate::{
         Stream,
     },
     graph::{Graph, Step},
-    ranges,
+    progress, ranges,
     settings::Settings,
 };
 
@@ -127,17 +127,29 @@ impl Executor for CudaExecutor {
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         let _range = ranges::copy("copy host to device", from.len() as u64);
-        memory::copy_to_device(&self.context, to, from, stream)
+        progress::copy("copying from host to device", from.len(), |piece| {
+            let to = to + piece.start as u64;
+            memory::copy_to_device(&self.context, to, from.get(piece).unwrap_or_default(), stream)
+        })
     }
 
     fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        if rows.count == 1 {
+            return self.copy_to_device(to, rows.of(from, 0)?, stream);
+        }
         let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
-        memory::copy_rows_to_device(&self.context, to, from, rows, stream)
+        progress::copy_rows("copying from host to device", rows, |first, rows| {
+            let from = from.get((first * rows.from_pitch) as usize..).unwrap_or_default();
+            memory::copy_rows_to_device(&self.context, to + first * rows.to_pitch, from, rows, stream)
+        })
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         let _range = ranges::copy("copy device to host", to.len() as u64);
-        memory::copy_to_host(&self.context, to, from, stream)
+        progress::copy("copying from device to host", to.len(), |piece| {
+            let from = from + piece.start as u64;
+            memory::copy_to_host(&self.context, to.get_mut(piece).unwrap_or_default(), from, stream)
+        })
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
