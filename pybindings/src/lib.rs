@@ -45,7 +45,7 @@ mod _weft {
             config, current_device_id, device_attribute, device_attributes, device_count, device_kind,
             device_of_address,
             manager::{memory_managers, use_memory_managers},
-            memory_info, profile, select_device, shares_arrays,
+            memory_info, profile, progress_limits, select_device, shares_arrays,
             stream::{Event, Stream, stream_handle},
             synchronize,
         },

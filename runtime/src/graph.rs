@@ -8,6 +8,7 @@ use std::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel, Poll, Stream},
+    ranges,
 };
 
 /// One piece of recorded work. Whoever replays it holds the memory that it uses.
@@ -79,6 +80,7 @@ impl Graph for Replayed {
     fn launch(&self, stream: Option<&dyn Stream>, poll: Option<Poll<'_>>) -> Result<(), Error> {
         let steps = Arc::clone(&self.steps.lock().unwrap_or_else(PoisonError::into_inner));
         let mut scratch = Vec::new();
+        let _range = ranges::launch_graph(steps.len());
         for step in &*steps {
             match step {
                 Step::Launch { kernel, config, cells } => {

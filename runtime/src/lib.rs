@@ -8,7 +8,9 @@ mod executor;
 mod graph;
 mod launch;
 mod libdevice;
+pub mod progress;
 mod random;
+mod ranges;
 mod settings;
 mod size;
 mod toolkit;
@@ -21,5 +23,6 @@ pub use executor::{
 pub use graph::{Graph, Step};
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
-pub use settings::{CpuStrategy, DeviceChoice, FileChoice, SETTINGS, Setting, Settings};
+pub use ranges::{Category, Range, range};
+pub use settings::{CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, SETTINGS, Setting, Settings};
 pub use toolkit::Toolkit;

@@ -32,6 +32,17 @@ pub enum CpuStrategy {
     Fibers,
 }
 
+/// `WEFT_PROGRESS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProgressChoice {
+    /// Of long compilations, on a terminal.
+    Auto,
+    /// Never.
+    Never,
+    /// Of long compilations and large copies, without a terminal, too.
+    Always,
+}
+
 /// A file of NVIDIA's: `WEFT_LIBDEVICE` and its like.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FileChoice {
@@ -85,6 +96,10 @@ pub struct Settings {
     pub debug: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
+    /// `WEFT_PROGRESS`: show how far long work is.
+    pub progress: ProgressChoice,
+    /// `WEFT_NVTX`: tell a profiler that watches the process of compilations, copies and launches.
+    pub nvtx: bool,
     /// `WEFT_CACHE`: keep what was compiled on the disk.
     pub cache: bool,
     /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
@@ -300,6 +315,28 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.timing, value),
     },
     Setting {
+        name: "WEFT_PROGRESS",
+        default: "auto",
+        allowed: "auto, 0 or 1",
+        doc: "Show how far long work is, in a line on the standard error that vanishes at its end. `auto` shows compilations that take more than 2 seconds, where Python's `sys.stderr` is the terminal. `1` shows copies of 1 GiB and more, too, and where there is no terminal writes a line of text at the beginning and one at the end.",
+        parse: |settings, value| {
+            settings.progress = match value {
+                "auto" => ProgressChoice::Auto,
+                "0" => ProgressChoice::Never,
+                "1" => ProgressChoice::Always,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVTX",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Tell a profiler that watches the process (Nsight Systems, by NVTX) of compilations, copies and launches, as ranges of the domain `weft`. Where no profiler does, nothing is opened.",
+        parse: |settings, value| switch(&mut settings.nvtx, value),
+    },
+    Setting {
         name: "WEFT_CACHE",
         default: "on",
         allowed: "on or off",
@@ -410,6 +447,8 @@ impl Default for Settings {
             copy_threads: None,
             debug: false,
             timing: false,
+            progress: ProgressChoice::Auto,
+            nvtx: true,
             cache: true,
             cache_dir: None,
             cache_bytes: 1 << 30,
@@ -501,6 +540,9 @@ mod tests {
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
         assert_eq!(with("WEFT_FOLLOW_STREAMS", "0").map(|s| s.follow_streams), Ok(false));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
+        assert_eq!(with("WEFT_PROGRESS", "0").map(|s| s.progress), Ok(ProgressChoice::Never));
+        assert_eq!(with("WEFT_PROGRESS", "1").map(|s| s.progress), Ok(ProgressChoice::Always));
+        assert_eq!(with("WEFT_NVTX", "0").map(|s| s.nvtx), Ok(false));
         assert_eq!(with("WEFT_CACHE", "off").map(|s| s.cache), Ok(false));
         assert_eq!(with("WEFT_CACHE_DIR", "c").map(|s| s.cache_dir), Ok(Some(PathBuf::from("c"))));
         for (text, size) in [("1048576", 1 << 20), ("2048K", 2 << 20), ("500M", 500 << 20), ("2T", 2 << 40)] {
@@ -540,6 +582,7 @@ mod tests {
             ("WEFT_NVRTC", "libnvrtc.so"),
             ("WEFT_NVJITLINK", "13"),
             ("WEFT_DEBUG", "on"),
+            ("WEFT_PROGRESS", "yes"),
             ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),
             ("WEFT_CACHE", "no"),
             ("WEFT_CACHE_SIZE", "1000K"),

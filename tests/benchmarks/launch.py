@@ -1,4 +1,4 @@
-"""Times one launch on the host, for 0, 1, 4 and 16 arrays, beside cuLaunchKernel called from C.
+"""Times one launch on the host, for 0, 1, 4 and 16 arrays of several libraries, beside cuLaunchKernel called from C.
 
 Launches come in batches of 512 with a synchronization between, so that the driver's queue never fills. Needs a GPU and
 gcc.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from suite.faults import brief
+from tables import C_LAUNCH, launch_head, launch_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,21 +109,23 @@ def with_library(cuda: Any, *, configured: bool, array: Callable[[], Any]) -> di
     return times
 
 
-def with_weft(*, configured: bool = False, arrays: str = "weft") -> dict[int, float]:
+def maker(cuda: Any, arrays: str) -> Callable[[], Any]:
+    """What makes an array of the library's own, or of another's."""
+    if arrays == "cupy":
+        import cupy
+
+        return lambda: cupy.zeros(16, cupy.float32)
+    if arrays == "torch":
+        import torch
+
+        return lambda: torch.zeros(16, device="cuda")
+    return lambda: cuda.to_device(np.zeros(16, np.float32))
+
+
+def with_weft(*, configured: bool = False, arrays: str = "own") -> dict[int, float]:
     from weft import cuda
 
-    def array() -> Any:
-        if arrays == "cupy":
-            import cupy
-
-            return cupy.zeros(16, cupy.float32)
-        if arrays == "torch":
-            import torch
-
-            return torch.zeros(16, device="cuda")
-        return cuda.to_device(np.zeros(16, np.float32))
-
-    return with_library(cuda, configured=configured, array=array)
+    return with_library(cuda, configured=configured, array=maker(cuda, arrays))
 
 
 def prepared() -> dict[int, float]:
@@ -150,16 +153,16 @@ def in_graphs() -> dict[int, float]:
     return times
 
 
-def with_numba(*, configured: bool = False) -> dict[int, float]:
+def with_numba(*, configured: bool = False, arrays: str = "own") -> dict[int, float]:
     from numba import cuda
     from numba.core.errors import NumbaWarning
 
     warnings.simplefilter("ignore", NumbaWarning)  # the grid of one block
-    return with_library(cuda, configured=configured, array=lambda: cuda.to_device(np.zeros(16, np.float32)))
+    return with_library(cuda, configured=configured, array=maker(cuda, arrays))
 
 
 ROWS: dict[str, Callable[[], dict[int, float]]] = {
-    "cuLaunchKernel from C": with_c,
+    C_LAUNCH: with_c,
     "CuPy RawKernel": with_cupy,
     "weft, `kernel[1, 32](...)`": with_weft,
     "weft, configured before": lambda: with_weft(configured=True),
@@ -169,26 +172,22 @@ ROWS: dict[str, Callable[[], dict[int, float]]] = {
     "weft, PyTorch's tensors": lambda: with_weft(arrays="torch"),
     "numba-cuda, `kernel[1, 32](...)`": with_numba,
     "numba-cuda, configured before": lambda: with_numba(configured=True),
+    "numba-cuda, CuPy's arrays": lambda: with_numba(arrays="cupy"),
+    "numba-cuda, PyTorch's tensors": lambda: with_numba(arrays="torch"),
 }
 
 
 def main() -> int:
-    results: dict[str, Any] = {}
+    results: dict[str, dict[str, float] | str] = {}
+    counts = [str(count) for count in COUNTS]
     print(f"Host time of one launch, ns (ratio to C); median of {BATCHES} batches of {BATCH}\n")
-    print("| launched by | " + " | ".join(f"{count} arrays" for count in COUNTS) + " |\n|---|" + "---|" * len(COUNTS))
-    base: dict[int, float] = {}
+    print(launch_head(counts))
     for name, measure in ROWS.items():
         try:
-            times = measure()
-            results[name] = times
-            if measure is with_c:
-                base = times
-            ratios = [f" ({times[count] / base[count]:.2f})" if base else "" for count in COUNTS]
-            cells = [f"{times[count]:.0f}{ratio}" for count, ratio in zip(COUNTS, ratios, strict=True)]
+            results[name] = {str(count): time for count, time in measure().items()}
         except Exception as fault:
             results[name] = brief(fault)
-            cells = [results[name]]
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+        print(launch_row(name, results[name], results[C_LAUNCH], counts), flush=True)
     if out := os.environ.get("OUT"):
         (Path(out) / "launch.json").write_text(json.dumps(results, indent=1))
     return 0

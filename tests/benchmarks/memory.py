@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from suite.faults import brief
+from tables import memory_head, memory_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,41 +146,33 @@ PEERS: dict[str, Callable[[], dict[str, Callable[[int], float]]]] = {
 }
 
 
-def size_text(size: int) -> str:
-    """Bytes in the unit that fits them."""
-    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size // factor} {unit}"
-    return f"{size} B"
-
-
 def main() -> int:
-    results: dict[str, dict[str, list[float]]] = {}
+    results: dict[str, dict[str, list[float] | str]] = {}
+    missing = {}
+    sizes = list(SIZES)
     print("Microseconds (GB/s from 16 MiB on); medians\n")
-    print("| | by | " + " | ".join(map(size_text, SIZES)) + " |\n|---|---|" + "---|" * len(SIZES))
+    print(memory_head(sizes))
     libraries = {}
     for name, load in PEERS.items():
         try:
             libraries[name] = load()
         except Exception as error:
-            print(f"| | {name} | {brief(error)} |")
+            missing[name] = brief(error)
+            print(memory_row("", name, missing[name], sizes))
     for what in NAMES:
         for name, functions in libraries.items():
             if what not in functions:
                 continue
+            found: list[float] | str
             try:
-                times = [functions[what](size) for size in SIZES]
+                found = [functions[what](size) for size in SIZES]
             except Exception as error:
-                print(f"| {what} | {name} | {brief(error)} |")
-                continue
-            results.setdefault(what, {})[name] = times
-            cells = [
-                f"{time:.1f} ({size / time / 1e3:.1f})" if size >= 16 << 20 and what != "allocate" else f"{time:.1f}"
-                for size, time in zip(SIZES, times, strict=True)
-            ]
-            print(f"| {what} | {name} | " + " | ".join(cells) + " |", flush=True)
+                found = brief(error)
+            results.setdefault(what, {})[name] = found
+            print(memory_row(what, name, found, sizes), flush=True)
     if out := os.environ.get("OUT"):
-        Path(out, "memory.json").write_text(json.dumps({"sizes": SIZES, "microseconds": results}, indent=1))
+        figures = {"sizes": sizes, "microseconds": results, "missing": missing}
+        Path(out, "memory.json").write_text(json.dumps(figures, indent=1))
     return 0
 
 

@@ -52,6 +52,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("llvm_sys", &["compiler/src/backend/"]),
     ("cudarc", &["runtime/src/cuda/"]),
     ("libloading", &["runtime/src/cuda/"]),
+    ("indicatif", &["runtime/src/progress.rs"]),
     ("corosensei", &["runtime/src/cpu/"]),
     ("clap", &["compiler/cli/src/"]),
     ("blake3", &["compiler/engine/src/"]),

@@ -22,7 +22,7 @@ mod sync {
     }
 }
 
-use std::{cell::Cell, fmt, sync::Arc};
+use std::{any::Any, cell::Cell, fmt, sync::Arc};
 
 use weft_artifact::ArgType;
 use weft_compiler::{
@@ -62,6 +62,9 @@ pub struct Caller<'a> {
     pub watch: Option<Watch>,
     /// Is asked whether the result is still wanted.
     pub poll: Poll<'a>,
+    /// Is told that a compilation begins: on the caller's thread, and only where the result was not kept and no other thread
+    /// makes it. What it gives is dropped, there too, when the compilation has ended or was given up.
+    pub begin: &'a dyn Fn() -> Option<Box<dyn Any>>,
 }
 
 /// What came of a request.
@@ -101,7 +104,7 @@ impl Engine {
     /// Where the compiler does. A thread that waited for the one that panicked gets an internal error.
     pub fn compile(&self, request: &Request) -> Result<Outcome<Arc<Output>>, Failure> {
         let compile = || Some(pipeline::compile(request));
-        let caller = Caller { on_disk: true, watch: None, poll: &|| false };
+        let caller = Caller { on_disk: true, watch: None, poll: &|| false, begin: &|| None };
         let made = self.made(request, &caller, compile);
         made.expect("nobody gives it up").map(|compiled| compiled.outcome)
     }
@@ -117,7 +120,10 @@ impl Engine {
     ///
     /// As [`Engine::compile`].
     pub fn compile_polled(&self, request: &Request, caller: &Caller<'_>) -> Option<Result<Compiled, Failure>> {
-        self.made(request, caller, || pipeline::compile_polled(request, caller.watch.clone(), caller.poll))
+        self.made(request, caller, || {
+            let _held = (caller.begin)();
+            pipeline::compile_polled(request, caller.watch.clone(), caller.poll)
+        })
     }
 
     /// What is kept under a request's digest, in the process or on the disk, or what `compile` makes.

@@ -93,7 +93,7 @@ fn about() -> About {
 }
 
 fn caller(on_disk: bool) -> Caller<'static> {
-    Caller { on_disk, watch: None, poll: &|| false }
+    Caller { on_disk, watch: None, poll: &|| false, begin: &|| None }
 }
 
 /// Compiles with an engine of its own, as another process would. Gives the code, and whether it was kept.

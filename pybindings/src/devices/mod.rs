@@ -24,7 +24,10 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyString},
 };
-use weft_runtime::{DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda};
+use weft_runtime::{
+    DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
+    progress::{self, Place},
+};
 
 use self::host_code::Loader;
 use crate::errors;
@@ -127,7 +130,45 @@ fn choose() -> Result<Devices, Error> {
 }
 
 fn read_settings() -> Result<&'static Settings, Error> {
-    SETTINGS.get_or_init(|| Settings::from_env(|name| std::env::var(name).ok())).as_ref().map_err(Clone::clone)
+    let read = || {
+        let variable = |name: &str| std::env::var(name).ok();
+        let settings = Settings::from_env(variable)?;
+        cuda::attach_profiler(&settings, variable);
+        progress::set_up(Place { choice: settings.progress, is_terminal, write });
+        Ok(settings)
+    };
+    SETTINGS.get_or_init(read).as_ref().map_err(Clone::clone)
+}
+
+/// Whether Python's standard error is the process's, and that is a terminal that can draw: a notebook's is not, even where its
+/// server was started in one.
+fn is_terminal() -> bool {
+    let asked = |py: Python<'_>| -> PyResult<bool> {
+        let stderr = py.import(intern!(py, "sys"))?.getattr(intern!(py, "stderr"))?;
+        Ok(stderr.call_method0(intern!(py, "isatty"))?.is_truthy()?
+            && stderr.call_method0(intern!(py, "fileno"))?.extract::<i32>()? == 2)
+    };
+    let can_draw = std::env::var("TERM").is_ok_and(|name| name != "dumb");
+    can_draw && Python::try_attach(asked).is_some_and(|asked| asked.unwrap_or(false))
+}
+
+/// Writes to Python's standard error, if it has one.
+fn write(text: &str) {
+    let written = |py: Python<'_>| -> PyResult<()> {
+        let stderr = py.import(intern!(py, "sys"))?.getattr(intern!(py, "stderr"))?;
+        if !stderr.is_none() {
+            stderr.call_method1(intern!(py, "write"), (text,))?;
+        }
+        Ok(())
+    };
+    // What cannot be written is not needed.
+    let _ = Python::try_attach(written);
+}
+
+/// Sets what counts as long, in milliseconds, and as large, in bytes, where progress is shown: for tests.
+#[pyfunction]
+pub(crate) fn progress_limits(after_ms: u64, from_bytes: u64) {
+    progress::set_limits(after_ms, from_bytes);
 }
 
 /// The settings of this process, as its environment has them at their first use.

@@ -1,6 +1,7 @@
 //! The process's engine, which all dispatchers compile with, and its way through a fork.
 
 pub(crate) mod options;
+mod progress;
 pub(crate) mod timing;
 
 use std::{
@@ -17,8 +18,9 @@ use weft_compiler::{
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
 };
 use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
-use weft_runtime::CpuStrategy;
+use weft_runtime::{Category, CpuStrategy, range};
 
+use self::progress::Progress;
 use crate::{
     devices::{self, fork},
     errors,
@@ -87,9 +89,17 @@ pub(crate) fn compile(
     let request = definition.request(args, target, options, keep);
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
     timing::begin("look up");
-    let watch = timing::watch();
+    let progress = Progress::new(timing::watch());
+    let begin = || {
+        let range = range(Category::Compile, || (format!("compile {}", shown(&request)), None));
+        Some(Box::new((range, progress.begin(|| shown(&request)))) as _)
+    };
     let compiled = interruptible(py, |poll| {
-        let caller = Caller { on_disk: !jit.no_cache, watch: watch.clone(), poll };
+        let look = || {
+            progress.look();
+            poll()
+        };
+        let caller = Caller { on_disk: !jit.no_cache, watch: Some(progress.watch()), poll: &look, begin: &begin };
         ENGINE.compile_polled(&request, &caller)
     })?;
     let weft_engine::Compiled { outcome, was_kept } =
@@ -100,6 +110,12 @@ pub(crate) fn compile(
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }
     Ok(outcome.map(|output| Compiled { output, was_kept }))
+}
+
+/// A function and the types of its arguments: `saxpy(float32, float32[::1])`.
+fn shown(request: &Request) -> String {
+    let args: Vec<String> = request.args.iter().map(ToString::to_string).collect();
+    format!("{}({})", request.function.ast.name, args.join(", "))
 }
 
 /// Does the engine's work without the interpreter, and runs the handlers of signals meanwhile. What one raises ends the

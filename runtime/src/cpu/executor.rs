@@ -23,10 +23,11 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module, Rows,
         Shared, Stream,
     },
     graph::{Graph, Replayed, Step},
+    progress, ranges,
     settings::Settings,
 };
 
@@ -161,22 +162,45 @@ impl Executor for CpuExecutor {
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        copy::copy_to_device(&self.shared.pool, to, from)
+        let _range = ranges::copy("copy host to device", from.len() as u64);
+        progress::copy("copying from host to device", from.len(), |piece| {
+            let to = to + piece.start as u64;
+            copy::copy_to_device(&self.shared.pool, to, from.get(piece).unwrap_or_default())
+        })
+    }
+
+    fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        if rows.count == 1 {
+            return self.copy_to_device(to, rows.of(from, 0)?, stream);
+        }
+        check_stream(stream)?;
+        let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
+        progress::copy_rows("copying from host to device", rows, |first, piece| {
+            (first..first + piece.count).try_for_each(|row| {
+                copy::copy_to_device(&self.shared.pool, to + row * rows.to_pitch, rows.of(from, row)?)
+            })
+        })
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        copy::copy_to_host(&self.shared.pool, to, from)?;
+        let _range = ranges::copy("copy device to host", to.len() as u64);
+        progress::copy("copying from device to host", to.len(), |piece| {
+            let from = from + piece.start as u64;
+            copy::copy_to_host(&self.shared.pool, to.get_mut(piece).unwrap_or_default(), from)
+        })?;
         self.shared.pending.tell()
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
+        let _range = ranges::copy("copy device to device", bytes);
         copy::copy_on_device(&self.shared.pool, to, from, bytes)
     }
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
+        let _range = ranges::copy("set", bytes);
         copy::fill(&self.shared.pool, to, value, bytes)
     }
 

@@ -18,6 +18,7 @@ use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
+    ranges,
 };
 
 /// The entry of a kernel; see `weft_artifact`.
@@ -179,6 +180,7 @@ impl LoadedKernel for CpuKernel {
     ) -> Result<(), Error> {
         self.check(config, cells.len())?;
         check_stream(stream)?;
+        let _range = ranges::launch(&self.limits.name);
         let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;

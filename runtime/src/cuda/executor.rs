@@ -22,6 +22,7 @@ use crate::{
         Rows, Shared, Stream,
     },
     graph::{Graph, Step},
+    progress, ranges,
     settings::Settings,
 };
 
@@ -125,11 +126,22 @@ impl Executor for CudaExecutor {
     }
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
-        memory::copy_to_device(&self.context, to, from, stream)
+        let _range = ranges::copy("copy host to device", from.len() as u64);
+        progress::copy("copying from host to device", from.len(), |piece| {
+            let to = to + piece.start as u64;
+            memory::copy_to_device(&self.context, to, from.get(piece).unwrap_or_default(), stream)
+        })
     }
 
     fn copy_rows_to_device(&self, to: u64, from: &[u8], rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        memory::copy_rows_to_device(&self.context, to, from, rows, stream)
+        if rows.count == 1 {
+            return self.copy_to_device(to, rows.of(from, 0)?, stream);
+        }
+        let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
+        progress::copy_rows("copying from host to device", rows, |first, rows| {
+            let from = from.get((first * rows.from_pitch) as usize..).unwrap_or_default();
+            memory::copy_rows_to_device(&self.context, to + first * rows.to_pitch, from, rows, stream)
+        })
     }
 
     fn room_in_pack(&self, bytes: u64) -> Option<u64> {
@@ -137,6 +149,7 @@ impl Executor for CudaExecutor {
     }
 
     fn copy_parts_to_device(&self, to: u64, parts: &[Part<'_>], stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("copy host to device", parts.iter().map(|(_, bytes)| bytes.len() as u64).sum());
         parts::copy_to_device(&self.context, to, parts, stream)
     }
 
@@ -146,21 +159,28 @@ impl Executor for CudaExecutor {
         from: u64,
         stream: Option<&dyn Stream>,
     ) -> Result<(), Error> {
+        let _range = ranges::copy("copy device to host", parts.iter().map(|(_, bytes)| bytes.len() as u64).sum());
         if parts::copy_to_host(&self.context, parts, from, stream)? {
             return Ok(());
         }
-        parts.iter_mut().try_for_each(|(at, bytes)| self.copy_to_host(bytes, from + *at, stream))
+        parts.iter_mut().try_for_each(|(at, bytes)| memory::copy_to_host(&self.context, bytes, from + *at, stream))
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        memory::copy_to_host(&self.context, to, from, stream)
+        let _range = ranges::copy("copy device to host", to.len() as u64);
+        progress::copy("copying from device to host", to.len(), |piece| {
+            let from = from + piece.start as u64;
+            memory::copy_to_host(&self.context, to.get_mut(piece).unwrap_or_default(), from, stream)
+        })
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("copy device to device", bytes);
         memory::copy_on_device(&self.context, to, from, bytes, stream)
     }
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        let _range = ranges::copy("set", bytes);
         memory::fill(&self.context, to, value, bytes, stream)
     }
 

@@ -22,6 +22,7 @@ use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel as _, Poll, Stream},
     graph::{Graph, Replayed, Step, cells_of},
+    ranges,
 };
 
 /// A table of functions that the driver need not have, each giving the driver's error.
@@ -253,6 +254,7 @@ impl Graph for CudaGraph {
         let stream = raw_stream(&self.context, stream)?;
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let _entered = self.context.enter()?;
+        let _range = ranges::launch_graph(steps.len());
         // SAFETY: the graph and the stream are live, and no other thread uses the graph now.
         self.context.blame(unsafe { self.built.functions.cuGraphLaunch(self.exec.0, stream) })?;
         if let Some(last) = steps.iter().rev().find_map(kernel) {

@@ -14,6 +14,7 @@ mod memory;
 mod module;
 mod nvjitlink;
 mod nvrtc;
+mod nvtx;
 mod parts;
 mod pending;
 mod shared;
@@ -43,6 +44,12 @@ pub fn why_none() -> Option<Error> {
 /// `NoDevice` without a driver or a device, saying which of the two.
 pub fn open(settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Error> {
     Ok(Arc::new(executor::CudaExecutor::open(settings, ordinal)?))
+}
+
+/// Tells the profiler that watches this process, if one does and the settings want it, of compilations, copies and launches,
+/// whatever device they are for. `variable` answers environment variables, by which a profiler is found.
+pub fn attach_profiler(settings: &Settings, variable: impl Fn(&str) -> Option<String>) {
+    nvtx::attach(settings, variable);
 }
 
 /// Whether this machine has a driver of CUDA's, which alone makes device memory. Opens nothing that stays open.

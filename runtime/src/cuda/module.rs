@@ -26,6 +26,7 @@ use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
+    ranges,
 };
 
 /// Bytes of each of the JIT's logs.
@@ -378,6 +379,7 @@ impl LoadedKernel for CudaKernel {
         let stream = raw_stream(context, stream)?;
         let _entered = context.enter()?;
         self.allow_shared(config)?;
+        let _range = ranges::launch(&self.limits.name);
         // That there are as many cells as the slots take was checked.
         let cells = cells.as_mut_ptr();
         let address = |first: &u32| cells.wrapping_add(*first as usize).cast::<c_void>();

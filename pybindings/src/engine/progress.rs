@@ -1,0 +1,76 @@
+//! The line that is shown of a compilation that takes long: which kernel, which stage, how long.
+//!
+//! The compiler's thread says which stage has begun; whoever waits for it is asked often whether the result is still wanted, and
+//! draws the line then.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weft_compiler::{Stage, Watch};
+use weft_runtime::progress;
+
+/// What is known of the compilation that a thread waits for.
+#[derive(Default)]
+struct State {
+    stage: Option<Stage>,
+    /// While it goes on, if it may be shown.
+    shown: Option<progress::Progress>,
+}
+
+/// The compilation that a thread waits for, if it is one.
+pub(super) struct Progress {
+    state: Arc<Mutex<State>>,
+    /// Who is told of its stages, too.
+    other: Option<Watch>,
+}
+
+/// Takes the line away when it is dropped.
+pub(super) struct Begun(Arc<Mutex<State>>);
+
+impl Progress {
+    /// Nothing is compiled yet. `other` is told of stages, too.
+    pub(super) fn new(other: Option<Watch>) -> Self {
+        Self { state: Arc::default(), other }
+    }
+
+    /// It is compiled from now on, until what this gives is dropped.
+    pub(super) fn begin(&self, kernel: impl FnOnce() -> String) -> Begun {
+        let shown = progress::Progress::of_work(|| format!("compiling {}", kernel()));
+        *lock(&self.state) = State { stage: None, shown };
+        Begun(Arc::clone(&self.state))
+    }
+
+    /// Who is told of the stages.
+    pub(super) fn watch(&self) -> Watch {
+        let (state, other) = (Arc::clone(&self.state), self.other.clone());
+        Arc::new(move |stage| {
+            if let Some(other) = &other {
+                other(stage);
+            }
+            lock(&state).stage = Some(stage);
+        })
+    }
+
+    /// To be called often.
+    pub(super) fn look(&self) {
+        // Taken out meanwhile: the line may be Python's to write, which can be interrupted.
+        let (stage, mut shown) = {
+            let mut state = lock(&self.state);
+            (state.stage, state.shown.take())
+        };
+        if let Some(progress) = &mut shown {
+            progress.look(&stage.map(|stage| stage.to_string()).unwrap_or_default());
+            lock(&self.state).shown = shown;
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let shown = lock(&self.0).shown.take();
+        drop(shown);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

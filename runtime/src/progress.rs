@@ -1,0 +1,264 @@
+//! Progress of long work, for people: a line on the terminal that vanishes when the work is done.
+//!
+//! [`set_up`] says what is wanted and where it can be shown. Work then makes a [`Progress`] and tells it from time to time how
+//! far it is: no thread is needed, and nothing is drawn before some time has passed. Several at once have a line each. Where
+//! there is no terminal and progress is wanted all the same, there are two lines of text: that it takes long, and how long it took.
+
+use std::{
+    ops::Range,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::{error::Error, executor::Rows, settings::ProgressChoice};
+
+/// Where a process shows progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// What is wanted.
+    pub choice: ProgressChoice,
+    /// Whether the standard error is a terminal now. Called when there is something to show.
+    pub is_terminal: fn() -> bool,
+    /// Writes a line of text, with its end, where there is no terminal.
+    pub write: fn(&str),
+}
+
+static PLACE: OnceLock<Place> = OnceLock::new();
+
+/// So long a compilation takes before it is shown, in milliseconds.
+static AFTER_MS: AtomicU64 = AtomicU64::new(2000);
+/// So large are copies that are shown, in bytes.
+static FROM_BYTES: AtomicU64 = AtomicU64::new(1 << 30);
+
+/// What is copied at once where a copy is shown and its executor copies in one piece.
+const PIECE: usize = 256 << 20;
+
+/// Says where progress is shown. The first call stays.
+pub fn set_up(place: Place) {
+    let _ = PLACE.set(place);
+}
+
+/// Sets what counts as long and as large: for tests.
+pub fn set_limits(after_ms: u64, from_bytes: u64) {
+    AFTER_MS.store(after_ms, Ordering::Relaxed);
+    FROM_BYTES.store(from_bytes, Ordering::Relaxed);
+}
+
+/// Work that may be shown. What is shown of it is gone when this is dropped.
+#[derive(Debug)]
+pub struct Progress {
+    place: Place,
+    what: String,
+    /// Bytes, of a copy.
+    total: Option<u64>,
+    start: Instant,
+    after: Duration,
+    shown: Shown,
+}
+
+/// What there is to be seen.
+#[derive(Debug)]
+enum Shown {
+    /// Nothing yet.
+    NotYet,
+    /// Nothing, for there is no place.
+    Never,
+    /// A line that is drawn anew.
+    Line(ProgressBar),
+    /// A line of text, and another one at the end.
+    Text,
+}
+
+/// The lines of all work that is shown on the terminal.
+fn lines() -> &'static MultiProgress {
+    static LINES: OnceLock<MultiProgress> = OnceLock::new();
+    LINES.get_or_init(MultiProgress::new)
+}
+
+impl Progress {
+    /// Work without a known end, such as `compiling saxpy(float32)`, if progress may be wanted.
+    pub fn of_work(what: impl FnOnce() -> String) -> Option<Self> {
+        let place = *PLACE.get()?;
+        match place.choice {
+            ProgressChoice::Never => None,
+            ProgressChoice::Auto | ProgressChoice::Always => {
+                Some(Self::new(place, what(), None, Duration::from_millis(AFTER_MS.load(Ordering::Relaxed))))
+            }
+        }
+    }
+
+    /// A copy of so many bytes, such as `copying from host to device`, if it is large and progress of copies is wanted.
+    pub fn of_copy(what: &str, bytes: u64) -> Option<Self> {
+        if bytes < FROM_BYTES.load(Ordering::Relaxed) {
+            return None;
+        }
+        let place = *PLACE.get()?;
+        match place.choice {
+            ProgressChoice::Never | ProgressChoice::Auto => None,
+            ProgressChoice::Always => Some(Self::new(place, what.to_owned(), Some(bytes), Duration::ZERO)),
+        }
+    }
+
+    fn new(place: Place, what: String, total: Option<u64>, after: Duration) -> Self {
+        Self { place, what, total, start: Instant::now(), after, shown: Shown::NotYet }
+    }
+
+    /// To be called often, with what the work does now.
+    pub fn look(&mut self, detail: &str) {
+        if matches!(self.shown, Shown::NotYet) && self.start.elapsed() >= self.after {
+            self.shown = self.appear(detail);
+        }
+        if let Shown::Line(bar) = &self.shown {
+            bar.set_message(self.told(detail));
+            bar.tick();
+        }
+    }
+
+    /// To be called with how many bytes of a copy are done.
+    pub fn done(&mut self, bytes: u64) {
+        self.look("");
+        if let Shown::Line(bar) = &self.shown {
+            bar.set_position(bytes);
+        }
+    }
+
+    fn appear(&self, detail: &str) -> Shown {
+        if (self.place.is_terminal)() {
+            let bar = lines().add(ProgressBar::new(self.total.unwrap_or_default()));
+            bar.set_style(style(self.total.is_some()));
+            return Shown::Line(bar);
+        }
+        match self.place.choice {
+            ProgressChoice::Auto | ProgressChoice::Never => Shown::Never,
+            ProgressChoice::Always => {
+                (self.place.write)(&format!("weft: {}\n", self.told(detail)));
+                Shown::Text
+            }
+        }
+    }
+
+    /// `compiling saxpy(float32): LLVM's passes, 3 s`.
+    fn told(&self, detail: &str) -> String {
+        let Self { what, start, .. } = self;
+        match self.total {
+            Some(total) => format!("{what}, {:.1} GB", total as f64 / 1e9),
+            None => format!("{what}: {detail}, {} s", start.elapsed().as_secs()),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        match &self.shown {
+            Shown::NotYet | Shown::Never => {}
+            Shown::Line(bar) => {
+                bar.finish_and_clear();
+                lines().remove(bar);
+            }
+            Shown::Text => {
+                let seconds = self.start.elapsed().as_secs_f64();
+                (self.place.write)(&format!("weft: {}: ended after {seconds:.1} s\n", self.what));
+            }
+        }
+    }
+}
+
+fn style(has_end: bool) -> ProgressStyle {
+    let template = if has_end {
+        "{spinner} weft: {msg} {bar:24} {percent:>3} % {bytes_per_sec}"
+    } else {
+        // Cut off where the terminal ends.
+        "{spinner} weft: {wide_msg}"
+    };
+    ProgressStyle::with_template(template).expect("the braces are in pairs and the keys are the library's")
+}
+
+/// Does a copy of so many bytes; where it is shown piece by piece, each a range of them. An executor that copies in pieces of
+/// its own has a [`Progress`] instead, and tells it of each.
+pub(crate) fn copy(
+    what: &str,
+    bytes: usize,
+    mut copy: impl FnMut(Range<usize>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some(mut progress) = Progress::of_copy(what, bytes as u64) else { return copy(0..bytes) };
+    let piece = PIECE.min(bytes.div_ceil(16)).max(1);
+    progress.done(0);
+    for start in (0..bytes).step_by(piece) {
+        let end = start.saturating_add(piece).min(bytes);
+        copy(start..end)?;
+        progress.done(end as u64);
+    }
+    Ok(())
+}
+
+/// The same of rows: `copy` is told which row is the first of those that it is given.
+pub(crate) fn copy_rows(
+    what: &str,
+    rows: &Rows,
+    mut copy: impl FnMut(u64, &Rows) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some(mut progress) = Progress::of_copy(what, rows.width.saturating_mul(rows.count)) else {
+        return copy(0, rows);
+    };
+    let at_once = (PIECE as u64 / rows.width.max(1)).min(rows.count.div_ceil(16)).max(1);
+    progress.done(0);
+    let mut first = 0;
+    while first < rows.count {
+        let count = at_once.min(rows.count - first);
+        copy(first, &Rows { count, ..*rows })?;
+        first += count;
+        progress.done(rows.width * first);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    static WRITTEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    fn place(choice: ProgressChoice) -> Place {
+        let write = |line: &str| WRITTEN.lock().expect("nobody panics with it").push(line.to_owned());
+        Place { choice, is_terminal: || false, write }
+    }
+
+    #[test]
+    fn without_a_terminal_only_those_are_told_who_want_it() {
+        let mut short = Progress::new(place(ProgressChoice::Always), "short".to_owned(), None, Duration::from_hours(1));
+        short.look("a stage");
+        let mut long = Progress::new(place(ProgressChoice::Auto), "long".to_owned(), None, Duration::ZERO);
+        long.look("a stage");
+        drop((short, long));
+        let mut told = Progress::new(place(ProgressChoice::Always), "told".to_owned(), None, Duration::ZERO);
+        told.look("a stage");
+        told.look("the next");
+        drop(told);
+        let written = WRITTEN.lock().expect("nobody panics with it");
+        let [first, last] = written.as_slice() else { panic!("two lines: {written:?}") };
+        assert_eq!(first, "weft: told: a stage, 0 s\n");
+        assert!(last.starts_with("weft: told: ended after 0.") && last.ends_with(" s\n"), "{last}");
+    }
+
+    #[test]
+    fn there_is_a_style_for_each_kind() {
+        let _ = (style(false), style(true));
+    }
+
+    #[test]
+    fn a_copy_that_nobody_wants_to_see_is_one_piece() {
+        let mut pieces = Vec::new();
+        let copied = copy("copying", 5 << 30, |piece| {
+            pieces.push((piece.start, piece.end));
+            Ok(())
+        });
+        assert_eq!((copied, pieces), (Ok(()), vec![(0, 5 << 30)]));
+    }
+}

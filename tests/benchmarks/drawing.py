@@ -1,0 +1,248 @@
+"""Draws figures of benchmarks as one SVG, light or dark as the reader's browser is. Nothing here needs weft.
+
+Three panels: the host's time of a launch, the bandwidth of copies, the time of kernels over CUDA C++'s. The picture has
+a background of its own, so that it can be read on any page, and is the same for the same figures. What was not measured
+says so.
+"""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import Any
+
+import tables
+from machine import sentence
+
+WIDTH = 1000
+MARGIN, GAP = 24, 40
+COLUMN = (WIDTH - 2 * MARGIN - GAP) // 2
+LABELS, VALUES = 124, 44
+"""Pixels in front of bars for names, and behind the longest for its value."""
+BAR, KERNEL = 17, 27
+"""Pixels from one bar, and one kernel, to the next."""
+
+# What is drawn: the colors on a light and on a dark background.
+COLORS = {
+    "page": ("#ffffff", "#0d1117"),
+    "text": ("#1f2328", "#e6edf3"),
+    "soft": ("#59636e", "#9198a1"),
+    "rule": ("#d1d9e0", "#3d444d"),
+    "weft": ("#0969da", "#4493f8"),
+    "C": ("#818b98", "#7d8590"),
+    "numba-cuda": ("#bc4c00", "#f0883e"),
+    "CuPy": ("#1a7f37", "#3fb950"),
+    "PyTorch": ("#8250df", "#a371f7"),
+}
+
+OWN = "`kernel[1, 32](...)`"
+# Titles, the number of arrays, and for each bar its name, the library that colors it and the row of launch.py.
+LAUNCHES = (
+    ("no argument", "0", (
+        ("C, the driver's call", "C", tables.C_LAUNCH),
+        ("weft", "weft", f"weft, {OWN}"),
+        ("CuPy", "CuPy", "CuPy RawKernel"),
+        ("numba-cuda", "numba-cuda", f"numba-cuda, {OWN}"),
+    )),
+    ("4 device arrays of its own", "4", (
+        ("C, the driver's call", "C", tables.C_LAUNCH),
+        ("weft", "weft", f"weft, {OWN}"),
+        ("weft, prepared", "weft", "weft, prepared"),
+        ("CuPy", "CuPy", "CuPy RawKernel"),
+        ("numba-cuda", "numba-cuda", f"numba-cuda, {OWN}"),
+    )),
+    ("4 arrays of CuPy's", "4", (
+        ("weft", "weft", "weft, CuPy's arrays"),
+        ("numba-cuda", "numba-cuda", "numba-cuda, CuPy's arrays"),
+    )),
+    ("4 tensors of PyTorch's", "4", (
+        ("weft", "weft", "weft, PyTorch's tensors"),
+        ("numba-cuda", "numba-cuda", "numba-cuda, PyTorch's tensors"),
+    )),
+)  # fmt: skip
+# Titles and the rows of memory.py.
+COPIES = (
+    ("plain memory to the device", "into an array there"),
+    ("from the device to plain memory", "into an array of the host"),
+    ("page-locked memory to the device", "page-locked, into an array there"),
+)
+
+
+class Picture:
+    """The elements of an SVG, in the order in which they were drawn."""
+
+    def __init__(self) -> None:
+        self.elements: list[str] = []
+
+    def text(self, x: float, y: float, text: str, kind: str = "text", size: int = 12, anchor: str = "start") -> None:
+        bold = ' font-weight="600"' if size > 12 else ""
+        self.elements.append(
+            f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{bold}>'
+            f"{escape(text, quote=False)}</text>"
+        )
+
+    def bar(self, x: float, y: float, width: float, kind: str) -> None:
+        self.elements.append(
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{BAR - 5}" rx="1.5"/>'
+        )
+
+    def dot(self, x: float, y: float, kind: str) -> None:
+        self.elements.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>')
+
+    def rule(self, x1: float, y1: float, x2: float, y2: float, kind: str = "rule", width: float = 1) -> None:
+        self.elements.append(
+            f'<line stroke-width="{width}" class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+        )
+
+    def svg(self, height: float, title: str, description: str) -> str:
+        """The whole file."""
+
+        def rules(place: int) -> str:
+            return "".join(f".{kind}{{fill:{pair[place]};stroke:none}}" for kind, pair in COLORS.items()) + "".join(
+                f"line.{kind}{{stroke:{COLORS[kind][place]}}}" for kind in ("rule", "soft")
+            )
+
+        return "\n".join([
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
+            f'height="{height:.0f}" role="img" aria-labelledby="title description" '
+            'font-family="system-ui, -apple-system, \'Segoe UI\', Helvetica, Arial, sans-serif">',
+            f'<title id="title">{escape(title, quote=False)}</title>',
+            f'<desc id="description">{escape(description, quote=False)}</desc>',
+            f"<style>{rules(0)}@media (prefers-color-scheme:dark){{{rules(1)}}}</style>",
+            f'<rect class="page" width="{WIDTH}" height="{height:.0f}" rx="8"/>',
+            *self.elements,
+            "</svg>\n",
+        ])  # fmt: skip
+
+
+Bars = list[tuple[str, list[tuple[str, str, float | None]]]]
+"""Groups with their titles; of each bar the name, the color and the value, if it was measured."""
+
+
+def bars(picture: Picture, left: float, top: float, title: str, note: str, groups: Bars, digits: int) -> float:
+    """Draws a panel of bars; gives where it ends."""
+    picture.text(left, top, title, size=15)
+    picture.text(left, top + 18, note, "soft")
+    y = top + 28.0
+    known = [value for _, rows in groups for _, _, value in rows if value is not None]
+    if not known:
+        picture.text(left, y + 18, tables.MISSING, "soft")
+        return y + 26
+    room = COLUMN - LABELS - VALUES
+    for group, rows in groups:
+        y += 18
+        picture.text(left + LABELS, y, group, "soft")
+        y += 6
+        for name, kind, value in rows:
+            picture.text(left + LABELS - 8, y + 10, name, "text", anchor="end")
+            if value is None:
+                picture.text(left + LABELS, y + 10, tables.MISSING, "soft")
+            else:
+                width = max(1.0, room * value / max(known))
+                picture.bar(left + LABELS, y, width, kind)
+                picture.text(left + LABELS + width + 5, y + 10, f"{value:.{digits}f}")
+            y += BAR
+    return y
+
+
+def launch_groups(figures: dict[str, Any]) -> Bars:
+    """Microseconds of a launch."""
+
+    def value(row: str, count: str) -> float | None:
+        times = figures.get(row)
+        return times[count] / 1e3 if isinstance(times, dict) and count in times else None
+
+    return [(title, [(name, kind, value(row, count)) for name, kind, row in rows]) for title, count, rows in LAUNCHES]
+
+
+def copy_groups(figures: dict[str, Any]) -> Bars:
+    """GB/s of the largest copy, of each library that was there for one of them."""
+    if not figures:
+        return []
+    size = figures["sizes"][-1]
+    by_copy = figures["microseconds"]
+
+    def value(what: str, library: str) -> float | None:
+        times = by_copy.get(what, {}).get(library)
+        return size / times[-1] / 1e3 if isinstance(times, list) else None
+
+    groups = []
+    for title, what in COPIES:
+        rows = [(library, library, value(what, library)) for library in ("weft", "PyTorch", "CuPy")]
+        # memory.py has no such copy of every library.
+        groups.append((title, [row for row in rows if row[0] == "weft" or row[0] in by_copy.get(what, {})]))
+    return groups
+
+
+def kernels(picture: Picture, left: float, top: float, figures: dict[str, Any]) -> float:
+    """Draws the ratios of kernels on an axis of powers of 2; gives where it ends."""
+    picture.text(left, top, "Time of kernels over CUDA C++'s", size=15)
+    picture.text(left, top + 18, "less is better; 1 is as fast as C++, compiled by NVRTC", "soft")
+    rows = figures.get("rows", [])
+    known = [value for row in rows for name in ("weft", "numba-cuda") if (value := tables.ratio(row, name))]
+    y = top + 46.0
+    if not known:
+        picture.text(left, y, tables.MISSING, "soft")
+        return y + 8
+    names, numbers = 172, 138
+    begin, end = left + names, left + COLUMN - numbers
+    first, last = math.floor(math.log2(min(*known, 1))), math.ceil(math.log2(max(*known, 1)))
+
+    def at(value: float) -> float:
+        return begin + (end - begin) * (math.log2(value) - first) / max(last - first, 1)
+
+    bottom = y + 8 + KERNEL * len(rows)
+    for power in range(first, last + 1):
+        place = at(2.0**power)
+        picture.rule(place, y + 6, place, bottom, *(("soft", 1.5) if power == 0 else ("rule", 1)))
+        picture.text(place, y, f"{2.0**power:g}", "soft", anchor="middle")
+    columns = {"weft": left + COLUMN - 84, "numba-cuda": left + COLUMN}
+    for name, place in columns.items():
+        picture.text(place, y, name, name, anchor="end")
+    y += 8
+    for row in rows:
+        middle = y + KERNEL / 2
+        picture.text(left, middle + 4, row["kernel"])
+        # weft's last, so that it is seen where both are as fast.
+        for name in ("numba-cuda", "weft"):
+            found = tables.ratio(row, name)
+            picture.text(columns[name], middle + 4, "–" if found is None else f"{found:.2f}", anchor="end")
+            if found is not None:
+                picture.dot(at(found), middle, name)
+        y += KERNEL
+    return y
+
+
+def caption(records: dict[str, Any]) -> list[str]:
+    """On what machine and when the panels were measured: one line, or more where they differ."""
+    panels = {"launch": "launches", "memory": "copies", "kernels": "kernels"}
+    told: dict[str, list[str]] = {}
+    for program, panel in panels.items():
+        if record := records.get(program):
+            told.setdefault(sentence(record["machine"], record["date"]), []).append(panel)
+    if len(told) == 1 and sum(map(len, told.values())) == len(panels):
+        return list(told)
+    return [f"{', '.join(measured)}: {where}" for where, measured in told.items()]
+
+
+def draw(records: dict[str, Any]) -> str:
+    """The SVG of what was kept of launch.py, memory.py and kernels.py, by these names; any of them may be missing."""
+    figures = {program: record["figures"] for program, record in records.items()}
+    picture = Picture()
+    left, right, top = MARGIN, MARGIN + COLUMN + GAP, 38
+    y = bars(
+        picture, left, top, "Launch of a kernel", "the host's time, microseconds; less is better",
+        launch_groups(figures.get("launch", {})), 1,
+    )  # fmt: skip
+    copies = figures.get("memory", {})
+    size = f" of {tables.size_text(copies['sizes'][-1])}" if copies else ""
+    y = bars(
+        picture, left, y + 40, f"Copies{size}", "GB/s; more is better", copy_groups(copies), 1,
+    )  # fmt: skip
+    y = max(y, kernels(picture, right, top, figures.get("kernels", {}))) + 18
+    lines = caption(records)
+    picture.rule(MARGIN, y, WIDTH - MARGIN, y)
+    for text in lines:
+        y += 18
+        picture.text(MARGIN, y, text, "soft", size=11)
+    return picture.svg(y + 16, "weft's benchmarks", "; ".join(lines) or tables.MISSING)

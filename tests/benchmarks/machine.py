@@ -1,0 +1,92 @@
+"""Facts about this machine and its libraries that stand beside figures; as a program it prints them as JSON.
+
+A process of its own asks for them, so that the device is free for the benchmarks. What is not there is left out.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+
+LIBRARIES = {
+    "weft": ("weft",),
+    "CuPy": ("cupy", "cupy-cuda13x", "cupy-cuda12x"),
+    "PyTorch": ("torch",),
+    "numba-cuda": ("numba-cuda",),
+}
+"""What a page calls a library, and the distributions that it comes as."""
+
+
+def version(names: tuple[str, ...]) -> str | None:
+    """The version of the first of the distributions that is installed."""
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def driver() -> str | None:
+    """The version of NVIDIA's driver."""
+    if not (command := shutil.which("nvidia-smi")):
+        return None
+    query = [command, "--query-gpu=driver_version", "--format=csv,noheader"]
+    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    return done.stdout.split()[0] if done.returncode == 0 and done.stdout.split() else None
+
+
+def nvrtc() -> str | None:
+    """The version of the compiler of CUDA C++ that CuPy uses."""
+    try:
+        from cupy.cuda import nvrtc
+
+        return ".".join(map(str, nvrtc.getVersion()))
+    except Exception:  # no CuPy, or one that finds no NVRTC
+        return None
+
+
+def facts() -> dict[str, str | int]:
+    """The device of weft's, what drives it, and versions."""
+    import weft
+    from weft import cuda
+
+    name = cuda.get_current_device().name
+    found = {
+        "device": name.decode() if isinstance(name, bytes) else name,
+        "driver": driver() if os.environ.get("WEFT_DEVICE") == "cuda" else None,
+        "CPU cores": len(os.sched_getaffinity(0)),
+        "Python": platform.python_version(),
+        "NVRTC": nvrtc() if os.environ.get("WEFT_DEVICE") == "cuda" else None,
+        **{title: version(names) for title, names in LIBRARIES.items()},
+    }
+    found["weft"] = weft.__version__
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def ask(device: str) -> dict[str, str | int] | None:
+    """The facts, from a process of its own; none where weft has no such device (``cuda`` or ``cpu``)."""
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env=os.environ | {"WEFT_DEVICE": device},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def sentence(machine: dict[str, str | int], date: str) -> str:
+    """The facts in one line, without what is not known."""
+    words = {"driver": "driver {}", "CPU cores": "{} CPU cores"}
+    parts = [words.get(key, "{}" if key == "device" else key + " {}").format(value) for key, value in machine.items()]
+    return ", ".join([*parts, date])
+
+
+if __name__ == "__main__":
+    print(json.dumps(facts()))

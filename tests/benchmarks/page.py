@@ -1,0 +1,86 @@
+"""Keeps figures of benchmarks in docs/benchmarks/, and makes of them the tables of docs/benchmarks.md and the picture.
+
+``python tests/benchmarks/page.py`` writes the tables and docs/benchmarks.svg from what is kept; with files that
+``run.py --json`` wrote, it keeps their figures before. Nothing here needs weft. ``./weft-dev bench --write FILE`` and
+``./weft-dev bless`` call it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import drawing
+import tables
+from machine import sentence
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "benchmarks"
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURE = ROOT / "docs" / "benchmarks.svg"
+
+BEGIN = "<!-- {0}: made of benchmarks/{0}.json by `./weft-dev bless` -->"
+END = "<!-- end of {0} -->"
+
+
+def kept(folder: Path = FOLDER) -> dict[str, Any]:
+    """What is kept of each program: its date, machine and figures."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def keep(records: dict[str, Any], folder: Path = FOLDER) -> list[str]:
+    """Keeps the records of programs that the page has tables of; gives their names.
+
+    Raises ``ValueError`` for what ``run.py --json`` cannot have written, and keeps nothing then.
+    """
+    for program, record in records.items():
+        if not isinstance(record, dict) or not {"date", "machine", "figures"} <= record.keys():
+            raise ValueError(f"{program!r} has no date, machine and figures: run.py --json writes them")
+    names = [program for program in records if program in tables.TABLES]
+    for program in names:
+        text = json.dumps(records[program], indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{program}.json").write_text(text, encoding="utf-8")
+    return names
+
+
+def block(program: str, record: dict[str, Any] | None) -> str:
+    """What stands between the marks of a program's table."""
+    if record is None:
+        return f"Not measured for this page yet: `python tests/benchmarks/{program}.py` does it.\n"
+    return f"{sentence(record['machine'], record['date'])}:\n\n{tables.TABLES[program](record['figures'])}\n"
+
+
+def with_tables(page: str, records: dict[str, Any]) -> str:
+    """The page, its tables made anew. Raises ``ValueError`` where it has not the marks of each program once."""
+    for program in tables.TABLES:
+        begin, end = BEGIN.format(program), END.format(program)
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise ValueError(f"the page needs one line {begin!r} and one {end!r}")
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        text = f"{begin}\n\n{block(program, records.get(program))}\n{end}"
+        page = pattern.sub(lambda _, text=text: text, page)
+    return page
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("figures", nargs="*", type=Path, help="files of run.py --json")
+    for path in parser.parse_args().figures:
+        try:
+            names = keep(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            sys.exit(f"{path}: {error}")
+        print(f"{path}: kept {', '.join(names) or 'nothing, for the page has no table of it'}")
+    records = kept()
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
+    PICTURE.write_text(drawing.draw(records), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)} and {PICTURE.relative_to(ROOT)} are written: read the diff")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

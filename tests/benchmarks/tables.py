@@ -1,0 +1,144 @@
+"""The Markdown tables that benchmarks print and docs/benchmarks.md has, made of figures. Nothing here needs weft.
+
+A figure that is not there is a cell that says so: the reason in place of the figures, or "not measured".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+MISSING = "not measured"
+LARGE = 16 << 20
+"""Bytes from which on a copy's time is its bandwidth."""
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def head(*cells: str) -> str:
+    return line(*cells) + "\n|" + "---|" * len(cells)
+
+
+def size_text(size: int) -> str:
+    """Bytes in the unit that fits them."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size // factor} {unit}"
+    return f"{size} B"
+
+
+# --- launch.py --------------------------------------------------------------------------------------------------------
+
+C_LAUNCH = "cuLaunchKernel from C"
+
+
+def launch_head(counts: list[str]) -> str:
+    return head("launched by", *(f"{count} array" + "s" * (count != "1") for count in counts))
+
+
+def launch_row(name: str, times: dict[str, float] | str, base: dict[str, float] | str, counts: list[str]) -> str:
+    """Nanoseconds, with the ratio to the launch from C behind; or the reason why there are none."""
+    if isinstance(times, str):
+        return line(name, times, *[""] * (len(counts) - 1))
+
+    def cell(count: str) -> str:
+        if count not in times:
+            return MISSING
+        ratio = f" ({times[count] / base[count]:.2f})" if isinstance(base, dict) and count in base else ""
+        return f"{times[count]:.0f}{ratio}"
+
+    return line(name, *map(cell, counts))
+
+
+def launch(figures: dict[str, Any]) -> str:
+    counts = sorted({count for times in figures.values() if isinstance(times, dict) for count in times}, key=int)
+    base = figures.get(C_LAUNCH, MISSING)
+    rows = [launch_row(name, times, base, counts) for name, times in figures.items()]
+    return "\n".join([launch_head(counts), *rows])
+
+
+# --- memory.py --------------------------------------------------------------------------------------------------------
+
+
+def memory_head(sizes: list[int]) -> str:
+    return head("", "by", *map(size_text, sizes))
+
+
+def memory_row(what: str, library: str, times: list[float] | str, sizes: list[int]) -> str:
+    """Microseconds, and GB/s of large copies; or the reason why there are none."""
+    if isinstance(times, str):
+        return line(what, library, times, *[""] * (len(sizes) - 1))
+
+    def cell(size: int, time: float) -> str:
+        return f"{time:.1f} ({size / time / 1e3:.1f})" if size >= LARGE and what != "allocate" else f"{time:.1f}"
+
+    return line(what, library, *map(cell, sizes, times))
+
+
+def memory(figures: dict[str, Any]) -> str:
+    sizes = figures["sizes"]
+    rows = [
+        memory_row(what, library, times, sizes)
+        for what, by in figures["microseconds"].items()
+        for library, times in by.items()
+    ]
+    rows += [memory_row("", library, reason, sizes) for library, reason in figures.get("missing", {}).items()]
+    return "\n".join([memory_head(sizes), *rows])
+
+
+# --- kernels.py -------------------------------------------------------------------------------------------------------
+
+IMPLEMENTATIONS = ("C++", "weft", "numba-cuda")
+STRIDED = ("sum", "histogram, 256 bins")
+"""The kernels whose read loops weft unrolls and whose twins are not: the page gives the mean without them, too."""
+
+
+def median(row: dict[str, Any], name: str) -> float | None:
+    """Microseconds of one implementation of a kernel, if it ran."""
+    return row.get(name, {}).get("median_us")
+
+
+def ratio(row: dict[str, Any], name: str) -> float | None:
+    """The time of an implementation over CUDA C++'s."""
+    time, base = median(row, name), median(row, "C++")
+    return time / base if time and base else None
+
+
+def geometric_mean(figures: dict[str, Any], name: str, without: tuple[str, ...] = ()) -> float | None:
+    found = [ratio(row, name) for row in figures["rows"] if row["kernel"] not in without]
+    known = [value for value in found if value]
+    return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+
+
+def kernels(figures: dict[str, Any]) -> str:
+    def time(row: dict[str, Any], name: str) -> str:
+        found = median(row, name)
+        return row.get(name, {}).get("failure", MISSING) if found is None else f"{found:.1f}"
+
+    def over(row: dict[str, Any], name: str) -> str:
+        found = ratio(row, name)
+        return "" if found is None else f"{found:.3f}"
+
+    def errors(row: dict[str, Any]) -> str:
+        return " / ".join(row.get(name, {}).get("error_text", "-") for name in IMPLEMENTATIONS)
+
+    titles = ("kernel", "floor", "C++", "weft", "weft / C++", "numba-cuda", "numba-cuda / C++")
+    text = [head(*titles, "max error C++ / weft / numba-cuda")]
+    for row in figures["rows"]:
+        if "failure" in row:
+            text.append(line(row["kernel"], row["failure"], *[""] * 6))
+            continue
+        times = (time(row, "C++"), *(form(row, name) for name in IMPLEMENTATIONS[1:] for form in (time, over)))
+        text.append(line(row["kernel"], f"{row['floor_us']:.1f}", *times, errors(row)))
+    means = {name: geometric_mean(figures, name) for name in IMPLEMENTATIONS[1:]}
+    told = " and ".join(f"{mean:.3f} for {name}" for name, mean in means.items() if mean)
+    if told:
+        text += ["", f"The geometric mean of the ratios is {told}."]
+    if without := geometric_mean(figures, "weft", STRIDED):
+        text[-1] += f" Without {' and '.join(name.split(',')[0] for name in STRIDED)} it is {without:.3f} for weft."
+    return "\n".join(text)
+
+
+TABLES = {"kernels": kernels, "launch": launch, "memory": memory}
