@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Layout, Nested, Number, Record, Scalar,
-    Time, Vector,
+    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Layout, MachineCode, Nested, Number, Record,
+    Scalar, Time, Vector,
 };
 use weft_compiler::{
     request::{
@@ -433,5 +433,34 @@ fn every_change_gives_another_digest() {
         let mut build = BUILD;
         build[part] = "another";
         assert_ne!(Digest::of(&sample()), Digest::for_build(&sample(), build));
+    }
+}
+
+#[test]
+fn machine_code_is_told_apart_by_all_that_it_is_made_of() {
+    let sample: MachineCode<'_> = MachineCode {
+        compute_capability: (9, 0),
+        driver: "13.0 libcuda.so.580.159.04 1",
+        max_registers: None,
+        inputs: &[("ptx", b"abc")],
+    };
+    let all = [
+        sample,
+        MachineCode { compute_capability: (8, 0), ..sample },
+        MachineCode { compute_capability: (9, 1), ..sample },
+        MachineCode { driver: "13.0 libcuda.so.580.159.05 1", ..sample },
+        MachineCode { max_registers: Some(0), ..sample },
+        MachineCode { max_registers: Some(32), ..sample },
+        MachineCode { inputs: &[("ptx", b"abd")], ..sample },
+        MachineCode { inputs: &[("cubin", b"abc")], ..sample },
+        MachineCode { inputs: &[], ..sample },
+        MachineCode { inputs: &[("ptx", b"abc"), ("ptx", b"")], ..sample },
+        MachineCode { inputs: &[("ptx", b"ab"), ("ptx", b"c")], ..sample },
+    ];
+    for (i, one) in all.iter().enumerate() {
+        assert_eq!(Digest::of_machine_code(one), Digest::of_machine_code(one));
+        for other in &all[..i] {
+            assert_ne!(Digest::of_machine_code(one), Digest::of_machine_code(other), "{one:?}, {other:?}");
+        }
     }
 }

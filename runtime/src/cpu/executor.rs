@@ -21,10 +21,10 @@ use super::{
     stream::{CpuEvent, CpuStream, check_stream},
 };
 use crate::{
+    code::Linking,
     error::{Error, ErrorKind},
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module,
-        Shared, Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Module, Shared, Stream,
     },
     graph::{Graph, Replayed, Step},
     settings::Settings,
