@@ -1,6 +1,6 @@
 """Machine code that the driver makes is there for the next program, and never wrong or in the way.
 
-Programs run over the runtime tests' driver made of C, which notes its calls: a link gives a "cubin", which it loads, too.
+Programs run over the runtime tests' driver made of C, which notes its calls; it loads the "cubin" that a link gives.
 The last one runs on the device that is tested.
 """
 
