@@ -166,6 +166,26 @@ fn the_same_request_has_the_same_digest_in_every_process() {
 }
 
 #[test]
+fn libraries_are_told_apart_by_their_bytes() {
+    let with = |library: &Arc<Vec<u8>>| Request {
+        options: Options { libdevice: Some(Arc::clone(library)), ..sample().options },
+        ..sample()
+    };
+    let [one, same, other] = [vec![1], vec![1], vec![2]].map(Arc::new);
+    let first = Digest::of(&with(&one));
+    for _ in 0..2 {
+        assert_ne!(first, Digest::of(&with(&other)));
+        assert_eq!(first, Digest::of(&with(&one)));
+        assert_eq!(first, Digest::of(&with(&same)));
+    }
+    // What lies where another one lay.
+    for byte in 3..100 {
+        assert_ne!(first, Digest::of(&with(&Arc::new(vec![byte]))));
+        assert_ne!(Digest::of(&with(&Arc::new(vec![byte]))), Digest::of(&with(&Arc::new(vec![byte + 100]))));
+    }
+}
+
+#[test]
 fn the_build_says_what_compiles() {
     let [version, text, library] = BUILD;
     assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{version}");
