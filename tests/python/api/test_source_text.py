@@ -430,7 +430,7 @@ def test_a_functions_text_ends_where_python_ends_it(tmp_path, text, left_out):
         "import math\nx = 1\ndef f(a):\n    a[0] = math.sin(1) - x.real\n",
         "if 1:\n    def f(a):\n        a[0] = '''1\n 1'''\n",
         "if 1:\n\tdef f(a):\n\t\ta[0] = 1\n",
-        "def make(n):\n  def f(a):\n    def g(b):\n      nonlocal n\n      n = b + 1\n    return g, n - 1\n  return f\nf = make(1)\n",
+        "def make(n):\n def f(a):\n  def g():\n   nonlocal n\n   n = 1\n  return g, n - 1\n return f\nf = make(1)\n",
         "class C:\n    __x = 1\n    def f(self):\n        return self.__x - 1, C.__y\nf = C.f\n",
         "def make(n):\n  class C:\n   def f(self):\n    return __class__, self.__x, n - 1\n  return C.f\nf = make(1)\n",
         "from __future__ import annotations\ndef f(a: unknown):\n    b: unknown = 1\n    a[0] = [x for x in b]\n",
