@@ -121,6 +121,26 @@ def test_a_kernel_that_is_found_counts_as_before(program):
     assert [program.start(code) for _ in range(2)] == [(MISS, "0 1"), (HIT, "1 0")]
 
 
+def test_kernels_that_report_faults_and_print(program):
+    code = """
+    import numpy as np
+    from weft import cuda
+
+    @cuda.jit
+    def kernel(out, k):
+        view = out[:k]
+        out[:16] = view
+        print(k)
+
+    kernel[1, 1](cuda.to_device(np.zeros(32)), 16)
+    cuda.synchronize()
+    print("faults" if b"weft$fault_page" in next(iter(kernel.overloads.values())).code else "no faults")
+    """
+    assert program.start(code) == (MISS, "faults")
+    assert program.start(code) == (HIT, "faults")
+    assert program.start(code, FAKE_LAZY="200") == (["cubin", "link", "cubin", "ptx"], "faults")
+
+
 @pytest.mark.parametrize("options", ["cache=False", "debug=True, opt=False", "lineinfo=True"])
 def test_what_is_not_kept_is_loaded_as_ptx(program, options):
     code = KERNEL.replace("@cuda.jit", f"@cuda.jit({options})")
@@ -409,3 +429,7 @@ def test_kernels_are_the_same_from_the_cache_and_without(tmp_path):
     assert without.count("<weft kernel") == 8
     assert "ValueError" in without or "broadcast" in without or "shape" in without, without
     assert [said("on"), said("on")] == [without] * 2
+    files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    kept = [path for path in files if b" cubin" in path.read_bytes()[:512]]
+    # None was refused, on a GPU.
+    assert len(kept) == (8 if os.environ.get("WEFT_DEVICE") == "cuda" else 0)
