@@ -7,14 +7,14 @@
 //! Work in one stream runs in order. On a GPU it runs while the host goes on; on the CPU every call does its work
 //! before it returns, so streams and events are always up to date there.
 
-use std::{any::Any, fmt::Debug, ops::Range, path::PathBuf, sync::Arc};
+use std::{any::Any, fmt::Debug, ops::Range, sync::Arc};
 
 use weft_artifact::{Artifact, Kernel};
 
 use crate::{
+    code::{CodeKeeper, Linking},
     error::{Error, ErrorKind},
     graph::{Graph, Step},
-    toolkit::Toolkit,
 };
 
 /// What a device is and can.
@@ -207,71 +207,6 @@ pub trait LoadedKernel: Debug + Send + Sync {
         cells: &mut [u64],
         poll: Option<Poll<'_>>,
     ) -> Result<(), Error>;
-}
-
-/// What a piece of code from elsewhere is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkedKind {
-    /// CUDA C++.
-    Cu,
-    /// PTX.
-    Ptx,
-    /// Machine code for one GPU.
-    Cubin,
-    /// Machine code for several, or PTX.
-    Fatbin,
-    /// An object file of the host's compiler, with a fatbin in it.
-    Object,
-    /// An archive of these.
-    Archive,
-    /// NVIDIA's intermediate code for optimization at link time.
-    LtoIr,
-}
-
-impl LinkedKind {
-    /// The kind of files with an extension.
-    pub fn from_extension(extension: &str) -> Option<Self> {
-        Some(match extension {
-            "cu" => Self::Cu,
-            "ptx" => Self::Ptx,
-            "cubin" => Self::Cubin,
-            "fatbin" => Self::Fatbin,
-            "o" => Self::Object,
-            "a" => Self::Archive,
-            "ltoir" => Self::LtoIr,
-            _ => return None,
-        })
-    }
-}
-
-/// A piece of code from elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Linked {
-    /// What it is.
-    pub kind: LinkedKind,
-    /// What messages call it.
-    pub name: String,
-    /// The text or the bytes.
-    pub data: Vec<u8>,
-    /// Where CUDA C++ includes files from, before all other folders.
-    pub folder: Option<PathBuf>,
-}
-
-/// What a kernel is linked with, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Linking<'a> {
-    /// The code.
-    pub code: &'a [Linked],
-    /// Optimize all of it together. LTO-IR always is.
-    pub lto: bool,
-    /// The most registers that a thread may use.
-    pub max_registers: Option<u32>,
-    /// Threads of a block, and blocks of an SM, that there are registers for.
-    pub launch_bounds: Option<(u32, u32)>,
-    /// More folders of headers for CUDA C++.
-    pub includes: &'a [PathBuf],
-    /// Where the tools are.
-    pub toolkit: &'a Toolkit,
 }
 
 /// Answers `true` to give up what is going on. Called on the thread that called, which may be deep in a kernel: it must not
@@ -576,6 +511,14 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// The driver's JIT log, or the loader's message.
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error>;
+    /// The same, with the machine code that the device makes of the artifact kept for another time, and taken from there.
+    ///
+    /// # Errors
+    ///
+    /// As `load`.
+    fn load_kept(&self, artifact: &Artifact, _keeper: &dyn CodeKeeper) -> Result<Arc<dyn Module>, Error> {
+        self.load(artifact)
+    }
     /// Loads an artifact together with the code from elsewhere that it calls, and gives what the tools said of that code,
     /// which is no error. A CPU has nothing to link: what it loads calls nothing.
     ///

@@ -1,6 +1,7 @@
 //! weft's runtime: devices, buffers, streams and launches, behind one trait that the `cuda` and `cpu` executors
 //! implement. It knows no LLVM and no Python.
 
+mod code;
 pub mod cpu;
 pub mod cuda;
 mod error;
@@ -15,10 +16,11 @@ mod settings;
 mod size;
 mod toolkit;
 
+pub use code::{CodeKeeper, KeptCode, Linked, LinkedKind, Linking, LoadStage};
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
-    Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Part, PartMut, Poll, Rows, Shared, Stream,
+    Lent, LoadedKernel, Module, Part, PartMut, Poll, Rows, Shared, Stream,
 };
 pub use graph::{Graph, Step};
 pub use libdevice::Libdevice;

@@ -340,7 +340,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_CACHE",
         default: "on",
         allowed: "on or off",
-        doc: "Keep what was compiled on the disk, for the next time that a program runs.",
+        doc: "Keep what was compiled on the disk, and the machine code that a GPU's driver makes of it, for the next time that a program runs.",
         parse: |settings, value| {
             settings.cache = match value {
                 "on" => true,

@@ -1,7 +1,8 @@
 """Times compiling and the first launch, in weft and numba-cuda.
 
 Compiling needs no GPU: it is timed from the Python function to PTX in a warm process, for a fresh function each time.
-The first launch is timed in fresh processes.
+The first launch is timed in fresh processes: saxpy's by its stages, and that of every kernel of the suite and the
+examples (``first_launch.py``).
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import first_launch
+
 LIBRARIES = ("weft", "numba-cuda")
 NUMBERS = itertools.count()
 STAGES = ("import", "device", "first launch", "second launch")
 
 
-def first_launch(library: str) -> dict[str, float]:
+def first_saxpy(library: str) -> dict[str, float]:
     """Milliseconds of the stages, in this process, which must be fresh."""
     begin = time.perf_counter()
     import numpy as np
@@ -129,11 +132,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--launch-runs", type=int, default=3, help="fresh processes for each kernel's first launch")
     parser.add_argument("--no-launch", action="store_true", help="time compiling only")
     parser.add_argument("--child", choices=LIBRARIES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(first_launch(options.child)))
+        print(json.dumps(first_saxpy(options.child)))
         return 0
     from suite import CASES
 
@@ -165,6 +169,7 @@ def main() -> int:
                 result["first_launch_ms"][f"{library}, {'warm' if cached else 'off'}"] = times
                 cells = [times] if isinstance(times, str) else [f"{value:.1f}" for value in times.values()]
                 print(f"| {library} | {'warm' if cached else 'off'} | " + " | ".join(cells) + " |", flush=True)
+        result["first_launch_of_each_ms"] = first_launch.tables(options.launch_runs)
     if out := os.environ.get("OUT"):
         (Path(out) / "compile.json").write_text(json.dumps(result, indent=1))
     return 0

@@ -74,6 +74,8 @@ pub struct Compiled {
     pub outcome: Outcome<Arc<Output>>,
     /// It was not compiled for this caller: it was kept, in the process or on the disk, or another thread made it.
     pub was_kept: bool,
+    /// Another process may make the same request: no address of this one is in the code.
+    pub is_lasting: bool,
 }
 
 impl Engine {
@@ -151,7 +153,8 @@ impl Engine {
             // Whoever waited for the result need not wait for this.
             disk.write(&digest, &about(request), &encode(outcome));
         }
-        Some(made.map(|outcome| Compiled { outcome: Outcome::clone(&outcome), was_kept: !is_new.get() }))
+        let was_kept = !is_new.get();
+        Some(made.map(|outcome| Compiled { outcome: Outcome::clone(&outcome), was_kept, is_lasting }))
     }
 
     /// The type of what a request's function returns as a device function: [`pipeline::result_type_polled`]. It is found
@@ -192,14 +195,7 @@ impl Default for Engine {
 
 /// What a list of the disk's entries shows of a request.
 fn about(request: &Request) -> About {
-    let args: Vec<String> = request.args.iter().map(ToString::to_string).collect();
-    let [version, text, _] = BUILD;
-    About {
-        name: request.function.ast.name.clone(),
-        args: args.join(", "),
-        target: request.target.to_string(),
-        build: format!("{version}-{}", text.get(..12).unwrap_or(text)),
-    }
+    About::of(&request.function.ast.name, &request.args, request.target.to_string())
 }
 
 impl fmt::Debug for Engine {

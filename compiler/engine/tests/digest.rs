@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Layout, Nested, Number, Record, Scalar,
-    Time, Vector,
+    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Layout, MachineCode, Nested, Number, Record,
+    Scalar, Time, Vector,
 };
 use weft_compiler::{
     request::{
@@ -163,6 +163,26 @@ fn the_same_request_has_the_same_digest_in_every_process() {
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
         "ca3c486b72067e511df657f03e7112517b404483e88a56fede836fc0e55bb22e"
     );
+}
+
+#[test]
+fn libraries_are_told_apart_by_their_bytes() {
+    let with = |library: &Arc<Vec<u8>>| Request {
+        options: Options { libdevice: Some(Arc::clone(library)), ..sample().options },
+        ..sample()
+    };
+    let [one, same, other] = [vec![1], vec![1], vec![2]].map(Arc::new);
+    let first = Digest::of(&with(&one));
+    for _ in 0..2 {
+        assert_ne!(first, Digest::of(&with(&other)));
+        assert_eq!(first, Digest::of(&with(&one)));
+        assert_eq!(first, Digest::of(&with(&same)));
+    }
+    // What lies where another one lay.
+    for byte in 3..100 {
+        assert_ne!(first, Digest::of(&with(&Arc::new(vec![byte]))));
+        assert_ne!(Digest::of(&with(&Arc::new(vec![byte]))), Digest::of(&with(&Arc::new(vec![byte + 100]))));
+    }
 }
 
 #[test]
@@ -433,5 +453,34 @@ fn every_change_gives_another_digest() {
         let mut build = BUILD;
         build[part] = "another";
         assert_ne!(Digest::of(&sample()), Digest::for_build(&sample(), build));
+    }
+}
+
+#[test]
+fn machine_code_is_told_apart_by_all_that_it_is_made_of() {
+    let sample: MachineCode<'_> = MachineCode {
+        compute_capability: (9, 0),
+        driver: "13.0 libcuda.so.580.159.04 1",
+        max_registers: None,
+        inputs: &[("ptx", b"abc")],
+    };
+    let all = [
+        sample,
+        MachineCode { compute_capability: (8, 0), ..sample },
+        MachineCode { compute_capability: (9, 1), ..sample },
+        MachineCode { driver: "13.0 libcuda.so.580.159.05 1", ..sample },
+        MachineCode { max_registers: Some(0), ..sample },
+        MachineCode { max_registers: Some(32), ..sample },
+        MachineCode { inputs: &[("ptx", b"abd")], ..sample },
+        MachineCode { inputs: &[("cubin", b"abc")], ..sample },
+        MachineCode { inputs: &[], ..sample },
+        MachineCode { inputs: &[("ptx", b"abc"), ("ptx", b"")], ..sample },
+        MachineCode { inputs: &[("ptx", b"ab"), ("ptx", b"c")], ..sample },
+    ];
+    for (i, one) in all.iter().enumerate() {
+        assert_eq!(Digest::of_machine_code(one), Digest::of_machine_code(one));
+        for other in &all[..i] {
+            assert_ne!(Digest::of_machine_code(one), Digest::of_machine_code(other), "{one:?}, {other:?}");
+        }
     }
 }

@@ -176,6 +176,19 @@ fn no_damage_is_believed() {
 }
 
 #[test]
+fn what_is_removed_is_not_there() {
+    let folder = Folder::new();
+    let cache = folder.cache(LIMIT);
+    cache.remove(&key(1));
+    for number in [1, 2] {
+        cache.write(&key(number), &about(), b"code");
+    }
+    cache.remove(&key(1));
+    assert_eq!((cache.read(&key(1)), cache.read(&key(2))), (None, Some(b"code".to_vec())));
+    assert_eq!(folder.files().len(), 1);
+}
+
+#[test]
 fn what_is_damaged_is_compiled_again_and_replaced() {
     let folder = Folder::new();
     let cache = folder.cache(LIMIT);

@@ -33,6 +33,7 @@ _SEARCHED = 1 << 20
 # Bits of a code object's flags.
 _FUNCTION = 0x1  # not that of a class or a module
 _KIND = 0x2C  # ``*args``, ``**kwargs``, generator
+_ASYNC = 0x280  # coroutine, asynchronous generator
 _FUTURES = 0x1FF0000  # ``from __future__``
 
 _LAMBDA = "lambda_"
@@ -208,7 +209,9 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
     for text in _candidates(function, kept):
         lines = text.lines()
         block = _indented(lines, code)
-        if block is not None and _same(code, _compile(block, code, imports=code.co_names)):
+        if block is not None and (
+            _same(code, _compile_directly(block, code)) or _same(code, _compile(block, code, imports=code.co_names))
+        ):
             return name, block, first, enclosing_class(code)
         block = _block(lines, first)
         if block is not None and (_is_of(code, block, lines) or (text is kept and _is_rewritten(function, block))):
@@ -439,6 +442,30 @@ def _compile(
     except (SyntaxError, ValueError, IndexError, Warning):
         return None
     return next(_functions(module, like), None)
+
+
+def _compile_directly(text: str, like: CodeType) -> CodeType | None:
+    """Do the same as `_compile` with all names imported, in a third of the time; gives None for more texts.
+
+    What the definition stands in is put in front of it as text: no tree is made. Its decorators stay, which are no part
+    of its code.
+    """
+    class_ = enclosing_class(like)
+    around = [f"def __enclosing__({', '.join(like.co_freevars)}):"] if like.co_freevars else []
+    if class_ is not None:
+        around.append(f"class {class_}:")
+    width = len(text) - len(text.lstrip(" \t"))
+    if width and not around:
+        around.append("if 1:")
+    if width < len(around) or like.co_flags & _ASYNC:
+        return None
+    lines = [f"{' ' * depth}{line}\n" for depth, line in enumerate(around)]
+    if like.co_names:
+        lines.insert(0, f"import {', '.join(like.co_names)}\n")
+    try:
+        return next(_functions(_quietly("".join([*lines, text]), like), like), None)
+    except (SyntaxError, ValueError):
+        return None
 
 
 def _compile_file(text: str, like: CodeType) -> Iterator[CodeType]:

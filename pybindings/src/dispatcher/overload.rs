@@ -12,14 +12,14 @@ use weft_compiler::{
     pipeline::Output,
     request::{self, FunctionDef, JitOptions, Keep},
 };
-use weft_runtime::{Buffer, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
+use weft_runtime::{Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
 use super::{Dispatcher, answers};
 use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
-    engine::{Compiled, Definition, options, timing},
+    engine::{Compiled, Definition, code::Keeper, options, timing},
     errors,
     types::{Signature, key, tuple_of_types},
 };
@@ -84,6 +84,7 @@ fn link(
     executor: &dyn Executor,
     artifact: &Artifact,
     jit: &JitOptions,
+    keeper: Option<&Keeper>,
 ) -> PyResult<Arc<dyn Module>> {
     let pieces: Vec<(String, String, Bound<'_, PyAny>, Option<PathBuf>)> =
         py.import("weft.cuda._code.link")?.call_method1("pieces", (PyList::new(py, links)?,))?.extract()?;
@@ -107,6 +108,7 @@ fn link(
         launch_bounds: jit.code.launch_bounds.map(|bounds| (bounds.threads, bounds.blocks.unwrap_or(1))),
         includes: &includes,
         toolkit: devices::toolkit(py)?,
+        keeper: keeper.map(|keeper| keeper as &dyn CodeKeeper),
     };
     let (module, notes) = py
         .detach(|| {
@@ -142,18 +144,22 @@ impl Overload {
         let target = options::target(py, &executor.target())?;
         let mut definition = Definition::of(function);
         let compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
-        let Compiled { output, was_kept } = compiled;
+        let Compiled { output, was_kept, is_lasting } = compiled;
         let Found { kept, links } = found;
         let Some(kernel) = output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
         timing::begin("load");
-        let linked = if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit)?) };
+        let keeper = Keeper::of(jit, is_lasting, &kernel, args, &output.artifact.target);
+        let keeper = keeper.as_ref();
+        let linked =
+            if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit, keeper)?) };
         let loaded = py.detach(|| {
             let _work = devices::fork::at_work();
-            let module = match &linked {
-                Some(module) => Arc::clone(module),
-                None => executor.load(&output.artifact)?,
+            let module = match (&linked, keeper) {
+                (Some(module), _) => Arc::clone(module),
+                (None, Some(keeper)) => executor.load_kept(&output.artifact, keeper)?,
+                (None, None) => executor.load(&output.artifact)?,
             };
             let loaded = module.kernel(&kernel)?;
             Ok((module, loaded))

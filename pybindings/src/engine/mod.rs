@@ -1,5 +1,6 @@
 //! The process's engine, which all dispatchers compile with, and its way through a fork.
 
+pub(crate) mod code;
 pub(crate) mod options;
 mod progress;
 pub(crate) mod timing;
@@ -60,6 +61,8 @@ pub(crate) struct Compiled {
     pub(crate) output: Arc<Output>,
     /// It was kept from another time, or process.
     pub(crate) was_kept: bool,
+    /// Another process may find it: no address of this one is in it.
+    pub(crate) is_lasting: bool,
 }
 
 /// Where what is compiled with these options is kept on the disk, if it is.
@@ -102,14 +105,14 @@ pub(crate) fn compile(
         let caller = Caller { on_disk: !jit.no_cache, watch: Some(progress.watch()), poll: &look, begin: &begin };
         ENGINE.compile_polled(&request, &caller)
     })?;
-    let weft_engine::Compiled { outcome, was_kept } =
+    let weft_engine::Compiled { outcome, was_kept, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
     {
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }
-    Ok(outcome.map(|output| Compiled { output, was_kept }))
+    Ok(outcome.map(|output| Compiled { output, was_kept, is_lasting }))
 }
 
 /// A function and the types of its arguments: `saxpy(float32, float32[::1])`.

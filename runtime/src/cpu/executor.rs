@@ -21,10 +21,11 @@ use super::{
     stream::{CpuEvent, CpuStream, check_stream},
 };
 use crate::{
+    code::Linking,
     error::{Error, ErrorKind},
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module, Rows,
-        Shared, Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Module, Rows, Shared,
+        Stream,
     },
     graph::{Graph, Replayed, Step},
     progress, ranges,

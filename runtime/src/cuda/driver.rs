@@ -7,8 +7,11 @@
 
 use std::{
     env,
-    ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void},
-    fmt, process, ptr,
+    ffi::{CStr, OsStr, c_char, c_int, c_uchar, c_uint, c_void},
+    fmt, fs,
+    os::unix::ffi::OsStrExt as _,
+    path::PathBuf,
+    process, ptr,
     sync::OnceLock,
 };
 
@@ -271,6 +274,48 @@ pub(super) fn device_count() -> Result<u32, Error> {
 /// The CUDA version that it is for.
 pub(super) fn version() -> Result<(u32, u32), Error> {
     Ok(opened()?.version)
+}
+
+/// Where the loader has found a symbol: `Dl_info` of `dlfcn.h`.
+#[repr(C)]
+struct SymbolPlace {
+    file: *const c_char,
+    base: *const c_void,
+    symbol: *const c_char,
+    address: *const c_void,
+}
+
+unsafe extern "C" {
+    fn dladdr(address: *const c_void, place: *mut SymbolPlace) -> c_int;
+}
+
+/// Which driver it is. The version of CUDA that it is for is that of many drivers, whose compilers may differ: the name of its
+/// file has the version of the driver itself, and two builds seldom have one size.
+pub(super) fn identity() -> Result<&'static str, Error> {
+    static IDENTITY: OnceLock<String> = OnceLock::new();
+    let Opened { driver, version: (major, minor), .. } = opened()?;
+    Ok(IDENTITY.get_or_init(|| {
+        let mut text = format!("{major}.{minor}");
+        if let Some(path) = file_of(driver.cuInit as *const c_void).and_then(|path| path.canonicalize().ok()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let bytes = fs::metadata(&path).map_or(0, |known| known.len());
+            text = format!("{text} {name} {bytes}");
+        }
+        text
+    }))
+}
+
+/// The file that a function was loaded from.
+fn file_of(function: *const c_void) -> Option<PathBuf> {
+    let mut place = SymbolPlace { file: ptr::null(), base: ptr::null(), symbol: ptr::null(), address: ptr::null() };
+    // SAFETY: any address may be asked about; it writes the structure.
+    let found = unsafe { dladdr(function, &raw mut place) };
+    if found == 0 || place.file.is_null() {
+        return None;
+    }
+    // SAFETY: the loader gave a text that ends with a NUL, which is there as long as the library: for ever.
+    let file = unsafe { CStr::from_ptr(place.file) };
+    Some(PathBuf::from(OsStr::from_bytes(file.to_bytes())))
 }
 
 /// `true` in a process that was forked off the one that opened the driver. The driver does not work there, and what

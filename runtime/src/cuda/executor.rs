@@ -9,17 +9,18 @@ use super::{
     context::Context,
     driver, graph,
     host_memory::CudaHostMemory,
-    link,
+    link, machine,
     memory::{self, CudaBuffer},
     module::CudaModule,
     parts, shared,
     stream::{CudaEvent, CudaStream, is_ready, raw_stream},
 };
 use crate::{
+    code::{CodeKeeper, Linking},
     error::Error,
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Part, PartMut,
-        Rows, Shared, Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Module, Part, PartMut, Rows,
+        Shared, Stream,
     },
     graph::{Graph, Step},
     progress, ranges,
@@ -255,6 +256,10 @@ impl Executor for CudaExecutor {
 
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error> {
         Ok(Arc::new(CudaModule::load(&self.context, artifact)?))
+    }
+
+    fn load_kept(&self, artifact: &Artifact, keeper: &dyn CodeKeeper) -> Result<Arc<dyn Module>, Error> {
+        Ok(Arc::new(machine::load(&self.context, artifact, keeper)?))
     }
 
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error> {

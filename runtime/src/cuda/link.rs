@@ -15,13 +15,14 @@ use weft_artifact::Artifact;
 
 use super::{
     context::Context,
+    machine,
     module::{CudaModule, JitLogs},
     nvjitlink::NvJitLink,
     nvrtc::{Compiled, Form, Nvrtc, Source},
 };
 use crate::{
+    code::{Linked, LinkedKind, Linking},
     error::{Error, ErrorKind},
-    executor::{Linked, LinkedKind, Linking},
     toolkit::Toolkit,
 };
 
@@ -50,10 +51,18 @@ fn opened<T>(
 }
 
 /// A piece of code for a linker.
-struct Input<'a> {
-    kind: LinkedKind,
-    data: Cow<'a, [u8]>,
-    name: &'a str,
+pub(super) struct Input<'a> {
+    pub(super) kind: LinkedKind,
+    pub(super) data: Cow<'a, [u8]>,
+    pub(super) name: &'a str,
+}
+
+impl<'a> Input<'a> {
+    /// A kernel's PTX.
+    pub(super) fn of(artifact: &'a Artifact) -> Self {
+        let name = artifact.kernels.first().map_or("the kernel", |kernel| kernel.name.as_str());
+        Self { kind: LinkedKind::Ptx, data: Cow::Borrowed(&artifact.code), name }
+    }
 }
 
 /// Links a kernel's PTX with code from elsewhere and loads it. Gives what the tools said that is no error.
@@ -65,9 +74,8 @@ pub(super) fn link(
     let (major, minor) = context.attributes.compute_capability;
     let sm = 10 * major + minor;
     let lto = linking.lto || linking.code.iter().any(|code| code.kind == LinkedKind::LtoIr);
-    let name = artifact.kernels.first().map_or("the kernel", |kernel| kernel.name.as_str());
     let mut notes = Vec::new();
-    let mut inputs = vec![Input { kind: LinkedKind::Ptx, data: Cow::Borrowed(&artifact.code), name }];
+    let mut inputs = vec![Input::of(artifact)];
     for code in linking.code {
         inputs.push(input(code, linking, sm, context.attributes.driver_version, lto, &mut notes)?);
     }
@@ -78,14 +86,18 @@ pub(super) fn link(
     }
     let bound = linking.launch_bounds.map(|bounds| registers_within(bounds, context.registers_per_block));
     let registers = linking.max_registers.into_iter().chain(bound).min();
-    let cubin = if lto {
+    let load = |cubin| CudaModule::load_linked(context, artifact, cubin);
+    let module = if lto {
+        // Which nvJitLink has made it, none of its files says: that is not kept.
         let linker = opened(&NVJITLINK, linking.toolkit, NvJitLink::open)?;
         let inputs: Vec<_> = inputs.iter().map(|input| (input.kind, &*input.data, input.name)).collect();
-        linker.link(&inputs, sm, registers)?
+        load(linker.link(&inputs, sm, registers)?)?
+    } else if let Some(keeper) = linking.keeper {
+        machine::link(context, artifact, &inputs, registers, keeper)?
     } else {
-        by_driver(context, &inputs, registers)?
+        load(by_driver(context, &inputs, registers)?)?
     };
-    Ok((CudaModule::load_linked(context, artifact, cubin)?, notes))
+    Ok((module, notes))
 }
 
 /// The most registers of a thread with launch bounds: threads of a block, and blocks of an SM. They hold for a kernel's own
@@ -172,7 +184,7 @@ impl Drop for State<'_> {
 }
 
 /// Has the driver link code; gives a cubin.
-fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: Option<u32>) -> Result<Vec<u8>, Error> {
+pub(super) fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: Option<u32>) -> Result<Vec<u8>, Error> {
     let _entered = context.enter()?;
     // The driver writes to the logs as long as the link lives.
     let mut logs = JitLogs::new();

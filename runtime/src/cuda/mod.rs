@@ -10,6 +10,7 @@ mod graph;
 mod host_memory;
 mod kept;
 mod link;
+mod machine;
 mod memory;
 mod module;
 mod nvjitlink;

@@ -107,7 +107,7 @@ impl CudaModule {
     }
 
     /// Has the driver load code.
-    fn load_image(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
+    pub(super) fn load_image(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
         image.push(0);
         let mut logs = JitLogs::new();
         let (mut options, mut values) = logs.options();
@@ -165,6 +165,34 @@ impl CudaModule {
             module.page = Some(Page::new(context, handle, faults)?);
         }
         Ok(Self(Arc::new(module)))
+    }
+
+    /// The same, if all of the artifact's kernels are in it: a driver that loads lazily may refuse code only when it is asked
+    /// for them.
+    pub(super) fn with_kernels(self, artifact: &Artifact) -> Result<Self, Error> {
+        artifact.kernels.iter().try_for_each(|kernel| self.function(kernel).map(drop))?;
+        Ok(self)
+    }
+
+    /// The driver's handle of a kernel.
+    fn function(&self, kernel: &Kernel) -> Result<sys::CUfunction, Error> {
+        let context = &self.0.context;
+        let symbol = CString::new(kernel.symbol.as_str()).map_err(|_| {
+            Error::new(ErrorKind::Internal, format!("the symbol of kernel `{}` holds a NUL byte", kernel.name))
+        })?;
+        let _entered = context.enter()?;
+        let mut function = ptr::null_mut();
+        // SAFETY: it writes one handle; the module is live and the symbol ends with a NUL.
+        unsafe { context.driver.cuModuleGetFunction(&raw mut function, self.0.handle.0, symbol.as_ptr()) }.map_err(
+            |mut error| {
+                error.message = format!(
+                    "kernel `{}` is not in the loaded code under its symbol {}: {}",
+                    kernel.name, kernel.symbol, error.message
+                );
+                error
+            },
+        )?;
+        Ok(function)
     }
 }
 
@@ -252,21 +280,8 @@ impl Module for CudaModule {
 
     fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error> {
         let context = &self.0.context;
-        let symbol = CString::new(kernel.symbol.as_str()).map_err(|_| {
-            Error::new(ErrorKind::Internal, format!("the symbol of kernel `{}` holds a NUL byte", kernel.name))
-        })?;
+        let function = self.function(kernel)?;
         let _entered = context.enter()?;
-        let mut function = ptr::null_mut();
-        // SAFETY: it writes one handle; the module is live and the symbol ends with a NUL.
-        unsafe { context.driver.cuModuleGetFunction(&raw mut function, self.0.handle.0, symbol.as_ptr()) }.map_err(
-            |mut error| {
-                error.message = format!(
-                    "kernel `{}` is not in the loaded code under its symbol {}: {}",
-                    kernel.name, kernel.symbol, error.message
-                );
-                error
-            },
-        )?;
         if kernel.calls_itself {
             context.deepen_stacks()?;
         }

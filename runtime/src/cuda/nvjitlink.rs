@@ -11,8 +11,8 @@ use libloading::Library;
 
 use super::tools::{find, open, text};
 use crate::{
+    code::LinkedKind,
     error::{Error, ErrorKind},
-    executor::LinkedKind,
     toolkit::{Toolkit, Wanted},
 };
 

@@ -420,3 +420,37 @@ def test_a_functions_text_ends_where_python_ends_it(tmp_path, text, left_out):
     lines = inspect.getsourcelines(function)
     assert (name, first) == (str(file), lines[1])
     assert found + left_out == "".join(lines[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(a, /, b=1, *, c: 'x' = 2) -> None:\n    '''text'''\n    a[0] = b + c - 1\n",
+        "@(lambda g: g)\n@(\nlambda g: g\n)\ndef f(a):\n    a[0] = a.shape[0] - 1 if a.any() else len(a)\n",
+        "import math\nx = 1\ndef f(a):\n    a[0] = math.sin(1) - x.real\n",
+        "if 1:\n    def f(a):\n        a[0] = '''1\n 1'''\n",
+        "if 1:\n\tdef f(a):\n\t\ta[0] = 1\n",
+        "def make(n):\n def f(a):\n  def g():\n   nonlocal n\n   n = 1\n  return g, n - 1\n return f\nf = make(1)\n",
+        "class C:\n    __x = 1\n    def f(self):\n        return self.__x - 1, C.__y\nf = C.f\n",
+        "def make(n):\n  class C:\n   def f(self):\n    return __class__, self.__x, n - 1\n  return C.f\nf = make(1)\n",
+        "from __future__ import annotations\ndef f(a: unknown):\n    b: unknown = 1\n    a[0] = [x for x in b]\n",
+    ],
+)
+def test_a_text_is_held_against_the_code_without_a_tree(tmp_path, text):
+    function = load(tmp_path / "directly.py", text).f
+    code = function.__code__
+    _, block, _, _ = _source.of(function, None, _source.keep(function))
+    assert _source._same(code, _source._compile_directly(block, code))
+    for old, new in (("1", "2"), ("def f", "def g"), ("- 1", "+ 1"), ("def f", "async def f")):
+        if old in block:
+            assert not _source._same(code, _source._compile_directly(block.replace(old, new), code))
+
+
+def test_what_is_no_plain_definition_is_left_to_the_tree(tmp_path):
+    function = load(tmp_path / "no.py", "async def f(a):\n    a[0] = 1\n").f
+    assert _source._compile_directly("async def f(a):\n    a[0] = 1\n", function.__code__) is None
+    # A text that was given need not be indented as its function was.
+    made = load(tmp_path / "given.py", "def make(n):\n    def f(a):\n        a[0] = n\n    return f\nf = make(1)\n").f
+    assert _source._compile_directly("def f(a):\n    a[0] = n\n", made.__code__) is None
+    assert _source._compile_directly("def f(a\n", made.__code__) is None
+    assert _source._compile_directly("  def f(a\n", made.__code__) is None

@@ -12,6 +12,7 @@ mod types;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
+use weft_artifact::MachineCode;
 use weft_compiler::{
     LIBCLC_HASH, VERSION,
     request::{FunctionDef, Keep, Request},
@@ -40,6 +41,28 @@ impl Digest {
     /// one is in it.
     pub(crate) fn and_is_lasting(request: &Request) -> (Self, bool) {
         Self::and_reach(request, BUILD)
+    }
+
+    /// The digest of machine code that a driver makes of what this weft has compiled.
+    pub fn of_machine_code(code: &MachineCode<'_>) -> Self {
+        let MachineCode { compute_capability: (major, minor), driver, max_registers, inputs } = *code;
+        let mut feed = Feed::default();
+        // Another number where the runtime has other code made of the same pieces.
+        feed.text("weft machine code 1");
+        for part in BUILD {
+            feed.text(part);
+        }
+        for number in [major, minor] {
+            feed.number(u64::from(number));
+        }
+        feed.text(driver);
+        feed.optional(max_registers, |feed, registers| feed.number(u64::from(registers)));
+        feed.number(inputs.len() as u64);
+        for (kind, bytes) in inputs {
+            feed.text(kind);
+            feed.bytes(bytes);
+        }
+        Self(feed.finish())
     }
 
     /// Its bytes.

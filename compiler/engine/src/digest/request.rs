@@ -1,5 +1,7 @@
 //! How what a request holds besides types is fed: functions with what their names mean, overloads, target and options.
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
@@ -57,7 +59,7 @@ impl Feed {
             CpuThreads::Fibers => 2,
         });
         self.optional(*max_registers, |feed, registers| feed.number(u64::from(registers)));
-        self.optional(libdevice.as_ref(), |feed, bitcode| feed.bytes(bitcode));
+        self.optional(libdevice.as_ref(), |feed, bitcode| feed.bytes(&library(bitcode)));
         match entry {
             Entry::Launch => self.tag(0),
             Entry::Foreign(Foreign { role, symbol }) => {
@@ -320,6 +322,22 @@ impl Feed {
                 self.tag(21);
                 self.number(u64::from(*number));
             }
+        }
+    }
+}
+
+/// The hash of a library of half a megabyte, which most requests of a process share. It is made once for as long as they do: a
+/// weak reference keeps another library from having the same address.
+fn library(bitcode: &Arc<Vec<u8>>) -> [u8; 32] {
+    static LAST: Mutex<Option<(Weak<Vec<u8>>, [u8; 32])>> = Mutex::new(None);
+    let this = Arc::downgrade(bitcode);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((known, hash)) if known.ptr_eq(&this) => *hash,
+        Some(_) | None => {
+            let hash = *blake3::hash(bitcode).as_bytes();
+            *last = Some((this, hash));
+            hash
         }
     }
 }

@@ -4,8 +4,10 @@
 
 use std::{fs::File, io::Read as _, path::Path};
 
+use weft_artifact::ArgType;
+
 use crate::{
-    digest::Digest,
+    digest::{BUILD, Digest},
     encode::{Encode, Malformed, Reader, fields},
 };
 
@@ -23,10 +25,20 @@ pub struct About {
     pub name: String,
     /// The types of its arguments, with commas between.
     pub args: String,
-    /// `host`, or such as `sm_90`.
+    /// `host`, or such as `sm_90`; with ` cubin` behind it where a driver's machine code is kept.
     pub target: String,
     /// The build of weft that wrote it, and alone reads it.
     pub build: String,
+}
+
+impl About {
+    /// What a list shows of something that this weft has made.
+    pub fn of<'a>(name: &str, args: impl IntoIterator<Item = &'a ArgType>, target: String) -> Self {
+        let args: Vec<String> = args.into_iter().map(ToString::to_string).collect();
+        let [version, text, _] = BUILD;
+        let build = format!("{version}-{}", text.get(..12).unwrap_or(text));
+        Self { name: name.to_owned(), args: args.join(", "), target, build }
+    }
 }
 
 fields!(About { name, args, target, build });

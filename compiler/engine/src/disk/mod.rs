@@ -84,6 +84,11 @@ impl DiskCache {
         shard.write(key, &entry::bytes(key, about, content));
     }
 
+    /// Removes what is kept under a key, if anything is and it can be removed.
+    pub fn remove(&self, key: &Digest) {
+        let _removed: io::Result<()> = fs::remove_file(self.shard_of(key).join(key.to_string()));
+    }
+
     /// All entries, those that were used last first.
     ///
     /// # Errors

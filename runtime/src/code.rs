@@ -1,0 +1,132 @@
+//! Code from elsewhere that kernels are linked with, and machine code that is kept for another time.
+//!
+//! The runtime writes no files: whoever has a place for machine code keeps it. Keeping never fails: what is not found is
+//! made, and what cannot be kept is made again.
+
+use std::{
+    fmt::{self, Debug},
+    path::PathBuf,
+};
+
+use weft_artifact::MachineCode;
+
+use crate::toolkit::Toolkit;
+
+/// What a piece of code from elsewhere is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkedKind {
+    /// CUDA C++.
+    Cu,
+    /// PTX.
+    Ptx,
+    /// Machine code for one GPU.
+    Cubin,
+    /// Machine code for several, or PTX.
+    Fatbin,
+    /// An object file of the host's compiler, with a fatbin in it.
+    Object,
+    /// An archive of these.
+    Archive,
+    /// NVIDIA's intermediate code for optimization at link time.
+    LtoIr,
+}
+
+impl LinkedKind {
+    /// The kind of files with an extension.
+    pub fn from_extension(extension: &str) -> Option<Self> {
+        Some(match extension {
+            "cu" => Self::Cu,
+            "ptx" => Self::Ptx,
+            "cubin" => Self::Cubin,
+            "fatbin" => Self::Fatbin,
+            "o" => Self::Object,
+            "a" => Self::Archive,
+            "ltoir" => Self::LtoIr,
+            _ => return None,
+        })
+    }
+
+    /// The extension of files of it.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Cu => "cu",
+            Self::Ptx => "ptx",
+            Self::Cubin => "cubin",
+            Self::Fatbin => "fatbin",
+            Self::Object => "o",
+            Self::Archive => "a",
+            Self::LtoIr => "ltoir",
+        }
+    }
+}
+
+/// A piece of code from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linked {
+    /// What it is.
+    pub kind: LinkedKind,
+    /// What messages call it.
+    pub name: String,
+    /// The text or the bytes.
+    pub data: Vec<u8>,
+    /// Where CUDA C++ includes files from, before all other folders.
+    pub folder: Option<PathBuf>,
+}
+
+/// What a kernel is linked with, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Linking<'a> {
+    /// The code.
+    pub code: &'a [Linked],
+    /// Optimize all of it together. LTO-IR always is.
+    pub lto: bool,
+    /// The most registers that a thread may use.
+    pub max_registers: Option<u32>,
+    /// Threads of a block, and blocks of an SM, that there are registers for.
+    pub launch_bounds: Option<(u32, u32)>,
+    /// More folders of headers for CUDA C++.
+    pub includes: &'a [PathBuf],
+    /// Where the tools are.
+    pub toolkit: &'a Toolkit,
+    /// Who keeps the machine code.
+    pub keeper: Option<&'a dyn CodeKeeper>,
+}
+
+/// A stage of loading code, for whoever measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadStage {
+    /// The driver makes machine code.
+    Link,
+    /// The driver loads code.
+    Load,
+    /// Machine code goes where it is kept.
+    Keep,
+}
+
+impl fmt::Display for LoadStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Link => "link",
+            Self::Load => "load",
+            Self::Keep => "keep",
+        })
+    }
+}
+
+/// Keeps machine code for another time, of other processes too.
+pub trait CodeKeeper: Debug + Sync {
+    /// The place of what is made of certain things. The same of them is always the same place, and no other one's.
+    fn place<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn KeptCode + 'a>;
+    /// Is told that a stage begins, on the thread that loads.
+    fn begin(&self, _stage: LoadStage) {}
+}
+
+/// A place for machine code.
+pub trait KeptCode {
+    /// What is there, as it was kept.
+    fn find(&self) -> Option<Vec<u8>>;
+    /// Keeps code there.
+    fn keep(&self, code: &[u8]);
+    /// Removes what is there, which the driver refuses.
+    fn remove(&self);
+}
