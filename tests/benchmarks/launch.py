@@ -1,4 +1,4 @@
-"""Times one launch on the host, for 0, 1, 4 and 16 arrays, beside cuLaunchKernel called from C.
+"""Times one launch on the host, for 0, 1, 4 and 16 arrays, and for 256 numbers, beside cuLaunchKernel called from C.
 
 Launches come in batches of 512 with a synchronization between, so that the driver's queue never fills. Needs a GPU and
 gcc.
@@ -6,6 +6,7 @@ gcc.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import statistics
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COUNTS = (0, 1, 4, 16)
+NUMBERS = 256
 BATCH, BATCHES = 512, 41
+SOURCES = tempfile.TemporaryDirectory()
 
 
 def kernels(cuda: Any) -> dict[int, Any]:
@@ -116,10 +119,12 @@ def with_weft(*, configured: bool = False, arrays: str = "weft") -> dict[int, fl
             import cupy
 
             return cupy.zeros(16, cupy.float32)
-        if arrays == "torch":
+        if arrays.startswith("torch."):
             import torch
 
-            return torch.zeros(16, device="cuda")
+            return torch.zeros(16, dtype=getattr(torch, arrays.removeprefix("torch.")), device="cuda")
+        if arrays == "numpy":
+            return np.zeros(1024, np.float32)
         return cuda.to_device(np.zeros(16, np.float32))
 
     return with_library(cuda, configured=configured, array=array)
@@ -133,6 +138,28 @@ def prepared() -> dict[int, float]:
         launch = kernel[1, 32].prepare(*(cuda.to_device(np.zeros(16, np.float32)) for _ in range(count)))
         times[count] = timed(launch, cuda.synchronize)
     return times
+
+
+def of_numbers(cuda: Any) -> Any:
+    """A kernel of one array and so many numbers, all of which it reads."""
+    names = [f"a{number}" for number in range(NUMBERS)]
+    source = f"def numbers(out, {', '.join(names)}):\n    if {' + '.join(names)} == 0.5:\n        out[0] = 1\n"
+    # weft reads the text of a kernel, which has to be in a file.
+    file = Path(SOURCES.name) / "numbers.py"
+    file.write_text(source)
+    made: dict[str, Any] = {}
+    exec(compile(source, file, "exec"), made)
+    return cuda.jit(made["numbers"])
+
+
+def with_numbers(cuda: Any, kind: Any) -> float:
+    kernel = of_numbers(cuda)
+    args = (cuda.to_device(np.zeros(1, np.float32)), *(kind(number) for number in range(NUMBERS)))
+    return timed(lambda: kernel[1, 32](*args), cuda.synchronize)
+
+
+def numbers_of(library: str, kind: Any) -> Callable[[], float]:
+    return lambda: with_numbers(importlib.import_module(f"{library}.cuda"), kind)
 
 
 def in_graphs() -> dict[int, float]:
@@ -166,9 +193,20 @@ ROWS: dict[str, Callable[[], dict[int, float]]] = {
     "weft, prepared": prepared,
     "weft, one of 64 in a graph": in_graphs,
     "weft, CuPy's arrays": lambda: with_weft(arrays="cupy"),
-    "weft, PyTorch's tensors": lambda: with_weft(arrays="torch"),
+    "weft, PyTorch's tensors of float32": lambda: with_weft(arrays="torch.float32"),
+    "weft, PyTorch's tensors of int64": lambda: with_weft(arrays="torch.int64"),
+    "weft, NumPy's arrays of 4 KB": lambda: with_weft(arrays="numpy"),
     "numba-cuda, `kernel[1, 32](...)`": with_numba,
     "numba-cuda, configured before": lambda: with_numba(configured=True),
+}
+
+# Beside a call from C with as many parameters.
+NUMBER_ROWS: dict[str, Callable[[], float]] = {
+    "weft, Python's ints": numbers_of("weft", int),
+    "weft, Python's floats": numbers_of("weft", float),
+    "weft, `numpy.float32`": numbers_of("weft", np.float32),
+    "weft, `numpy.int64`": numbers_of("weft", np.int64),
+    "numba-cuda, Python's ints": numbers_of("numba", int),
 }
 
 
@@ -189,6 +227,16 @@ def main() -> int:
             results[name] = brief(fault)
             cells = [results[name]]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    print(f"\n| launched with {NUMBERS} numbers by | ns |\n|---|---|")
+    of_c = base.get(NUMBERS)
+    for name, measure_numbers in {"cuLaunchKernel from C": lambda: base[NUMBERS], **NUMBER_ROWS}.items():
+        try:
+            each = measure_numbers()
+            results[f"{NUMBERS} numbers: {name}"] = each
+            cell = f"{each:.0f}" + (f" ({each / of_c:.2f})" if of_c else "")
+        except Exception as fault:
+            cell = results[f"{NUMBERS} numbers: {name}"] = brief(fault)
+        print(f"| {name} | {cell} |", flush=True)
     if out := os.environ.get("OUT"):
         (Path(out) / "launch.json").write_text(json.dumps(results, indent=1))
     return 0

@@ -75,6 +75,18 @@ pub(crate) fn is_aligned(
     shape.clone().any(|extent| extent == 0) || address.is_multiple_of(align) && shape.zip(strides).all(each)
 }
 
+/// What extents and strides in bytes say of an array: its layout, and whether its elements lie where kernels take them to lie.
+///
+/// # Errors
+///
+/// `ValueError` for an extent that is too long.
+pub(crate) fn examine(address: u64, shape: &[u64], steps: &[u64], dtype: DType) -> PyResult<(Layout, bool)> {
+    let (shape, steps) = (shape.iter().copied(), steps.iter().map(|stride| *stride as i64));
+    check_extents(shape.clone())?;
+    let layout = layout(shape.clone(), steps.clone(), dtype.size_bytes());
+    Ok((layout, is_aligned(address, shape, steps, dtype)))
+}
+
 /// `TypeError` for elements that do not.
 pub(crate) fn misaligned(dtype: DType) -> PyErr {
     PyTypeError::new_err(format!(
