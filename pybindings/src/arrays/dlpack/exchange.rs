@@ -150,6 +150,7 @@ impl Exchange {
     /// # Errors
     ///
     /// The producer's, and those of [`Seen`].
+    #[inline]
     pub(crate) fn read(
         &self,
         object: &Bound<'_, PyAny>,
@@ -246,8 +247,8 @@ fn requires_grad(class: &Bound<'_, PyType>) -> Option<&'static Attribute> {
     REQUIRES_GRAD.get_or_make(|| Attribute::of(class, intern!(py, "requires_grad"))).ok()
 }
 
-/// Whether a tensor of several elements has an odd stride, in elements, along a dimension of several: address, extents and
-/// strides in bytes are given.
+/// Whether a tensor of several elements has an odd stride, in elements, along a dimension of several. Address, extents and
+/// strides in bytes are given; `item` is a power of two, as the sizes of all numbers are.
 ///
 /// Such a tensor of PyTorch's is no negative of what lies in memory. What sets that bit is `.imag` of a conjugated complex
 /// tensor: of the pairs of numbers there it is every second number, so that all strides are even. A view's strides are sums of
@@ -256,7 +257,7 @@ fn requires_grad(class: &Bound<'_, PyType>) -> Option<&'static Attribute> {
 fn has_odd_stride(cells: &[u64], item: u64) -> bool {
     let Some((_, numbers)) = cells.split_first() else { return false };
     let (shape, strides) = numbers.split_at(numbers.len() / 2);
-    let is_odd = |(extent, stride): (&u64, &u64)| *extent > 1 && (*stride as i64 / item as i64) % 2 != 0;
+    let is_odd = |(extent, stride): (&u64, &u64)| *extent > 1 && *stride & item != 0;
     !shape.contains(&0) && shape.iter().zip(strides).any(is_odd)
 }
 
