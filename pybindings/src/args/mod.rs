@@ -226,8 +226,11 @@ impl Arguments {
                 Ok(Some(int)) => (Number::I64, (int as u64, 0)),
                 Ok(None) | Err(_) => return false,
             },
+            Adapter::Bool => match arg.is_truthy() {
+                Ok(is_true) => (Number::BOOL, (is_true.into(), 0)),
+                Err(_) => return false,
+            },
             Adapter::DeviceArray
-            | Adapter::Bool
             | Adapter::Complex
             | Adapter::None
             | Adapter::Tuple

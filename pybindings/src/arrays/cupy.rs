@@ -16,9 +16,9 @@ use pyo3::{
     prelude::*,
     types::{PyString, PyTuple, PyType},
 };
-use weft_artifact::{ArrayType, MAX_NDIM};
+use weft_artifact::{ArrayType, Layout, MAX_NDIM};
 
-use super::{attribute::Attribute, interface::Interface, strides};
+use super::{attribute::Attribute, interface::Interface, scalar, strides};
 use crate::{once::Once, types::numpy};
 
 /// The C function of CuPy's that its own interface asks, which Cython exports as a capsule named by its type.
@@ -114,15 +114,19 @@ impl Cupy {
         if !memory.get_type().is(&self.memory) {
             return Ok(None);
         }
-        let first = cells.len();
-        cells.push(self.address.read(&memory)?.extract()?);
-        let ndim: usize = self.ndim.read(array)?.extract()?;
+        let number_of = |attribute: &Attribute, of| Ok::<_, PyErr>(scalar::int(&attribute.read(of)?)?.unwrap_or(-1));
+        let (first, address) = (cells.len(), number_of(&self.address, &memory)?);
+        let ndim = number_of(&self.ndim, array)? as usize;
         let is_c = self.is_c.read(array)?.is_truthy()?;
+        if address < 0 {
+            return Ok(None);
+        }
+        cells.push(address as u64);
         let add = |cells: &mut Vec<u64>, numbers: &Attribute| -> PyResult<bool> {
             let numbers = numbers.read(array)?;
             let numbers = numbers.cast::<PyTuple>()?;
             for number in numbers.iter_borrowed() {
-                cells.push(number.extract::<i64>()? as u64);
+                cells.push(scalar::int(&number)?.ok_or_else(|| PyValueError::new_err("it is too large"))? as u64);
             }
             Ok(numbers.len() == ndim)
         };
@@ -130,7 +134,7 @@ impl Cupy {
             0 => true,
             // One number is found sooner than a tuple of one.
             1 if is_c => {
-                cells.push(self.size.read(array)?.extract()?);
+                cells.push(number_of(&self.size, array)? as u64);
                 true
             }
             2..=MAX_NDIM | 1 => add(cells, &self.shape)?,
@@ -148,7 +152,12 @@ impl Cupy {
         if shape.contains(&0) {
             *address = 0;
         }
-        let (layout, is_aligned) = strides::examine(*address, shape, steps, dtype)?;
+        let (layout, is_aligned) = if is_c {
+            strides::check_extents(shape.iter().copied())?;
+            (Layout::C, strides::is_aligned(*address, shape.iter().copied(), [].into_iter(), dtype))
+        } else {
+            strides::examine(*address, shape, steps, dtype)?
+        };
         Ok(Some(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream: None, is_aligned }))
     }
 
