@@ -71,7 +71,6 @@ impl Arguments {
     }
 
     /// An array whose cells are there from `first` on.
-    #[inline]
     fn push_seen(
         &mut self,
         arg: &Bound<'_, PyAny>,

@@ -150,7 +150,6 @@ impl Exchange {
     /// # Errors
     ///
     /// The producer's, and those of [`Seen`].
-    #[inline]
     pub(crate) fn read(
         &self,
         object: &Bound<'_, PyAny>,

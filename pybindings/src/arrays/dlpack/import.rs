@@ -145,7 +145,6 @@ impl Seen {
     /// # Errors
     ///
     /// `TypeError`, `ValueError` and `BufferError` for what a kernel cannot take.
-    #[inline]
     pub(super) fn of(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Self> {
         let first = cells.len();
         let seen = see(raw, flags, max_ndim, cells);
@@ -174,7 +173,6 @@ impl Seen {
     }
 }
 
-#[inline]
 fn see(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Seen> {
     let dtype = raw.dtype.dtype()?;
     let item = dtype.size_bytes();
