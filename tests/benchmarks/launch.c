@@ -1,4 +1,4 @@
-// Times cuLaunchKernel on the host: prints "PARAMETERS NANOSECONDS" for 0, 1, 4 and 16 pointer parameters.
+// Times cuLaunchKernel on the host: prints "PARAMETERS NANOSECONDS" for 0, 1, 4, 16 and 256 pointer parameters.
 //
 // Needs no CUDA toolkit: the driver is opened at run time, and the kernels are PTX. Usage: launch BATCH BATCHES
 #include <dlfcn.h>
@@ -76,11 +76,11 @@ int main(int argc, char **argv) {
     check(((Retain)symbol("cuDevicePrimaryCtxRetain"))(&context, device), "cuDevicePrimaryCtxRetain");
     check(((SetCurrent)symbol("cuCtxSetCurrent"))(context), "cuCtxSetCurrent");
     double *samples = malloc(sizeof(double) * (size_t)batches);
-    const int counts[] = {0, 1, 4, 16};
+    const int counts[] = {0, 1, 4, 16, 256};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; ++c) {
-        char ptx[4096];
-        unsigned long long arrays[16];
-        void *module, *function, *parameters[16];
+        static char ptx[16384];
+        unsigned long long arrays[256];
+        void *module, *function, *parameters[256];
         write_ptx(ptx, sizeof ptx, counts[c]);
         check(((Load)symbol("cuModuleLoadData"))(&module, ptx), "cuModuleLoadData");
         check(((GetFunction)symbol("cuModuleGetFunction"))(&function, module, "empty"), "cuModuleGetFunction");

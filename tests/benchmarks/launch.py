@@ -1,4 +1,5 @@
-"""Times one launch on the host, for 0, 1, 4 and 16 arrays of several libraries, beside cuLaunchKernel called from C.
+"""Times one launch on the host, for 0, 1, 4 and 16 arrays of several libraries and for 256 numbers, beside cuLaunchKernel
+called from C.
 
 Launches come in batches of 512 with a synchronization between, so that the driver's queue never fills. Needs a GPU and
 gcc.
@@ -6,6 +7,7 @@ gcc.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import statistics
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COUNTS = (0, 1, 4, 16)
+NUMBERS = 256
 BATCH, BATCHES = 512, 41
+SOURCES = tempfile.TemporaryDirectory()
 
 
 def kernels(cuda: Any) -> dict[int, Any]:
@@ -115,10 +119,13 @@ def maker(cuda: Any, arrays: str) -> Callable[[], Any]:
         import cupy
 
         return lambda: cupy.zeros(16, cupy.float32)
-    if arrays == "torch":
+    if arrays.startswith("torch."):
         import torch
 
-        return lambda: torch.zeros(16, device="cuda")
+        dtype = getattr(torch, arrays.removeprefix("torch."))
+        return lambda: torch.zeros(16, dtype=dtype, device="cuda")
+    if arrays == "numpy":
+        return lambda: np.zeros(1024, np.float32)
     return lambda: cuda.to_device(np.zeros(16, np.float32))
 
 
@@ -136,6 +143,28 @@ def prepared() -> dict[int, float]:
         launch = kernel[1, 32].prepare(*(cuda.to_device(np.zeros(16, np.float32)) for _ in range(count)))
         times[count] = timed(launch, cuda.synchronize)
     return times
+
+
+def of_numbers(cuda: Any) -> Any:
+    """A kernel of one array and so many numbers, all of which it reads."""
+    names = [f"a{number}" for number in range(NUMBERS)]
+    source = f"def numbers(out, {', '.join(names)}):\n    if {' + '.join(names)} == 0.5:\n        out[0] = 1\n"
+    # weft reads the text of a kernel, which has to be in a file.
+    file = Path(SOURCES.name) / "numbers.py"
+    file.write_text(source)
+    made: dict[str, Any] = {}
+    exec(compile(source, file, "exec"), made)
+    return cuda.jit(made["numbers"])
+
+
+def with_numbers(cuda: Any, kind: Any) -> float:
+    kernel = of_numbers(cuda)
+    args = (cuda.to_device(np.zeros(1, np.float32)), *(kind(number) for number in range(NUMBERS)))
+    return timed(lambda: kernel[1, 32](*args), cuda.synchronize)
+
+
+def numbers_of(library: str, kind: Any) -> Callable[[], float]:
+    return lambda: with_numbers(importlib.import_module(f"{library}.cuda"), kind)
 
 
 def in_graphs() -> dict[int, float]:
@@ -169,27 +198,52 @@ ROWS: dict[str, Callable[[], dict[int, float]]] = {
     "weft, prepared": prepared,
     "weft, one of 64 in a graph": in_graphs,
     "weft, CuPy's arrays": lambda: with_weft(arrays="cupy"),
-    "weft, PyTorch's tensors": lambda: with_weft(arrays="torch"),
+    "weft, PyTorch's tensors": lambda: with_weft(arrays="torch.float32"),
+    "weft, PyTorch's tensors of int64": lambda: with_weft(arrays="torch.int64"),
+    "weft, NumPy's arrays of 4 KB": lambda: with_weft(arrays="numpy"),
     "numba-cuda, `kernel[1, 32](...)`": with_numba,
     "numba-cuda, configured before": lambda: with_numba(configured=True),
     "numba-cuda, CuPy's arrays": lambda: with_numba(arrays="cupy"),
-    "numba-cuda, PyTorch's tensors": lambda: with_numba(arrays="torch"),
+    "numba-cuda, PyTorch's tensors": lambda: with_numba(arrays="torch.float32"),
+}
+
+# Beside a call from C with as many parameters.
+NUMBER_ROWS: dict[str, Callable[[], float]] = {
+    "weft, Python's ints": numbers_of("weft", int),
+    "weft, Python's floats": numbers_of("weft", float),
+    "weft, `numpy.float32`": numbers_of("weft", np.float32),
+    "weft, `numpy.int64`": numbers_of("weft", np.int64),
+    "numba-cuda, Python's ints": numbers_of("numba", int),
 }
 
 
 def main() -> int:
     results: dict[str, dict[str, float] | str] = {}
+    base: dict[int, float] = {}
     counts = [str(count) for count in COUNTS]
     print(f"Host time of one launch, ns (ratio to C); median of {BATCHES} batches of {BATCH}\n")
     print(launch_head(counts))
     for name, measure in ROWS.items():
         try:
-            results[name] = {str(count): time for count, time in measure().items()}
+            times = measure()
+            base = times if name == C_LAUNCH else base
+            results[name] = {str(count): times[count] for count in COUNTS}
         except Exception as fault:
             results[name] = brief(fault)
         print(launch_row(name, results[name], results[C_LAUNCH], counts), flush=True)
+    numbers: dict[str, float | str] = {}
+    of_c = base.get(NUMBERS)
+    print(f"\n| launched with {NUMBERS} numbers by | ns |\n|---|---|")
+    for name, measure_numbers in {C_LAUNCH: lambda: base[NUMBERS], **NUMBER_ROWS}.items():
+        try:
+            each = numbers[name] = measure_numbers()
+            cell = f"{each:.0f}" + (f" ({each / of_c:.2f})" if of_c else "")
+        except Exception as fault:
+            cell = numbers[name] = brief(fault)
+        print(f"| {name} | {cell} |", flush=True)
     if out := os.environ.get("OUT"):
         (Path(out) / "launch.json").write_text(json.dumps(results, indent=1))
+        (Path(out) / "numbers.json").write_text(json.dumps(numbers, indent=1))
     return 0
 
 

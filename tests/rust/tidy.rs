@@ -35,7 +35,7 @@ const FACES: &[(&str, &[&str])] = &[
     ("command", &[]),
     ("types", &["errors", "once"]),
     ("devices", &["errors"]),
-    ("arrays", &["errors", "types", "devices"]),
+    ("arrays", &["errors", "once", "types", "devices"]),
     ("args", &["errors", "types", "devices", "arrays"]),
     ("engine", &["errors", "devices"]),
     ("capture", &["errors", "types", "devices", "arrays"]),

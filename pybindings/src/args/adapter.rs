@@ -19,7 +19,7 @@ use weft_artifact::Number;
 
 use super::CopyHint;
 use crate::{
-    arrays::{device_array::DeviceArray, dlpack::exchange::Exchange},
+    arrays::{cupy::Cupy, device_array::DeviceArray, dlpack::exchange::Exchange, scalar},
     types::{
         classes::{self, Known},
         numpy::{self, ScalarKind, Subclass},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How objects of a type are passed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) enum Adapter {
     /// weft's own arrays.
     DeviceArray,
@@ -45,6 +45,8 @@ pub(super) enum Adapter {
     Tuple,
     /// NumPy's arrays.
     HostArray(Subclass),
+    /// NumPy's scalars of a number, which lie in memory as NumPy says.
+    Plain(Number),
     /// NumPy's scalars of a number.
     Number(Number),
     /// Other scalars of NumPy's.
@@ -57,9 +59,12 @@ pub(super) enum Adapter {
     Hint,
     /// Tensors of other libraries, by the C functions of their type.
     Exchange(Exchange),
+    /// CuPy's arrays, by their attributes.
+    Cupy(&'static Cupy),
     /// Arrays of other libraries, by what the object has of what its type has: an array interface, `__dlpack__`.
     Foreign,
     /// Whatever the object itself says.
+    #[default]
     Other,
 }
 
@@ -80,8 +85,8 @@ thread_local! {
 }
 
 impl Adapter {
-    /// How an object is passed.
-    pub(super) fn of(arg: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// How an object is passed, and whether all others of its type are, too.
+    pub(super) fn of(arg: &Bound<'_, PyAny>) -> PyResult<(Self, bool)> {
         let address = arg.get_type_ptr() as usize;
         // Type objects lie at multiples of 16, and NumPy's one after the other, some 400 bytes each.
         let place = (address >> 4 ^ address >> 10) % AT_HAND;
@@ -89,18 +94,19 @@ impl Adapter {
             let cell = &hand[place];
             let (known, adapter) = cell.get();
             if known == address {
-                return Ok(adapter);
+                return Ok((adapter, true));
             }
-            let (found, is_kept) = Self::find(&arg.get_type())?;
+            let (found, is_kept) = Self::find(arg)?;
             if is_kept {
                 cell.set((address, found));
             }
-            Ok(found)
+            Ok((found, is_kept))
         })
     }
 
-    /// The adapter of a type, from the table or found out, and whether it is kept there.
-    fn find(class: &Bound<'_, PyType>) -> PyResult<(Self, bool)> {
+    /// The adapter of an object's type, from the table or found out, and whether it is kept there.
+    fn find(arg: &Bound<'_, PyAny>) -> PyResult<(Self, bool)> {
+        let class = &arg.get_type();
         let address = class.as_ptr() as usize;
         let kept = TABLE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|table| {
             let (_, adapter) = table.get(&address)?;
@@ -112,7 +118,7 @@ impl Adapter {
         let (adapter, lasts) = match Self::of_ours(class)? {
             Some(adapter) => (adapter, true),
             // Before NumPy is imported a class that is on its way may count as the number that it is too.
-            None => (Self::decide(class)?, numpy::loaded(class.py()).is_some()),
+            None => (Self::decide(arg, class)?, numpy::loaded(class.py()).is_some()),
         };
         let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
         let table = table.get_or_insert_default();
@@ -139,14 +145,15 @@ impl Adapter {
         Ok(exact.into_iter().find(|(known, _)| class.is(known)).map(|(_, adapter)| adapter))
     }
 
-    fn decide(class: &Bound<'_, PyType>) -> PyResult<Self> {
+    fn decide(arg: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Self> {
         let py = class.py();
         if let Some(classes) = numpy::loaded(py) {
             if let Some(subclass) = classes.array_class(class)? {
                 return Ok(Self::HostArray(subclass));
             }
             if let Some(number) = classes.number_of_type(class) {
-                return Ok(Self::Number(number));
+                let is_plain = scalar::is_plain(class, number)?;
+                return Ok(if is_plain { Self::Plain(number) } else { Self::Number(number) });
             }
             if let Some(kind) = classes.scalar_class(class)? {
                 return Ok(match kind {
@@ -183,7 +190,8 @@ impl Adapter {
         let is_foreign =
             class.hasattr(intern!(py, "__cuda_array_interface__"))? || class.hasattr(intern!(py, "__dlpack__"))?;
         if is_foreign {
-            return Ok(Self::Foreign);
+            // Where this object does not tell, the next one of its type is asked.
+            return Ok(Cupy::of(arg).map_or(Self::Other, |cupy| cupy.map_or(Self::Foreign, Self::Cupy)));
         }
         // An object of a dataclass may be an array of another library first.
         Ok(classes::known(class).map_or(Self::Other, Self::Object))

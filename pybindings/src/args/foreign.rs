@@ -12,12 +12,14 @@ use weft_artifact::{DType, MAX_NDIM};
 use super::{Arguments, HostArgument, InPlace, on_another_device};
 use crate::{
     arrays::{
+        cupy::Cupy,
         dlpack::{
             Place,
             exchange::Exchange,
             import::{self, Consumer, Keeper, Managed, Seen, Tensor},
         },
         host_array::HostArray,
+        interface::Interface,
         strides,
     },
     devices, errors,
@@ -44,13 +46,18 @@ impl Arguments {
     pub(super) fn push_exchanged(&mut self, arg: &Bound<'_, PyAny>, exchange: Exchange) -> PyResult<()> {
         let first = self.cells.len();
         let (seen, managed) = exchange.read(arg, MAX_NDIM, &mut self.cells)?;
-        if exchange.is_for_itself(arg, seen.array.dtype)? {
+        if exchange.is_for_itself(arg, seen.array.dtype, self.cells.get(first..).unwrap_or_default())? {
             self.cells.truncate(first);
             return self.push_dlpack(arg, &arg.getattr(intern!(arg.py(), "__dlpack__"))?);
         }
-        let stream = exchange.work_stream(arg.py(), seen.place, devices::current_id())?;
-        self.is_ordered |= stream.is_none() && seen.place.has_streams();
-        self.work_streams.extend(stream);
+        match exchange.asks(seen.place) {
+            None => self.is_ordered |= seen.place.has_streams(),
+            asks if asks == self.asked => {}
+            Some(asks) => {
+                self.work_streams.push(asks.answer(arg.py())?);
+                self.asked = Some(asks);
+            }
+        }
         self.push_seen(arg, first, seen, managed)
     }
 
@@ -74,7 +81,7 @@ impl Arguments {
         let py = arg.py();
         // Nobody would see what a kernel writes there.
         seen.array.readonly |= seen.is_copied;
-        let on_cpu = devices::device_kind(py)? == "cpu";
+        let on_cpu = !devices::is_cuda(py)?;
         let is_of_host = match seen.place {
             Place::Host => true,
             Place::PageLocked => on_cpu,
@@ -124,6 +131,45 @@ impl Arguments {
         Ok(())
     }
 
+    /// An array of CuPy's, where it is.
+    pub(super) fn push_cupys(&mut self, arg: &Bound<'_, PyAny>, cupy: &Cupy) -> PyResult<()> {
+        check_shared(arg)?;
+        let (py, first) = (arg.py(), self.cells.len());
+        if let Some(foreign) = cupy.read(arg, &mut self.cells) {
+            // One stream is current for all arrays of a launch.
+            let stream = if self.has_cupys { None } else { cupy.stream(py) };
+            if self.has_cupys || stream.is_some() {
+                self.has_cupys = true;
+                self.producers.extend(stream);
+                return self.push_in_place(py, first, &foreign);
+            }
+            self.cells.truncate(first);
+        }
+        self.push_interface(arg, &arg.getattr(intern!(py, "__cuda_array_interface__"))?)
+    }
+
+    /// An array of another library, by the CUDA array interface: no copy.
+    pub(super) fn push_interface(&mut self, arg: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<()> {
+        check_shared(arg)?;
+        let first = self.cells.len();
+        let foreign = Interface::read(interface, Some(arg), MAX_NDIM, &mut self.cells)?;
+        // Of work in no stream that is named nobody knows the order.
+        self.is_ordered |= foreign.stream.is_none();
+        self.producers.extend(foreign.stream);
+        self.push_in_place(arg.py(), first, &foreign)
+    }
+
+    /// An array of the device's memory whose cells are there from `first` on.
+    fn push_in_place(&mut self, py: Python<'_>, first: usize, foreign: &Interface) -> PyResult<()> {
+        check_reach(py, self.cells.get(first).copied().unwrap_or_default())?;
+        if !foreign.is_aligned {
+            return Err(strides::misaligned(foreign.array.dtype));
+        }
+        self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array });
+        self.key.push(key::array(foreign.array));
+        Ok(())
+    }
+
     /// An object with NumPy's array interface: `asarray` makes an array of its memory.
     pub(super) fn push_array_interface(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
         let numpy = arg.py().import(intern!(arg.py(), "numpy"))?;
@@ -149,6 +195,15 @@ fn over(
         array.dtype = DType::BF16;
     }
     Ok((array, object.unbind()))
+}
+
+/// Refuses arrays of the CUDA array interface where kernels run on the CPU beside a GPU.
+fn check_shared(arg: &Bound<'_, PyAny>) -> PyResult<()> {
+    if devices::shares_arrays(arg.py())? {
+        return Ok(());
+    }
+    let class = arg.get_type().fully_qualified_name()?;
+    Err(errors::launch(arg.py(), &format!("the {class} is in GPU memory, but kernels run on the CPU")))
 }
 
 /// Refuses memory that kernels do not reach.

@@ -11,15 +11,18 @@ use std::{ops::Range, sync::Arc};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyComplex, PyComplexMethods, PyFloat, PyString, PyTuple},
+    types::{PyComplex, PyComplexMethods, PyString, PyTuple},
 };
-use weft_artifact::{ArrayType, Complex, DType, MAX_NDIM, Number, Scalar};
+use weft_artifact::{ArrayType, Complex, DType, Number, Scalar};
 use weft_runtime::Buffer;
 
 use self::{adapter::Adapter, foreign::HostTensor};
 use crate::{
     arrays::{
-        device_array::DeviceArray, dlpack::import::Managed, host_array::HostArray, interface::Interface, strides,
+        device_array::DeviceArray,
+        dlpack::{exchange::Asks, import::Managed},
+        host_array::HostArray,
+        scalar, strides,
     },
     devices, errors,
     types::{
@@ -120,6 +123,12 @@ pub(crate) struct Arguments {
     is_ordered: bool,
     /// Memory of ours that is freed in another stream's order.
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
+    /// The last question for a stream of `work_streams`, and whether CuPy's is among `producers`.
+    asked: Option<Asks>,
+    has_cupys: bool,
+    /// The type of the last argument, by its address if its adapter is kept, so that the type is, and how it is passed. It
+    /// outlives the launch: many arguments are of one type.
+    last: (usize, Adapter),
     param: usize,
     hint: Option<(bool, bool)>,
     /// How deep in tuples and objects the next item is.
@@ -131,6 +140,9 @@ pub(crate) const NO_STREAM: u64 = u64::MAX;
 
 /// The handle of the legacy default stream; 0 is it, too.
 const LEGACY: u64 = 1;
+
+/// The address of no type.
+const NO_TYPE: usize = 0;
 
 /// How deep tuples and objects may be nested: an object may hold itself.
 const MAX_DEPTH: usize = 100;
@@ -152,6 +164,8 @@ impl Arguments {
         self.producers.clear();
         self.is_ordered = false;
         self.work_streams.clear();
+        self.asked = None;
+        self.has_cupys = false;
         self.stream = None;
         self.lent.clear();
         self.param = 0;
@@ -177,19 +191,71 @@ impl Arguments {
     ///
     /// The number of the argument that cannot be passed, and why.
     pub(crate) fn push_all(&mut self, args: &Bound<'_, PyTuple>) -> Result<(), (usize, PyErr)> {
+        self.key.reserve(args.len());
+        self.cells.reserve(2 * args.len());
         for (param, arg) in args.iter_borrowed().enumerate() {
-            self.param = param;
-            self.push(&arg).map_err(|error| (param, error))?;
+            if !self.push_another_number(&arg) {
+                self.param = param;
+                self.push(&arg).map_err(|error| (param, error))?;
+            }
         }
         Ok(())
     }
 
+    /// Finds out how an argument is passed, which is in `last` then.
+    #[inline]
+    fn find_adapter(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
+        let address = arg.get_type_ptr() as usize;
+        if self.last.0 != address {
+            let (adapter, is_kept) = Adapter::of(arg)?;
+            self.last = (if is_kept { address } else { NO_TYPE }, adapter);
+        }
+        Ok(())
+    }
+
+    /// Adds a number of the type of the last argument, without much ado: there may be hundreds. `false` if it is none.
+    #[inline]
+    fn push_another_number(&mut self, arg: &Bound<'_, PyAny>) -> bool {
+        if self.last.0 != arg.get_type_ptr() as usize {
+            return false;
+        }
+        let (number, (low, high)) = match self.last.1 {
+            Adapter::Plain(number) => (number, scalar::cells(arg, number)),
+            Adapter::Float => (Number::F64, (scalar::float(arg).to_bits(), 0)),
+            Adapter::Int => match scalar::int(arg) {
+                Ok(Some(int)) => (Number::I64, (int as u64, 0)),
+                Ok(None) | Err(_) => return false,
+            },
+            Adapter::Bool => match arg.is_truthy() {
+                Ok(is_true) => (Number::BOOL, (is_true.into(), 0)),
+                Err(_) => return false,
+            },
+            Adapter::DeviceArray
+            | Adapter::Complex
+            | Adapter::None
+            | Adapter::Tuple
+            | Adapter::HostArray(_)
+            | Adapter::Number(_)
+            | Adapter::Scalar(_)
+            | Adapter::Text
+            | Adapter::Object(_)
+            | Adapter::Hint
+            | Adapter::Exchange(_)
+            | Adapter::Cupy(_)
+            | Adapter::Foreign
+            | Adapter::Other => return false,
+        };
+        self.push_number(number, low, high);
+        true
+    }
+
     /// Adds one argument.
     pub(crate) fn push(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
-        match Adapter::of(arg)? {
+        self.find_adapter(arg)?;
+        match self.last.1 {
             Adapter::DeviceArray => self.push_device_array(arg.py(), arg.cast::<DeviceArray>()?.get()),
             Adapter::Float => {
-                self.push_number(Number::F64, arg.cast::<PyFloat>()?.value().to_bits(), 0);
+                self.push_number(Number::F64, scalar::float(arg).to_bits(), 0);
                 Ok(())
             }
             Adapter::Int => self.push_int(arg),
@@ -209,6 +275,11 @@ impl Arguments {
             Adapter::Tuple => self.push_tuple(arg.cast::<PyTuple>()?),
             Adapter::HostArray(Subclass::No) => self.push_host_array(arg),
             Adapter::HostArray(Subclass::Yes) => self.push_array_of_subclass(arg),
+            Adapter::Plain(number) => {
+                let (low, high) = scalar::cells(arg, number);
+                self.push_number(number, low, high);
+                Ok(())
+            }
             Adapter::Number(number) => self.push_numpy_number(arg, number),
             Adapter::Scalar(kind) => self.push_scalar(arg, kind),
             Adapter::Text => self.push_text(arg),
@@ -221,6 +292,7 @@ impl Arguments {
                 pushed
             }
             Adapter::Exchange(exchange) => self.push_exchanged(arg, exchange),
+            Adapter::Cupy(cupy) => self.push_cupys(arg, cupy),
             Adapter::Foreign | Adapter::Other => self.push_other(arg),
         }
     }
@@ -347,13 +419,14 @@ impl Arguments {
         self.push_host_array(arg)
     }
 
+    #[inline]
     fn push_number(&mut self, number: Number, low: u64, high: u64) {
         self.key.push(key::value(number.into()));
         self.cells.extend([low, high]);
     }
 
     fn push_int(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Ok(int) = arg.extract::<i64>() {
+        if let Some(int) = scalar::int(arg)? {
             self.push_number(Number::I64, int as u64, 0);
         } else if let Ok(int) = arg.extract::<u64>() {
             self.push_number(Number::U64, int, 0);
@@ -429,30 +502,6 @@ impl Arguments {
         let object = object.clone().unbind();
         let (param, hint) = (self.param, self.hint);
         self.hosts.push(HostArgument { array, object, cell, param, is_array: false, hint });
-        Ok(())
-    }
-
-    /// An array of another library, by the CUDA array interface: no copy.
-    fn push_interface(&mut self, arg: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !devices::shares_arrays(arg.py())? {
-            let class = arg.get_type().fully_qualified_name()?;
-            let message = format!("the {class} is in GPU memory, but kernels run on the CPU");
-            return Err(errors::launch(arg.py(), &message));
-        }
-        let first = self.cells.len();
-        let foreign = Interface::read(interface, Some(arg), MAX_NDIM, &mut self.cells)?;
-        let address = self.cells.get(first).copied().unwrap_or_default();
-        if let Some(there) = devices::out_of_reach(arg.py(), address)? {
-            return Err(on_another_device(arg.py(), there));
-        }
-        if !foreign.is_aligned {
-            return Err(strides::misaligned(foreign.array.dtype));
-        }
-        self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array });
-        self.key.push(key::array(foreign.array));
-        // Of work in no stream that is named nobody knows the order.
-        self.is_ordered |= foreign.stream.is_none();
-        self.producers.extend(foreign.stream);
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ const NUMPY_NDIM: usize = 64;
 type Parts<'py> = (u64, Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyAny>, bool, Option<u64>);
 
 /// What an interface says besides the cells.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) array: ArrayType,
     /// The stream to wait for.
@@ -96,10 +97,7 @@ fn read<'py>(
         None => strides::push_c(cells, extents, item),
     }
     let (shape, steps) = cells.get(extents..).unwrap_or_default().split_at(ndim);
-    strides::check_extents(shape.iter().copied())?;
-    let layout = strides::layout(shape.iter().copied(), steps.iter().map(|stride| *stride as i64), item);
-    let steps = steps.iter().map(|stride| *stride as i64);
-    let is_aligned = strides::is_aligned(address, shape.iter().copied(), steps, dtype);
+    let (layout, is_aligned) = strides::examine(address, shape, steps, dtype)?;
     let stream = optional(intern!(py, "stream"))?.map(|stream| stream.extract()).transpose()?;
     Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream, is_aligned })
 }

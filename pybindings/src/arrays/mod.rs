@@ -1,5 +1,7 @@
 //! Arrays: in device memory, in this process, of other libraries; and what their extents and strides mean.
 
+mod attribute;
+pub(crate) mod cupy;
 pub(crate) mod device_array;
 pub(crate) mod dlpack;
 pub(crate) mod fresh;
@@ -8,4 +10,5 @@ pub(crate) mod host_memory;
 pub(crate) mod interface;
 pub(crate) mod pointers;
 pub(crate) mod random;
+pub(crate) mod scalar;
 pub(crate) mod strides;

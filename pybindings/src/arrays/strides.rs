@@ -70,9 +70,45 @@ pub(crate) fn is_aligned(
     strides: impl Iterator<Item = i64>,
     dtype: DType,
 ) -> bool {
-    let align = dtype.access_align();
-    let each = |(extent, stride): (u64, i64)| extent < 2 || stride.unsigned_abs().is_multiple_of(align);
-    shape.clone().any(|extent| extent == 0) || address.is_multiple_of(align) && shape.zip(strides).all(each)
+    // It is a power of two: a launch has no time for divisions.
+    let below = dtype.access_align() - 1;
+    let each = |(extent, stride): (u64, i64)| extent < 2 || stride as u64 & below == 0;
+    shape.clone().any(|extent| extent == 0) || address & below == 0 && shape.zip(strides).all(each)
+}
+
+/// What extents and strides in bytes say of an array: its [`layout`], and whether it [`is_aligned`]; in two turns over both,
+/// as launches with other libraries' arrays ask.
+///
+/// # Errors
+///
+/// `ValueError` for an extent that is too long.
+pub(crate) fn examine(address: u64, shape: &[u64], steps: &[u64], dtype: DType) -> PyResult<(Layout, bool)> {
+    let (item, below) = (dtype.size_bytes(), dtype.access_align() - 1);
+    let (mut bits, mut loose, mut is_empty) = (0, address & below, false);
+    let (mut is_f, mut expected) = (true, item);
+    for (extent, step) in shape.iter().zip(steps) {
+        bits |= extent;
+        is_empty |= *extent == 0;
+        if *extent > 1 {
+            loose |= step & below;
+            is_f &= *step == expected;
+        }
+        expected = expected.wrapping_mul(*extent);
+    }
+    let (mut is_c, mut expected) = (true, item);
+    for (extent, step) in shape.iter().zip(steps).rev() {
+        is_c &= *extent == 1 || *step == expected;
+        expected = expected.wrapping_mul(*extent);
+    }
+    if bits >> EXTENT_BITS != 0 {
+        check_extents(shape.iter().copied())?;
+    }
+    let layout = match (is_c || is_empty, is_f) {
+        (true, _) => Layout::C,
+        (false, true) => Layout::F,
+        (false, false) => Layout::Any,
+    };
+    Ok((layout, is_empty || loose == 0))
 }
 
 /// `TypeError` for elements that do not.
@@ -248,6 +284,31 @@ mod tests {
         assert_eq!(layout(&[0, 3], &[1, 1]), Layout::C);
         assert_eq!(layout(&[3], &[-8]), Layout::Any);
         assert_eq!(layout(&[], &[]), Layout::C);
+    }
+
+    #[test]
+    fn one_look_finds_what_several_find() {
+        let extents = [0, 1, 2, 3];
+        let strides: [i64; 7] = [-8, 0, 3, 4, 8, 12, 16];
+        let arrays = |ndim: u32| {
+            (0..(extents.len() * strides.len()).pow(ndim)).map(move |number| {
+                let dims = (0..ndim).map(|dim| number / (extents.len() * strides.len()).pow(dim));
+                let dims = dims.map(|dim| (extents[dim % 4], strides[dim / 4 % 7] as u64));
+                dims.unzip::<u64, u64, Vec<_>, Vec<_>>()
+            })
+        };
+        for (shape, steps) in (0..=2).flat_map(arrays) {
+            for address in [0, 4, 6] {
+                let (extents, strides) = (shape.iter().copied(), steps.iter().map(|step| *step as i64));
+                let expected = (
+                    layout(extents.clone(), strides.clone(), 4),
+                    is_aligned(address, extents, strides, weft_artifact::Number::F32.into()),
+                );
+                let found = examine(address, &shape, &steps, weft_artifact::Number::F32.into());
+                assert_eq!(found.ok(), Some(expected), "{address} {shape:?} {steps:?}");
+            }
+        }
+        assert!(examine(0, &[1 << EXTENT_BITS], &[4], weft_artifact::Number::F32.into()).is_err());
     }
 
     #[test]

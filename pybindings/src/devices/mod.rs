@@ -242,16 +242,23 @@ pub(crate) fn is_chosen() -> bool {
 /// `cuda` or `cpu`.
 #[pyfunction]
 pub(crate) fn device_kind(py: Python<'_>) -> PyResult<&'static str> {
+    Ok(if is_cuda(py)? { "cuda" } else { "cpu" })
+}
+
+/// Whether this process computes on GPUs.
+pub(crate) fn is_cuda(py: Python<'_>) -> PyResult<bool> {
     // Once chosen, there is no need to release the interpreter.
-    let chosen = DEVICES.get().map_or_else(|| py.detach(devices), |chosen| chosen.as_ref().map_err(Clone::clone));
-    chosen.map(|devices| if devices.cuda { "cuda" } else { "cpu" }).map_err(|error| errors::runtime(py, &error))
+    if let Some(Ok(devices)) = DEVICES.get() {
+        return Ok(devices.cuda);
+    }
+    py.detach(devices).map(|devices| devices.cuda).map_err(|error| errors::runtime(py, &error))
 }
 
 /// Whether `__cuda_array_interface__` is of memory that kernels reach. On a machine without a driver there is no other
 /// memory, so that programs which hand their own arrays on by it run on the CPU.
 #[pyfunction]
 pub(crate) fn shares_arrays(py: Python<'_>) -> PyResult<bool> {
-    Ok(device_kind(py)? == "cuda" || !cuda::has_driver())
+    Ok(is_cuda(py)? || !cuda::has_driver())
 }
 
 /// How many devices there are; the CPU is one.

@@ -127,6 +127,12 @@ impl Classes {
         obj.is_instance(self.dtype.bind(obj.py())).is_ok_and(|is| is)
     }
 
+    /// The number that one of NumPy's own dtype objects is of, as arrays have them unless a program made another one.
+    pub(crate) fn number_of_dtype(&self, dtype: &Bound<'_, PyAny>) -> Option<Number> {
+        let place = self.dtypes.iter().position(|known| known.as_ref().is_some_and(|known| dtype.is(known)));
+        Number::from_code(place? as u32)
+    }
+
     /// The number that a NumPy scalar type is of.
     pub(crate) fn number_of_type(&self, class: &Bound<'_, PyAny>) -> Option<Number> {
         self.scalars.iter().find(|(known, _)| class.is(known)).map(|(_, number)| *number)

@@ -76,6 +76,68 @@ def test_scalars_of_numpy_and_classes_of_them() -> None:
             passed(store, scalar)
 
 
+def extremes(dtype: Any) -> list[Any]:
+    """Scalars of a dtype of NumPy's whose bits say much."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return [dtype.type(number) for number in (info.min, info.max, 0, 1, 85)]
+    if dtype.kind == "b":
+        return [np.bool_(0), np.bool_(1)]
+    parts = np.finfo(dtype)
+    reals = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, parts.max, parts.tiny, parts.smallest_subnormal]
+    if dtype.kind == "f":
+        return [dtype.type(real) for real in reals]
+    return [dtype.type(complex(real, imag)) for real, imag in zip(reals, reals[::-1], strict=True)]
+
+
+@pytest.mark.parametrize("name", "? b h i l q B H I L Q e f d F D".split())
+def test_bits_of_scalars_of_numpy(name: str) -> None:
+    dtype = np.dtype(name)
+    for scalar in extremes(dtype):
+        out = np.zeros(1, dtype)
+        store[1, 1](out, scalar)
+        assert out.tobytes() == scalar.tobytes(), scalar
+    # What a number of a wider type is converted from is all of its bits.
+    for scalar in extremes(dtype) if dtype.kind in "iub" else ():
+        wide = np.zeros(1, np.uint64 if dtype.kind == "u" else np.int64)
+        store[1, 1](wide, scalar)
+        assert wide[0] == int(scalar)
+
+
+@cuda.jit
+def store_all(out: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> None:
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = a, b, c, d, e, f, g, h
+
+
+class Whole(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+def test_many_numbers_of_one_type_and_of_several() -> None:
+    rows = (
+        (1, 2, 3, 4, 5, 6, 7, 8),
+        (1.5, 2.5, -3.5, 4.0, 5.0, 6.0, 7.0, np.inf),
+        (-1, 2**62, -(2**62), 0, 1 << 40, 6, 7, -(2**63)),
+        (1, 2, 3, 2**63, 5, 6, 2**64 - 1, 8),
+        (1, 2.0, np.float32(3), np.int8(-4), True, Whole(6), Real(7.5), np.float64(8)),
+        (Whole(1), Whole(2), 3, 4, Real(5.5), Real(6.5), 7.5, 8.5),
+        (np.float32(0.1),) * 4 + (np.float64(0.1),) * 4,
+        (np.uint8(255),) * 3 + (np.int8(-1),) * 3 + (np.uint64(2**64 - 1), np.int64(-(2**63))),
+        (False, True, np.bool_(0), np.bool_(1), False, True, np.bool_(0), np.bool_(1)),
+    )
+    for numbers in rows * 2:
+        out = np.zeros(8)
+        store_all[1, 1](out, *numbers)
+        assert out.tolist() == [float(number) for number in numbers]
+    for wrong in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match=r"argument 5 \(`d`\) of kernel `store_all`: Int value is too large"):
+            store_all[1, 1](out, 1, 2, 3, wrong, 5, 6, 7, 8)
+
+
 @dataclasses.dataclass
 class Point:
     x: float

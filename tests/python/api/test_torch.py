@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -81,6 +81,122 @@ def test_classes_of_tensors() -> None:
     add[1, 1](derived, parameter.data)
     assert parameter.tolist() == [1, 1, 1]
     assert derived.tolist() == [2, 2, 2]
+
+
+class Asked(torch.Tensor):
+    """It answers by its own attributes: it is asked as any library's."""
+
+    asked: list[str]
+    gradient = False
+    negative = False
+
+    @property
+    def requires_grad(self) -> bool:  # type: ignore[override]
+        self.asked.append("requires_grad")
+        return self.gradient
+
+    def is_neg(self) -> bool:
+        self.asked.append("is_neg")
+        return self.negative
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __dlpack__(self, *args: Any, **given: Any) -> Any:
+        msg = "not this one"
+        raise BufferError(msg)
+
+
+def test_classes_with_attributes_of_their_own() -> None:
+    for dtype, asked in ((torch.float32, ["requires_grad", "is_neg"]), (torch.int64, ["requires_grad"])):
+        x = torch.ones(3, dtype=dtype).as_subclass(Asked)
+        x.asked = []
+        add[1, 1](x, np.ones(3))
+        assert x.asked == asked
+        assert x.as_subclass(torch.Tensor).tolist() == [2, 2, 2]
+        x.gradient = True
+        with pytest.raises(BufferError, match="not this one"):
+            add[1, 1](x, np.ones(3))
+    x.gradient, x.negative = False, True
+    y = torch.ones(3).as_subclass(Asked)
+    y.asked, y.negative = [], True
+    with pytest.raises(BufferError, match="the negative bit is set"):
+        add[1, 1](y, np.ones(3))
+
+
+class Watched(torch.Tensor):
+    """It sees to all that is asked of it."""
+
+    asked: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.asked.append(getattr(function, "__name__", ""))
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def test_classes_that_see_to_calls() -> None:
+    x = torch.ones(3).as_subclass(Watched)
+    Watched.asked.clear()
+    add[1, 1](x, np.ones(3))
+    assert "is_neg" in Watched.asked
+    assert x.as_subclass(torch.Tensor).tolist() == [2, 2, 2]
+
+
+def test_negatives_are_refused_whatever_view_they_are() -> None:
+    """Their strides are even; a tensor with an odd one is none."""
+    whole = torch.arange(24.0).reshape(4, 6).to(torch.complex64).conj().imag
+    views = {
+        "whole": whole,
+        "transposed": whole.T,
+        "row": whole[0],
+        "column": whole[:, 0],
+        "element": whole[0, 0],
+        "one": whole[:1, :1],
+        "one in one dimension": whole[0, :1],
+        "empty": whole[:0],
+        "steps": whole[1:, ::3],
+        "flat": whole.view(24),
+        "deep": whole.view(2, 2, 3, 2),
+        "diagonal": whole.diagonal(),
+        "windows": whole.unfold(1, 3, 1),
+        "broad": whole[:, :1].expand(4, 3),
+        "more": whole[None, :, None],
+        "class": whole.as_subclass(Derived),
+        "real": whole.to(torch.complex64).conj().imag,
+        "double": whole.to(torch.complex128).conj().imag[::2],
+    }
+    for name, view in views.items():
+        assert view.is_neg(), name
+        with pytest.raises(BufferError, match="the negative bit is set"):
+            weft.typeof(view)
+        weft.typeof(view.resolve_neg())
+    # In place of what lies in memory there may be elements, at strides as odd as any.
+    for view in (whole.clone().resolve_neg(), whole.contiguous().resolve_neg(), -whole, whole + 0, whole.double()):
+        out = torch.zeros(tuple(view.T.shape), dtype=view.dtype)
+        transpose[1, (8, 8)](view.resolve_neg(), out)
+        assert torch.equal(out, view.T)
+
+
+def test_conjugates_are_refused_whatever_view_they_are() -> None:
+    whole = torch.ones(4, 6, dtype=torch.complex64).conj()
+    for view in (whole, whole.T, whole[0], whole[0, 0], whole[:, ::2], whole.as_subclass(Derived)):
+        with pytest.raises(BufferError, match="conjugate bit set"):
+            weft.typeof(view)
+        weft.typeof(view.resolve_conj())
+        weft.typeof(view.conj())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64])
+def test_gradients_are_refused_whatever_the_dtype(dtype: Any) -> None:
+    for tensor in (
+        torch.ones(3, dtype=dtype, requires_grad=True),
+        torch.ones(4, 4, dtype=dtype, requires_grad=True)[::2],
+    ):
+        with pytest.raises(BufferError, match="require gradient"):
+            weft.typeof(tensor)
+        with pytest.raises(BufferError, match="require gradient"):
+            weft.typeof(tensor.as_subclass(Derived))
+        weft.typeof(tensor.detach())
 
 
 def refused() -> dict[str, tuple[Any, type[Exception], str]]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import weft
 from weft import cuda
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.cuda
 
@@ -134,6 +142,116 @@ def test_arrays_of_cupys(cupy: Any) -> None:
     assert back.data.ptr == x.data.ptr
     with cupy.cuda.Stream(non_blocking=True):
         assert float(cupy.from_dlpack(cuda.to_device(np.ones(5))).sum()) == 5
+
+
+SPIN = """
+extern "C" __global__ void spin(long long cycles) {
+    for (long long begin = clock64(); clock64() - begin < cycles;) {}
+}
+"""
+
+
+def test_a_launch_comes_after_what_cupy_has_queued(cupy: Any) -> None:
+    """In a stream of its own, which nothing else is ordered with; the current stream is a thread's."""
+    spin = cupy.RawKernel(SPIN, "spin")
+    one = cupy.ones(1 << 20)
+    add[1, 1](cupy.zeros(1), one)
+    cupy.cuda.Device().synchronize()
+
+    def launch(stream: Any) -> Any:
+        with cupy.cuda.Stream(non_blocking=True):
+            x = cupy.zeros(1 << 20)
+            spin((1,), (1,), (50_000_000,))
+            x += 1
+            add[1 << 13, 128, stream](x, one)
+            # What comes next is behind the launch if that names no stream.
+            if not stream:
+                x += 1
+        return x
+
+    own = cuda.stream()
+    with ThreadPoolExecutor(4) as threads:
+        for stream in (0, own):
+            made = [launch(stream), *threads.map(launch, [stream] * 8)]
+            cuda.synchronize()
+            cupy.cuda.Device().synchronize()
+            for x in made:
+                assert bool((x == (2 if stream else 3)).all())
+
+
+def test_cupys_arrays_are_what_their_interface_says(cupy: Any) -> None:
+    class Interface:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+    grid = cupy.arange(24.0).reshape(4, 6)
+    wide = cupy.arange(24, dtype=cupy.int16).reshape(2, 3, 4)
+    views = [grid, grid.T, grid[1:, ::2], grid[::-1, 1:3], grid[:, :0], cupy.broadcast_to(grid[0], (3, 6)), wide[1].T]
+    for x in views:
+        for array in (x, Interface(x)):
+            out = cupy.zeros(x.shape[::-1], x.dtype)
+            transpose[1, (8, 8)](array, out)
+            cupy.testing.assert_array_equal(out, x.T)
+    others = [wide, cupy.asfortranarray(wide), cupy.zeros(()), cupy.zeros((1, 1)), grid[2:2], grid[:1, :1], grid[0]]
+    for x in (*views, *others, *(cupy.zeros(3, row) for row in "? b h i l B H I L e f d F D".split())):
+        assert str(weft.typeof(x)) == str(weft.typeof(Interface(x)))
+
+
+@pytest.mark.parametrize(
+    "env", [{}, {"CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": "2"}, {"CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}]
+)
+def test_cupys_settings(cupy: Any, env: dict[str, str], tmp_path: Path) -> None:
+    """Each is CuPy's when it is imported: version 2 names no stream; a default stream of each thread's own is 2."""
+    del cupy
+    script = tmp_path / "settings.py"
+    script.write_text(
+        textwrap.dedent("""
+        import threading
+        import cupy, numpy as np
+        from weft import cuda
+
+        @cuda.jit
+        def add(x, y):
+            i = cuda.grid(1)
+            if i < x.size:
+                x[i] += y[i]
+
+        one = cupy.ones(1 << 20)
+
+        def work():
+            for _ in range(50):
+                x = cupy.zeros(1 << 20)
+                x += 1
+                # Who names the stream of a thread's own is behind it; no stream is behind the legacy one.
+                add[1 << 13, 128](x, one)
+                cupy.cuda.Device().synchronize()
+                cuda.synchronize()
+                assert bool((x == 2).all())
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        faults = []
+        threading.excepthook = lambda given: faults.append(given)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        work()
+        assert not faults, faults
+        """)
+    )
+    subprocess.run([sys.executable, script], check=True, env={**os.environ, **env}, timeout=300)
+
+
+def test_negatives_and_integers_of_pytorchs(torch: Any) -> None:
+    whole = torch.ones(4, 6, dtype=torch.complex64, device="cuda").conj().imag
+    for view in (whole, whole.T, whole[0], whole[0, 0], whole.view(24), whole[:0], whole[None, ::2]):
+        assert view.is_neg()
+        with pytest.raises(BufferError, match="the negative bit is set"):
+            weft.typeof(view)
+    x, y = torch.arange(100, device="cuda"), torch.ones(200, dtype=torch.int64, device="cuda")[::2]
+    add[1, 128](x, y)
+    assert torch.equal(x, torch.arange(100, device="cuda") + 1)
 
 
 def test_arrays_of_jaxs(monkeypatch) -> None:

@@ -21,8 +21,9 @@ use weft_artifact::{DType, Number};
 
 use super::{
     Place, RawTensor, VERSION, Version, VersionedTensor,
-    import::{Managed, Seen, check_negative},
+    import::{self, Managed, Seen},
 };
+use crate::{arrays::attribute::Attribute, devices, once::Once};
 
 /// The name of the capsule.
 pub(super) const NAME: &CStr = c"dlpack_exchange_api";
@@ -58,15 +59,21 @@ pub(super) struct Table {
 }
 
 /// How tensors of a type are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Exchange {
     reading: Reading,
     work_stream: Option<WorkStream>,
-    /// Objects of the type say whether their gradients are recorded, whether their elements are the conjugates of what lies
-    /// in memory, and whether the negatives: the C functions look at none of these. Those that are asked.
-    has_gradient: bool,
-    has_conjugate: bool,
-    has_negative: bool,
+    questions: Questions,
+}
+
+/// What objects of a type are asked: the C functions do not look at whether gradients are recorded, and not at whether the
+/// elements are the conjugates, or the negatives, of what lies in memory.
+#[derive(Clone, Copy)]
+enum Questions {
+    /// PyTorch's, by the descriptor of `requires_grad`: the rules of its tensors hold.
+    Torch(&'static Attribute),
+    /// Those that the type has attributes for.
+    Other { gradient: bool, conjugate: bool, negative: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,36 +101,48 @@ impl Exchange {
             (None, Some(export)) => Reading::Owned(export),
             (None, None) => return Ok(None),
         };
-        Ok(Some(Self {
-            reading,
-            work_stream: table.work_stream,
-            has_gradient: class.hasattr(intern!(py, "requires_grad"))?,
-            has_conjugate: class.hasattr(intern!(py, "is_conj"))?,
-            has_negative: class.hasattr(intern!(py, "is_neg"))?,
-        }))
+        let questions = match requires_grad(class) {
+            Some(requires_grad) => Questions::Torch(requires_grad),
+            None => Questions::Other {
+                gradient: class.hasattr(intern!(py, "requires_grad"))?,
+                conjugate: class.hasattr(intern!(py, "is_conj"))?,
+                negative: class.hasattr(intern!(py, "is_neg"))?,
+            },
+        };
+        Ok(Some(Self { reading, work_stream: table.work_stream, questions }))
     }
 
-    /// Whether the own `__dlpack__` of an object with elements of a dtype has a word to say: it refuses tensors whose gradients
-    /// are recorded, and those that are not what lies in their memory. Each question costs more than to read the tensor: only
-    /// complex numbers have conjugates, and no integers are taken for negatives of others.
+    /// Whether the own `__dlpack__` of an object has a word to say, whose tensor was read to these cells: it refuses tensors whose
+    /// gradients are recorded, and those that are not what lies in their memory. Each question costs about as much as to read
+    /// the tensor: only complex numbers have conjugates, no integers are taken for negatives of others, and of PyTorch's
+    /// tensors only floats and complex numbers have gradients, and those with an odd stride are no negatives.
     ///
     /// # Errors
     ///
     /// `BufferError` for negatives of what lies in memory.
-    pub(crate) fn is_for_itself(&self, object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<bool> {
+    pub(crate) fn is_for_itself(&self, object: &Bound<'_, PyAny>, dtype: DType, cells: &[u64]) -> PyResult<bool> {
         let py = object.py();
-        if self.has_gradient && object.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
-            return Ok(true);
-        }
         let (is_float, is_complex) = match dtype {
             DType::Number(number @ Number::Real(_)) => (number.part().is_float(), false),
             DType::Number(Number::Complex(_)) => (true, true),
             DType::Compound(_) => (false, false),
         };
-        if self.has_negative && is_float {
-            check_negative(object)?;
+        let (has_gradient, conjugate, negative) = match self.questions {
+            Questions::Torch(_) if !is_float => return Ok(false),
+            Questions::Torch(requires_grad) => {
+                (requires_grad.read(object)?.is_truthy()?, true, !has_odd_stride(cells, dtype.size_bytes()))
+            }
+            Questions::Other { gradient, conjugate, negative } => {
+                (gradient && object.getattr(intern!(py, "requires_grad"))?.is_truthy()?, conjugate, negative)
+            }
+        };
+        if has_gradient {
+            return Ok(true);
         }
-        Ok(self.has_conjugate && is_complex && object.call_method0(intern!(py, "is_conj"))?.is_truthy()?)
+        if is_float && negative && object.call_method0(intern!(py, "is_neg"))?.is_truthy()? {
+            return Err(import::negative());
+        }
+        Ok(is_complex && conjugate && object.call_method0(intern!(py, "is_conj"))?.is_truthy()?)
     }
 
     /// Reads an object's tensor as [`Seen`] does, and gives what keeps it, if it is not the object.
@@ -160,22 +179,85 @@ impl Exchange {
         }
     }
 
-    /// The handle of the stream that the producer's work on a device goes to at present; `None` where there are none.
+    /// Whom to ask for the stream that the producer's work in a place goes to; `None` where there are none. In one launch the
+    /// same question has the same answer.
+    pub(crate) fn asks(&self, place: Place) -> Option<Asks> {
+        let work_stream = self.work_stream.filter(|_| place.has_streams())?;
+        let device = match place {
+            Place::Gpu(id) => id,
+            Place::Host | Place::PageLocked | Place::Managed | Place::Elsewhere(_) => devices::current_id() as i32,
+        };
+        Some(Asks { work_stream, kind: place.kind(), device })
+    }
+}
+
+/// A question for the stream that a producer works in.
+#[derive(Clone, Copy)]
+pub(crate) struct Asks {
+    work_stream: WorkStream,
+    kind: i32,
+    device: i32,
+}
+
+impl PartialEq for Asks {
+    fn eq(&self, other: &Self) -> bool {
+        self.work_stream as usize == other.work_stream as usize
+            && (self.kind, self.device) == (other.kind, other.device)
+    }
+}
+
+impl Asks {
+    /// The handle of the stream that the producer's work goes to at present.
     ///
     /// # Errors
     ///
     /// The producer's.
-    pub(crate) fn work_stream(&self, py: Python<'_>, place: Place, current: u32) -> PyResult<Option<u64>> {
-        let Some(work_stream) = self.work_stream.filter(|_| place.has_streams()) else { return Ok(None) };
-        let device = match place {
-            Place::Gpu(id) => id,
-            Place::Host | Place::PageLocked | Place::Managed | Place::Elsewhere(_) => current as i32,
-        };
+    pub(crate) fn answer(self, py: Python<'_>) -> PyResult<u64> {
         let mut stream = ptr::null_mut();
         // SAFETY: the producer's function, with the interpreter; it stores a handle.
-        let status = unsafe { work_stream(place.kind(), device, &raw mut stream) };
-        if status == 0 { Ok(Some(stream as u64)) } else { Err(failure(py)) }
+        let status = unsafe { (self.work_stream)(self.kind, self.device, &raw mut stream) };
+        if status == 0 { Ok(stream as u64) } else { Err(failure(py)) }
     }
+}
+
+/// How objects of a class are asked whether their gradients are recorded, if they are PyTorch's tensors in all that is asked
+/// of them: a class that is derived from those and has these attributes of its own, or sees to all calls by a
+/// `__torch_function__` of its own, is asked as any other.
+fn requires_grad(class: &Bound<'_, PyType>) -> Option<&'static Attribute> {
+    static REQUIRES_GRAD: Once<Attribute> = Once::new();
+    let py = class.py();
+    let is_torchs = || -> PyResult<bool> {
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        let tensor = modules.get_item("torch")?.getattr("Tensor")?.cast_into::<PyType>()?;
+        if !class.is_subclass(&tensor)? {
+            return Ok(false);
+        }
+        for name in ["requires_grad", "is_neg", "is_conj", "__getattribute__"] {
+            if !class.getattr(name)?.is(&tensor.getattr(name)?) {
+                return Ok(false);
+            }
+        }
+        let [own, theirs] = [class, &tensor].map(|of| of.getattr("__torch_function__")?.getattr("__func__"));
+        Ok(own?.is(&theirs?))
+    };
+    if !is_torchs().unwrap_or(false) {
+        return None;
+    }
+    REQUIRES_GRAD.get_or_make(|| Attribute::of(class, intern!(py, "requires_grad"))).ok()
+}
+
+/// Whether a tensor of several elements has an odd stride, in elements, along a dimension of several. Address, extents and
+/// strides in bytes are given; `item` is a power of two, as the sizes of all numbers are.
+///
+/// Such a tensor of PyTorch's is no negative of what lies in memory. What sets that bit is `.imag` of a conjugated complex
+/// tensor: of the pairs of numbers there it is every second number, so that all strides are even. A view's strides are sums of
+/// multiples of its base's, and what is no view has its own elements in memory. Those who set strides themselves, by
+/// `as_strided` or `resize_`, or the bit, by the private `_neg_view`, may make others, for which this is no test.
+fn has_odd_stride(cells: &[u64], item: u64) -> bool {
+    let Some((_, numbers)) = cells.split_first() else { return false };
+    let (shape, strides) = numbers.split_at(numbers.len() / 2);
+    let is_odd = |(extent, stride): (&u64, &u64)| *extent > 1 && *stride & item != 0;
+    !shape.contains(&0) && shape.iter().zip(strides).any(is_odd)
 }
 
 /// A table with a layout that is known: the first, or an older one that it names.

@@ -194,13 +194,10 @@ fn see(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> Py
         }
     }
     let (shape, steps) = cells.get(extents..).unwrap_or_default().split_at(ndim);
-    let (shape, steps) = (shape.iter().copied(), steps.iter().map(|stride| *stride as i64));
-    strides::check_extents(shape.clone())?;
-    if raw.data.is_null() && shape.clone().all(|extent| extent > 0) {
+    let (layout, is_aligned) = strides::examine(address, shape, steps, dtype)?;
+    if raw.data.is_null() && !shape.contains(&0) {
         return Err(PyBufferError::new_err("it has elements, but no memory"));
     }
-    let layout = strides::layout(shape.clone(), steps.clone(), item);
-    let is_aligned = strides::is_aligned(address, shape, steps, dtype);
     let readonly = flags & READ_ONLY != 0;
     let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
     Ok(Seen { place: Place::of(raw.device), array, is_copied: flags & IS_COPIED != 0, is_aligned })
@@ -246,7 +243,11 @@ pub(crate) fn ask(
     cells: &mut Vec<u64>,
 ) -> PyResult<(Seen, Managed)> {
     let py = object.py();
-    check_negative(object)?;
+    if let Some(is_negative) = object.getattr_opt(intern!(py, "is_neg"))?
+        && is_negative.call0()?.is_truthy()?
+    {
+        return Err(negative());
+    }
     let (kind, id): (i32, i32) = object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
     let given = PyDict::new(py);
     // Where there are no streams only None is taken, which is the default.
@@ -275,16 +276,12 @@ fn has_read_only_buffer(object: &Bound<'_, PyAny>) -> bool {
     PyMemoryView::from(object).and_then(readonly).unwrap_or(false)
 }
 
-/// Refuses elements that are the negatives of what lies in memory, as those of some of PyTorch's views are: DLPack does not
+/// The error for elements that are the negatives of what lies in memory, as those of some of PyTorch's views are: DLPack does not
 /// tell, and PyTorch's own exporters do not look.
-pub(super) fn check_negative(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = object.py();
-    match object.getattr_opt(intern!(py, "is_neg"))? {
-        Some(is_negative) if is_negative.call0()?.is_truthy()? => Err(PyBufferError::new_err(
-            "what lies in its memory are the negatives of its elements (the negative bit is set): use `resolve_neg()`",
-        )),
-        Some(_) | None => Ok(()),
-    }
+pub(super) fn negative() -> PyErr {
+    PyBufferError::new_err(
+        "what lies in its memory are the negatives of its elements (the negative bit is set): use `resolve_neg()`",
+    )
 }
 
 /// What keeps a tensor's memory.

@@ -173,39 +173,50 @@ const CODES: [&str; 18] = [
 ];
 
 impl RawType {
+    /// The number that it is, if kernels can have it.
+    #[inline]
+    fn number(self) -> Option<Number> {
+        let Self { code, bits, lanes } = self;
+        Some(match (code, bits, lanes) {
+            (0, 8, 1) => Number::I8,
+            (0, 16, 1) => Number::I16,
+            (0, 32, 1) => Number::I32,
+            (0, 64, 1) => Number::I64,
+            (1, 8, 1) => Number::U8,
+            (1, 16, 1) => Number::U16,
+            (1, 32, 1) => Number::U32,
+            (1, 64, 1) => Number::U64,
+            (2, 16, 1) => Number::F16,
+            (2, 32, 1) => Number::F32,
+            (2, 64, 1) => Number::F64,
+            (4, 16, 1) => Number::BF16,
+            (5, 64, 1) => Number::C64,
+            (5, 128, 1) => Number::C128,
+            (6, 8, 1) => Number::BOOL,
+            _ => return None,
+        })
+    }
+
     /// The dtype that it is.
     ///
     /// # Errors
     ///
     /// `TypeError` for elements that kernels cannot have.
+    #[inline]
     fn dtype(self) -> PyResult<DType> {
-        let Self { code, bits, lanes } = self;
-        if lanes != 1 {
-            return Err(PyTypeError::new_err(format!(
-                "each of its elements is {lanes} numbers of type {}: tensors of vectors are not supported; pass one with \
-                 another dimension",
-                self.name()
-            )));
+        self.number().map(DType::from).ok_or_else(|| self.unsupported())
+    }
+
+    #[cold]
+    fn unsupported(self) -> PyErr {
+        let (name, lanes) = (self.name(), self.lanes);
+        if lanes == 1 {
+            return numpy::unsupported(&name);
         }
-        let number = match (code, bits) {
-            (0, 8) => Number::I8,
-            (0, 16) => Number::I16,
-            (0, 32) => Number::I32,
-            (0, 64) => Number::I64,
-            (1, 8) => Number::U8,
-            (1, 16) => Number::U16,
-            (1, 32) => Number::U32,
-            (1, 64) => Number::U64,
-            (2, 16) => Number::F16,
-            (2, 32) => Number::F32,
-            (2, 64) => Number::F64,
-            (4, 16) => Number::BF16,
-            (5, 64) => Number::C64,
-            (5, 128) => Number::C128,
-            (6, 8) => Number::BOOL,
-            _ => return Err(numpy::unsupported(&self.name())),
-        };
-        Ok(number.into())
+        PyTypeError::new_err(format!(
+            "each of its elements is {lanes} numbers of type {name}: tensors of vectors are not supported; pass one with \
+             another dimension"
+        ))
     }
 
     fn name(self) -> String {

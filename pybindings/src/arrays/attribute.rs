@@ -1,0 +1,54 @@
+//! Attributes that another library's type computes, read by the type's descriptors: the look-up of a name costs as much as
+//! what it finds.
+#![expect(unsafe_code, reason = "calls a descriptor's own function")]
+
+use pyo3::{
+    exceptions::PyTypeError,
+    ffi,
+    prelude::*,
+    types::{PyString, PyType},
+};
+
+/// A data descriptor of a type: what an object has by that name, whatever its own dictionary says.
+pub(super) struct Attribute {
+    descriptor: Py<PyAny>,
+    get: ffi::descrgetfunc,
+}
+
+impl Attribute {
+    /// That of a name, as the type has it now.
+    ///
+    /// # Errors
+    ///
+    /// `AttributeError` if there is none, `TypeError` if it is not one of C's or a `property`.
+    pub(super) fn of(class: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> PyResult<Self> {
+        // Asked of a type, these two kinds answer with themselves.
+        let descriptor = class.getattr(name)?;
+        let kind = descriptor.get_type_ptr();
+        let is_known = kind == &raw mut ffi::PyGetSetDescr_Type || kind == &raw mut ffi::PyProperty_Type;
+        if !is_known {
+            return Err(PyTypeError::new_err(format!("{name} is no data descriptor")));
+        }
+        // SAFETY: a type object, and the number of a slot.
+        let slot = unsafe { ffi::PyType_GetSlot(kind, ffi::Py_tp_descr_get) };
+        if slot.is_null() {
+            return Err(PyTypeError::new_err(format!("{name} has no `__get__`")));
+        }
+        // SAFETY: what this slot of a type holds, if anything, is a function of this kind.
+        let get = unsafe { std::mem::transmute::<*mut std::ffi::c_void, ffi::descrgetfunc>(slot) };
+        Ok(Self { descriptor: descriptor.unbind(), get })
+    }
+
+    /// An object's.
+    ///
+    /// # Errors
+    ///
+    /// The attribute's own; `TypeError` for an object of another type.
+    pub(super) fn read<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (descriptor, class) = (self.descriptor.as_ptr(), object.get_type_ptr().cast());
+        // SAFETY: the function of the descriptor's own type, which looks whether the object is of a type that has it.
+        let value = unsafe { (self.get)(descriptor, object.as_ptr(), class) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Bound::from_owned_ptr_or_err(object.py(), value) }
+    }
+}

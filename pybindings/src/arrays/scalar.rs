@@ -1,0 +1,102 @@
+//! Numbers of Python's and NumPy's among a launch's arguments, read without a call of Python's: there may be hundreds.
+//!
+//! A scalar of NumPy's is a head as every object has it, and then the number: `numpy/arrayscalars.h` says so to all C
+//! programs (<https://numpy.org/doc/stable/reference/c-api/types-and-structures.html>). [`is_plain`] looks once for each type
+//! whether it is so.
+#![expect(unsafe_code, reason = "reads NumPy's structures")]
+
+use pyo3::{
+    ffi,
+    prelude::*,
+    types::{PyComplex, PyFloat, PyInt, PyType},
+};
+use weft_artifact::{Number, Scalar};
+
+/// The bytes before the number.
+const HEAD: usize = size_of::<ffi::PyObject>();
+
+/// Whether the scalars of one of NumPy's own types, which are of a number, lie as [`cells`] reads them: one does.
+pub(crate) fn is_plain(class: &Bound<'_, PyType>, number: Number) -> PyResult<bool> {
+    let py = class.py();
+    let size: usize = class.getattr(intern!(py, "__basicsize__"))?.extract()?;
+    if size < HEAD + number.size_bytes() as usize {
+        return Ok(false);
+    }
+    let part = |real: f64| number.part().float_bits(real);
+    let (sample, expected) = match number {
+        Number::Complex(_) => (PyComplex::from_doubles(py, 1.0, -2.0).into_any(), (part(1.0), part(-2.0))),
+        Number::Real(Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64) => {
+            (PyFloat::new(py, 1.0).into_any(), (part(1.0), 0))
+        }
+        Number::Real(
+            Scalar::Bool
+            | Scalar::I8
+            | Scalar::I16
+            | Scalar::I32
+            | Scalar::I64
+            | Scalar::U8
+            | Scalar::U16
+            | Scalar::U32
+            | Scalar::U64,
+        ) => (PyInt::new(py, 1_i32).into_any(), (1, 0)),
+    };
+    let scalar = class.call1((sample,))?;
+    Ok(scalar.get_type().is(class) && cells(&scalar, number) == expected)
+}
+
+/// The cells of a scalar of NumPy's whose type [`is_plain`]: two's complement, or the bits of one or two floats.
+#[inline]
+pub(crate) fn cells(scalar: &Bound<'_, PyAny>, number: Number) -> (u64, u64) {
+    // SAFETY: the object is longer than its head.
+    let place = unsafe { scalar.as_ptr().cast::<u8>().add(HEAD) };
+    match number.size_bytes() {
+        1 => {
+            // SAFETY: the number has so many bytes, which nobody writes once the scalar is made; so it is below.
+            let byte = unsafe { place.read() };
+            (if number == Number::I8 { byte as i8 as u64 } else { byte.into() }, 0)
+        }
+        2 => {
+            // SAFETY: as above; objects are aligned, and their heads are.
+            let bits = unsafe { place.cast::<u16>().read() };
+            (if number == Number::I16 { bits as i16 as u64 } else { bits.into() }, 0)
+        }
+        4 => {
+            // SAFETY: as above.
+            let bits = unsafe { place.cast::<u32>().read() };
+            (if number == Number::I32 { bits as i32 as u64 } else { bits.into() }, 0)
+        }
+        _ if number == Number::C64 => {
+            // SAFETY: as above.
+            let [real, imag] = unsafe { place.cast::<[u32; 2]>().read() };
+            (real.into(), imag.into())
+        }
+        _ if number == Number::C128 => {
+            // SAFETY: as above.
+            let [real, imag] = unsafe { place.cast::<[u64; 2]>().read() };
+            (real, imag)
+        }
+        // SAFETY: as above: all others have 8 bytes.
+        _ => (unsafe { place.cast::<u64>().read() }, 0),
+    }
+}
+
+/// The value of a Python `int`; `None` if it has more than 64 bits with its sign.
+#[inline]
+pub(crate) fn int(int: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let mut overflow = 0;
+    // SAFETY: any object may be asked; what is none sets an exception.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(int.as_ptr(), &raw mut overflow) };
+    if value == -1
+        && let Some(error) = PyErr::take(int.py())
+    {
+        return Err(error);
+    }
+    Ok((overflow == 0).then_some(value))
+}
+
+/// The value of a Python `float`, or of an object of a class that is one.
+#[inline]
+pub(crate) fn float(float: &Bound<'_, PyAny>) -> f64 {
+    // SAFETY: any object may be asked; no exception is set for one that is a `float`.
+    unsafe { ffi::PyFloat_AsDouble(float.as_ptr()) }
+}
