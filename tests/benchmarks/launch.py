@@ -1,5 +1,4 @@
-"""Times one launch on the host, for 0, 1, 4 and 16 arrays of several libraries and for 256 numbers, beside cuLaunchKernel
-called from C.
+"""Times one launch on the host, for 0, 1, 4 and 16 arrays of several libraries, and for 256 numbers, beside C.
 
 Launches come in batches of 512 with a synchronization between, so that the driver's queue never fills. Needs a GPU and
 gcc.
