@@ -184,7 +184,7 @@ def kernels(picture: Picture, left: float, top: float, figures: dict[str, Any]) 
     if not known:
         picture.text(left, y, tables.MISSING, "soft")
         return y + 8
-    names, numbers = 172, 138
+    names, numbers = 186, 138
     begin, end = left + names, left + COLUMN - numbers
     first, last = math.floor(math.log2(min(*known, 1))), math.ceil(math.log2(max(*known, 1)))
 
