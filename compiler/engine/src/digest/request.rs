@@ -329,14 +329,15 @@ impl Feed {
 /// The hash of a library of half a megabyte, which most requests of a process share. It is made once for as long as they do: a
 /// weak reference keeps another library from having the same address.
 fn library(bitcode: &Arc<Vec<u8>>) -> [u8; 32] {
-    static LAST: Mutex<Option<(Weak<Vec<u8>>, [u8; 32])>> = Mutex::new(None);
+    struct Hashed(Weak<Vec<u8>>, [u8; 32]);
+    static LAST: Mutex<Option<Hashed>> = Mutex::new(None);
     let this = Arc::downgrade(bitcode);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match &*last {
-        Some((known, hash)) if known.ptr_eq(&this) => *hash,
+        Some(Hashed(known, hash)) if known.ptr_eq(&this) => *hash,
         Some(_) | None => {
             let hash = *blake3::hash(bitcode).as_bytes();
-            *last = Some((this, hash));
+            *last = Some(Hashed(this, hash));
             hash
         }
     }
