@@ -1,6 +1,6 @@
 """What weft's Python side can be told while a program runs.
 
-The environment says how it starts: each name has a row in the table of settings (runtime/src/settings.rs). It is read
+The environment says how it starts: each name has a row in the table of settings (runtime/src/settings/). It is read
 with the others, once, when the first of them is needed.
 """
 

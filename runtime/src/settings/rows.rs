@@ -1,0 +1,305 @@
+//! The rows of the table of settings, and how their values are read.
+
+use std::{num::NonZeroUsize, path::PathBuf};
+
+use super::{CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, Setting};
+
+/// Every setting.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "WEFT_DEVICE",
+        default: "auto",
+        allowed: "auto, cuda or cpu",
+        doc: "Where kernels run. `auto` takes the GPU if there is one and else the CPU; `cuda` demands a GPU.",
+        parse: |settings, value| {
+            settings.device = match value {
+                "auto" => DeviceChoice::Auto,
+                "cuda" => DeviceChoice::Cuda,
+                "cpu" => DeviceChoice::Cpu,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CPU_COMPUTE_CAPABILITY",
+        default: "9.0",
+        allowed: "major.minor such as 9.0, from 5.0 to 12.9",
+        doc: "The compute capability that the CPU answers when it stands in for a GPU; the limit on shared memory follows it.",
+        parse: |settings, value| {
+            let (major, minor) = value.split_once('.')?;
+            let pair = (small_number(major)?, small_number(minor)?);
+            settings.cpu_compute_capability = ((5, 0)..=(12, 9)).contains(&pair).then_some(pair)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CPU_THREADS",
+        default: "auto",
+        allowed: "auto or a number from 1 to 4096",
+        doc: "How many threads run the blocks of a launch on the CPU. `auto` is one for each core that this process may use.",
+        parse: |settings, value| threads(&mut settings.cpu_threads, value),
+    },
+    Setting {
+        name: "WEFT_CPU_STRATEGY",
+        default: "auto",
+        allowed: "auto, loops or fibers",
+        doc: "How the threads of a block run on the CPU: as `loops` that end at barriers, or as `fibers`, each with a stack of its own, which may wait for each other. `auto` takes fibers where a loop waits for memory, and else loops, which are many times faster.",
+        parse: |settings, value| {
+            settings.cpu_strategy = match value {
+                "auto" => CpuStrategy::Auto,
+                "loops" => CpuStrategy::Loops,
+                "fibers" => CpuStrategy::Fibers,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_HOST_CPU",
+        default: "auto",
+        allowed: "auto or a CPU's name of LLVM's, such as x86-64-v3",
+        doc: "The CPU that code for the CPU is made for, if not all that this machine has is to be used: `x86-64-v3` is one with AVX2 and without AVX-512. One that has what this machine has not is an error.",
+        parse: |settings, value| {
+            let is_name = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+            settings.host_cpu = match value {
+                "auto" => None,
+                _ => Some(is_name.then(|| value.to_owned())?),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_LIBDEVICE",
+        default: "auto",
+        allowed: "auto, none or the path of a libdevice.10.bc",
+        doc: "NVIDIA's math library, used for GPU code where there is one: faster than the built-in one. `none` never uses it.",
+        parse: |settings, value| {
+            settings.libdevice = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVRTC",
+        default: "auto",
+        allowed: "auto, none or the path of a libnvrtc.so",
+        doc: "NVIDIA's compiler of CUDA C++, used for the sources that kernels are linked with. `auto` looks for it in CUDA toolkits and Python packages.",
+        parse: |settings, value| {
+            settings.nvrtc = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVJITLINK",
+        default: "auto",
+        allowed: "auto, none or the path of a libnvJitLink.so",
+        doc: "NVIDIA's linker of LTO-IR, used where kernels are linked with that or with `lto=True`. `auto` looks for it in CUDA toolkits and Python packages.",
+        parse: |settings, value| {
+            settings.nvjitlink = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVRTC_EXTRA_SEARCH_PATHS",
+        default: "",
+        allowed: "folders with colons between",
+        doc: "Where CUDA C++ that kernels are linked with finds more headers. A program may change it: `weft.config.CUDA_NVRTC_EXTRA_SEARCH_PATHS`.",
+        parse: |settings, value| {
+            value.clone_into(&mut settings.nvrtc_extra_search_paths);
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_WARN_ON_IMPLICIT_COPY",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Warn where a launch on a GPU copies host arrays. A program may change it: `weft.config.CUDA_WARN_ON_IMPLICIT_COPY`.",
+        parse: |settings, value| switch(&mut settings.warn_on_implicit_copy, value),
+    },
+    Setting {
+        name: "WEFT_LOW_OCCUPANCY_WARNINGS",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Warn where a grid has too few blocks for a GPU. A program may change it: `weft.config.CUDA_LOW_OCCUPANCY_WARNINGS`.",
+        parse: |settings, value| switch(&mut settings.low_occupancy_warnings, value),
+    },
+    Setting {
+        name: "WEFT_CUDA_ARRAY_INTERFACE_SYNC",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Wait for the stream that an object with `__cuda_array_interface__` names. A program may change it: `weft.config.CUDA_ARRAY_INTERFACE_SYNC`.",
+        parse: |settings, value| switch(&mut settings.array_interface_sync, value),
+    },
+    Setting {
+        name: "WEFT_FOLLOW_STREAMS",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Launch in the stream that another library works in at present, if all arrays are of such libraries, they work in one, and the launch names none. Otherwise the launch waits for that stream.",
+        parse: |settings, value| switch(&mut settings.follow_streams, value),
+    },
+    Setting {
+        name: "WEFT_MEMORY_POOL",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Take the memory of a GPU from the driver's stream-ordered pool. With `0` it is allocated as `cuMemAlloc` does, so that other processes can open arrays (`get_ipc_handle`); freeing memory of more than 64 MiB then waits for the device.",
+        parse: |settings, value| switch(&mut settings.memory_pool, value),
+    },
+    Setting {
+        name: "WEFT_MEMORY_CACHE",
+        default: "auto",
+        allowed: "auto or a number of MiB",
+        doc: "How much freed memory of a GPU is kept for who allocates next in the same stream, without a call of the driver. `auto` is 256 MiB, or a sixteenth of the device's memory if that is less; `0` keeps none, which shows tools such as compute-sanitizer each allocation.",
+        parse: |settings, value| {
+            settings.memory_cache = match value {
+                "auto" => None,
+                _ => Some(u64::from(small_number(value)?) << 20),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_MEMORY_MANAGER",
+        default: "default",
+        allowed: "default or the name of a Python module",
+        doc: "Who allocates device arrays: the class that the module has as `_numba_memory_manager`, as `cuda.set_memory_manager` takes it. `default` is weft. Without it `NUMBA_CUDA_MEMORY_MANAGER` says so, too.",
+        parse: |settings, value| {
+            let is_part = |part: &str| {
+                part.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+                    && part.chars().next().is_some_and(|first| !first.is_ascii_digit())
+            };
+            settings.memory_manager = match value {
+                "default" => None,
+                _ => Some(value.split('.').all(is_part).then(|| value.to_owned())?),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_COPY_THREADS",
+        default: "auto",
+        allowed: "auto or a number from 1 to 4096",
+        doc: "How many threads share a large copy between a GPU and memory of the host that is not page-locked, each with 4 MiB of page-locked memory. `auto` is one for each core that this process may use, at most 8; with `1` the driver copies.",
+        parse: |settings, value| threads(&mut settings.copy_threads, value),
+    },
+    Setting {
+        name: "WEFT_DEBUG",
+        default: "0",
+        allowed: SWITCH,
+        doc: "What `debug` is where `cuda.jit` is not told.",
+        parse: |settings, value| switch(&mut settings.debug, value),
+    },
+    Setting {
+        name: "WEFT_TIMING",
+        default: "0",
+        allowed: SWITCH,
+        doc: "Print to the standard error how long each phase takes of compiling and loading a kernel.",
+        parse: |settings, value| switch(&mut settings.timing, value),
+    },
+    Setting {
+        name: "WEFT_PROGRESS",
+        default: "auto",
+        allowed: "auto, 0 or 1",
+        doc: "Show how far long work is, in a line on the standard error that vanishes at its end. `auto` shows compilations that take more than 2 seconds, where Python's `sys.stderr` is the terminal. `1` shows copies of 1 GiB and more, too, and where there is no terminal writes a line of text at the beginning and one at the end.",
+        parse: |settings, value| {
+            settings.progress = match value {
+                "auto" => ProgressChoice::Auto,
+                "0" => ProgressChoice::Never,
+                "1" => ProgressChoice::Always,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_NVTX",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Tell a profiler that watches the process (Nsight Systems, by NVTX) of compilations, copies and launches, as ranges of the domain `weft`. Where no profiler does, nothing is opened.",
+        parse: |settings, value| switch(&mut settings.nvtx, value),
+    },
+    Setting {
+        name: "WEFT_CACHE",
+        default: "on",
+        allowed: "on or off",
+        doc: "Keep what was compiled on the disk, and the machine code that a GPU's driver makes of it, for the next time that a program runs.",
+        parse: |settings, value| {
+            settings.cache = match value {
+                "on" => true,
+                "off" => false,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CACHE_DIR",
+        default: "auto",
+        allowed: "auto or a folder",
+        doc: "Where that is kept. `auto` is `weft` in `$XDG_CACHE_HOME`, or in `~/.cache`. Several processes and machines may have one folder; whoever can write to it can have your programs run other code.",
+        parse: |settings, value| {
+            settings.cache_dir = (value != "auto").then(|| PathBuf::from(value));
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_CACHE_SIZE",
+        default: "1G",
+        allowed: "bytes such as 500M or 2G, from 1M",
+        doc: "About how much of it there may be. What was used longest ago goes first.",
+        parse: |settings, value| {
+            settings.cache_bytes = bytes(value).filter(|bytes| *bytes >= 1 << 20)?;
+            Some(())
+        },
+    },
+];
+
+/// A choice of a file.
+fn file(value: &str) -> Option<FileChoice> {
+    match value {
+        "auto" => Some(FileChoice::Auto),
+        "none" => Some(FileChoice::None),
+        // A word without a slash is a misspelt choice rather than a file.
+        path => path.contains('/').then(|| FileChoice::Path(PathBuf::from(path))),
+    }
+}
+
+/// What a switch can be.
+const SWITCH: &str = "0 or 1";
+
+fn switch(setting: &mut bool, value: &str) -> Option<()> {
+    *setting = match value {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    Some(())
+}
+
+/// A number of threads, or `auto`.
+fn threads(setting: &mut Option<NonZeroUsize>, text: &str) -> Option<()> {
+    *setting = match text {
+        "auto" => None,
+        _ => Some(NonZeroUsize::new(small_number(text)? as usize).filter(|n| n.get() <= 4096)?),
+    };
+    Some(())
+}
+
+/// A decimal number without sign or blanks.
+fn small_number(text: &str) -> Option<u32> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// A number of bytes, with a letter for powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, shift) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) if text.ends_with('K') => (number, 10),
+        Some(number) if text.ends_with('M') => (number, 20),
+        Some(number) if text.ends_with('G') => (number, 30),
+        Some(number) => (number, 40),
+        None => (text, 0),
+    };
+    u64::from(small_number(number)?).checked_mul(1 << shift)
+}
