@@ -47,12 +47,12 @@ pub(crate) fn is_plain(class: &Bound<'_, PyType>, number: Number) -> PyResult<bo
 /// The cells of a scalar of NumPy's whose type [`is_plain`]: two's complement, or the bits of one or two floats.
 #[inline]
 pub(crate) fn cells(scalar: &Bound<'_, PyAny>, number: Number) -> (u64, u64) {
-    // SAFETY: the object is longer than its head.
-    let place = unsafe { scalar.as_ptr().cast::<u8>().add(HEAD) };
+    // SAFETY: the object is longer than its head, which this is a pointer to.
+    let place = unsafe { scalar.as_ptr().add(1) };
     match number.size_bytes() {
         1 => {
             // SAFETY: the number has so many bytes, which nobody writes once the scalar is made; so it is below.
-            let byte = unsafe { place.read() };
+            let byte = unsafe { place.cast::<u8>().read() };
             (if number == Number::I8 { byte as i8 as u64 } else { byte.into() }, 0)
         }
         2 => {
