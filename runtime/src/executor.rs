@@ -12,8 +12,9 @@ use std::{any::Any, fmt::Debug, ops::Range, path::PathBuf, sync::Arc};
 use weft_artifact::{Artifact, Kernel};
 
 use crate::{
-    error::{Error, ErrorKind},
-    graph::{Graph, Step},
+    error::Error,
+    graph::{Graph, Place, Step},
+    rows::Rows,
     toolkit::Toolkit,
 };
 
@@ -289,29 +290,6 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
 }
 
-/// Rows of bytes that are copied from the host, each to a place of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
-    /// Bytes of a row.
-    pub width: u64,
-    /// How many rows there are.
-    pub count: u64,
-    /// Bytes from the start of one to the start of the next on the device.
-    pub to_pitch: u64,
-    /// The same in host memory.
-    pub from_pitch: u64,
-}
-
-impl Rows {
-    /// A row's bytes in the host memory.
-    pub(crate) fn of<'a>(&self, from: &'a [u8], row: u64) -> Result<&'a [u8], Error> {
-        let start = row.checked_mul(self.from_pitch);
-        let end = start.and_then(|start| start.checked_add(self.width));
-        let range = start.zip(end).and_then(|(start, end)| from.get(start as usize..end as usize));
-        range.ok_or_else(|| Error::new(ErrorKind::Value, "the host memory is too small for the rows of a copy"))
-    }
-}
-
 /// A device and everything that can be done with it.
 pub trait Executor: Debug + Send + Sync {
     /// `cuda` or `cpu`.
@@ -451,6 +429,13 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Copies as a step of a graph does, between memory that the caller holds. Where a place is in the host's memory, the copy is
+    /// done when it returns.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed; an earlier launch faulted.
+    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error>;
     /// Sets bytes.
     ///
     /// # Errors
@@ -556,7 +541,7 @@ pub trait Executor: Debug + Send + Sync {
     /// # Errors
     ///
     /// `Launch` for a configuration that the device cannot run; a driver call failed.
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error>;
+    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Box<dyn Graph>, Error>;
 }
 
 /// Native code that was loaded into this process; unloaded when dropped.

@@ -8,7 +8,26 @@ use std::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel, Poll, Stream},
+    rows::Rows,
 };
+
+/// Whose memory an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// The device's.
+    Device,
+    /// The host's, by its address there.
+    Host,
+}
+
+/// Where a copy begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address of the first byte.
+    pub address: u64,
+    /// Of what it is.
+    pub memory: MemoryKind,
+}
 
 /// One piece of recorded work. Whoever replays it holds the memory that it uses.
 #[derive(Clone, Debug)]
@@ -22,19 +41,19 @@ pub enum Step {
         /// Its cells, as [`LoadedKernel::launch`] takes them.
         cells: Vec<u64>,
     },
-    /// A copy between two places of the device, which do not overlap.
+    /// A copy between two places, which do not overlap.
     Copy {
         /// Where to.
-        to: u64,
+        to: Place,
         /// Where from.
-        from: u64,
+        from: Place,
         /// How much.
-        bytes: u64,
+        rows: Rows,
     },
 }
 
 /// Steps that are done in their order, as often as wanted. A replay that begins in one stream while another one is going on in
-/// another stream waits for that.
+/// another stream waits for that. Dropping it waits for the copies of the host's memory that are going on.
 pub trait Graph: Debug + Send + Sync {
     /// Queues all steps. Where they run before the call returns, it asks from time to time whether to go on.
     ///
@@ -75,6 +94,14 @@ impl Replayed {
     }
 }
 
+/// Whether a copy reads or writes memory of the host.
+pub(crate) fn is_of_host(step: &Step) -> bool {
+    match step {
+        Step::Launch { .. } => false,
+        Step::Copy { to, from, .. } => to.memory == MemoryKind::Host || from.memory == MemoryKind::Host,
+    }
+}
+
 impl Graph for Replayed {
     fn launch(&self, stream: Option<&dyn Stream>, poll: Option<Poll<'_>>) -> Result<(), Error> {
         let steps = Arc::clone(&self.steps.lock().unwrap_or_else(PoisonError::into_inner));
@@ -85,7 +112,7 @@ impl Graph for Replayed {
                     scratch.clone_from(cells);
                     kernel.launch_polled(config, stream, &mut scratch, poll)?;
                 }
-                Step::Copy { to, from, bytes } => self.executor.copy_on_device(*to, *from, *bytes, stream)?,
+                Step::Copy { to, from, rows } => self.executor.copy_places(*to, *from, rows, stream)?,
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ mod graph;
 mod launch;
 mod libdevice;
 mod random;
+mod rows;
 mod settings;
 mod size;
 mod toolkit;
@@ -16,10 +17,11 @@ mod toolkit;
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
-    Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Poll, Rows, Shared, Stream,
+    Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Poll, Shared, Stream,
 };
-pub use graph::{Graph, Step};
+pub use graph::{Graph, MemoryKind, Place, Step};
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
+pub use rows::Rows;
 pub use settings::{CpuStrategy, DeviceChoice, FileChoice, SETTINGS, Setting, Settings};
 pub use toolkit::Toolkit;

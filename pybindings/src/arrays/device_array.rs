@@ -11,7 +11,7 @@ use pyo3::{
     types::PyTuple,
 };
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
-use weft_runtime::{Buffer, Error, Executor, Rows, Step, Stream};
+use weft_runtime::{Buffer, Error, Executor, MemoryKind, Place, Rows, Step, Stream};
 
 use super::{
     dlpack::{self, export::Numbers},
@@ -328,13 +328,23 @@ impl DeviceArray {
         strides::misaligned(self.dtype)
     }
 
-    fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {
+    pub(super) fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {
         self.cells.get(1..=self.ndim).unwrap_or_default().iter().copied()
     }
 
     /// Strides in bytes.
-    fn steps(&self) -> impl DoubleEndedIterator<Item = i64> + Clone + '_ {
+    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = i64> + Clone + '_ {
         self.cells.get(1 + self.ndim..).unwrap_or_default().iter().map(|stride| *stride as i64)
+    }
+
+    /// Where it begins, for a step of a graph.
+    pub(super) fn place(&self) -> Place {
+        Place { address: self.address(), memory: MemoryKind::Device }
+    }
+
+    /// The memory, if its uses must be noted.
+    pub(super) fn buffer(&self) -> Option<Arc<dyn Buffer>> {
+        self.lent.as_ref().map(|(_, buffer)| Arc::clone(buffer))
     }
 
     /// Notes that work in a stream, which is queued, uses the memory.
@@ -355,7 +365,7 @@ pub(crate) fn copy_to_device(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    recording::refuse("copy from the host")?;
+    recording::refuse_but("copy from the host", ", or record `array.copy_to_device(host)` of a NumPy array")?;
     let (py, array) = (array.py(), array.get());
     let executor = devices::by_id(py, array.device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
@@ -438,7 +448,7 @@ pub(crate) fn copy_to_host(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    recording::refuse("copy to the host")?;
+    recording::refuse_but("copy to the host", ", or record `array.copy_to_host(out)` into a NumPy array")?;
     let executor = devices::by_id(py, device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
     let mut host = HostArray::open_bytes(host)?;
@@ -469,8 +479,8 @@ pub(crate) fn copy_on_device(
         return Ok(());
     }
     if recording::is_active() {
-        let step = Step::Copy { to: to.address(), from: from.address(), bytes: to.nbytes() };
-        let buffers = [to, from].into_iter().filter_map(|array| Some(Arc::clone(&array.lent.as_ref()?.1))).collect();
+        let step = Step::Copy { to: to.place(), from: from.place(), rows: Rows::one(to.nbytes()) };
+        let buffers = [to, from].into_iter().filter_map(DeviceArray::buffer).collect();
         return recording::record(to.device, Recorded { step, buffers, keep: keep()? });
     }
     py.detach(|| {

@@ -1,4 +1,4 @@
-//! What this thread records for a graph, in place of doing it: launches, and copies on the device.
+//! What this thread records for a graph, in place of doing it: launches and copies.
 
 use std::{
     cell::{Cell, RefCell},
@@ -80,16 +80,32 @@ pub(crate) fn record(device: u32, recorded: Recorded) -> PyResult<()> {
     })
 }
 
+/// Whether this thread records.
+#[pyfunction]
+pub(crate) fn is_recording() -> bool {
+    is_active()
+}
+
 /// Refuses what cannot be recorded.
 ///
 /// # Errors
 ///
 /// `RuntimeError` if this thread records. `what` follows "cannot".
 pub(crate) fn refuse(what: &str) -> PyResult<()> {
+    refuse_but(what, "")
+}
+
+/// The same, and says what can be.
+///
+/// # Errors
+///
+/// As [`refuse`].
+pub(crate) fn refuse_but(what: &str, way_out: &str) -> PyResult<()> {
     if !is_active() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
-        "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or behind the `with` block"
+        "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or behind the `with` \
+         block{way_out}"
     )))
 }

@@ -134,6 +134,7 @@ driver_table! {
     cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2" (to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
     cuMemsetD8Async = "cuMemsetD8Async" (to: sys::CUdeviceptr, value: c_uchar, bytes: usize, stream: sys::CUstream);
     cuMemcpy2DAsync = "cuMemcpy2DAsync_v2" (copy: *const sys::CUDA_MEMCPY2D, stream: sys::CUstream);
+    cuMemcpy3DAsync = "cuMemcpy3DAsync_v2" (copy: *const sys::CUDA_MEMCPY3D, stream: sys::CUstream);
     cuPointerGetAttribute = "cuPointerGetAttribute" (data: *mut c_void, attribute: c_uint, address: sys::CUdeviceptr);
     cuStreamCreate = "cuStreamCreate" (stream: *mut sys::CUstream, flags: c_uint);
     cuStreamDestroy = "cuStreamDestroy_v2" (stream: sys::CUstream);

@@ -18,10 +18,10 @@ use super::{
 use crate::{
     error::Error,
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Rows, Shared,
-        Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Shared, Stream,
     },
-    graph::{Graph, Step},
+    graph::{Graph, Place, Step},
+    rows::Rows,
     settings::Settings,
 };
 
@@ -140,6 +140,10 @@ impl Executor for CudaExecutor {
         memory::copy_on_device(&self.context, to, from, bytes, stream)
     }
 
+    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        graph::copy_places(&self.context, to, from, rows, stream)
+    }
+
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         memory::fill(&self.context, to, value, bytes, stream)
     }
@@ -222,7 +226,7 @@ impl Executor for CudaExecutor {
         Ok((Arc::new(module), notes))
     }
 
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error> {
+    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Box<dyn Graph>, Error> {
         let context = Arc::clone(&self.context);
         graph::graph(self, &context, steps)
     }

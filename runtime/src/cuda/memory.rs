@@ -22,12 +22,11 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Buffer, Lent, Rows, Stream},
+    executor::{Buffer, Lent, Stream},
+    rows::{MAX_PITCH, Rows},
     size::show_bytes,
 };
 
-/// The largest distance of rows that every GPU can copy at once.
-const MAX_PITCH: u64 = i32::MAX as u64;
 /// The default stream, where streams are told apart by their address.
 const DEFAULT_KEY: u64 = 1;
 

@@ -256,6 +256,12 @@ impl CudaEvent {
         self.context.blame(unsafe { self.context.driver.cuEventRecord(self.handle.0, stream) })
     }
 
+    /// Waits for it, in the context, and tells of nothing.
+    pub(super) fn wait(&self) {
+        // SAFETY: the handle is live.
+        let _: Result<(), Error> = unsafe { self.context.driver.cuEventSynchronize(self.handle.0) };
+    }
+
     pub(super) fn synchronize(&self) -> Result<(), Error> {
         let _entered = self.context.enter()?;
         // SAFETY: the handle is live.

@@ -10,7 +10,15 @@ struct node_params {
     void **params, **extra;
     void *kernel, *context;
 };
-struct node { int is_copy; struct node_params kernel; uint64_t slots[64], to, from; size_t bytes; };
+/* Rows from the host (memory type 1) or the device (2), and there. */
+struct copy_3d {
+    size_t from_x, from_y, from_z, from_lod; int from_type; const char *from_host; uint64_t from_device;
+    void *from_array, *reserved0; size_t from_pitch, from_height;
+    size_t to_x, to_y, to_z, to_lod; int to_type; char *to_host; uint64_t to_device;
+    void *to_array, *reserved1; size_t to_pitch, to_height;
+    size_t width, height, depth;
+};
+struct node { int is_copy; struct node_params kernel; uint64_t slots[64]; struct copy_3d copy; };
 struct graph { struct node *nodes[64]; size_t count; };
 struct exec { struct graph graph; struct node *own; atomic_int users; int ended; };
 
@@ -58,23 +66,49 @@ result cuGraphAddKernelNode_v2(struct node **node, struct graph *graph, struct n
     return added;
 }
 
-struct copy_3d {
-    size_t from_x, from_y, from_z, from_lod; int from_type; const char *from_host; uint64_t from_device;
-    void *from_array, *reserved0; size_t from_pitch, from_height;
-    size_t to_x, to_y, to_z, to_lod; int to_type; char *to_host; uint64_t to_device;
-    void *to_array, *reserved1; size_t to_pitch, to_height;
-    size_t width, height, depth;
-};
+/* One side of a copy: several rows have a distance, and a memory type uses its own address. */
+static int is_side(const struct copy_3d *copy, int type, const char *host, uint64_t device, size_t pitch, size_t rows)
+{
+    int rows_fit = copy->height == 1 ? !pitch && !rows : pitch >= copy->width && pitch <= 2147483647 && rows >= copy->height;
+    return rows_fit && (type == 1 ? host && !device : type == 2 && device && !host);
+}
+
+static int is_copy_3d(const struct copy_3d *copy)
+{
+    return !copy->from_x && !copy->from_y && !copy->from_z && !copy->to_x && !copy->to_y && !copy->to_z
+        && copy->depth == 1 && copy->height && copy->width
+        && is_side(copy, copy->from_type, copy->from_host, copy->from_device, copy->from_pitch, copy->from_height)
+        && is_side(copy, copy->to_type, copy->to_host, copy->to_device, copy->to_pitch, copy->to_height);
+}
+
+static void copy_rows(const struct copy_3d *copy, void *stream)
+{
+    uint64_t from = copy->from_type == 1 ? copy->to_device : copy->from_device;
+    uint64_t to = copy->to_type == 1 ? copy->from_device : copy->to_device;
+    touch(stream, to, from);
+    for (size_t row = 0; row < copy->height; row++)
+        memmove((copy->to_type == 1 ? copy->to_host : (char *)copy->to_device) + row * copy->to_pitch,
+                (copy->from_type == 1 ? copy->from_host : (char *)copy->from_device) + row * copy->from_pitch, copy->width);
+}
+
+result cuMemcpy3DAsync_v2(const struct copy_3d *copy, void *stream)
+{
+    ENTER();
+    if (!is_copy_3d(copy))
+        return INVALID;
+    copy_rows(copy, stream);
+    return OK;
+}
 
 result cuGraphAddMemcpyNode(struct node **node, struct graph *graph, struct node *const *behind, size_t n_behind,
                             const struct copy_3d *copy, void *context)
 {
     ENTER();
-    if (context != current || copy->from_type != 2 || copy->to_type != 2 || copy->height != 1 || copy->depth != 1)
+    if (context != current || !is_copy_3d(copy))
         return INVALID;
     result added = add_node(node, graph, behind, n_behind);
     if (added == OK)
-        (*node)->is_copy = 1, (*node)->to = copy->to_device, (*node)->from = copy->from_device, (*node)->bytes = copy->width;
+        (*node)->is_copy = 1, (*node)->copy = *copy;
     return added;
 }
 
@@ -117,7 +151,7 @@ result cuGraphLaunch(struct exec *exec, void *stream)
     for (size_t i = 0; i < exec->graph.count && done == OK; i++) {
         struct node *node = &exec->own[i];
         if (node->is_copy) {
-            done = cuMemcpyDtoDAsync_v2(node->to, node->from, node->bytes, stream);
+            copy_rows(&node->copy, stream);
             continue;
         }
         void *params[64];

@@ -560,3 +560,61 @@ def test_a_graph_that_the_driver_refuses_is_given_back(run, tmp_path):
     calls = trace.read_text().splitlines()
     assert calls.count("cuGraphCreate") == calls.count("cuGraphDestroy") == 1
     assert calls.count("cuLaunchKernel") == 1
+
+
+HOST_COPIES = """
+rows, out = np.arange(12).reshape(3, 4), np.zeros((3, 4), int)
+there = cuda.to_device(np.zeros((3, 4), int))
+with cuda.graph() as graph:
+    there[:, 1:3].copy_to_device(rows[:, 1:3])
+    sum3[1, 1](there[0], 20, 22)
+    there.copy_to_host(out)
+"""
+
+
+def test_copies_of_the_host_are_nodes(run, tmp_path):
+    trace = tmp_path / "trace"
+    code = """
+    assert not out.any()
+    graph.launch()
+    assert out.tolist() == [[42, 1, 2, 0], [0, 5, 6, 0], [0, 9, 10, 0]], out
+    rows *= 10
+    graph.launch(cuda.stream())
+    assert out.tolist() == [[42, 10, 20, 0], [0, 50, 60, 0], [0, 90, 100, 0]], out
+    with open(trace, "a") as file:
+        print("end", file=file)
+    # Who gives the arrays back waits for the last launch.
+    del graph
+    """
+    run(HOST_COPIES + f"trace = {str(trace)!r}\n" + textwrap.dedent(code), FAKE_TRACE=str(trace))
+    before, behind = trace.read_text().split("end\n")
+    calls = before.splitlines()
+    assert calls.count("cuGraphAddMemcpyNode") == 2
+    assert [calls[at + 1] for at, call in enumerate(calls) if call == "cuGraphLaunch"] == ["cuLaunchKernel"] * 2
+    assert calls.count("cuEventRecord") == 2
+    ended = [call for call in behind.splitlines() if call.startswith(("cuEvent", "cuGraph"))]
+    assert ended[:3] == ["cuEventSynchronize", "cuGraphExecDestroy", "cuGraphDestroy"]
+
+
+def test_a_graph_without_nodes_copies_from_and_to_the_host(run, tmp_path):
+    trace = tmp_path / "trace"
+    code = """
+    @cuda.jit
+    def sum2(out, a):
+        out[0] = a
+        cuda.cg.this_grid().sync()
+
+    host, there = np.zeros(4, int), cuda.to_device(np.zeros(4, int))
+    with cuda.graph() as graph:
+        there.copy_to_device(host)
+        sum2[1, 1](there, 6)
+        there.copy_to_host(host)
+    host[1] = 5
+    graph.launch()
+    # In one call a step, whoever launches waits.
+    assert host.tolist() == [6, 5, 0, 0]
+    """
+    run(code, FAKE_TRACE=str(trace), FAKE_BUSY="1")
+    calls = trace.read_text().splitlines()
+    assert calls.count("cuMemcpy3DAsync_v2") == 2
+    assert "cuGraphCreate" not in calls

@@ -129,6 +129,13 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
         Copy the elements; False only allocates.
     to
         An array to copy into, instead of a new one.
+
+    Raises
+    ------
+    RuntimeError
+        A graph is recorded (`cuda.graph`), and there is no ``to``.
+    TypeError
+        A graph is recorded, and ``obj`` is no array, of which each launch could copy what is in it then.
     """
     import numpy as np
 
@@ -137,6 +144,12 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     if not is_cuda_array(obj) and exports(obj):
         obj = array_of(obj, stream)
     if to is not None:
+        if not hasattr(obj, "dtype") and _weft.is_recording():
+            msg = (
+                f"`obj` must be an array while a graph is recorded, not {type(obj).__name__}: each launch of the graph "
+                "copies what is in it then"
+            )
+            raise TypeError(msg)
         to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
         return to
     if isinstance(obj, DeviceNDArray):
