@@ -13,7 +13,7 @@ use weft_artifact::{Artifact, Kernel};
 
 use crate::{
     error::Error,
-    graph::{Graph, Place, Step},
+    graph::{Graph, MemoryKind, Place, Step},
     rows::Rows,
     toolkit::Toolkit,
 };
@@ -65,6 +65,10 @@ pub trait Buffer: Debug + Send + Sync {
     /// The stream in whose order it is freed, as [`Stream::order`] numbers it: work there need not be noted, work in
     /// every other stream must be. `None` if nothing need be noted, since no work outlives the call that queues it.
     fn order(&self) -> Option<u64>;
+    /// What memory it is: an allocator's may be any.
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Device
+    }
     /// For downcasting by its executor.
     fn as_any(&self) -> &dyn Any;
 }

@@ -14,8 +14,10 @@ use crate::{
 /// Whose memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// The device's.
+    /// The device's, of weft's own.
     Device,
+    /// What the device reaches by this address: memory that it shares with the host, or someone else's, of which nobody knows.
+    Shared,
     /// The host's, by its address there.
     Host,
 }

@@ -73,8 +73,8 @@ mod tests {
         Rows::of_elements(dims, itemsize)
     }
 
-    fn pitched(width: u64, count: u64, to_pitch: u64, from_pitch: u64) -> Option<Rows> {
-        Some(Rows { width, count, to_pitch, from_pitch })
+    fn pitched(width: u64, count: u64, to_pitch: u64, from_pitch: u64) -> Rows {
+        Rows { width, count, to_pitch, from_pitch }
     }
 
     #[test]
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn gaps_are_pitches() {
-        assert_eq!(rows(vec![(3, 32, 64), (4, 8, 8)], 8), pitched(32, 3, 32, 64));
-        assert_eq!(rows(vec![(5, 96, 192), (3, 32, 64), (4, 8, 8)], 8), pitched(32, 15, 32, 64));
-        assert_eq!(rows(vec![(3, 16, 8)], 8), pitched(8, 3, 16, 8));
+        assert_eq!(rows(vec![(3, 32, 64), (4, 8, 8)], 8), Some(pitched(32, 3, 32, 64)));
+        assert_eq!(rows(vec![(5, 96, 192), (3, 32, 64), (4, 8, 8)], 8), Some(pitched(32, 15, 32, 64)));
+        assert_eq!(rows(vec![(3, 16, 8)], 8), Some(pitched(8, 3, 16, 8)));
     }
 
     #[test]

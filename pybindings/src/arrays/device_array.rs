@@ -129,6 +129,8 @@ pub(crate) struct DeviceArray {
     /// The memory, if work in streams whose number is not this must be noted. Let go before its owner, which keeps the
     /// stream that it is freed in.
     pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
+    /// What memory it is, for copies of graphs.
+    pub(super) memory: MemoryKind,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
     /// Extents and strides as DLPack counts them, once somebody asks.
@@ -160,10 +162,9 @@ impl DeviceArray {
             return Err(PyValueError::new_err(format!("an array of shape {shown} and {dtype} elements is too big")));
         }
         check_extents(shape.iter().copied())?;
-        let lent = owner.cast::<Memory>().ok().and_then(|memory| {
-            let buffer = &memory.get().buffer;
-            buffer.order().map(|order| (order, Arc::clone(buffer)))
-        });
+        let buffer = owner.cast::<Memory>().ok().map(|memory| &memory.get().buffer);
+        let lent = buffer.and_then(|buffer| buffer.order().map(|order| (order, Arc::clone(buffer))));
+        let memory = buffer.map_or(MemoryKind::Shared, |buffer| buffer.memory());
         let layout = layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
         let is_aligned = strides::is_aligned(address, shape.iter().copied(), strides.iter().copied(), dtype);
@@ -181,6 +182,7 @@ impl DeviceArray {
             owner: owner.unbind(),
             numbers: OnceLock::new(),
             lent,
+            memory,
         })
     }
 }
@@ -339,7 +341,7 @@ impl DeviceArray {
 
     /// Where it begins, for a step of a graph.
     pub(super) fn place(&self) -> Place {
-        Place { address: self.address(), memory: MemoryKind::Device }
+        Place { address: self.address(), memory: self.memory }
     }
 
     /// The memory, if its uses must be noted.

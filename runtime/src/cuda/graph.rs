@@ -5,12 +5,12 @@
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
-    ffi::{c_uint, c_ulonglong, c_void},
+    ffi::{c_int, c_uint, c_ulonglong, c_void},
     fmt, ptr,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use cudarc::driver::sys::{self, CUmemorytype_enum as MemoryType};
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemorytype_enum as MemoryType};
 
 use super::{
     context::Context,
@@ -188,7 +188,7 @@ fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraph
             })?;
         }
         Step::Copy { to, from, rows } => {
-            let copy = described_copy(*to, *from, rows);
+            let copy = described_copy(*to, *from, rows, shared_type(context.driver));
             // SAFETY: it writes one handle; the graph and the node before are live, the description is copied. Who replays
             // the graph holds both memories.
             context.blame(unsafe {
@@ -229,11 +229,12 @@ fn described(
     }
 }
 
-/// A copy of rows, for a node or a stream. The driver asks for pitches of several rows only.
-fn described_copy(to: Place, from: Place, rows: &Rows) -> sys::CUDA_MEMCPY3D {
+/// A copy of rows, for a node or a stream, in which memory that is shared has this type. The driver asks for pitches of several
+/// rows only.
+fn described_copy(to: Place, from: Place, rows: &Rows, shared: MemoryType) -> sys::CUDA_MEMCPY3D {
     let Rows { width, count, to_pitch, from_pitch } = *rows;
     let height = if count > 1 { count as usize } else { 0 };
-    let ((to_type, to_host, to_device), (from_type, from_host, from_device)) = (end(to), end(from));
+    let ((to_type, to_host, to_device), (from_type, from_host, from_device)) = (side(to, shared), side(from, shared));
     sys::CUDA_MEMCPY3D {
         srcXInBytes: 0,
         srcY: 0,
@@ -264,13 +265,38 @@ fn described_copy(to: Place, from: Place, rows: &Rows) -> sys::CUDA_MEMCPY3D {
 }
 
 /// A place as the driver's descriptions have it: its type, and the address of the host's or of the device's memory.
-fn end(place: Place) -> (MemoryType, *mut c_void, sys::CUdeviceptr) {
+fn side(place: Place, shared: MemoryType) -> (MemoryType, *mut c_void, sys::CUdeviceptr) {
     match place.memory {
         MemoryKind::Device => (MemoryType::CU_MEMORYTYPE_DEVICE, ptr::null_mut(), place.address),
+        MemoryKind::Shared => (shared, ptr::null_mut(), place.address),
         MemoryKind::Host => {
             (MemoryType::CU_MEMORYTYPE_HOST, ptr::with_exposed_provenance_mut(place.address as usize), 0)
         }
     }
+}
+
+/// The type of memory that is not known to be the device's: unified, where the driver finds out by the address. A node may not have
+/// that of managed memory where a device does not reach such memory while the host does: there it counts as the device's.
+/// (CUDA driver API, `cuGraphAddMemcpyNode`.)
+fn shared_type(driver: &Driver) -> MemoryType {
+    static CONCURRENT: OnceLock<bool> = OnceLock::new();
+    let all = || {
+        let n_devices = driver::device_count().unwrap_or(0);
+        (0..n_devices).all(|device| is_concurrent(driver, device).is_ok_and(|is| is))
+    };
+    if *CONCURRENT.get_or_init(all) { MemoryType::CU_MEMORYTYPE_UNIFIED } else { MemoryType::CU_MEMORYTYPE_DEVICE }
+}
+
+/// Whether a device reaches managed memory while the host does.
+fn is_concurrent(driver: &Driver, ordinal: u32) -> Result<bool, Error> {
+    let mut device = 0;
+    // SAFETY: it writes one int.
+    unsafe { driver.cuDeviceGet(&raw mut device, ordinal as c_int) }?;
+    let mut is = 0;
+    let which = Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS as c_uint;
+    // SAFETY: it writes one int.
+    unsafe { driver.cuDeviceGetAttribute(&raw mut is, which, device) }?;
+    Ok(is != 0)
 }
 
 /// See `Executor::copy_places`.
@@ -283,7 +309,7 @@ pub(super) fn copy_places(
 ) -> Result<(), Error> {
     let raw = raw_stream(context, stream)?;
     let _entered = context.enter()?;
-    let copy = described_copy(to, from, rows);
+    let copy = described_copy(to, from, rows, shared_type(context.driver));
     // SAFETY: the caller holds both memories; the stream is live.
     let copied = unsafe { context.driver.cuMemcpy3DAsync(&raw const copy, raw) };
     if to.memory != MemoryKind::Host && from.memory != MemoryKind::Host {

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{Buffer, Lent, Stream},
+    graph::MemoryKind,
     rows::{MAX_PITCH, Rows},
     size::show_bytes,
 };
@@ -105,6 +106,13 @@ impl Buffer for CudaBuffer {
             _ if matches!(self.source, Source::Shareable | Source::Opened) => None,
             (_, Some(_)) => Some(NO_ORDER),
             (stream, None) => Some(stream.as_ref().map_or(0, Stream::order)),
+        }
+    }
+
+    fn memory(&self) -> MemoryKind {
+        match self.source {
+            Source::Block(_) | Source::Whole | Source::Shareable | Source::Opened => MemoryKind::Device,
+            Source::Lent(_) => MemoryKind::Shared,
         }
     }
 

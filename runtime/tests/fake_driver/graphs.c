@@ -10,7 +10,7 @@ struct node_params {
     void **params, **extra;
     void *kernel, *context;
 };
-/* Rows from the host (memory type 1) or the device (2), and there. */
+/* Rows from and to the host (memory type 1), the device (2), or by an address that the driver looks at (4). */
 struct copy_3d {
     size_t from_x, from_y, from_z, from_lod; int from_type; const char *from_host; uint64_t from_device;
     void *from_array, *reserved0; size_t from_pitch, from_height;
@@ -70,7 +70,14 @@ result cuGraphAddKernelNode_v2(struct node **node, struct graph *graph, struct n
 static int is_side(const struct copy_3d *copy, int type, const char *host, uint64_t device, size_t pitch, size_t rows)
 {
     int rows_fit = copy->height == 1 ? !pitch && !rows : pitch >= copy->width && pitch <= 2147483647 && rows >= copy->height;
-    return rows_fit && (type == 1 ? host && !device : type == 2 && device && !host);
+    if (type == 1)
+        return rows_fit && host && !device;
+    pthread_mutex_lock(&order);
+    struct memory *memory = *find_memory(device);
+    int managed = memory && memory->managed, known = memory && !managed;
+    pthread_mutex_unlock(&order);
+    /* The device's own memory is known to be that; managed memory may be unified only where all devices reach it at any time. */
+    return rows_fit && device && !host && (type == 2 ? known || !number("FAKE_CONCURRENT", 1) : type == 4 && !known && number("FAKE_CONCURRENT", 1));
 }
 
 static int is_copy_3d(const struct copy_3d *copy)

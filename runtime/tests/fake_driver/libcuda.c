@@ -14,6 +14,7 @@
  *   FAKE_BUSY=1          streams and events are not ready before the host has waited for them
  *   FAKE_SHARED=folder   cuMemAlloc takes files there, which other processes can open
  *   FAKE_PEERS=1         devices reach each other's memory
+ *   FAKE_CONCURRENT=0    devices do not reach managed memory while the host does
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
  *
  * Work is done at once, but in which order a GPU might do it is kept track of: see "Order".
@@ -152,6 +153,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     case 50: *value = 0; return OK;
     case 75: *value = 9; return OK;                         /* compute capability */
     case 76: *value = 0; return OK;
+    case 89: *value = number("FAKE_CONCURRENT", 1); return OK;  /* managed memory at any time */
     case 88: *value = number("FAKE_HMM", 0); return OK;     /* reads host memory */
     case 97: *value = 232448; return OK;                    /* shared memory with opting in */
     case 115: *value = number("FAKE_POOLS", 1); return OK;  /* stream-ordered memory */
@@ -220,7 +222,7 @@ static void host_waits_for_all(void)
 }
 
 /* What is allocated: its size, and the latest use by each stream. */
-struct memory { uint64_t start; size_t bytes; clocks used; void *context; int pooled; struct memory *next; };
+struct memory { uint64_t start; size_t bytes; clocks used; void *context; int pooled, managed; struct memory *next; };
 static struct memory *memories;
 
 static struct memory **find_memory(uint64_t address)
@@ -387,7 +389,7 @@ static result take(uint64_t *address, size_t bytes, const clocks *now, int poole
     *address = (uint64_t)(start + 2);
     struct memory *memory = malloc(sizeof *memory);
     pthread_mutex_lock(&order);
-    *memory = (struct memory){*address, bytes, *now, current, pooled, memories};
+    *memory = (struct memory){*address, bytes, *now, current, pooled, 0, memories};
     memories = memory;
     pthread_mutex_unlock(&order);
     return OK;
@@ -837,7 +839,16 @@ result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, cons
 
 result cuMemHostAlloc(void **memory, size_t n, unsigned flags) { ENTER(); (void)flags; if (has_failed()) return NO_MEMORY; *memory = calloc(1, n); return OK; }
 result cuMemFreeHost(void *memory) { ENTER(); free(memory); return OK; }
-result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags) { (void)flags; return cuMemAlloc_v2(address, n); }
+result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags)
+{
+    ENTER();
+    (void)flags;
+    result done = take(address, n, &host, 0);
+    if (done == OK)
+        (*find_memory(*address))->managed = 1;
+    return done;
+}
+
 result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); (void)memory; (void)flags; return n ? OK : INVALID; }
 result cuMemHostUnregister(void *memory) { ENTER(); (void)memory; return OK; }
 result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) { ENTER(); (void)flags; *address = (uint64_t)memory; return OK; }

@@ -618,3 +618,52 @@ def test_a_graph_without_nodes_copies_from_and_to_the_host(run, tmp_path):
     calls = trace.read_text().splitlines()
     assert calls.count("cuMemcpy3DAsync_v2") == 2
     assert "cuGraphCreate" not in calls
+
+
+SHARED_COPIES = """
+there = cuda.to_device(np.zeros(4, int))
+shared = [cuda.mapped_array(4, int), cuda.managed_array(4, int), cuda.pinned_array(4, int)]
+with cuda.graph() as graph:
+    for each in shared:
+        there.copy_to_device(each)
+        sum3[1, 1](there, 1, 2)
+        there.copy_to_host(each)
+for number, each in enumerate(shared):
+    each[:] = number
+graph.launch()
+cuda.synchronize()
+assert [each.tolist() for each in shared] == [[3, n, n, n] for n in range(3)], shared
+
+
+class Manager(cuda.HostOnlyCUDAMemoryManager):
+    def initialize(self):
+        pass
+
+    def memalloc(self, size):
+        return self.memallocmanaged(size)
+
+    def get_ipc_handle(self, memory):
+        raise NotImplementedError
+
+    def get_memory_info(self):
+        raise NotImplementedError
+
+    @property
+    def interface_version(self):
+        return 1
+
+
+# A manager's memory may be any.
+cuda.set_memory_manager(Manager)
+lent = cuda.to_device(np.arange(4))
+with cuda.graph() as graph:
+    there.copy_to_device(lent)
+graph.launch()
+assert there.copy_to_host().tolist() == [0, 1, 2, 3]
+"""
+
+
+def test_the_memory_of_copies_is_named_as_what_it_is(run):
+    # The driver made of C refuses other types.
+    run(SHARED_COPIES)
+    run(SHARED_COPIES, FAKE_CONCURRENT="0")
