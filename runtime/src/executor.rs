@@ -13,7 +13,7 @@ use weft_artifact::{Artifact, Kernel};
 
 use crate::{
     error::Error,
-    graph::{Graph, MemoryKind, Place, Step},
+    graph::{Graph, MemoryKind, Node, Place},
     rows::Rows,
     toolkit::Toolkit,
 };
@@ -540,12 +540,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// As `load`; `Link` with the linker's log, `Compile` with the compiler's, `NoTool` for one that is not there.
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error>;
-    /// Makes a graph of steps, whose kernels are this device's.
+    /// Makes a graph of steps, whose kernels are this device's, and which come behind earlier ones.
     ///
     /// # Errors
     ///
     /// `Launch` for a configuration that the device cannot run; a driver call failed.
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Box<dyn Graph>, Error>;
+    fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error>;
 }
 
 /// Native code that was loaded into this process; unloaded when dropped.

@@ -54,7 +54,16 @@ pub enum Step {
     },
 }
 
-/// Steps that are done in their order, as often as wanted. A replay that begins in one stream while another one is going on in
+/// A step, and those before it that it comes behind, by their numbers. Steps between which nothing leads may run at once.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is done.
+    pub step: Step,
+    /// Each of them once.
+    pub behind: Vec<usize>,
+}
+
+/// Steps that are done as often as wanted, each behind those that it comes behind. A replay that begins in one stream while another one is going on in
 /// another stream waits for that. Dropping it waits for the copies of the host's memory that are going on.
 pub trait Graph: Debug + Send + Sync {
     /// Queues all steps. Where they run before the call returns, it asks from time to time whether to go on.
@@ -91,7 +100,9 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    pub(crate) fn new(executor: Arc<dyn Executor>, steps: Vec<Step>) -> Self {
+    pub(crate) fn new(executor: Arc<dyn Executor>, nodes: Vec<Node>) -> Self {
+        // A step comes behind earlier ones only, so their own order is one of those that they allow.
+        let steps = nodes.into_iter().map(|node| node.step).collect();
         Self { executor, steps: Mutex::new(Arc::new(steps)) }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod cpu;
 pub mod cuda;
+mod edges;
 mod error;
 mod executor;
 mod graph;
@@ -14,12 +15,13 @@ mod settings;
 mod size;
 mod toolkit;
 
+pub use edges::Edges;
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
     Lent, Linked, LinkedKind, Linking, LoadedKernel, Module, Poll, Shared, Stream,
 };
-pub use graph::{Graph, MemoryKind, Place, Step};
+pub use graph::{Graph, MemoryKind, Node, Place, Step};
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
 pub use rows::Rows;

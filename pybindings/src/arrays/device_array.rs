@@ -483,7 +483,8 @@ pub(crate) fn copy_on_device(
     if recording::is_active() {
         let step = Step::Copy { to: to.place(), from: from.place(), rows: Rows::one(to.nbytes()) };
         let buffers = [to, from].into_iter().filter_map(DeviceArray::buffer).collect();
-        return recording::record(to.device, Recorded { step, buffers, keep: keep()? });
+        let order = stream.as_deref().map_or(0, Stream::order);
+        return recording::record(to.device, Recorded { step, order, buffers, keep: keep()? });
     }
     py.detach(|| {
         executor.copy_on_device(to.address(), from.address(), to.nbytes(), stream.as_deref())?;

@@ -3,10 +3,14 @@
 //! Each is one node of the graph: all elements lie in both memories as bytes in one piece, or as rows of one distance.
 
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
-use weft_runtime::{MemoryKind, Place, Rows, Step};
+use weft_runtime::{MemoryKind, Place, Rows, Step, Stream};
 
 use super::device_array::DeviceArray;
-use crate::devices::recording::{self, Recorded};
+use crate::devices::{
+    self,
+    recording::{self, Recorded},
+    stream::stream_of,
+};
 
 /// Records a copy between a device array and an array of the host of the same shape and dtype, which begins at an address and
 /// has such strides in bytes. The graph keeps both.
@@ -15,16 +19,19 @@ use crate::devices::recording::{self, Recorded};
 ///
 /// `ValueError` for elements that do not lie in rows of one distance, or in another order; what the recording says.
 #[pyfunction]
-#[pyo3(signature = (array, host, address, strides, *, to_host))]
+#[pyo3(signature = (array, host, address, strides, stream, *, to_host))]
 pub(crate) fn record_host_copy(
     array: &Bound<'_, DeviceArray>,
     host: &Bound<'_, PyAny>,
     address: u64,
     strides: Vec<i64>,
+    stream: &Bound<'_, PyAny>,
     to_host: bool,
 ) -> PyResult<()> {
-    let keep = PyTuple::new(array.py(), [array.as_any(), host])?.into_any().unbind();
+    let py = array.py();
+    let keep = PyTuple::new(py, [array.as_any(), host])?.into_any().unbind();
     let array = array.get();
+    let stream = stream_of(Some(stream))?.on(py, &*devices::by_id(py, array.device)?)?;
     if array.extents().any(|extent| extent == 0) {
         return Ok(());
     }
@@ -41,5 +48,6 @@ pub(crate) fn record_host_copy(
     } else {
         Step::Copy { to: on_device, from: in_host, rows: shared }
     };
-    recording::record(array.device, Recorded { step, buffers: array.buffer().into_iter().collect(), keep })
+    let (order, buffers) = (stream.as_deref().map_or(0, Stream::order), array.buffer().into_iter().collect());
+    recording::record(array.device, Recorded { step, order, buffers, keep })
 }

@@ -195,6 +195,9 @@ impl Event {
     #[pyo3(signature = (stream=None))]
     fn record(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (executor, stream) = self.queue(py, stream)?;
+        if recording::record_event(&self.event, stream.as_deref()) {
+            return Ok(());
+        }
         py.detach(|| executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
@@ -207,6 +210,9 @@ impl Event {
     #[pyo3(signature = (stream=None))]
     fn wait(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (executor, stream) = self.queue(py, stream)?;
+        if recording::wait_event(&self.event, stream.as_deref())? {
+            return Ok(());
+        }
         py.detach(|| executor.wait_event(stream.as_deref(), &*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 

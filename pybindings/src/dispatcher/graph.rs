@@ -33,7 +33,7 @@ pub(crate) struct RecordedLaunch {
     args: Mutex<Py<PyTuple>>,
 }
 
-/// Records a launch whose slots are made.
+/// Records a launch whose slots are made, in the stream of such an order.
 ///
 /// # Errors
 ///
@@ -45,6 +45,7 @@ pub(super) fn record(
     arguments: &Arguments,
     args: &Bound<'_, PyTuple>,
     slots: &[u64],
+    order: u64,
 ) -> PyResult<()> {
     let py = dispatcher.py();
     refuse_hosts(dispatcher, arguments)?;
@@ -58,7 +59,7 @@ pub(super) fn record(
     };
     let step = Step::Launch { kernel: Arc::clone(&overload.loaded), config: *config, cells: slots.to_vec() };
     let keep = Bound::new(py, launch)?.into_any().unbind();
-    recording::record(overload.device, Recorded { step, buffers: arguments.lent.clone(), keep })
+    recording::record(overload.device, Recorded { step, order, buffers: arguments.lent.clone(), keep })
 }
 
 /// Refuses arrays of the host: of them nothing would be copied.
@@ -184,19 +185,16 @@ impl Graph {
         if discard {
             return Ok(());
         }
-        let executor = recording.executor;
-        let (mut steps, mut kept) = (Vec::new(), Vec::new());
-        for recorded in recording.steps {
-            steps.push(recorded.step);
-            kept.push(Kept { buffers: Mutex::new(recorded.buffers), keep: recorded.keep });
-        }
-        let graph = py.detach(|| Arc::clone(&executor).graph(steps)).map_err(|error| errors::runtime(py, &error))?;
+        let executor = Arc::clone(&recording.executor);
+        let nodes = recording.nodes().map(|(node, buffers, keep)| (node, Kept { buffers: Mutex::new(buffers), keep }));
+        let (nodes, kept): (Vec<_>, Vec<_>) = nodes.unzip();
+        let graph = py.detach(|| Arc::clone(&executor).graph(nodes)).map_err(|error| errors::runtime(py, &error))?;
         let old = self.lock().replace(Arc::new(Made { executor, graph, steps: kept }));
         drop(old);
         Ok(())
     }
 
-    /// Runs all that was recorded, in its order.
+    /// Runs all that was recorded, each step behind those that it comes behind.
     #[pyo3(signature = (stream=None))]
     fn launch(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         recording::refuse("launch a graph")?;

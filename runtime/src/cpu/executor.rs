@@ -26,7 +26,7 @@ use crate::{
         Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Linking, Module,
         Shared, Stream,
     },
-    graph::{Graph, Place, Replayed, Step},
+    graph::{Graph, Node, Place, Replayed},
     rows::Rows,
     settings::Settings,
 };
@@ -259,7 +259,7 @@ impl Executor for CpuExecutor {
         Ok((self.load(artifact)?, Vec::new()))
     }
 
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Box<dyn Graph>, Error> {
-        Ok(Box::new(Replayed::new(self, steps)))
+    fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error> {
+        Ok(Box::new(Replayed::new(self, nodes)))
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     executor::{
         Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Linking, Module, Shared, Stream,
     },
-    graph::{Graph, Place, Step},
+    graph::{Graph, Node, Place},
     rows::Rows,
     settings::Settings,
 };
@@ -226,8 +226,8 @@ impl Executor for CudaExecutor {
         Ok((Arc::new(module), notes))
     }
 
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Box<dyn Graph>, Error> {
+    fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error> {
         let context = Arc::clone(&self.context);
-        graph::graph(self, &context, steps)
+        graph::graph(self, &context, nodes)
     }
 }

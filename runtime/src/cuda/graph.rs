@@ -1,4 +1,4 @@
-//! Graphs of the driver's: a chain of nodes, one for each recorded step.
+//! Graphs of the driver's: a node for each recorded step.
 //!
 //! The nodes are made one by one, not captured from a stream: so they are known, and their parameters can be changed.
 
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel as _, Poll, Stream},
-    graph::{Graph, MemoryKind, Place, Replayed, Step, cells_of, is_of_host},
+    graph::{Graph, MemoryKind, Node, Place, Replayed, Step, cells_of, is_of_host},
     rows::Rows,
 };
 
@@ -81,14 +81,13 @@ impl Graphs {
 pub(super) fn graph(
     executor: Arc<dyn Executor>,
     context: &Arc<Context>,
-    steps: Vec<Step>,
+    nodes: Vec<Node>,
 ) -> Result<Box<dyn Graph>, Error> {
-    let launches = steps.iter().filter_map(kernel);
-    let has_nodes = launches.clone().all(|kernel| !kernel.is_cooperative());
+    let has_nodes = nodes.iter().filter_map(|node| kernel(&node.step)).all(|kernel| !kernel.is_cooperative());
     let Some(functions) = Graphs::find().filter(|_| has_nodes) else {
-        return Ok(Box::new(Replayed::new(executor, steps)));
+        return Ok(Box::new(Replayed::new(executor, nodes)));
     };
-    Ok(Box::new(CudaGraph::new(functions, context, steps)?))
+    Ok(Box::new(CudaGraph::new(functions, context, nodes)?))
 }
 
 /// The kernel of a launch.
@@ -136,7 +135,8 @@ impl fmt::Debug for CudaGraph {
 }
 
 impl CudaGraph {
-    fn new(functions: &'static Graphs, context: &Arc<Context>, mut steps: Vec<Step>) -> Result<Self, Error> {
+    fn new(functions: &'static Graphs, context: &Arc<Context>, nodes: Vec<Node>) -> Result<Self, Error> {
+        let (mut steps, behind): (Vec<_>, Vec<_>) = nodes.into_iter().map(|node| (node.step, node.behind)).unzip();
         let waits = steps.iter().filter_map(kernel).any(CudaKernel::waits);
         let of_host = steps.iter().any(is_of_host);
         let _entered = context.enter()?;
@@ -144,8 +144,8 @@ impl CudaGraph {
         // SAFETY: it writes one handle.
         unsafe { functions.cuGraphCreate(&raw mut graph, 0) }?;
         let mut built = Built { functions, graph: Handle(graph), nodes: Vec::with_capacity(steps.len()) };
-        for step in &mut steps {
-            let node = add(context, &built, step)?;
+        for (step, behind) in steps.iter_mut().zip(behind) {
+            let node = add(context, &built, step, &behind)?;
             built.nodes.push(Handle(node));
         }
         let mut exec = ptr::null_mut();
@@ -162,9 +162,13 @@ impl CudaGraph {
     }
 }
 
-/// Adds a node behind the last one.
-fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraphNode, Error> {
-    let behind: Vec<sys::CUgraphNode> = built.nodes.last().map(|node| node.0).into_iter().collect();
+/// Adds a node behind those of such numbers.
+fn add(context: &Context, built: &Built, step: &mut Step, behind: &[usize]) -> Result<sys::CUgraphNode, Error> {
+    let before = |number: &usize| built.nodes.get(*number).map(|node| node.0);
+    let behind: Option<Vec<sys::CUgraphNode>> = behind.iter().map(before).collect();
+    let Some(behind) = behind else {
+        return Err(Error::new(ErrorKind::Internal, "a step of a graph comes behind a later one"));
+    };
     let (functions, graph) = (built.functions, built.graph.0);
     let mut node = ptr::null_mut();
     match step {
@@ -176,7 +180,7 @@ fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraph
             kernel.allow_shared(config)?;
             let mut params = kernel.params(cells);
             let described = described(kernel, config, &mut params);
-            // SAFETY: it writes one handle; the graph and the node before are live, the parameters are copied.
+            // SAFETY: it writes one handle; the graph and the nodes before are live, the parameters are copied.
             context.blame(unsafe {
                 functions.cuGraphAddKernelNode(
                     &raw mut node,
@@ -189,7 +193,7 @@ fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraph
         }
         Step::Copy { to, from, rows } => {
             let copy = described_copy(*to, *from, rows, shared_type(context.driver));
-            // SAFETY: it writes one handle; the graph and the node before are live, the description is copied. Who replays
+            // SAFETY: it writes one handle; the graph and the nodes before are live, the description is copied. Who replays
             // the graph holds both memories.
             context.blame(unsafe {
                 functions.cuGraphAddMemcpyNode(

@@ -1,4 +1,5 @@
-/* Graphs of the driver without a GPU: nodes in a row, each behind the one before it; a launch does them one by one.
+/* Graphs of the driver without a GPU: a launch does the nodes one by one, of those that may be next the one that was added
+ * last, so that an edge that is missing is seen. `FAKE_TRACE` has the numbers of those that a node is behind.
  *
  * A graph that is used by two threads at once ends the process, as does one that is used after its end.
  */
@@ -18,7 +19,7 @@ struct copy_3d {
     void *to_array, *reserved1; size_t to_pitch, to_height;
     size_t width, height, depth;
 };
-struct node { int is_copy; struct node_params kernel; uint64_t slots[64]; struct copy_3d copy; };
+struct node { int is_copy, is_done; size_t n_behind, behind[64]; struct node_params kernel; uint64_t slots[64]; struct copy_3d copy; };
 struct graph { struct node *nodes[64]; size_t count; };
 struct exec { struct graph graph; struct node *own; atomic_int users; int ended; };
 
@@ -35,12 +36,41 @@ static void set_params(struct node *node, const struct node_params *params)
         node->slots[i] = *(uint64_t *)params->params[i];
 }
 
+/* Behind nodes that are there, each named once. */
 static result add_node(struct node **made, struct graph *graph, struct node *const *behind, size_t n_behind)
 {
-    if (graph->count == 64 || n_behind != (graph->count ? 1 : 0) || (n_behind && behind[0] != graph->nodes[graph->count - 1]))
+    if (graph->count == 64)
         return INVALID;
-    *made = graph->nodes[graph->count++] = calloc(1, sizeof **made);
+    struct node *node = calloc(1, sizeof *node);
+    char call[400] = "node behind";
+    for (size_t i = 0; i < n_behind; i++) {
+        size_t at = 0;
+        while (at < graph->count && graph->nodes[at] != behind[i])
+            at++;
+        for (size_t j = 0; j < i; j++)
+            if (node->behind[j] == at)
+                at = graph->count;
+        if (at == graph->count)
+            return free(node), INVALID;
+        node->behind[node->n_behind++] = at;
+        snprintf(call + strlen(call), sizeof call - strlen(call), " %zu", at);
+    }
+    trace(call);
+    *made = graph->nodes[graph->count++] = node;
     return OK;
+}
+
+/* The last of the nodes that are behind none that is not done; -1 when all are done. */
+static long next_node(const struct exec *exec)
+{
+    for (long i = (long)exec->graph.count - 1; i >= 0; i--) {
+        int is_next = !exec->own[i].is_done;
+        for (size_t j = 0; j < exec->own[i].n_behind; j++)
+            is_next = is_next && exec->own[exec->own[i].behind[j]].is_done;
+        if (is_next)
+            return i;
+    }
+    return -1;
 }
 
 result cuGraphCreate(struct graph **graph, unsigned flags) { ENTER(); (void)flags; *graph = calloc(1, sizeof **graph); return OK; }
@@ -155,8 +185,11 @@ result cuGraphLaunch(struct exec *exec, void *stream)
     ENTER();
     hold(exec);
     result done = OK;
-    for (size_t i = 0; i < exec->graph.count && done == OK; i++) {
+    for (size_t i = 0; i < exec->graph.count; i++)
+        exec->own[i].is_done = 0;
+    for (long i; (i = next_node(exec)) >= 0 && done == OK;) {
         struct node *node = &exec->own[i];
+        node->is_done = 1;
         if (node->is_copy) {
             copy_rows(&node->copy, stream);
             continue;

@@ -667,3 +667,51 @@ def test_the_memory_of_copies_is_named_as_what_it_is(run):
     # The driver made of C refuses other types.
     run(SHARED_COPIES)
     run(SHARED_COPIES, FAKE_CONCURRENT="0")
+
+
+BRANCHES = """
+a, b, c, d = (cuda.to_device(np.zeros(1, int)) for _ in range(4))
+host = np.zeros(1, int)
+one, other, third = cuda.stream(), cuda.stream(), cuda.external_stream(0x1230)
+begun, done = cuda.event(), cuda.event()
+
+
+def chain(*streams):
+    with cuda.graph() as graph:
+        for stream in streams:
+            sum3[1, 1, stream](a, 1, 2)
+    graph.launch()
+
+
+def branches():
+    with cuda.graph() as graph:
+        sum3[1, 1, one](a, 1, 2)
+        begun.record(one)
+        begun.wait(other)
+        b.copy_to_device(a, stream=one)
+        c.copy_to_device(a, stream=other)
+        sum3[1, 1, other](a, 20, 30)
+        sum3[1, 1, third](d, 7, 8)
+        done.record(other)
+        done.wait(one)
+        a.copy_to_host(host, stream=one)
+        sum3[1, 1](b.bind(0), 100, 0)
+    # The driver made of C takes those that may come next from the last to the first.
+    graph.launch(one)
+    assert [x[0] for x in (a, b, c, d, host)] == [50, 100, 3, 15, 50]
+"""
+
+
+def test_streams_of_a_recording_are_branches_of_the_graph(run, tmp_path):
+    def behind(code):
+        trace = tmp_path / "trace"
+        trace.write_text("")
+        run(BRANCHES + code, FAKE_TRACE=str(trace))
+        nodes = [line.split()[2:] for line in trace.read_text().splitlines() if line.startswith("node behind")]
+        return [[int(number) for number in node] for node in nodes]
+
+    assert behind("chain(0, 0, None, cuda.default_stream(), cuda.legacy_default_stream())") == [[], [0], [1], [2], [3]]
+    assert behind("chain(one, other, one, other)") == [[], [], [0], [1]]
+    assert behind("chain(one, third, 0, other, one, 0)") == [[], [], [0, 1], [2], [2], [3, 4]]
+    assert behind("chain(cuda.per_thread_default_stream(), one, cuda.per_thread_default_stream())") == [[], [], [0]]
+    assert behind("branches()") == [[], [0], [0], [2], [], [1, 3], [3, 4, 5]]

@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+import weft.errors
 from weft import cuda
 
 
@@ -256,6 +257,49 @@ def test_what_cannot_be_recorded(numbers):
     # Nothing is recorded any more.
     scale[1, 128](numbers, 2.0)
     assert numbers[3] == 6
+
+
+def test_streams_and_events_are_recorded(numbers):
+    one, other = cuda.stream(), cuda.stream()
+    left, right, out = (cuda.to_device(np.zeros(100)) for _ in range(3))
+    begun, done = cuda.event(), cuda.event(timing=False)
+    result = np.zeros(100)
+    with cuda.graph() as graph:
+        scale[1, 128, one](numbers, 2.0)
+        begun.record(one)
+        begun.wait(other)
+        left.copy_to_device(numbers, stream=one)
+        scale[1, 128, one](left, 3.0)
+        right.copy_to_device(numbers, stream=other)
+        scale.configure(1, 128, other).prepare(right, 5.0)()
+        done.record(other)
+        done.wait(one)
+        add[1, 128, one](out, left, right)
+        out.copy_to_host(result, stream=one)
+    assert len(graph) == 7
+    for times in (1, 2, 3):
+        graph.launch(other)
+        other.synchronize()
+        assert np.array_equal(result, np.arange(100.0) * 2**times * 8)
+
+
+def test_events_of_a_recording_are_its_own(numbers):
+    stream, before, within = cuda.stream(), cuda.event(), cuda.event()
+    before.record(stream)
+    for wait in (lambda: before.wait(stream), before.wait, lambda: within.wait(stream)):
+        graph = cuda.graph()
+        with pytest.raises(RuntimeError, match=r"event .*not recorded in the `with` block"), graph:
+            wait()
+        assert len(graph) == 0
+    with cuda.graph():
+        within.record(stream)
+        within.wait()
+    with pytest.raises(weft.errors.EventError, match=r"record"):
+        cuda.event_elapsed_time(within, within)
+    with pytest.raises(RuntimeError, match="cannot wait for a stream while a graph is recorded"), cuda.graph():
+        stream.add_callback(lambda *_: None)
+    within.record(stream)
+    within.synchronize()
 
 
 def test_a_block_that_raises_leaves_the_graph_as_it_was(numbers):

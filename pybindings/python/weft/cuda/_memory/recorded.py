@@ -26,7 +26,7 @@ def record_to_host(array: DeviceNDArray, ary: np.ndarray[Any, Any], stream: Any)
     """
     host, mapped = _views(array, ary)
     if mapped is None:
-        _weft.record_host_copy(array, host, _address(host), host.strides, to_host=True)
+        _weft.record_host_copy(array, host, _address(host), host.strides, stream or array.stream, to_host=True)
     else:
         write(mapped, array, stream or array.stream)
 
@@ -41,7 +41,7 @@ def record_to_device(array: DeviceNDArray, ary: np.ndarray[Any, Any], stream: An
     """
     host, mapped = _views(array, ary)
     if mapped is None:
-        _weft.record_host_copy(array, host, _address(host), host.strides, to_host=False)
+        _weft.record_host_copy(array, host, _address(host), host.strides, stream or array.stream, to_host=False)
     else:
         write(array, mapped, stream)
 
