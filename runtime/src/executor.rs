@@ -490,6 +490,14 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error>;
+    /// Whether somebody captures a stream for a graph of the driver's: what is queued there runs when that does.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn is_captured(&self, _stream: Option<&dyn Stream>) -> Result<bool, Error> {
+        Ok(false)
+    }
     /// Makes what is queued in `stream` from now on wait for an event, which may be another device's; `None` is this
     /// device's default stream. The host does not wait.
     ///

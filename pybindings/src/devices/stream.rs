@@ -164,6 +164,13 @@ impl Stream {
         py.detach(|| executor.query_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
+    /// Whether it is another library's, and is being captured for a graph.
+    fn is_capturing(&self, py: Python<'_>) -> PyResult<bool> {
+        let executor = self.executor(py)?;
+        let stream = self.given(py)?.on(py, &*executor)?;
+        executor.is_captured(stream.as_deref()).map_err(|error| errors::runtime(py, &error))
+    }
+
     /// Waits for everything queued so far.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         recording::refuse("wait for a stream")?;

@@ -17,6 +17,7 @@ use cudarc::driver::sys::{
 };
 
 use super::{
+    capture::Held,
     driver::{self, Driver, Handle},
     fault::Pages,
     free::LastStream,
@@ -51,6 +52,8 @@ pub(super) struct Context {
     /// Who gives memory instead of the driver, and memory that goes back there.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
+    /// Memory that waits for the end of a capture.
+    pub(super) held: Held,
     /// Where the allocations start that other processes may have opened, and where they end.
     shared: Mutex<Vec<(u64, u64)>>,
     any_shared: AtomicBool,
@@ -118,6 +121,7 @@ impl Context {
             kept,
             allocator: RwLock::new(None),
             pending: Pending::default(),
+            held: Held::default(),
             shared: Mutex::default(),
             any_shared: AtomicBool::new(false),
             last: Mutex::new(None),
@@ -227,6 +231,7 @@ impl Context {
         self.kept.free_all(self);
         // SAFETY: it takes no pointer.
         self.blame(unsafe { self.driver.cuCtxSynchronize() })?;
+        self.held.give_all(self);
         self.pending.give_all();
         if self.pool.is_none() {
             // Some of it was kept.

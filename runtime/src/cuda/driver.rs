@@ -141,6 +141,8 @@ driver_table! {
     cuStreamSynchronize = "cuStreamSynchronize" (stream: sys::CUstream);
     cuStreamQuery = "cuStreamQuery" (stream: sys::CUstream);
     cuStreamGetCtx = "cuStreamGetCtx" (stream: sys::CUstream, context: *mut sys::CUcontext);
+    cuStreamIsCapturing = "cuStreamIsCapturing" (stream: sys::CUstream, status: *mut c_uint);
+    cuThreadExchangeStreamCaptureMode = "cuThreadExchangeStreamCaptureMode" (mode: *mut c_uint);
     cuStreamWaitEvent = "cuStreamWaitEvent" (stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
     cuEventCreate = "cuEventCreate" (event: *mut sys::CUevent, flags: c_uint);
     cuEventDestroy = "cuEventDestroy_v2" (event: sys::CUevent);
@@ -296,6 +298,7 @@ impl Driver {
             message += ". This process was forked off one that had used CUDA, which CUDA does not allow: use the start \
                         method \"spawn\" or \"forkserver\"";
         }
+        message += way_out_of_capture(code);
         let kind = match code {
             2 => ErrorKind::Memory,
             100 | 101 => ErrorKind::NoDevice,
@@ -330,6 +333,30 @@ fn fault(code: c_uint) -> Option<&'static str> {
         716 => "a kernel faulted: it used an address that is not aligned for its type",
         _ => return None,
     })
+}
+
+/// What to do about a call that somebody's capture of a stream does not allow: the text behind the driver's.
+fn way_out_of_capture(code: c_uint) -> &'static str {
+    match code {
+        900 => {
+            ". A stream is being captured for a graph, and the call is not allowed meanwhile. Launch each kernel once before the \
+             capture, which compiles and loads it, and allocate, wait, and copy from and to the host before it or behind its end"
+        }
+        901 => {
+            ". Something that is not allowed in the capture of this stream, before this call, has made it invalid: end it, and \
+             capture again without that"
+        }
+        905 => ". The capture of a stream cannot wait for work outside of it: wait for that before the capture begins",
+        906 => {
+            ". A stream is being captured that waits for the default stream, which cannot be used meanwhile: launch in the stream \
+             that is captured (`kernel[blocks, threads, stream]`), or capture one that does not wait for it"
+        }
+        907 => {
+            ". The event was recorded in a stream that is being captured, and is reached when the graph runs: only that stream \
+                can wait for it"
+        }
+        _ => "",
+    }
 }
 
 /// `true` for an error after which the context is dead.

@@ -1,11 +1,12 @@
 //! [`Executor`] over the driver.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
-use std::sync::Arc;
+use std::{ptr, sync::Arc};
 
 use weft_artifact::Artifact;
 
 use super::{
+    capture,
     context::Context,
     driver, graph,
     host_memory::CudaHostMemory,
@@ -13,7 +14,7 @@ use super::{
     memory::{self, CudaBuffer},
     module::CudaModule,
     shared,
-    stream::{CudaEvent, CudaStream, is_ready, raw_stream},
+    stream::{CudaEvent, CudaStream, cuda_stream, is_ready},
 };
 use crate::{
     error::Error,
@@ -157,7 +158,9 @@ impl Executor for CudaExecutor {
     }
 
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let stream = raw_stream(&self.context, stream)?;
+        let stream = cuda_stream(&self.context, stream)?;
+        capture::refuse(&self.context, stream, "wait for")?;
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         let _entered = self.context.enter()?;
         // SAFETY: the stream is live.
         self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })?;
@@ -165,10 +168,16 @@ impl Executor for CudaExecutor {
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
-        let stream = raw_stream(&self.context, stream)?;
+        let stream = cuda_stream(&self.context, stream)?;
+        capture::refuse(&self.context, stream, "ask about the work of")?;
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         let _entered = self.context.enter()?;
         // SAFETY: the stream is live.
         self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }))
+    }
+
+    fn is_captured(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
+        capture::is_captured_of_others(&self.context, cuda_stream(&self.context, stream)?)
     }
 
     fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error> {
@@ -183,6 +192,7 @@ impl Executor for CudaExecutor {
         let _entered = self.context.enter()?;
         // SAFETY: it takes no pointer.
         self.context.blame(unsafe { self.context.driver.cuCtxSynchronize() })?;
+        self.context.held.give_all(&self.context);
         self.context.look_at_faults()
     }
 

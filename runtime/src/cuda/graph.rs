@@ -13,6 +13,7 @@ use std::{
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemorytype_enum as MemoryType};
 
 use super::{
+    capture,
     context::Context,
     driver::{self, Driver, Handle},
     module::CudaKernel,
@@ -330,6 +331,11 @@ impl Graph for CudaGraph {
         let raw = raw_stream(&self.context, stream)?;
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let _entered = self.context.enter()?;
+        if (self.waits || self.end.is_some()) && !raw.is_null() && capture::is_captured(self.context.driver, raw) {
+            return Err(capture::not_allowed(
+                "launch a graph whose work is waited for (copies of the host's memory) in",
+            ));
+        }
         // SAFETY: the graph and the stream are live, and no other thread uses the graph now.
         let launched = self.context.blame(unsafe { self.built.functions.cuGraphLaunch(self.exec.0, raw) });
         if let Some(end) = &self.end

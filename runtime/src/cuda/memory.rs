@@ -12,6 +12,7 @@ use std::{
 use cudarc::driver::sys::{self, CUmemorytype_enum as MemoryType, CUpointer_attribute_enum as PointerAttribute};
 
 use super::{
+    capture::{self, Aside, Block, Held},
     context::Context,
     driver,
     free::{self, Use},
@@ -144,6 +145,20 @@ impl Drop for CudaBuffer {
         }
         // At the end of a process the driver may be gone already, with all memory: every call then fails, harmlessly.
         let Ok(_entered) = context.enter() else { return };
+        let _aside = Aside::new(context.driver);
+        if matches!(self.source, Source::Block(_) | Source::Whole | Source::Lent(_))
+            && Held::must_hold(context, self.stream.as_ref(), &uses)
+        {
+            context.forget_shared(self.address);
+            context.held.hold(match &mut self.source {
+                Source::Lent(memory) => match memory.take() {
+                    Some(memory) => Block::Lent(memory),
+                    None => return,
+                },
+                Source::Block(_) | Source::Whole | Source::Shareable | Source::Opened => Block::Own(self.address),
+            });
+            return;
+        }
         context.forget_shared(self.address);
         let of_other_thread = self.thread.is_some_and(|thread| thread != thread::current().id());
         match &mut self.source {
@@ -193,6 +208,10 @@ pub(super) fn note_use(context: &Context, buffers: &[Arc<dyn Buffer>], stream: O
         ours.for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
         return;
     }
+    // What the graph that is captured uses, its user keeps: an event in it would never be reached.
+    if capture::is_captured_of_others(context, stream).unwrap_or(true) {
+        return;
+    }
     let mut marked = None;
     for buffer in ours {
         let Some(stream) = stream else { return };
@@ -235,6 +254,7 @@ impl CudaBuffer {
         let mut address = 0;
         if bytes > 0 {
             let _entered = context.enter()?;
+            let _aside = Aside::new(context.driver);
             let size = bytes.checked_next_multiple_of(4).unwrap_or(bytes) as usize;
             let result = context.retried(|| {
                 // SAFETY: it writes one address.
@@ -265,6 +285,7 @@ impl CudaBuffer {
         if bytes == 0 {
             return Ok(Self::of(context, stream, 0, 0, Source::Whole));
         }
+        capture::refuse(context, stream, "allocate memory (nor have a launch copy arrays of the host) in")?;
         if let Some(allocator) = context.allocator() {
             // The allocator may call CUDA itself.
             let _entered = context.enter()?;
@@ -279,6 +300,8 @@ impl CudaBuffer {
             return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
         }
         let _entered = context.enter()?;
+        // No stream that is captured has to do with it.
+        let _aside = Aside::new(context.driver);
         if context.pool.is_none() {
             // What other streams have used may be done by now.
             context.pending.look();
@@ -340,6 +363,7 @@ pub(super) fn copy_to_device(
     if from.is_empty() {
         return Ok(());
     }
+    capture::refuse(context, cuda_stream(context, stream)?, "copy from the host in")?;
     let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     let source = from.as_ptr().cast::<c_void>();
@@ -372,6 +396,7 @@ pub(super) fn copy_rows_to_device(
         return (0..count)
             .try_for_each(|row| copy_to_device(context, to + row * to_pitch, rows.of(from, row)?, stream));
     }
+    capture::refuse(context, cuda_stream(context, stream)?, "copy from the host in")?;
     let raw = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     let copy = sys::CUDA_MEMCPY2D {
@@ -418,6 +443,7 @@ pub(super) fn copy_to_host(
     if to.is_empty() {
         return Ok(());
     }
+    capture::refuse(context, cuda_stream(context, stream)?, "copy to the host in")?;
     let stream = raw_stream(context, stream)?;
     let _entered = context.enter()?;
     let target = to.as_mut_ptr().cast::<c_void>();

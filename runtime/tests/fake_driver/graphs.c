@@ -19,7 +19,7 @@ struct copy_3d {
     void *to_array, *reserved1; size_t to_pitch, to_height;
     size_t width, height, depth;
 };
-struct node { int is_copy, is_done; size_t n_behind, behind[64]; struct node_params kernel; uint64_t slots[64]; struct copy_3d copy; };
+struct node { int is_copy, is_fill, is_done; unsigned char value; size_t n_behind, behind[64]; struct node_params kernel; uint64_t slots[64]; struct copy_3d copy; };
 struct graph { struct node *nodes[64]; size_t count; };
 struct exec { struct graph graph; struct node *own; atomic_int users; int ended; };
 
@@ -71,6 +71,43 @@ static long next_node(const struct exec *exec)
             return i;
     }
     return -1;
+}
+
+static struct graph *new_graph(void) { return calloc(1, sizeof(struct graph)); }
+
+/* Nodes of a capture are in a row. */
+static result captured_node(struct node **node, struct graph *graph)
+{
+    return add_node(node, graph, graph->count ? &graph->nodes[graph->count - 1] : NULL, graph->count ? 1 : 0);
+}
+
+static result capture_kernel(struct graph *graph, void *function, const unsigned *sizes, void **params)
+{
+    struct node *node;
+    struct node_params described = {function, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6], params, 0, 0, 0};
+    result added = captured_node(&node, graph);
+    if (added == OK)
+        set_params(node, &described);
+    return added;
+}
+
+static result capture_copy(struct graph *graph, uint64_t to, uint64_t from, size_t n)
+{
+    struct node *node;
+    result added = captured_node(&node, graph);
+    if (added == OK) {
+        node->is_copy = 1;
+        node->copy = (struct copy_3d){.from_type = 2, .from_device = from, .to_type = 2, .to_device = to, .width = n, .height = 1, .depth = 1};
+    }
+    return added;
+}
+
+static result capture_fill(struct graph *graph, uint64_t to, unsigned char value, size_t n)
+{
+    result added = capture_copy(graph, to, to, n);
+    if (added == OK)
+        graph->nodes[graph->count - 1]->is_fill = 1, graph->nodes[graph->count - 1]->value = value;
+    return added;
 }
 
 result cuGraphCreate(struct graph **graph, unsigned flags) { ENTER(); (void)flags; *graph = calloc(1, sizeof **graph); return OK; }
@@ -190,6 +227,14 @@ result cuGraphLaunch(struct exec *exec, void *stream)
     for (long i; (i = next_node(exec)) >= 0 && done == OK;) {
         struct node *node = &exec->own[i];
         node->is_done = 1;
+        if (node->is_fill) {
+            done = cuMemsetD8Async(node->copy.to_device, node->value, node->copy.width, stream);
+            continue;
+        }
+        if (node->is_copy && captured(stream)) {
+            done = capture_copy(captured(stream)->captured, node->copy.to_device, node->copy.from_device, node->copy.width);
+            continue;
+        }
         if (node->is_copy) {
             copy_rows(&node->copy, stream);
             continue;
