@@ -51,10 +51,8 @@ pub(super) fn is_captured(driver: &Driver, stream: sys::CUstream) -> bool {
 }
 
 /// The same of a stream that is not weft's; of others it is not asked.
-pub(super) fn is_captured_of_others(context: &Context, stream: Option<&CudaStream>) -> Result<bool, Error> {
-    let Some(stream) = stream.filter(|stream| may_be_captured(stream)) else { return Ok(false) };
-    let _entered = context.enter()?;
-    Ok(is_captured(context.driver, stream.raw()))
+pub(super) fn is_captured_of_others(driver: &Driver, stream: Option<&CudaStream>) -> bool {
+    stream.is_some_and(|stream| may_be_captured(stream) && is_captured(driver, stream.raw()))
 }
 
 /// Whether it is someone else's; the default stream cannot be captured.
@@ -66,13 +64,13 @@ fn may_be_captured(stream: &CudaStream) -> bool {
     }
 }
 
-/// Refuses what would end a capture of a stream that is not weft's.
+/// Refuses what would end a capture of a stream that is not weft's. The context is current.
 ///
 /// # Errors
 ///
 /// `Driver` with the driver's own number. `what` follows "cannot".
-pub(super) fn refuse(context: &Context, stream: Option<&CudaStream>, what: &str) -> Result<(), Error> {
-    if is_captured_of_others(context, stream)? { Err(not_allowed(what)) } else { Ok(()) }
+pub(super) fn refuse(driver: &Driver, stream: Option<&CudaStream>, what: &str) -> Result<(), Error> {
+    if is_captured_of_others(driver, stream) { Err(not_allowed(what)) } else { Ok(()) }
 }
 
 /// Refuses to ask about an event that was recorded in a stream that was captured.

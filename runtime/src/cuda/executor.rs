@@ -159,9 +159,9 @@ impl Executor for CudaExecutor {
 
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
         let stream = cuda_stream(&self.context, stream)?;
-        capture::refuse(&self.context, stream, "wait for")?;
-        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         let _entered = self.context.enter()?;
+        capture::refuse(self.context.driver, stream, "wait for")?;
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })?;
         self.context.look_at_faults()
@@ -169,15 +169,17 @@ impl Executor for CudaExecutor {
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
         let stream = cuda_stream(&self.context, stream)?;
-        capture::refuse(&self.context, stream, "ask about the work of")?;
-        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         let _entered = self.context.enter()?;
+        capture::refuse(self.context.driver, stream, "ask about the work of")?;
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }))
     }
 
     fn is_captured(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
-        capture::is_captured_of_others(&self.context, cuda_stream(&self.context, stream)?)
+        let stream = cuda_stream(&self.context, stream)?;
+        let _entered = self.context.enter()?;
+        Ok(capture::is_captured_of_others(self.context.driver, stream))
     }
 
     fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error> {

@@ -29,6 +29,8 @@ use crate::{
     size::show_bytes,
 };
 
+/// What is refused in a stream that is captured.
+const ALLOCATE: &str = "allocate memory (nor have a launch copy arrays of the host) in";
 /// The default stream, where streams are told apart by their address.
 const DEFAULT_KEY: u64 = 1;
 
@@ -209,7 +211,8 @@ pub(super) fn note_use(context: &Context, buffers: &[Arc<dyn Buffer>], stream: O
         return;
     }
     // What the graph that is captured uses, its user keeps: an event in it would never be reached.
-    if capture::is_captured_of_others(context, stream).unwrap_or(true) {
+    let Ok(_entered) = context.enter() else { return };
+    if capture::is_captured_of_others(context.driver, stream) {
         return;
     }
     let mut marked = None;
@@ -285,10 +288,10 @@ impl CudaBuffer {
         if bytes == 0 {
             return Ok(Self::of(context, stream, 0, 0, Source::Whole));
         }
-        capture::refuse(context, stream, "allocate memory (nor have a launch copy arrays of the host) in")?;
         if let Some(allocator) = context.allocator() {
             // The allocator may call CUDA itself.
             let _entered = context.enter()?;
+            capture::refuse(context.driver, stream, ALLOCATE)?;
             context.pending.look();
             let memory = context.retried(|| allocator.allocate(bytes))?;
             return Ok(Self::of(context, stream, memory.address(), bytes, Source::Lent(Some(memory))));
@@ -300,6 +303,7 @@ impl CudaBuffer {
             return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
         }
         let _entered = context.enter()?;
+        capture::refuse(context.driver, stream, ALLOCATE)?;
         // No stream that is captured has to do with it.
         let _aside = Aside::new(context.driver);
         if context.pool.is_none() {
@@ -363,9 +367,10 @@ pub(super) fn copy_to_device(
     if from.is_empty() {
         return Ok(());
     }
-    capture::refuse(context, cuda_stream(context, stream)?, "copy from the host in")?;
-    let stream = raw_stream(context, stream)?;
+    let stream = cuda_stream(context, stream)?;
     let _entered = context.enter()?;
+    capture::refuse(context.driver, stream, "copy from the host in")?;
+    let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
     let source = from.as_ptr().cast::<c_void>();
     if stream.is_null() {
         // SAFETY: `from` is readable; the caller holds the memory at `to`.
@@ -396,9 +401,9 @@ pub(super) fn copy_rows_to_device(
         return (0..count)
             .try_for_each(|row| copy_to_device(context, to + row * to_pitch, rows.of(from, row)?, stream));
     }
-    capture::refuse(context, cuda_stream(context, stream)?, "copy from the host in")?;
     let raw = raw_stream(context, stream)?;
     let _entered = context.enter()?;
+    capture::refuse(context.driver, cuda_stream(context, stream)?, "copy from the host in")?;
     let copy = sys::CUDA_MEMCPY2D {
         srcXInBytes: 0,
         srcY: 0,
@@ -443,9 +448,10 @@ pub(super) fn copy_to_host(
     if to.is_empty() {
         return Ok(());
     }
-    capture::refuse(context, cuda_stream(context, stream)?, "copy to the host in")?;
-    let stream = raw_stream(context, stream)?;
+    let stream = cuda_stream(context, stream)?;
     let _entered = context.enter()?;
+    capture::refuse(context.driver, stream, "copy to the host in")?;
+    let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
     let target = to.as_mut_ptr().cast::<c_void>();
     if stream.is_null() {
         // SAFETY: `to` is writable; the caller holds the memory at `from`.

@@ -262,9 +262,9 @@ impl CudaEvent {
             return Err(other_device("event", &self.context, context));
         }
         let stream = cuda_stream(&self.context, stream)?;
-        self.captured.store(capture::is_captured_of_others(&self.context, stream)?, Ordering::Relaxed);
-        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         let _entered = self.context.enter()?;
+        self.captured.store(capture::is_captured_of_others(self.context.driver, stream), Ordering::Relaxed);
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: both handles are live.
         self.context.blame(unsafe { self.context.driver.cuEventRecord(self.handle.0, stream) })
     }
@@ -314,11 +314,11 @@ impl CudaEvent {
                 "make the default stream wait (launch in the stream that is captured: `kernel[blocks, threads, stream]`) for",
             ));
         }
-        if !captured && capture::is_captured_of_others(context, stream)? {
+        let _entered = context.enter()?;
+        if !captured && capture::is_captured_of_others(context.driver, stream) {
             return Err(capture::not_allowed("wait for work outside of the capture in"));
         }
         let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
-        let _entered = context.enter()?;
         // SAFETY: both handles are live.
         context.blame(unsafe { context.driver.cuStreamWaitEvent(stream, self.handle.0, 0) })
     }
