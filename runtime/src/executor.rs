@@ -384,6 +384,10 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed: they cannot, or may already.
     fn enable_peer_access(&self, peer: u32) -> Result<(), Error>;
+    /// Whether they were let.
+    fn reaches(&self, _peer: u32) -> bool {
+        false
+    }
     /// Allocates memory that host and device share, with undefined contents.
     ///
     /// # Errors
@@ -401,8 +405,8 @@ pub trait Executor: Debug + Send + Sync {
     fn read_in_place(&self, _memory: &Range<u64>) -> Option<Box<dyn Any>> {
         None
     }
-    /// Notes that work on these buffers was queued in a stream whose order is not theirs: their memory is not given out
-    /// again before that work is done. To be called after the queueing, while the caller still holds the buffers.
+    /// Notes that work on these buffers was queued in a stream whose order is not theirs, or of another device than theirs: their
+    /// memory is not given out again before that work is done. To be called after the queueing, while the caller still holds the buffers.
     fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>);
     /// Copies from the host. The host memory may be reused when it returns.
     ///

@@ -339,6 +339,14 @@ impl DeviceArray {
         self.cells.get(1 + self.ndim..).unwrap_or_default().iter().map(|stride| *stride as i64)
     }
 
+    /// Whether a device that may reach memory of this one's reaches the array: all of weft's own, else as the driver says.
+    pub(crate) fn is_open_to(&self, executor: &dyn Executor) -> bool {
+        match self.memory {
+            MemoryKind::Device => true,
+            MemoryKind::Shared | MemoryKind::Host => executor.out_of_reach(self.address()).is_none(),
+        }
+    }
+
     /// Where it begins, for a step of a graph.
     pub(super) fn place(&self) -> Place {
         Place { address: self.address(), memory: self.memory }

@@ -7,7 +7,7 @@ use std::{
     mem, ptr,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -52,6 +52,8 @@ pub(super) struct Context {
     /// Who gives memory instead of the driver, and memory that goes back there.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
+    /// The devices whose memory kernels may reach, a bit each.
+    peers: AtomicU64,
     /// Memory that waits for the end of a capture.
     pub(super) held: Held,
     /// Where the allocations start that other processes may have opened, and where they end.
@@ -121,6 +123,7 @@ impl Context {
             kept,
             allocator: RwLock::new(None),
             pending: Pending::default(),
+            peers: AtomicU64::new(0),
             held: Held::default(),
             shared: Mutex::default(),
             any_shared: AtomicBool::new(false),
@@ -180,6 +183,16 @@ impl Context {
         let before = mem::replace(&mut *self.allocator.write().unwrap_or_else(PoisonError::into_inner), allocator);
         // It is not ours: no lock is held when it ends.
         drop(before);
+    }
+
+    /// Notes that kernels may reach another device's memory.
+    pub(super) fn note_peer(&self, peer: u32) {
+        self.peers.fetch_or(1_u64.checked_shl(peer).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Whether they may.
+    pub(super) fn reaches(&self, peer: u32) -> bool {
+        self.peers.load(Ordering::Relaxed) & 1_u64.checked_shl(peer).unwrap_or(0) != 0
     }
 
     /// Notes that other processes may open an allocation.

@@ -113,6 +113,10 @@ impl Executor for CudaExecutor {
         shared::enable_peer_access(&self.context, peer)
     }
 
+    fn reaches(&self, peer: u32) -> bool {
+        self.context.reaches(peer)
+    }
+
     fn allocate_host(&self, bytes: u64, kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
         Ok(Arc::new(CudaHostMemory::new(&self.context, bytes, kind)?))
     }

@@ -18,7 +18,7 @@ use super::{
     free::{self, Use},
     kept::size_class,
     shared,
-    stream::{CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
+    stream::{CudaEvent, CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
     uses::Uses,
 };
 use crate::{
@@ -196,43 +196,54 @@ impl Drop for CudaBuffer {
 }
 
 /// Notes that work in a stream uses buffers; see `Executor::note_use`.
-pub(super) fn note_use(context: &Context, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
+pub(super) fn note_use(context: &Arc<Context>, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
     // What was queued in the stream has passed this check.
     let Ok(stream) = cuda_stream(context, stream) else { return };
-    let ours = buffers.iter().filter_map(|buffer| buffer.as_any().downcast_ref::<CudaBuffer>());
-    let ours = ours.filter(|buffer| buffer.bytes > 0 && !buffer.frees_in(stream));
+    let all = || {
+        let every = buffers.iter().filter_map(|buffer| buffer.as_any().downcast_ref::<CudaBuffer>());
+        every.filter(|buffer| buffer.bytes > 0)
+    };
+    let ours = || all().filter(|buffer| buffer.context.is(context) && !buffer.frees_in(stream));
+    let peers = || all().filter(|buffer| !buffer.context.is(context));
     let steady = match stream {
         None => Some((DEFAULT_KEY, Use::Default)),
         Some(stream) if stream.owner() == Owner::Weft => Some((stream.key(), Use::Stream(stream.clone()))),
         Some(_) => None,
     };
-    if let Some((key, used)) = steady {
-        ours.for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
+    match steady {
+        Some((key, used)) => {
+            ours().for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
+            // Of another device's memory: its own context can only wait for an event.
+            note_event(context, &peers().collect::<Vec<_>>(), stream);
+        }
+        None => note_event(context, &ours().chain(peers()).collect::<Vec<_>>(), stream),
+    }
+}
+
+/// Notes an event behind all that a stream has now.
+fn note_event(context: &Arc<Context>, buffers: &[&CudaBuffer], stream: Option<&CudaStream>) {
+    if buffers.is_empty() {
         return;
     }
-    // What the graph that is captured uses, its user keeps: an event in it would never be reached.
     let Ok(_entered) = context.enter() else { return };
+    // What the graph that is captured uses, its user keeps: an event in it would never be reached.
     if capture::is_captured_of_others(context.driver, stream) {
         return;
     }
-    let mut marked = None;
-    for buffer in ours {
-        let Some(stream) = stream else { return };
-        if marked.is_none() {
-            marked = Some(stream.marked());
-        }
-        match &marked {
-            Some(Ok(event)) => {
-                let key = Arc::as_ptr(event).addr() as u64;
-                buffer.uses.note(key, &Use::Event(Arc::clone(event)), |used| used.is_done(context));
-            }
-            _ => {
-                // Without an event there is nothing that the memory could wait for later.
-                // SAFETY: the stream is live.
-                let _: Result<(), Error> = unsafe { context.driver.cuStreamSynchronize(stream.raw()) };
-                return;
-            }
-        }
+    let marked = match stream {
+        Some(stream) => stream.marked(),
+        None => CudaEvent::untimed(context).and_then(|event| event.record(context, None).map(|()| Arc::new(event))),
+    };
+    let Ok(event) = marked else {
+        // Without an event there is nothing that the memory could wait for later.
+        // SAFETY: the stream is live.
+        let _: Result<(), Error> =
+            unsafe { context.driver.cuStreamSynchronize(stream.map_or(ptr::null_mut(), CudaStream::raw)) };
+        return;
+    };
+    let key = Arc::as_ptr(&event).addr() as u64;
+    for buffer in buffers {
+        buffer.uses.note(key, &Use::Event(Arc::clone(&event)), |used| used.is_done(context));
     }
 }
 
