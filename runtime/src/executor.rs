@@ -13,8 +13,9 @@ use weft_artifact::{Artifact, Kernel};
 
 use crate::{
     code::{CodeKeeper, Linking},
-    error::{Error, ErrorKind},
-    graph::{Graph, Step},
+    error::Error,
+    graph::{Graph, MemoryKind, Node, Place},
+    rows::Rows,
 };
 
 /// What a device is and can.
@@ -64,6 +65,10 @@ pub trait Buffer: Debug + Send + Sync {
     /// The stream in whose order it is freed, as [`Stream::order`] numbers it: work there need not be noted, work in
     /// every other stream must be. `None` if nothing need be noted, since no work outlives the call that queues it.
     fn order(&self) -> Option<u64>;
+    /// What memory it is: an allocator's may be any.
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Device
+    }
     /// For downcasting by its executor.
     fn as_any(&self) -> &dyn Any;
 }
@@ -224,29 +229,6 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
 }
 
-/// Rows of bytes that are copied from the host, each to a place of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
-    /// Bytes of a row.
-    pub width: u64,
-    /// How many rows there are.
-    pub count: u64,
-    /// Bytes from the start of one to the start of the next on the device.
-    pub to_pitch: u64,
-    /// The same in host memory.
-    pub from_pitch: u64,
-}
-
-impl Rows {
-    /// A row's bytes in the host memory.
-    pub(crate) fn of<'a>(&self, from: &'a [u8], row: u64) -> Result<&'a [u8], Error> {
-        let start = row.checked_mul(self.from_pitch);
-        let end = start.and_then(|start| start.checked_add(self.width));
-        let range = start.zip(end).and_then(|(start, end)| from.get(start as usize..end as usize));
-        range.ok_or_else(|| Error::new(ErrorKind::Value, "the host memory is too small for the rows of a copy"))
-    }
-}
-
 /// Bytes of the host's memory, and their distance from where those of several arrays begin on the device.
 pub type Part<'a> = (u64, &'a [u8]);
 /// The same, to be written.
@@ -342,6 +324,10 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed: they cannot, or may already.
     fn enable_peer_access(&self, peer: u32) -> Result<(), Error>;
+    /// Whether they were let.
+    fn reaches(&self, _peer: u32) -> bool {
+        false
+    }
     /// Allocates memory that host and device share, with undefined contents.
     ///
     /// # Errors
@@ -359,8 +345,8 @@ pub trait Executor: Debug + Send + Sync {
     fn read_in_place(&self, _memory: &Range<u64>) -> Option<Box<dyn Any>> {
         None
     }
-    /// Notes that work on these buffers was queued in a stream whose order is not theirs: their memory is not given out
-    /// again before that work is done. To be called after the queueing, while the caller still holds the buffers.
+    /// Notes that work on these buffers was queued in a stream whose order is not theirs, or of another device than theirs: their
+    /// memory is not given out again before that work is done. To be called after the queueing, while the caller still holds the buffers.
     fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>);
     /// Copies from the host. The host memory may be reused when it returns.
     ///
@@ -418,6 +404,13 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    /// Copies as a step of a graph does, between memory that the caller holds. Where a place is in the host's memory, the copy is
+    /// done when it returns.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed; an earlier launch faulted.
+    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error>;
     /// Sets bytes.
     ///
     /// # Errors
@@ -468,6 +461,14 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error>;
+    /// Whether somebody captures a stream for a graph of the driver's: what is queued there runs when that does.
+    ///
+    /// # Errors
+    ///
+    /// A driver call failed.
+    fn is_captured(&self, _stream: Option<&dyn Stream>) -> Result<bool, Error> {
+        Ok(false)
+    }
     /// Makes what is queued in `stream` from now on wait for an event, which may be another device's; `None` is this
     /// device's default stream. The host does not wait.
     ///
@@ -526,12 +527,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// As `load`; `Link` with the linker's log, `Compile` with the compiler's, `NoTool` for one that is not there.
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error>;
-    /// Makes a graph of steps, whose kernels are this device's.
+    /// Makes a graph of steps, whose kernels are this device's, and which come behind earlier ones.
     ///
     /// # Errors
     ///
     /// `Launch` for a configuration that the device cannot run; a driver call failed.
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error>;
+    fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error>;
 }
 
 /// Native code that was loaded into this process; unloaded when dropped.

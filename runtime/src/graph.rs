@@ -9,7 +9,28 @@ use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel, Poll, Stream},
     ranges,
+    rows::Rows,
 };
+
+/// Whose memory an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// The device's, of weft's own.
+    Device,
+    /// What the device reaches by this address: memory that it shares with the host, or someone else's, of which nobody knows.
+    Shared,
+    /// The host's, by its address there.
+    Host,
+}
+
+/// Where a copy begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address of the first byte.
+    pub address: u64,
+    /// Of what it is.
+    pub memory: MemoryKind,
+}
 
 /// One piece of recorded work. Whoever replays it holds the memory that it uses.
 #[derive(Clone, Debug)]
@@ -23,19 +44,28 @@ pub enum Step {
         /// Its cells, as [`LoadedKernel::launch`] takes them.
         cells: Vec<u64>,
     },
-    /// A copy between two places of the device, which do not overlap.
+    /// A copy between two places, which do not overlap.
     Copy {
         /// Where to.
-        to: u64,
+        to: Place,
         /// Where from.
-        from: u64,
+        from: Place,
         /// How much.
-        bytes: u64,
+        rows: Rows,
     },
 }
 
-/// Steps that are done in their order, as often as wanted. A replay that begins in one stream while another one is going on in
-/// another stream waits for that.
+/// A step, and those before it that it comes behind, by their numbers. Steps between which nothing leads may run at once.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is done.
+    pub step: Step,
+    /// Each of them once.
+    pub behind: Vec<usize>,
+}
+
+/// Steps that are done as often as wanted, each behind those that it comes behind. A replay that begins in one stream while another one is going on in
+/// another stream waits for that. Dropping it waits for the copies of the host's memory that are going on.
 pub trait Graph: Debug + Send + Sync {
     /// Queues all steps. Where they run before the call returns, it asks from time to time whether to go on.
     ///
@@ -71,8 +101,18 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    pub(crate) fn new(executor: Arc<dyn Executor>, steps: Vec<Step>) -> Self {
+    pub(crate) fn new(executor: Arc<dyn Executor>, nodes: Vec<Node>) -> Self {
+        // A step comes behind earlier ones only, so their own order is one of those that they allow.
+        let steps = nodes.into_iter().map(|node| node.step).collect();
         Self { executor, steps: Mutex::new(Arc::new(steps)) }
+    }
+}
+
+/// Whether a copy reads or writes memory of the host.
+pub(crate) fn is_of_host(step: &Step) -> bool {
+    match step {
+        Step::Launch { .. } => false,
+        Step::Copy { to, from, .. } => to.memory == MemoryKind::Host || from.memory == MemoryKind::Host,
     }
 }
 
@@ -87,7 +127,7 @@ impl Graph for Replayed {
                     scratch.clone_from(cells);
                     kernel.launch_polled(config, stream, &mut scratch, poll)?;
                 }
-                Step::Copy { to, from, bytes } => self.executor.copy_on_device(*to, *from, *bytes, stream)?,
+                Step::Copy { to, from, rows } => self.executor.copy_places(*to, *from, rows, stream)?,
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 mod code;
 pub mod cpu;
 pub mod cuda;
+mod edges;
 mod error;
 mod executor;
 mod graph;
@@ -12,19 +13,22 @@ mod libdevice;
 pub mod progress;
 mod random;
 mod ranges;
+mod rows;
 mod settings;
 mod size;
 mod toolkit;
 
 pub use code::{CodeKeeper, KeptCode, Linked, LinkedKind, Linking, LoadStage};
+pub use edges::Edges;
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
-    Lent, LoadedKernel, Module, Part, PartMut, Poll, Rows, Shared, Stream,
+    Lent, LoadedKernel, Module, Part, PartMut, Poll, Shared, Stream,
 };
-pub use graph::{Graph, Step};
+pub use graph::{Graph, MemoryKind, Node, Place, Step};
 pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
 pub use ranges::{Category, Range, range};
+pub use rows::Rows;
 pub use settings::{CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, SETTINGS, Setting, Settings};
 pub use toolkit::Toolkit;

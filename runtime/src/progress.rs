@@ -15,7 +15,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::{error::Error, executor::Rows, settings::ProgressChoice};
+use crate::{error::Error, rows::Rows, settings::ProgressChoice};
 
 /// Where a process shows progress.
 #[derive(Clone, Copy, Debug)]

@@ -438,12 +438,14 @@ impl Arguments {
 
     fn push_device_array(&mut self, py: Python<'_>, array: &DeviceArray) -> PyResult<()> {
         let key = array.key.ok_or_else(|| array.no_key())?;
-        if array.device != devices::current_id() {
+        let is_peer = array.device != devices::current_id();
+        if is_peer && !self.reaches(py, array)? {
             return Err(on_another_device(py, array.device));
         }
         self.is_ordered = true;
+        // Another device's stream is another one, whatever its number.
         if let Some((order, buffer)) = &array.lent
-            && *order != self.order
+            && (*order != self.order || is_peer)
         {
             self.lent.push(Arc::clone(buffer));
         }
@@ -451,6 +453,13 @@ impl Arguments {
         self.in_place.push(InPlace { param: self.param, cell: self.cells.len(), array: array.array });
         self.cells.extend_from_slice(&array.cells);
         Ok(())
+    }
+
+    /// Whether kernels of the current device reach an array of another one: access between the two was enabled. What is launched
+    /// later notes no use of its memory, and is refused.
+    fn reaches(&self, py: Python<'_>, array: &DeviceArray) -> PyResult<bool> {
+        let executor = devices::current(py)?;
+        Ok(self.order != NO_STREAM && executor.reaches(array.device) && array.is_open_to(&*executor))
     }
 
     fn push_host_array(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {

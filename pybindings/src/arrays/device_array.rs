@@ -11,7 +11,7 @@ use pyo3::{
     types::PyTuple,
 };
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
-use weft_runtime::{Buffer, Error, Executor, Rows, Step, Stream};
+use weft_runtime::{Buffer, Error, Executor, MemoryKind, Place, Rows, Step, Stream};
 
 use super::{
     dlpack::{self, export::Numbers},
@@ -129,6 +129,8 @@ pub(crate) struct DeviceArray {
     /// The memory, if work in streams whose number is not this must be noted. Let go before its owner, which keeps the
     /// stream that it is freed in.
     pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
+    /// What memory it is, for copies of graphs.
+    pub(super) memory: MemoryKind,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
     /// Extents and strides as DLPack counts them, once somebody asks.
@@ -160,10 +162,9 @@ impl DeviceArray {
             return Err(PyValueError::new_err(format!("an array of shape {shown} and {dtype} elements is too big")));
         }
         check_extents(shape.iter().copied())?;
-        let lent = owner.cast::<Memory>().ok().and_then(|memory| {
-            let buffer = &memory.get().buffer;
-            buffer.order().map(|order| (order, Arc::clone(buffer)))
-        });
+        let buffer = owner.cast::<Memory>().ok().map(|memory| &memory.get().buffer);
+        let lent = buffer.and_then(|buffer| buffer.order().map(|order| (order, Arc::clone(buffer))));
+        let memory = buffer.map_or(MemoryKind::Shared, |buffer| buffer.memory());
         let layout = layout(shape.iter().copied(), strides.iter().copied(), dtype.size_bytes());
         let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
         let is_aligned = strides::is_aligned(address, shape.iter().copied(), strides.iter().copied(), dtype);
@@ -181,6 +182,7 @@ impl DeviceArray {
             owner: owner.unbind(),
             numbers: OnceLock::new(),
             lent,
+            memory,
         })
     }
 }
@@ -328,13 +330,31 @@ impl DeviceArray {
         strides::misaligned(self.dtype)
     }
 
-    fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {
+    pub(super) fn extents(&self) -> impl DoubleEndedIterator<Item = u64> + Clone + '_ {
         self.cells.get(1..=self.ndim).unwrap_or_default().iter().copied()
     }
 
     /// Strides in bytes.
-    fn steps(&self) -> impl DoubleEndedIterator<Item = i64> + Clone + '_ {
+    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = i64> + Clone + '_ {
         self.cells.get(1 + self.ndim..).unwrap_or_default().iter().map(|stride| *stride as i64)
+    }
+
+    /// Whether a device that may reach memory of this one's reaches the array: all of weft's own, else as the driver says.
+    pub(crate) fn is_open_to(&self, executor: &dyn Executor) -> bool {
+        match self.memory {
+            MemoryKind::Device => true,
+            MemoryKind::Shared | MemoryKind::Host => executor.out_of_reach(self.address()).is_none(),
+        }
+    }
+
+    /// Where it begins, for a step of a graph.
+    pub(super) fn place(&self) -> Place {
+        Place { address: self.address(), memory: self.memory }
+    }
+
+    /// The memory, if its uses must be noted.
+    pub(super) fn buffer(&self) -> Option<Arc<dyn Buffer>> {
+        self.lent.as_ref().map(|(_, buffer)| Arc::clone(buffer))
     }
 
     /// Notes that work in a stream, which is queued, uses the memory.
@@ -355,7 +375,7 @@ pub(crate) fn copy_to_device(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    recording::refuse("copy from the host")?;
+    recording::refuse_but("copy from the host", ", or record `array.copy_to_device(host)` of a NumPy array")?;
     let (py, array) = (array.py(), array.get());
     let executor = devices::by_id(py, array.device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
@@ -438,7 +458,7 @@ pub(crate) fn copy_to_host(
     host: &Bound<'_, PyAny>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    recording::refuse("copy to the host")?;
+    recording::refuse_but("copy to the host", ", or record `array.copy_to_host(out)` into a NumPy array")?;
     let executor = devices::by_id(py, device)?;
     let stream = stream_of(stream)?.on(py, &*executor)?;
     let mut host = HostArray::open_bytes(host)?;
@@ -469,9 +489,10 @@ pub(crate) fn copy_on_device(
         return Ok(());
     }
     if recording::is_active() {
-        let step = Step::Copy { to: to.address(), from: from.address(), bytes: to.nbytes() };
-        let buffers = [to, from].into_iter().filter_map(|array| Some(Arc::clone(&array.lent.as_ref()?.1))).collect();
-        return recording::record(to.device, Recorded { step, buffers, keep: keep()? });
+        let step = Step::Copy { to: to.place(), from: from.place(), rows: Rows::one(to.nbytes()) };
+        let buffers = [to, from].into_iter().filter_map(DeviceArray::buffer).collect();
+        let order = stream.as_deref().map_or(0, Stream::order);
+        return recording::record(to.device, Recorded { step, order, buffers, keep: keep()? });
     }
     py.detach(|| {
         executor.copy_on_device(to.address(), from.address(), to.nbytes(), stream.as_deref())?;

@@ -10,5 +10,6 @@ pub(crate) mod host_memory;
 pub(crate) mod interface;
 pub(crate) mod pointers;
 pub(crate) mod random;
+pub(crate) mod recorded;
 pub(crate) mod scalar;
 pub(crate) mod strides;

@@ -1,4 +1,4 @@
-//! What this thread records for a graph, in place of doing it: launches, and copies on the device.
+//! What this thread records for a graph, in place of doing it: launches and copies.
 
 use std::{
     cell::{Cell, RefCell},
@@ -6,13 +6,15 @@ use std::{
 };
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
-use weft_runtime::{Buffer, Executor, Step};
+use weft_runtime::{Buffer, Edges, Event, Executor, Node, Step, Stream};
 
 use crate::devices;
 
 /// A step with what it needs as long as the graph lives.
 pub(crate) struct Recorded {
     pub(crate) step: Step,
+    /// Its stream, as [`Stream::order`] numbers it.
+    pub(crate) order: u64,
     /// The memory of ours that it uses.
     pub(crate) buffers: Vec<Arc<dyn Buffer>>,
     /// What keeps all of its memory, and says what it is.
@@ -24,7 +26,20 @@ pub(crate) struct Recording {
     /// The number of the device that all steps are for.
     pub(crate) device: u32,
     pub(crate) executor: Arc<dyn Executor>,
-    pub(crate) steps: Vec<Recorded>,
+    steps: Vec<Recorded>,
+    /// What each step comes behind.
+    behind: Vec<Vec<usize>>,
+    edges: Edges,
+    /// Those that were recorded, whose addresses are their numbers: so long no other one has the same.
+    events: Vec<Arc<dyn Event>>,
+}
+
+impl Recording {
+    /// The steps with what they come behind, and what they use.
+    pub(crate) fn nodes(self) -> impl Iterator<Item = (Node, Vec<Arc<dyn Buffer>>, Py<PyAny>)> {
+        let nodes = self.steps.into_iter().zip(self.behind);
+        nodes.map(|(Recorded { step, buffers, keep, .. }, behind)| (Node { step, behind }, buffers, keep))
+    }
 }
 
 thread_local! {
@@ -49,8 +64,14 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
             "this thread records a graph already: graphs are not recorded in each other",
         ));
     }
-    let recording = Recording { device: devices::current_id(), executor: devices::current(py)?, steps: Vec::new() };
-    RECORDING.set(Some(recording));
+    RECORDING.set(Some(Recording {
+        device: devices::current_id(),
+        executor: devices::current(py)?,
+        steps: Vec::new(),
+        behind: Vec::new(),
+        edges: Edges::default(),
+        events: Vec::new(),
+    }));
     RECORDS.set(true);
     Ok(())
 }
@@ -69,6 +90,7 @@ pub(crate) fn end() -> Option<Recording> {
 pub(crate) fn record(device: u32, recorded: Recorded) -> PyResult<()> {
     RECORDING.with_borrow_mut(|recording| match recording {
         Some(recording) if recording.device == device => {
+            recording.behind.push(recording.edges.step(recorded.order));
             recording.steps.push(recorded);
             Ok(())
         }
@@ -80,16 +102,65 @@ pub(crate) fn record(device: u32, recorded: Recorded) -> PyResult<()> {
     })
 }
 
+/// Records an event in a stream: what waits for it in the recording comes behind what the stream has now. `false` if this thread
+/// records nothing.
+pub(crate) fn record_event(event: &Arc<dyn Event>, stream: Option<&dyn Stream>) -> bool {
+    RECORDING.with_borrow_mut(|recording| {
+        let Some(recording) = recording else { return false };
+        recording.edges.record(number(event), stream.map_or(0, Stream::order));
+        recording.events.push(Arc::clone(event));
+        true
+    })
+}
+
+/// Has later steps of a stream come behind an event; `false` if this thread records nothing.
+///
+/// # Errors
+///
+/// `RuntimeError` for an event that was not recorded in the recording.
+pub(crate) fn wait_event(event: &Arc<dyn Event>, stream: Option<&dyn Stream>) -> PyResult<bool> {
+    RECORDING.with_borrow_mut(|recording| {
+        let Some(recording) = recording else { return Ok(false) };
+        if recording.edges.wait(number(event), stream.map_or(0, Stream::order)) {
+            return Ok(true);
+        }
+        Err(PyRuntimeError::new_err(
+            "cannot wait for the event while a graph is recorded: it was not recorded in the `with` block, and the graph cannot \
+             wait for what is not in it. Wait for it before the block, or have the stream of each launch of the graph wait",
+        ))
+    })
+}
+
+fn number(event: &Arc<dyn Event>) -> usize {
+    Arc::as_ptr(event).addr()
+}
+
+/// Whether this thread records.
+#[pyfunction]
+pub(crate) fn is_recording() -> bool {
+    is_active()
+}
+
 /// Refuses what cannot be recorded.
 ///
 /// # Errors
 ///
 /// `RuntimeError` if this thread records. `what` follows "cannot".
 pub(crate) fn refuse(what: &str) -> PyResult<()> {
+    refuse_but(what, "")
+}
+
+/// The same, and says what can be.
+///
+/// # Errors
+///
+/// As [`refuse`].
+pub(crate) fn refuse_but(what: &str, way_out: &str) -> PyResult<()> {
     if !is_active() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
-        "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or behind the `with` block"
+        "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or behind the `with` \
+         block{way_out}"
     )))
 }

@@ -164,6 +164,13 @@ impl Stream {
         py.detach(|| executor.query_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
+    /// Whether it is another library's, and is being captured for a graph.
+    fn is_capturing(&self, py: Python<'_>) -> PyResult<bool> {
+        let executor = self.executor(py)?;
+        let stream = self.given(py)?.on(py, &*executor)?;
+        executor.is_captured(stream.as_deref()).map_err(|error| errors::runtime(py, &error))
+    }
+
     /// Waits for everything queued so far.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         recording::refuse("wait for a stream")?;
@@ -195,6 +202,9 @@ impl Event {
     #[pyo3(signature = (stream=None))]
     fn record(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (executor, stream) = self.queue(py, stream)?;
+        if recording::record_event(&self.event, stream.as_deref()) {
+            return Ok(());
+        }
         py.detach(|| executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
@@ -207,6 +217,9 @@ impl Event {
     #[pyo3(signature = (stream=None))]
     fn wait(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (executor, stream) = self.queue(py, stream)?;
+        if recording::wait_event(&self.event, stream.as_deref())? {
+            return Ok(());
+        }
         py.detach(|| executor.wait_event(stream.as_deref(), &*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 

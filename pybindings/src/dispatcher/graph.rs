@@ -33,7 +33,7 @@ pub(crate) struct RecordedLaunch {
     args: Mutex<Py<PyTuple>>,
 }
 
-/// Records a launch whose slots are made.
+/// Records a launch whose slots are made, in the stream of such an order.
 ///
 /// # Errors
 ///
@@ -45,6 +45,7 @@ pub(super) fn record(
     arguments: &Arguments,
     args: &Bound<'_, PyTuple>,
     slots: &[u64],
+    order: u64,
 ) -> PyResult<()> {
     let py = dispatcher.py();
     refuse_hosts(dispatcher, arguments)?;
@@ -58,7 +59,7 @@ pub(super) fn record(
     };
     let step = Step::Launch { kernel: Arc::clone(&overload.loaded), config: *config, cells: slots.to_vec() };
     let keep = Bound::new(py, launch)?.into_any().unbind();
-    recording::record(overload.device, Recorded { step, buffers: arguments.lent.clone(), keep })
+    recording::record(overload.device, Recorded { step, order, buffers: arguments.lent.clone(), keep })
 }
 
 /// Refuses arrays of the host: of them nothing would be copied.
@@ -109,40 +110,53 @@ impl RecordedLaunch {
     }
 }
 
-/// A graph that was recorded.
+/// A graph that was recorded. Who launches it holds it meanwhile.
 struct Made {
     executor: Arc<dyn Executor>,
-    graph: Arc<dyn runtime::Graph>,
+    /// Dropped before what its steps use: where they use memory of the host, that waits for them.
+    graph: Box<dyn runtime::Graph>,
     steps: Vec<Kept>,
 }
 
 /// What a step uses.
 struct Kept {
     /// Memory of ours.
-    buffers: Vec<Arc<dyn Buffer>>,
+    buffers: Mutex<Vec<Arc<dyn Buffer>>>,
     /// What keeps all memory: a [`RecordedLaunch`], or the arrays of a copy.
     keep: Py<PyAny>,
 }
 
+impl Kept {
+    fn buffers(&self) -> MutexGuard<'_, Vec<Arc<dyn Buffer>>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Launches and copies that are recorded once and run as often as wanted.
 #[pyclass(subclass, frozen, weakref, module = "weft._weft", name = "GraphBase")]
-pub(crate) struct Graph(Mutex<Option<Made>>);
+pub(crate) struct Graph(Mutex<Option<Arc<Made>>>);
 
 impl Graph {
-    fn lock(&self) -> MutexGuard<'_, Option<Made>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Made>>> {
         // Nothing that can panic or run Python happens under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The recorded launch of a number, with its step's.
-    fn recorded<'py>(&self, py: Python<'py>, index: usize) -> PyResult<(usize, Bound<'py, RecordedLaunch>)> {
-        let made = self.lock();
-        let steps = made.as_ref().ok_or_else(empty)?.steps.iter().enumerate();
+    fn made(&self) -> PyResult<Arc<Made>> {
+        self.lock().clone().ok_or_else(empty)
+    }
+}
+
+impl Made {
+    /// The recorded launch of a number, with its step's and what that uses.
+    fn recorded<'py>(&self, py: Python<'py>, index: usize) -> PyResult<(usize, &Kept, &Bound<'py, RecordedLaunch>)> {
+        let steps = self.steps.iter().enumerate();
         let mut launches =
-            steps.filter_map(|(step, kept)| Some((step, kept.keep.bind(py).cast::<RecordedLaunch>().ok()?)));
+            steps.filter_map(|(step, kept)| Some((step, kept, kept.keep.bind(py).cast::<RecordedLaunch>().ok()?)));
         let count = launches.clone().count();
-        let found = launches.nth(index).map(|(step, launch)| (step, launch.clone()));
-        found.ok_or_else(|| PyIndexError::new_err(format!("the graph has {count} launches, not one of number {index}")))
+        launches
+            .nth(index)
+            .ok_or_else(|| PyIndexError::new_err(format!("the graph has {count} launches, not one of number {index}")))
     }
 }
 
@@ -171,31 +185,28 @@ impl Graph {
         if discard {
             return Ok(());
         }
-        let executor = recording.executor;
-        let (mut steps, mut kept) = (Vec::new(), Vec::new());
-        for recorded in recording.steps {
-            steps.push(recorded.step);
-            kept.push(Kept { buffers: recorded.buffers, keep: recorded.keep });
-        }
-        let graph = py.detach(|| Arc::clone(&executor).graph(steps)).map_err(|error| errors::runtime(py, &error))?;
-        let old = self.lock().replace(Made { executor, graph, steps: kept });
+        let executor = Arc::clone(&recording.executor);
+        let nodes = recording.nodes().map(|(node, buffers, keep)| (node, Kept { buffers: Mutex::new(buffers), keep }));
+        let (nodes, kept): (Vec<_>, Vec<_>) = nodes.unzip();
+        let graph = py.detach(|| Arc::clone(&executor).graph(nodes)).map_err(|error| errors::runtime(py, &error))?;
+        let old = self.lock().replace(Arc::new(Made { executor, graph, steps: kept }));
         drop(old);
         Ok(())
     }
 
-    /// Runs all that was recorded, in its order.
+    /// Runs all that was recorded, each step behind those that it comes behind.
     #[pyo3(signature = (stream=None))]
     fn launch(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         recording::refuse("launch a graph")?;
-        let (executor, graph, mut buffers) = {
-            let made = self.lock();
-            let made = made.as_ref().ok_or_else(empty)?;
-            let buffers: Vec<_> = made.steps.iter().flat_map(|kept| kept.buffers.iter().cloned()).collect();
-            (Arc::clone(&made.executor), Arc::clone(&made.graph), buffers)
-        };
-        let stream = stream_of(stream)?.on(py, &*executor)?;
+        let made = self.made()?;
+        let Made { executor, graph, steps } = &*made;
+        let stream = stream_of(stream)?.on(py, &**executor)?;
         let order = stream.as_ref().map_or(0, |stream| stream.order());
-        buffers.retain(|buffer| buffer.order().is_some_and(|own| own != order));
+        let is_other = |buffer: &Arc<dyn Buffer>| buffer.order().is_some_and(|own| own != order);
+        let mut buffers = Vec::new();
+        for kept in steps {
+            buffers.extend(kept.buffers().iter().filter(|buffer| is_other(buffer)).cloned());
+        }
         let (launched, stopped) = py.detach(|| {
             let stopped = RefCell::new(None);
             let poll = || errors::handle_signals(&stopped);
@@ -215,7 +226,8 @@ impl Graph {
     /// Gives a launch other arguments, of the same types, for launches of the graph from now on.
     #[pyo3(signature = (launch, *args))]
     fn set_args(&self, py: Python<'_>, launch: usize, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let (step, recorded) = self.recorded(py, launch)?;
+        let made = self.made()?;
+        let (step, kept, recorded) = made.recorded(py, launch)?;
         let recorded = recorded.get();
         let dispatcher = recorded.dispatcher.bind(py);
         let args = dispatcher.get().complete(args, None)?;
@@ -236,13 +248,9 @@ impl Graph {
         arguments.lend(&overload.lent);
         let mut slots = Vec::new();
         launch::fill_slots(&resolved, &mut arguments, &mut slots);
-        let graph = Arc::clone(&self.lock().as_ref().ok_or_else(empty)?.graph);
+        let graph = &made.graph;
         py.detach(|| graph.set_cells(step, &slots)).map_err(|error| errors::runtime(py, &error))?;
-        if let Some(made) = &mut *self.lock()
-            && let Some(kept) = made.steps.get_mut(step)
-        {
-            kept.buffers = std::mem::take(&mut arguments.lent);
-        }
+        *kept.buffers() = std::mem::take(&mut arguments.lent);
         let old = std::mem::replace(
             &mut *recorded.args.lock().unwrap_or_else(PoisonError::into_inner),
             args.clone().unbind(),
@@ -254,12 +262,12 @@ impl Graph {
     /// The launches that were recorded, in their order.
     #[getter]
     fn launches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let made = self.lock();
+        let made = self.lock().clone();
         let steps = made.as_ref().map_or(&[][..], |made| &made.steps);
-        let launches: Vec<_> =
-            steps.iter().filter_map(|kept| kept.keep.bind(py).cast::<RecordedLaunch>().ok().cloned()).collect();
-        drop(made);
-        PyTuple::new(py, launches)
+        PyTuple::new(
+            py,
+            steps.iter().filter_map(|kept| kept.keep.bind(py).cast::<RecordedLaunch>().ok()).collect::<Vec<_>>(),
+        )
     }
 
     fn __len__(&self) -> usize {

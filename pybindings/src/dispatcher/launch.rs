@@ -85,7 +85,8 @@ fn run(
     if is_recorded {
         arguments.lend(&resolved.overload.lent);
         fill_slots(&resolved, arguments, slots);
-        return graph::record(dispatcher, &resolved, config, arguments, args, slots);
+        let order = stream.map_or(0, Stream::order);
+        return graph::record(dispatcher, &resolved, config, arguments, args, slots, order);
     }
     let followed = if stream.is_none() { tensors::followed(py, &resolved, arguments)? } else { None };
     let stream = stream.or(followed.as_deref());

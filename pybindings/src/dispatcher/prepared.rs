@@ -73,7 +73,8 @@ impl Prepared {
     /// Launches with the arguments as they were read.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         if recording::is_active() {
-            return launch::start(py, self.dispatcher.bind(py), &self.config, None, self.args.bind(py));
+            let stream = self.stream.on_current(py)?;
+            return launch::start(py, self.dispatcher.bind(py), &self.config, stream.as_deref(), self.args.bind(py));
         }
         let overload = &self.resolved.overload;
         let stream = self.stream.on(py, &*overload.executor)?;

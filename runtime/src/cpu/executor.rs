@@ -24,11 +24,11 @@ use crate::{
     code::Linking,
     error::{Error, ErrorKind},
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Module, Rows, Shared,
-        Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Module, Shared, Stream,
     },
-    graph::{Graph, Replayed, Step},
+    graph::{Graph, Node, Place, Replayed},
     progress, ranges,
+    rows::Rows,
     settings::Settings,
 };
 
@@ -199,6 +199,16 @@ impl Executor for CpuExecutor {
         copy::copy_on_device(&self.shared.pool, to, from, bytes)
     }
 
+    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        check_stream(stream)?;
+        let Rows { width, count, to_pitch, from_pitch } = *rows;
+        // All of it is memory of this process.
+        (0..count).try_for_each(|row| {
+            let (to, from) = (to.address + row * to_pitch, from.address + row * from_pitch);
+            copy::copy_on_device(&self.shared.pool, to, from, width)
+        })
+    }
+
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let _range = ranges::copy("set", bytes);
@@ -273,7 +283,7 @@ impl Executor for CpuExecutor {
         Ok((self.load(artifact)?, Vec::new()))
     }
 
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error> {
-        Ok(Arc::new(Replayed::new(self, steps)))
+    fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error> {
+        Ok(Box::new(Replayed::new(self, nodes)))
     }
 }

@@ -9,7 +9,7 @@ use std::{
     ptr,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     thread,
 };
@@ -20,6 +20,7 @@ use cudarc::driver::sys::{
 };
 
 use super::{
+    capture::Held,
     driver::{self, Driver, Handle},
     fault::Pages,
     free::LastStream,
@@ -59,6 +60,10 @@ pub(super) struct Context {
     /// For large copies of plain memory, and for small ones that travel together.
     pub(super) staging: Staging,
     pub(super) packing: Packing,
+    /// The devices whose memory kernels may reach, a bit each.
+    peers: AtomicU64,
+    /// Memory that waits for the end of a capture.
+    pub(super) held: Held,
     /// Where the allocations start that other processes may have opened, and where they end.
     shared: Mutex<Vec<(u64, u64)>>,
     any_shared: AtomicBool,
@@ -130,6 +135,8 @@ impl Context {
             pending: Pending::default(),
             staging: Staging::new(copy_threads(settings)),
             packing: Packing::default(),
+            peers: AtomicU64::new(0),
+            held: Held::default(),
             shared: Mutex::default(),
             any_shared: AtomicBool::new(false),
             last: Mutex::new(None),
@@ -190,6 +197,16 @@ impl Context {
         drop(before);
     }
 
+    /// Notes that kernels may reach another device's memory.
+    pub(super) fn note_peer(&self, peer: u32) {
+        self.peers.fetch_or(1_u64.checked_shl(peer).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Whether they may.
+    pub(super) fn reaches(&self, peer: u32) -> bool {
+        self.peers.load(Ordering::Relaxed) & 1_u64.checked_shl(peer).unwrap_or(0) != 0
+    }
+
     /// Notes that other processes may open an allocation.
     pub(super) fn note_shared(&self, base: u64, bytes: u64) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,6 +256,7 @@ impl Context {
         self.kept.free_all(self);
         // SAFETY: it takes no pointer.
         self.blame(unsafe { self.driver.cuCtxSynchronize() })?;
+        self.held.give_all(self);
         self.pending.give_all();
         if self.pool.is_none() {
             // Some of it was kept.

@@ -137,12 +137,15 @@ driver_table! {
     cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2" (to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream);
     cuMemsetD8Async = "cuMemsetD8Async" (to: sys::CUdeviceptr, value: c_uchar, bytes: usize, stream: sys::CUstream);
     cuMemcpy2DAsync = "cuMemcpy2DAsync_v2" (copy: *const sys::CUDA_MEMCPY2D, stream: sys::CUstream);
+    cuMemcpy3DAsync = "cuMemcpy3DAsync_v2" (copy: *const sys::CUDA_MEMCPY3D, stream: sys::CUstream);
     cuPointerGetAttribute = "cuPointerGetAttribute" (data: *mut c_void, attribute: c_uint, address: sys::CUdeviceptr);
     cuStreamCreate = "cuStreamCreate" (stream: *mut sys::CUstream, flags: c_uint);
     cuStreamDestroy = "cuStreamDestroy_v2" (stream: sys::CUstream);
     cuStreamSynchronize = "cuStreamSynchronize" (stream: sys::CUstream);
     cuStreamQuery = "cuStreamQuery" (stream: sys::CUstream);
     cuStreamGetCtx = "cuStreamGetCtx" (stream: sys::CUstream, context: *mut sys::CUcontext);
+    cuStreamIsCapturing = "cuStreamIsCapturing" (stream: sys::CUstream, status: *mut c_uint);
+    cuThreadExchangeStreamCaptureMode = "cuThreadExchangeStreamCaptureMode" (mode: *mut c_uint);
     cuStreamWaitEvent = "cuStreamWaitEvent" (stream: sys::CUstream, event: sys::CUevent, flags: c_uint);
     cuEventCreate = "cuEventCreate" (event: *mut sys::CUevent, flags: c_uint);
     cuEventDestroy = "cuEventDestroy_v2" (event: sys::CUevent);
@@ -340,6 +343,7 @@ impl Driver {
             message += ". This process was forked off one that had used CUDA, which CUDA does not allow: use the start \
                         method \"spawn\" or \"forkserver\"";
         }
+        message += way_out_of_capture(code);
         let kind = match code {
             2 => ErrorKind::Memory,
             100 | 101 => ErrorKind::NoDevice,
@@ -374,6 +378,30 @@ fn fault(code: c_uint) -> Option<&'static str> {
         716 => "a kernel faulted: it used an address that is not aligned for its type",
         _ => return None,
     })
+}
+
+/// What to do about a call that somebody's capture of a stream does not allow: the text behind the driver's.
+fn way_out_of_capture(code: c_uint) -> &'static str {
+    match code {
+        900 => {
+            ". A stream is being captured for a graph, and the call is not allowed meanwhile. Launch each kernel once before the \
+             capture, which compiles and loads it, and allocate, wait, and copy from and to the host before it or behind its end"
+        }
+        901 => {
+            ". Something that is not allowed in the capture of this stream, before this call, has made it invalid: end it, and \
+             capture again without that"
+        }
+        905 => ". The capture of a stream cannot wait for work outside of it: wait for that before the capture begins",
+        906 => {
+            ". A stream is being captured that waits for the default stream, which cannot be used meanwhile: launch in the stream \
+             that is captured (`kernel[blocks, threads, stream]`), or capture one that does not wait for it"
+        }
+        907 => {
+            ". The event was recorded in a stream that is being captured, and is reached when the graph runs: only that stream \
+                can wait for it"
+        }
+        _ => "",
+    }
 }
 
 /// `true` for an error after which the context is dead.

@@ -1,11 +1,12 @@
 //! [`Executor`] over the driver.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
-use std::sync::Arc;
+use std::{ptr, sync::Arc};
 
 use weft_artifact::Artifact;
 
 use super::{
+    capture,
     context::Context,
     driver, graph,
     host_memory::CudaHostMemory,
@@ -13,17 +14,18 @@ use super::{
     memory::{self, CudaBuffer},
     module::CudaModule,
     parts, shared,
-    stream::{CudaEvent, CudaStream, is_ready, raw_stream},
+    stream::{CudaEvent, CudaStream, cuda_stream, is_ready},
 };
 use crate::{
     code::{CodeKeeper, Linking},
     error::Error,
     executor::{
-        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Module, Part, PartMut, Rows,
-        Shared, Stream,
+        Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Module, Part, PartMut, Shared,
+        Stream,
     },
-    graph::{Graph, Step},
+    graph::{Graph, Node, Place},
     progress, ranges,
+    rows::Rows,
     settings::Settings,
 };
 
@@ -114,6 +116,10 @@ impl Executor for CudaExecutor {
         shared::enable_peer_access(&self.context, peer)
     }
 
+    fn reaches(&self, peer: u32) -> bool {
+        self.context.reaches(peer)
+    }
+
     fn allocate_host(&self, bytes: u64, kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
         Ok(Arc::new(CudaHostMemory::new(&self.context, bytes, kind)?))
     }
@@ -180,6 +186,10 @@ impl Executor for CudaExecutor {
         memory::copy_on_device(&self.context, to, from, bytes, stream)
     }
 
+    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+        graph::copy_places(&self.context, to, from, rows, stream)
+    }
+
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         let _range = ranges::copy("set", bytes);
         memory::fill(&self.context, to, value, bytes, stream)
@@ -194,18 +204,28 @@ impl Executor for CudaExecutor {
     }
 
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let stream = raw_stream(&self.context, stream)?;
+        let stream = cuda_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
+        capture::refuse(self.context.driver, stream, "wait for")?;
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })?;
         self.context.look_at_faults()
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
-        let stream = raw_stream(&self.context, stream)?;
+        let stream = cuda_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
+        capture::refuse(self.context.driver, stream, "ask about the work of")?;
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }))
+    }
+
+    fn is_captured(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
+        let stream = cuda_stream(&self.context, stream)?;
+        let _entered = self.context.enter()?;
+        Ok(capture::is_captured_of_others(self.context.driver, stream))
     }
 
     fn wait_event(&self, stream: Option<&dyn Stream>, event: &dyn Event) -> Result<(), Error> {
@@ -220,6 +240,7 @@ impl Executor for CudaExecutor {
         let _entered = self.context.enter()?;
         // SAFETY: it takes no pointer.
         self.context.blame(unsafe { self.context.driver.cuCtxSynchronize() })?;
+        self.context.held.give_all(&self.context);
         self.context.look_at_faults()
     }
 
@@ -267,8 +288,8 @@ impl Executor for CudaExecutor {
         Ok((Arc::new(module), notes))
     }
 
-    fn graph(self: Arc<Self>, steps: Vec<Step>) -> Result<Arc<dyn Graph>, Error> {
+    fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error> {
         let context = Arc::clone(&self.context);
-        graph::graph(self, &context, steps)
+        graph::graph(self, &context, nodes)
     }
 }

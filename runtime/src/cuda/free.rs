@@ -12,6 +12,7 @@ use std::{
 use cudarc::driver::sys::{self, CUevent_flags_enum as EventFlags, CUstream_flags_enum as StreamFlags};
 
 use super::{
+    capture::Aside,
     context::Context,
     driver::{Driver, Handle},
     stream::{CudaEvent, CudaStream, is_ready},
@@ -32,6 +33,7 @@ pub(super) enum Use {
 impl Use {
     /// Whether nothing of it is left to wait for. What fails is not known to be done.
     pub(super) fn is_done(&self, context: &Context) -> bool {
+        let _aside = Aside::new(context.driver);
         match self {
             // SAFETY: the default stream is always there.
             Self::Default => is_ready(unsafe { context.driver.cuStreamQuery(ptr::null_mut()) }).is_ok_and(|done| done),

@@ -1,28 +1,30 @@
-//! Graphs of the driver's: a chain of nodes, one for each recorded step.
+//! Graphs of the driver's: a node for each recorded step.
 //!
 //! The nodes are made one by one, not captured from a stream: so they are known, and their parameters can be changed.
 
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
-    ffi::{c_uint, c_ulonglong, c_void},
+    ffi::{c_int, c_uint, c_ulonglong, c_void},
     fmt, ptr,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemorytype_enum as MemoryType};
 
 use super::{
+    capture,
     context::Context,
     driver::{self, Driver, Handle},
     module::CudaKernel,
-    stream::raw_stream,
+    stream::{CudaEvent, raw_stream},
 };
 use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel as _, Poll, Stream},
-    graph::{Graph, Replayed, Step, cells_of},
+    graph::{Graph, MemoryKind, Node, Place, Replayed, Step, cells_of, is_of_host},
     ranges,
+    rows::Rows,
 };
 
 /// A table of functions that the driver need not have, each giving the driver's error.
@@ -81,14 +83,13 @@ impl Graphs {
 pub(super) fn graph(
     executor: Arc<dyn Executor>,
     context: &Arc<Context>,
-    steps: Vec<Step>,
-) -> Result<Arc<dyn Graph>, Error> {
-    let launches = steps.iter().filter_map(kernel);
-    let has_nodes = launches.clone().all(|kernel| !kernel.is_cooperative());
+    nodes: Vec<Node>,
+) -> Result<Box<dyn Graph>, Error> {
+    let has_nodes = nodes.iter().filter_map(|node| kernel(&node.step)).all(|kernel| !kernel.is_cooperative());
     let Some(functions) = Graphs::find().filter(|_| has_nodes) else {
-        return Ok(Arc::new(Replayed::new(executor, steps)));
+        return Ok(Box::new(Replayed::new(executor, nodes)));
     };
-    Ok(Arc::new(CudaGraph::new(functions, context, steps)?))
+    Ok(Box::new(CudaGraph::new(functions, context, nodes)?))
 }
 
 /// The kernel of a launch.
@@ -124,6 +125,9 @@ struct CudaGraph {
     steps: Mutex<Vec<Step>>,
     /// Whoever launches it waits for its end: a kernel tells of its faults at launches.
     waits: bool,
+    /// Recorded behind each launch, of which the driver runs one after the other, if there are copies of the host's memory:
+    /// who holds that lets it go when the graph is dropped.
+    end: Option<CudaEvent>,
 }
 
 impl fmt::Debug for CudaGraph {
@@ -133,28 +137,40 @@ impl fmt::Debug for CudaGraph {
 }
 
 impl CudaGraph {
-    fn new(functions: &'static Graphs, context: &Arc<Context>, mut steps: Vec<Step>) -> Result<Self, Error> {
+    fn new(functions: &'static Graphs, context: &Arc<Context>, nodes: Vec<Node>) -> Result<Self, Error> {
+        let (mut steps, behind): (Vec<_>, Vec<_>) = nodes.into_iter().map(|node| (node.step, node.behind)).unzip();
         let waits = steps.iter().filter_map(kernel).any(CudaKernel::waits);
+        let of_host = steps.iter().any(is_of_host);
         let _entered = context.enter()?;
         let mut graph = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { functions.cuGraphCreate(&raw mut graph, 0) }?;
         let mut built = Built { functions, graph: Handle(graph), nodes: Vec::with_capacity(steps.len()) };
-        for step in &mut steps {
-            let node = add(context, &built, step)?;
+        for (step, behind) in steps.iter_mut().zip(behind) {
+            let node = add(context, &built, step, &behind)?;
             built.nodes.push(Handle(node));
         }
         let mut exec = ptr::null_mut();
         // SAFETY: it writes one handle; the graph is live.
         let made = unsafe { functions.cuGraphInstantiateWithFlags(&raw mut exec, graph, 0) };
         context.blame(made)?;
-        Ok(Self { context: Arc::clone(context), built, exec: Handle(exec), steps: Mutex::new(steps), waits })
+        // From here on it is destroyed, whatever comes.
+        let (context, steps) = (Arc::clone(context), Mutex::new(steps));
+        let mut made = Self { context, built, exec: Handle(exec), steps, waits, end: None };
+        if of_host {
+            made.end = Some(CudaEvent::untimed(&made.context)?);
+        }
+        Ok(made)
     }
 }
 
-/// Adds a node behind the last one.
-fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraphNode, Error> {
-    let behind: Vec<sys::CUgraphNode> = built.nodes.last().map(|node| node.0).into_iter().collect();
+/// Adds a node behind those of such numbers.
+fn add(context: &Context, built: &Built, step: &mut Step, behind: &[usize]) -> Result<sys::CUgraphNode, Error> {
+    let before = |number: &usize| built.nodes.get(*number).map(|node| node.0);
+    let behind: Option<Vec<sys::CUgraphNode>> = behind.iter().map(before).collect();
+    let Some(behind) = behind else {
+        return Err(Error::new(ErrorKind::Internal, "a step of a graph comes behind a later one"));
+    };
     let (functions, graph) = (built.functions, built.graph.0);
     let mut node = ptr::null_mut();
     match step {
@@ -166,7 +182,7 @@ fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraph
             kernel.allow_shared(config)?;
             let mut params = kernel.params(cells);
             let described = described(kernel, config, &mut params);
-            // SAFETY: it writes one handle; the graph and the node before are live, the parameters are copied.
+            // SAFETY: it writes one handle; the graph and the nodes before are live, the parameters are copied.
             context.blame(unsafe {
                 functions.cuGraphAddKernelNode(
                     &raw mut node,
@@ -177,9 +193,10 @@ fn add(context: &Context, built: &Built, step: &mut Step) -> Result<sys::CUgraph
                 )
             })?;
         }
-        Step::Copy { to, from, bytes } => {
-            let copy = between(*to, *from, *bytes as usize);
-            // SAFETY: it writes one handle; the graph and the node before are live, the description is copied.
+        Step::Copy { to, from, rows } => {
+            let copy = described_copy(*to, *from, rows, shared_type(context.driver));
+            // SAFETY: it writes one handle; the graph and the nodes before are live, the description is copied. Who replays
+            // the graph holds both memories.
             context.blame(unsafe {
                 functions.cuGraphAddMemcpyNode(
                     &raw mut node,
@@ -218,50 +235,125 @@ fn described(
     }
 }
 
-/// A copy of bytes in a row.
-fn between(to: u64, from: u64, bytes: usize) -> sys::CUDA_MEMCPY3D {
+/// A copy of rows, for a node or a stream, in which memory that is shared has this type. The driver asks for pitches of several
+/// rows only.
+fn described_copy(to: Place, from: Place, rows: &Rows, shared: MemoryType) -> sys::CUDA_MEMCPY3D {
+    let Rows { width, count, to_pitch, from_pitch } = *rows;
+    let height = if count > 1 { count as usize } else { 0 };
+    let ((to_type, to_host, to_device), (from_type, from_host, from_device)) = (side(to, shared), side(from, shared));
     sys::CUDA_MEMCPY3D {
         srcXInBytes: 0,
         srcY: 0,
         srcZ: 0,
         srcLOD: 0,
-        srcMemoryType: sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE,
-        srcHost: ptr::null(),
-        srcDevice: from,
+        srcMemoryType: from_type,
+        srcHost: from_host,
+        srcDevice: from_device,
         srcArray: ptr::null_mut(),
         reserved0: ptr::null_mut(),
-        srcPitch: 0,
-        srcHeight: 0,
+        srcPitch: if count > 1 { from_pitch as usize } else { 0 },
+        srcHeight: height,
         dstXInBytes: 0,
         dstY: 0,
         dstZ: 0,
         dstLOD: 0,
-        dstMemoryType: sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE,
-        dstHost: ptr::null_mut(),
-        dstDevice: to,
+        dstMemoryType: to_type,
+        dstHost: to_host,
+        dstDevice: to_device,
         dstArray: ptr::null_mut(),
         reserved1: ptr::null_mut(),
-        dstPitch: 0,
-        dstHeight: 0,
-        WidthInBytes: bytes,
-        Height: 1,
+        dstPitch: if count > 1 { to_pitch as usize } else { 0 },
+        dstHeight: height,
+        WidthInBytes: width as usize,
+        Height: count as usize,
         Depth: 1,
     }
 }
 
+/// A place as the driver's descriptions have it: its type, and the address of the host's or of the device's memory.
+fn side(place: Place, shared: MemoryType) -> (MemoryType, *mut c_void, sys::CUdeviceptr) {
+    match place.memory {
+        MemoryKind::Device => (MemoryType::CU_MEMORYTYPE_DEVICE, ptr::null_mut(), place.address),
+        MemoryKind::Shared => (shared, ptr::null_mut(), place.address),
+        MemoryKind::Host => {
+            (MemoryType::CU_MEMORYTYPE_HOST, ptr::with_exposed_provenance_mut(place.address as usize), 0)
+        }
+    }
+}
+
+/// The type of memory that is not known to be the device's: unified, where the driver finds out by the address. A node may not have
+/// that of managed memory where a device does not reach such memory while the host does: there it counts as the device's.
+/// (CUDA driver API, `cuGraphAddMemcpyNode`.)
+fn shared_type(driver: &Driver) -> MemoryType {
+    static CONCURRENT: OnceLock<bool> = OnceLock::new();
+    let all = || {
+        let n_devices = driver::device_count().unwrap_or(0);
+        (0..n_devices).all(|device| is_concurrent(driver, device).is_ok_and(|is| is))
+    };
+    if *CONCURRENT.get_or_init(all) { MemoryType::CU_MEMORYTYPE_UNIFIED } else { MemoryType::CU_MEMORYTYPE_DEVICE }
+}
+
+/// Whether a device reaches managed memory while the host does.
+fn is_concurrent(driver: &Driver, ordinal: u32) -> Result<bool, Error> {
+    let mut device = 0;
+    // SAFETY: it writes one int.
+    unsafe { driver.cuDeviceGet(&raw mut device, ordinal as c_int) }?;
+    let mut is = 0;
+    let which = Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS as c_uint;
+    // SAFETY: it writes one int.
+    unsafe { driver.cuDeviceGetAttribute(&raw mut is, which, device) }?;
+    Ok(is != 0)
+}
+
+/// See `Executor::copy_places`.
+pub(super) fn copy_places(
+    context: &Context,
+    to: Place,
+    from: Place,
+    rows: &Rows,
+    stream: Option<&dyn Stream>,
+) -> Result<(), Error> {
+    let raw = raw_stream(context, stream)?;
+    let _entered = context.enter()?;
+    let copy = described_copy(to, from, rows, shared_type(context.driver));
+    // SAFETY: the caller holds both memories; the stream is live.
+    let copied = unsafe { context.driver.cuMemcpy3DAsync(&raw const copy, raw) };
+    if to.memory != MemoryKind::Host && from.memory != MemoryKind::Host {
+        return context.blame(copied);
+    }
+    // Waited for even if the call failed: a part of the copy may be on its way.
+    // SAFETY: the stream is live.
+    let waited = unsafe { context.driver.cuStreamSynchronize(raw) };
+    context.blame(copied.and(waited))
+}
+
 impl Graph for CudaGraph {
     fn launch(&self, stream: Option<&dyn Stream>, _poll: Option<Poll<'_>>) -> Result<(), Error> {
-        let stream = raw_stream(&self.context, stream)?;
+        let raw = raw_stream(&self.context, stream)?;
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let _entered = self.context.enter()?;
         let _range = ranges::launch_graph(steps.len());
+        if (self.waits || self.end.is_some()) && !raw.is_null() && capture::is_captured(self.context.driver, raw) {
+            return Err(capture::not_allowed(
+                "launch a graph whose work is waited for (copies of the host's memory) in",
+            ));
+        }
         // SAFETY: the graph and the stream are live, and no other thread uses the graph now.
-        self.context.blame(unsafe { self.built.functions.cuGraphLaunch(self.exec.0, stream) })?;
+        let launched = self.context.blame(unsafe { self.built.functions.cuGraphLaunch(self.exec.0, raw) });
+        if let Some(end) = &self.end
+            && launched.is_ok()
+            && end.record(&self.context, stream).is_err()
+        {
+            // Without the event nobody could wait later for what reads and writes the host's memory.
+            // SAFETY: the stream is live.
+            self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(raw) })?;
+        }
+        launched?;
         if let Some(last) = steps.iter().rev().find_map(kernel) {
             last.note();
         }
         drop(steps);
-        if self.waits { self.context.wait_and_look(stream) } else { Ok(()) }
+        if self.waits { self.context.wait_and_look(raw) } else { Ok(()) }
     }
 
     fn set_cells(&self, step: usize, cells: &[u64]) -> Result<(), Error> {
@@ -294,6 +386,9 @@ impl Drop for CudaGraph {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            if let Some(end) = &self.end {
+                end.wait();
+            }
             // SAFETY: the graph is live and nobody launches it any more; what is going on of it goes on to its end.
             let _: Result<(), Error> = unsafe { self.built.functions.cuGraphExecDestroy(self.exec.0) };
         }

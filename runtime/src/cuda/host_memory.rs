@@ -4,6 +4,7 @@
 use std::{ffi::c_void, ptr, sync::Arc};
 
 use super::{
+    capture::Aside,
     context::Context,
     driver::{self, Driver},
 };
@@ -44,6 +45,7 @@ impl CudaHostMemory {
     pub(super) fn new(context: &Arc<Context>, bytes: u64, kind: HostKind) -> Result<Self, Error> {
         let size = bytes.max(1) as usize;
         let (driver, entered) = (context.driver, context.enter()?);
+        let aside = Aside::new(driver);
         let made = context.retried(|| match kind {
             HostKind::PageLocked => {
                 let mut memory = ptr::null_mut();
@@ -59,6 +61,7 @@ impl CudaHostMemory {
                 Ok((address, Release::Free))
             }
         })?;
+        drop(aside);
         drop(entered);
         Self::of(context, made.0, bytes, made.1)
     }
@@ -109,7 +112,8 @@ impl Drop for CudaHostMemory {
             return;
         }
         let Ok(_entered) = self.context.enter() else { return };
-        let driver: &Driver = self.context.driver;
+        let driver: &'static Driver = self.context.driver;
+        let _aside = Aside::new(driver);
         // SAFETY: it takes no pointer.
         let _: Result<(), Error> = unsafe { driver.cuCtxSynchronize() };
         // SAFETY: nothing on the device uses the memory any more, and who held it on the host has let go.

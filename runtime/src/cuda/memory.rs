@@ -12,22 +12,25 @@ use std::{
 use cudarc::driver::sys::{self, CUmemorytype_enum as MemoryType, CUpointer_attribute_enum as PointerAttribute};
 
 use super::{
+    capture::{self, Aside, Block, Held},
     context::Context,
     driver,
     free::{self, Use},
     kept::size_class,
     parts, shared, staged,
-    stream::{CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
+    stream::{CudaEvent, CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
     uses::Uses,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Buffer, Lent, Rows, Stream},
+    executor::{Buffer, Lent, Stream},
+    graph::MemoryKind,
+    rows::{MAX_PITCH, Rows},
     size::show_bytes,
 };
 
-/// The largest distance of rows that every GPU can copy at once.
-const MAX_PITCH: u64 = i32::MAX as u64;
+/// What is refused in a stream that is captured.
+const ALLOCATE: &str = "allocate memory (nor have a launch copy arrays of the host) in";
 /// The default stream, where streams are told apart by their address.
 const DEFAULT_KEY: u64 = 1;
 
@@ -109,6 +112,13 @@ impl Buffer for CudaBuffer {
         }
     }
 
+    fn memory(&self) -> MemoryKind {
+        match self.source {
+            Source::Block(_) | Source::Whole | Source::Shareable | Source::Opened => MemoryKind::Device,
+            Source::Lent(_) => MemoryKind::Shared,
+        }
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -137,6 +147,20 @@ impl Drop for CudaBuffer {
         }
         // At the end of a process the driver may be gone already, with all memory: every call then fails, harmlessly.
         let Ok(_entered) = context.enter() else { return };
+        let _aside = Aside::new(context.driver);
+        if matches!(self.source, Source::Block(_) | Source::Whole | Source::Lent(_))
+            && Held::must_hold(context, self.stream.as_ref(), &uses)
+        {
+            context.forget_shared(self.address);
+            context.held.hold(match &mut self.source {
+                Source::Lent(memory) => match memory.take() {
+                    Some(memory) => Block::Lent(memory),
+                    None => return,
+                },
+                Source::Block(_) | Source::Whole | Source::Shareable | Source::Opened => Block::Own(self.address),
+            });
+            return;
+        }
         context.forget_shared(self.address);
         let of_other_thread = self.thread.is_some_and(|thread| thread != thread::current().id());
         match &mut self.source {
@@ -172,38 +196,54 @@ impl Drop for CudaBuffer {
 }
 
 /// Notes that work in a stream uses buffers; see `Executor::note_use`.
-pub(super) fn note_use(context: &Context, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
+pub(super) fn note_use(context: &Arc<Context>, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
     // What was queued in the stream has passed this check.
     let Ok(stream) = cuda_stream(context, stream) else { return };
-    let ours = buffers.iter().filter_map(|buffer| buffer.as_any().downcast_ref::<CudaBuffer>());
-    let ours = ours.filter(|buffer| buffer.bytes > 0 && !buffer.frees_in(stream));
+    let all = || {
+        let every = buffers.iter().filter_map(|buffer| buffer.as_any().downcast_ref::<CudaBuffer>());
+        every.filter(|buffer| buffer.bytes > 0)
+    };
+    let ours = || all().filter(|buffer| buffer.context.is(context) && !buffer.frees_in(stream));
+    let peers = || all().filter(|buffer| !buffer.context.is(context));
     let steady = match stream {
         None => Some((DEFAULT_KEY, Use::Default)),
         Some(stream) if stream.owner() == Owner::Weft => Some((stream.key(), Use::Stream(stream.clone()))),
         Some(_) => None,
     };
-    if let Some((key, used)) = steady {
-        ours.for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
+    match steady {
+        Some((key, used)) => {
+            ours().for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
+            // Of another device's memory: its own context can only wait for an event.
+            note_event(context, &peers().collect::<Vec<_>>(), stream);
+        }
+        None => note_event(context, &ours().chain(peers()).collect::<Vec<_>>(), stream),
+    }
+}
+
+/// Notes an event behind all that a stream has now.
+fn note_event(context: &Arc<Context>, buffers: &[&CudaBuffer], stream: Option<&CudaStream>) {
+    if buffers.is_empty() {
         return;
     }
-    let mut marked = None;
-    for buffer in ours {
-        let Some(stream) = stream else { return };
-        if marked.is_none() {
-            marked = Some(stream.marked());
-        }
-        match &marked {
-            Some(Ok(event)) => {
-                let key = Arc::as_ptr(event).addr() as u64;
-                buffer.uses.note(key, &Use::Event(Arc::clone(event)), |used| used.is_done(context));
-            }
-            _ => {
-                // Without an event there is nothing that the memory could wait for later.
-                // SAFETY: the stream is live.
-                let _: Result<(), Error> = unsafe { context.driver.cuStreamSynchronize(stream.raw()) };
-                return;
-            }
-        }
+    let Ok(_entered) = context.enter() else { return };
+    // What the graph that is captured uses, its user keeps: an event in it would never be reached.
+    if capture::is_captured_of_others(context.driver, stream) {
+        return;
+    }
+    let marked = match stream {
+        Some(stream) => stream.marked(),
+        None => CudaEvent::untimed(context).and_then(|event| event.record(context, None).map(|()| Arc::new(event))),
+    };
+    let Ok(event) = marked else {
+        // Without an event there is nothing that the memory could wait for later.
+        // SAFETY: the stream is live.
+        let _: Result<(), Error> =
+            unsafe { context.driver.cuStreamSynchronize(stream.map_or(ptr::null_mut(), CudaStream::raw)) };
+        return;
+    };
+    let key = Arc::as_ptr(&event).addr() as u64;
+    for buffer in buffers {
+        buffer.uses.note(key, &Use::Event(Arc::clone(&event)), |used| used.is_done(context));
     }
 }
 
@@ -228,6 +268,7 @@ impl CudaBuffer {
         let mut address = 0;
         if bytes > 0 {
             let _entered = context.enter()?;
+            let _aside = Aside::new(context.driver);
             let size = bytes.checked_next_multiple_of(4).unwrap_or(bytes) as usize;
             let result = context.retried(|| {
                 // SAFETY: it writes one address.
@@ -261,6 +302,7 @@ impl CudaBuffer {
         if let Some(allocator) = context.allocator() {
             // The allocator may call CUDA itself.
             let _entered = context.enter()?;
+            capture::refuse(context.driver, stream, ALLOCATE)?;
             context.pending.look();
             let memory = context.retried(|| allocator.allocate(bytes))?;
             return Ok(Self::of(context, stream, memory.address(), bytes, Source::Lent(Some(memory))));
@@ -272,6 +314,9 @@ impl CudaBuffer {
             return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
         }
         let _entered = context.enter()?;
+        capture::refuse(context.driver, stream, ALLOCATE)?;
+        // No stream that is captured has to do with it.
+        let _aside = Aside::new(context.driver);
         if context.pool.is_none() {
             // What other streams have used may be done by now.
             context.pending.look();
@@ -334,8 +379,10 @@ pub(super) fn copy_to_device(
         return Ok(());
     }
     let is_staged = is_staged(context, stream, from)?;
-    let stream = raw_stream(context, stream)?;
+    let stream = cuda_stream(context, stream)?;
     let _entered = context.enter()?;
+    capture::refuse(context.driver, stream, "copy from the host in")?;
+    let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
     let source = from.as_ptr().cast::<c_void>();
     if is_staged {
         // SAFETY: the caller holds the memory at `to`, and the stream.
@@ -375,6 +422,7 @@ pub(super) fn copy_rows_to_device(
     }
     let raw = raw_stream(context, stream)?;
     let _entered = context.enter()?;
+    capture::refuse(context.driver, cuda_stream(context, stream)?, "copy from the host in")?;
     let copy = sys::CUDA_MEMCPY2D {
         srcXInBytes: 0,
         srcY: 0,
@@ -434,8 +482,10 @@ pub(super) fn copy_to_host(
         return Ok(());
     }
     let is_staged = is_staged(context, stream, to)?;
-    let stream = raw_stream(context, stream)?;
+    let stream = cuda_stream(context, stream)?;
     let _entered = context.enter()?;
+    capture::refuse(context.driver, stream, "copy to the host in")?;
+    let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
     if is_staged {
         // SAFETY: the caller holds the memory at `from`, and the stream.
         let done = unsafe { staged::copy_to_host(context, to, from, stream) }?;

@@ -1,6 +1,7 @@
 //! The CUDA executor: a GPU behind the driver, which is opened at run time. A machine without one is an answer, never a
 //! panic.
 
+mod capture;
 mod context;
 mod driver;
 mod executor;

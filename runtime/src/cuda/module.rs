@@ -17,6 +17,7 @@ use cudarc::driver::sys::{self, CUfunction_attribute_enum as Attribute, CUjit_op
 use weft_artifact::{Artifact, CodeFormat, Kernel};
 
 use super::{
+    capture::{self, Aside},
     context::Context,
     driver::{self, Handle, Libraries},
     fault::Page,
@@ -69,6 +70,7 @@ impl Drop for ModuleInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            let _aside = Aside::new(self.context.driver);
             match &self.page {
                 Some(page) => self.context.unload_with(page, || self.unload()),
                 None => self.unload(),
@@ -393,6 +395,9 @@ impl LoadedKernel for CudaKernel {
         self.check(config, cells.len())?;
         let stream = raw_stream(context, stream)?;
         let _entered = context.enter()?;
+        if self.waits {
+            self.check_waits(stream)?;
+        }
         self.allow_shared(config)?;
         let _range = ranges::launch(&self.limits.name);
         // That there are as many cells as the slots take was checked.
@@ -499,6 +504,16 @@ impl CudaKernel {
             }
             Err(error) => context.blame(Err(self.explain(config, error))),
         }
+    }
+
+    /// A launch that is captured runs when somebody runs the graph.
+    #[cold]
+    fn check_waits(&self, stream: sys::CUstream) -> Result<(), Error> {
+        if !stream.is_null() && capture::is_captured(self.module.context.driver, stream) {
+            let what = format!("launch `{}`, which tells at once what it raises, in", self.limits.name);
+            return Err(capture::not_allowed(&what));
+        }
+        Ok(())
     }
 
     /// Waits for the launch, and tells of its faults.

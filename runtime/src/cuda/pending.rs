@@ -64,7 +64,7 @@ impl Pending {
 
     /// Gives back what no work uses any more, of what waits longest.
     pub(super) fn look(&self) {
-        let is_done = |waiting: &mut Waiting| waiting.events.iter().all(|event| event.query().is_ok_and(|done| done));
+        let is_done = |waiting: &mut Waiting| waiting.events.iter().all(|event| event.is_over());
         let mut list = self.lock();
         if list.is_empty() {
             return;

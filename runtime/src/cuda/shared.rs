@@ -81,7 +81,7 @@ pub(super) fn can_access_peer(context: &Context, peer: u32) -> Result<bool, Erro
 
 /// Lets them. Memory of the other device's pool has an access of its own.
 pub(super) fn enable_peer_access(context: &Context, peer: u32) -> Result<(), Error> {
-    let (driver, peer) = (context.driver, device(context, peer)?);
+    let (driver, ordinal, peer) = (context.driver, peer, device(context, peer)?);
     let mut other = ptr::null_mut();
     // Retained for good: so long kernels may reach it.
     // SAFETY: it writes one handle.
@@ -101,6 +101,7 @@ pub(super) fn enable_peer_access(context: &Context, peer: u32) -> Result<(), Err
         // SAFETY: the pool is the device's own; it reads one description.
         unsafe { driver.cuMemPoolSetAccess(pool, &raw const access, 1) }?;
     }
+    context.note_peer(ordinal);
     Ok(())
 }
 

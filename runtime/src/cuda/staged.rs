@@ -24,6 +24,7 @@ use cudarc::driver::sys::{self, CUevent_flags_enum as EventFlags};
 use weft_artifact::HostWatch;
 
 use super::{
+    capture::Aside,
     context::Context,
     driver::{Driver, Handle},
 };
@@ -290,7 +291,7 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(driver: &Driver) -> Result<Self, Error> {
+    fn new(driver: &'static Driver) -> Result<Self, Error> {
         let first = Staged::new(driver, CHUNK)?;
         match Staged::new(driver, CHUNK) {
             Ok(second) => Ok(Self { buffers: [first, second], last: false }),
@@ -335,8 +336,9 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// The context is current.
-    pub(super) fn new(driver: &Driver, bytes: usize) -> Result<Self, Error> {
+    /// The context is current. Whatever somebody captures meanwhile has nothing to do with it.
+    pub(super) fn new(driver: &'static Driver, bytes: usize) -> Result<Self, Error> {
+        let _aside = Aside::new(driver);
         let mut memory = ptr::null_mut();
         // SAFETY: it writes one pointer.
         unsafe { driver.cuMemHostAlloc(&raw mut memory, bytes, 0) }?;

@@ -4,12 +4,16 @@
 use std::{
     any::Any,
     ptr,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use cudarc::driver::sys::{self, CUevent_flags_enum as EventFlags, CUstream_flags_enum as StreamFlags};
 
 use super::{
+    capture::{self, Aside},
     context::Context,
     driver::{self, Handle},
 };
@@ -119,6 +123,11 @@ impl CudaStream {
         self.0.owner
     }
 
+    /// Whether it is the default stream, by its handle.
+    pub(super) fn is_default(&self) -> bool {
+        self.order() == 0
+    }
+
     /// Tells it from every other one that lives.
     pub(super) fn key(&self) -> u64 {
         Arc::as_ptr(&self.0).addr() as u64
@@ -195,6 +204,8 @@ fn other_device(what: &str, of: &Context, here: &Context) -> Error {
 pub(super) struct CudaEvent {
     context: Arc<Context>,
     handle: Handle<sys::CUevent_st>,
+    /// It was recorded last in a stream of someone else's that was captured then.
+    captured: AtomicBool,
 }
 
 impl Drop for CudaEvent {
@@ -231,7 +242,7 @@ impl CudaEvent {
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { context.driver.cuEventCreate(&raw mut handle, flags as u32) }?;
-        Ok(Self { context: Arc::clone(context), handle: Handle(handle) })
+        Ok(Self { context: Arc::clone(context), handle: Handle(handle), captured: AtomicBool::new(false) })
     }
 
     /// The handle for the driver.
@@ -250,13 +261,33 @@ impl CudaEvent {
         if stream.is_none() && !self.context.is(context) {
             return Err(other_device("event", &self.context, context));
         }
-        let stream = raw_stream(&self.context, stream)?;
+        let stream = cuda_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
+        self.captured.store(capture::is_captured_of_others(self.context.driver, stream), Ordering::Relaxed);
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: both handles are live.
         self.context.blame(unsafe { self.context.driver.cuEventRecord(self.handle.0, stream) })
     }
 
+    /// Whether it is reached, for weft's own sake: what is captured meanwhile is no business of this.
+    pub(super) fn is_over(&self) -> bool {
+        let _aside = Aside::new(self.context.driver);
+        self.query().is_ok_and(|done| done)
+    }
+
+    /// Waits for it, in the context, and tells of nothing.
+    pub(super) fn wait(&self) {
+        // SAFETY: the handle is live.
+        let _: Result<(), Error> = unsafe { self.context.driver.cuEventSynchronize(self.handle.0) };
+    }
+
+    /// That it can be asked about: what is captured has no end yet.
+    fn check_reachable(&self) -> Result<(), Error> {
+        if self.captured.load(Ordering::Relaxed) { Err(capture::captured_event()) } else { Ok(()) }
+    }
+
     pub(super) fn synchronize(&self) -> Result<(), Error> {
+        self.check_reachable()?;
         let _entered = self.context.enter()?;
         // SAFETY: the handle is live.
         self.context.blame(unsafe { self.context.driver.cuEventSynchronize(self.handle.0) })?;
@@ -264,6 +295,7 @@ impl CudaEvent {
     }
 
     pub(super) fn query(&self) -> Result<bool, Error> {
+        self.check_reachable()?;
         let _entered = self.context.enter()?;
         // SAFETY: the handle is live.
         self.context.blame(is_ready(unsafe { self.context.driver.cuEventQuery(self.handle.0) }))
@@ -275,8 +307,18 @@ impl CudaEvent {
             Some(stream) => &stream.0.context,
             None => context,
         };
-        let stream = raw_stream(context, stream)?;
+        let stream = cuda_stream(context, stream)?;
+        let captured = self.captured.load(Ordering::Relaxed);
+        if captured && stream.is_none_or(CudaStream::is_default) {
+            return Err(capture::not_allowed(
+                "make the default stream wait (launch in the stream that is captured: `kernel[blocks, threads, stream]`) for",
+            ));
+        }
         let _entered = context.enter()?;
+        if !captured && capture::is_captured_of_others(context.driver, stream) {
+            return Err(capture::not_allowed("wait for work outside of the capture in"));
+        }
+        let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: both handles are live.
         context.blame(unsafe { context.driver.cuStreamWaitEvent(stream, self.handle.0, 0) })
     }

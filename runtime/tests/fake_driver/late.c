@@ -46,7 +46,7 @@ static void copy_async(void *to, const void *from, size_t bytes, const void *of_
 
 result cuMemHostAlloc(void **memory, size_t n, unsigned flags)
 {
-    ENTER();
+    ENTER(); REFUSE(unsafe_call());
     (void)flags;
     if (has_failed())
         return NO_MEMORY;
@@ -61,7 +61,7 @@ result cuMemHostAlloc(void **memory, size_t n, unsigned flags)
 
 result cuMemFreeHost(void *memory)
 {
-    ENTER();
+    ENTER(); REFUSE(unsafe_call());
     pthread_mutex_lock(&order);
     for (struct late *at = all_late; at; at = at->next)
         if (at->to == memory || at->from == memory)

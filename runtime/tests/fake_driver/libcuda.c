@@ -20,6 +20,7 @@
  *   FAKE_LATE=1          copies of page-locked memory are made when the host has waited for them
  *   FAKE_SHARED=folder   cuMemAlloc takes files there, which other processes can open
  *   FAKE_PEERS=1         devices reach each other's memory
+ *   FAKE_CONCURRENT=0    devices do not reach managed memory while the host does
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
  *
  * Work is done at once, but in which order a GPU might do it is kept track of: see "Order".
@@ -94,6 +95,11 @@ result cuGetErrorName(result code, const char **text)
     case 400: *text = "CUDA_ERROR_INVALID_HANDLE"; return OK;
     case NOT_FOUND: *text = "CUDA_ERROR_NOT_FOUND"; return OK;
     case NOT_READY: *text = "CUDA_ERROR_NOT_READY"; return OK;
+    case 900: *text = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return OK;
+    case 901: *text = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; return OK;
+    case 905: *text = "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"; return OK;
+    case 906: *text = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"; return OK;
+    case 907: *text = "CUDA_ERROR_CAPTURED_EVENT"; return OK;
     case ILLEGAL_ADDRESS: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; return OK;
     case 701: *text = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"; return OK;
     default: *text = NULL; return INVALID;
@@ -161,6 +167,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     case 50: *value = 0; return OK;
     case 75: *value = capability / 10; return OK;           /* compute capability */
     case 76: *value = capability % 10; return OK;
+    case 89: *value = number("FAKE_CONCURRENT", 1); return OK;  /* managed memory at any time */
     case 88: *value = number("FAKE_HMM", 0); return OK;     /* reads host memory */
     case 97: *value = 232448; return OK;                    /* shared memory with opting in */
     case 115: *value = number("FAKE_POOLS", 1); return OK;  /* stream-ordered memory */
@@ -174,7 +181,9 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
  * handle that is not from here is someone else's stream that does not block; 2 is one for each thread. */
 enum { STREAMS = 256 };
 typedef struct { unsigned step[STREAMS]; } clocks;
-struct stream { uint64_t handle; int blocking, live; clocks at; };
+struct graph;
+/* One that is captured has a graph, which is not valid after a call that a capture does not allow. */
+struct stream { uint64_t handle; int blocking, live; clocks at; struct graph *captured; int invalid, mode; pthread_t by; };
 static struct stream streams[STREAMS] = {{.blocking = 1, .live = 1}};
 static int n_streams = 1;
 static clocks host;
@@ -231,8 +240,10 @@ static void host_waits_for_all(void)
         host_waits_for(&streams[i].at);
 }
 
+#include "captures.c"
+
 /* What is allocated: its size, and the latest use by each stream. */
-struct memory { uint64_t start; size_t bytes; clocks used; void *context; int pooled; struct memory *next; };
+struct memory { uint64_t start; size_t bytes; clocks used; void *context; int pooled, managed; struct memory *next; };
 static struct memory *memories;
 
 static struct memory **find_memory(uint64_t address)
@@ -304,7 +315,7 @@ result cuCtxGetCurrent(void **context) { trace(__func__); *context = current; re
 result cuCtxSetCurrent(void *context) { trace(__func__); current = context; return OK; }
 result cuProfilerStart(void) { ENTER(); return OK; }
 result cuProfilerStop(void) { ENTER(); return OK; }
-result cuCtxSynchronize(void) { ENTER(); host_waits_for_all(); return OK; }
+result cuCtxSynchronize(void) { ENTER(); REFUSE(device_call()); host_waits_for_all(); return OK; }
 
 /* The stack of a thread. */
 static size_t stack_bytes = 1024;
@@ -401,7 +412,7 @@ static result take(uint64_t *address, size_t bytes, const clocks *now, int poole
     *address = (uint64_t)(start + 2);
     struct memory *memory = malloc(sizeof *memory);
     pthread_mutex_lock(&order);
-    *memory = (struct memory){*address, bytes, *now, current, pooled, memories};
+    *memory = (struct memory){*address, bytes, *now, current, pooled, 0, memories};
     memories = memory;
     pthread_mutex_unlock(&order);
     return OK;
@@ -422,12 +433,12 @@ static result give(uint64_t address, const clocks *now)
     return OK;
 }
 
-result cuMemAlloc_v2(uint64_t *address, size_t bytes) { ENTER(); return take(address, bytes, &host, 0); }
-result cuMemFree_v2(uint64_t address) { ENTER(); return give(address, &host); }
+result cuMemAlloc_v2(uint64_t *address, size_t bytes) { ENTER(); REFUSE(unsafe_call()); return take(address, bytes, &host, 0); }
+result cuMemFree_v2(uint64_t address) { ENTER(); REFUSE(unsafe_call()); return give(address, &host); }
 #ifndef WITHOUT_POOLS
-result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER(); clocks now = step(stream); return take(address, bytes, &now, 1); }
+result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER(); REFUSE(stream_call(stream)); clocks now = step(stream); return take(address, bytes, &now, 1); }
 #endif
-result cuMemFreeAsync(uint64_t address, void *stream) { ENTER(); clocks now = step(stream); return give(address, &now); }
+result cuMemFreeAsync(uint64_t address, void *stream) { ENTER(); REFUSE(stream_call(stream)); clocks now = step(stream); return give(address, &now); }
 
 /* What the pool keeps is not free. */
 result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -597,7 +608,7 @@ static void write_word(struct words *words)
 
 result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
 {
-    ENTER();
+    ENTER(); REFUSE(default_stream(NULL)); REFUSE(unsafe_call());
     if (words_at(to))
         write_word(words_at(to));
     memcpy((void *)to, from, n);
@@ -606,11 +617,11 @@ result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
     return OK;
 }
 
-result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); touch(stream, to, to); copy_async((void *)to, from, n, from, stream); return OK; }
-result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); touch(NULL, from, from); synchronize(NULL); memcpy(to, (void *)from, n); return OK; }
-result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, from, from); copy_async(to, (void *)from, n, to, stream); return OK; }
-result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); touch(stream, to, from); memmove((void *)to, (void *)from, n); return OK; }
-result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); touch(stream, to, to); memset((void *)to, value, n); return OK; }
+result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) { ENTER(); REFUSE(stream_call(stream)); touch(stream, to, to); copy_async((void *)to, from, n, from, stream); return OK; }
+result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) { ENTER(); REFUSE(default_stream(NULL)); REFUSE(unsafe_call()); touch(NULL, from, from); synchronize(NULL); memcpy(to, (void *)from, n); return OK; }
+result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { ENTER(); REFUSE(stream_call(stream)); touch(stream, from, from); copy_async(to, (void *)from, n, to, stream); return OK; }
+result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); REFUSE(default_stream(stream)); if (captured(stream)) return captured(stream)->invalid ? INVALIDATED : capture_copy(captured(stream)->captured, to, from, n); touch(stream, to, from); memmove((void *)to, (void *)from, n); return OK; }
+result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); REFUSE(default_stream(stream)); if (captured(stream)) return captured(stream)->invalid ? INVALIDATED : capture_fill(captured(stream)->captured, to, value, n); touch(stream, to, to); memset((void *)to, value, n); return OK; }
 
 /* Only the device of memory is known, and that another one does not reach it. */
 result cuPointerGetAttribute(void *value, int attribute, uint64_t address)
@@ -639,7 +650,7 @@ struct copy_2d {
 
 result cuMemcpy2DAsync_v2(const struct copy_2d *copy, void *stream)
 {
-    ENTER();
+    ENTER(); REFUSE(stream_call(stream));
     if (copy->from_type != 1 || copy->to_type != 2 || copy->from_x || copy->from_y || copy->to_x || copy->to_y
         || copy->to_pitch < copy->width || copy->from_pitch < copy->width || copy->to_pitch > 2147483647)
         return INVALID;
@@ -674,12 +685,12 @@ result cuStreamDestroy_v2(void *stream)
 
 /* 0x99 is a stream of the second device. */
 result cuStreamGetCtx(void *stream, void **context) { ENTER(); *context = stream == (void *)0x99 ? (void *)0x1001l : current; return OK; }
-result cuStreamSynchronize(void *stream) { ENTER(); synchronize(stream); return OK; }
+result cuStreamSynchronize(void *stream) { ENTER(); REFUSE(stream_call(stream)); synchronize(stream); return OK; }
 
 /* 0x77 is always busy. */
 result cuStreamQuery(void *stream)
 {
-    ENTER();
+    ENTER(); REFUSE(stream_call(stream));
     if (stream == (void *)0x77)
         return NOT_READY;
     if (number("FAKE_BUSY", 0)) {
@@ -693,22 +704,26 @@ result cuStreamQuery(void *stream)
 }
 
 /* An event is the number of records so far, which are a millisecond apart, and what it was recorded behind. */
-struct event { int record, timed; clocks at; };
+struct event { int record, timed; clocks at; struct stream *captured; };
 static _Atomic int records;
 result cuEventCreate(struct event **event, unsigned flags) { ENTER(); *event = calloc(1, sizeof **event); (*event)->timed = !(flags & 2); return OK; }
 result cuEventDestroy_v2(struct event *event) { ENTER(); free(event); return OK; }
-result cuEventRecord(struct event *event, void *stream) { ENTER(); event->at = step(stream); event->record = ++records; return OK; }
+result cuEventRecord(struct event *event, void *stream) { ENTER(); REFUSE(default_stream(stream)); if ((event->captured = captured(stream))) return OK; event->at = step(stream); event->record = ++records; return OK; }
+
+static result event_call(struct event *event) { return event->captured ? end_capture(event->captured, CAPTURED_EVENT) : OK; }
 
 result cuEventQuery(struct event *event)
 {
     ENTER();
+    REFUSE(event_call(event));
+    REFUSE(unsafe_call());
     if (number("FAKE_BUSY", 0))
         return is_behind(&host, &event->at) ? OK : NOT_READY;
     host_waits_for(&event->at);
     return OK;
 }
 
-result cuEventSynchronize(struct event *event) { ENTER(); host_waits_for(&event->at); return OK; }
+result cuEventSynchronize(struct event *event) { ENTER(); REFUSE(event_call(event)); REFUSE(unsafe_call()); host_waits_for(&event->at); return OK; }
 
 result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
 {
@@ -716,6 +731,13 @@ result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
     if (!stream)
         trace(current == (void *)0x1000l ? "cuStreamWaitEvent 0" : "cuStreamWaitEvent 1");
     (void)flags;
+    REFUSE(default_stream(stream));
+    struct stream *here = captured(stream);
+    /* No stream of weft's joins a capture by itself. */
+    if (here != event->captured)
+        return end_capture(here ? here : event->captured, here ? ISOLATION : NOT_ALLOWED);
+    if (here)
+        return OK;
     pthread_mutex_lock(&order);
     follow(&find_stream(stream)->at, &event->at);
     pthread_mutex_unlock(&order);
@@ -738,7 +760,7 @@ static int is_cubin(const char *image) { return !strncmp(image, cubin_mark, size
 /* PTX with "wrong" in it does not compile, with "newer" it is not understood. */
 result cuModuleLoadDataEx(void **module, const char *image, unsigned n, const int *options, void **values)
 {
-    ENTER();
+    ENTER(); REFUSE(unsafe_call());
     if (is_cubin(image)) {
         trace("cubin");
         if (number("FAKE_CUBIN", 0))
@@ -837,7 +859,7 @@ static void unload(char *module)
     free(module);
 }
 
-result cuModuleUnload(void *module) { ENTER(); unload(module); return OK; }
+result cuModuleUnload(void *module) { ENTER(); REFUSE(unsafe_call()); unload(module); return OK; }
 
 /* A library holds its only module. */
 struct library { void *module; };
@@ -857,7 +879,7 @@ result cuLibraryLoadData(struct library **library, const char *code, int *option
 }
 
 result cuLibraryGetModule(void **module, struct library *library) { ENTER(); *module = library->module; return OK; }
-result cuLibraryUnload(struct library *library) { ENTER(); unload(library->module); free(library); return OK; }
+result cuLibraryUnload(struct library *library) { ENTER(); REFUSE(unsafe_call()); unload(library->module); free(library); return OK; }
 
 result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, const char *name)
 {
@@ -876,9 +898,18 @@ result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, cons
     return OK;
 }
 
-result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags) { (void)flags; return cuMemAlloc_v2(address, n); }
-result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); (void)memory; (void)flags; return n ? OK : INVALID; }
-result cuMemHostUnregister(void *memory) { ENTER(); (void)memory; return OK; }
+result cuMemAllocManaged(uint64_t *address, size_t n, unsigned flags)
+{
+    ENTER(); REFUSE(unsafe_call());
+    (void)flags;
+    result done = take(address, n, &host, 0);
+    if (done == OK)
+        (*find_memory(*address))->managed = 1;
+    return done;
+}
+
+result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); REFUSE(unsafe_call()); (void)memory; (void)flags; return n ? OK : INVALID; }
+result cuMemHostUnregister(void *memory) { ENTER(); REFUSE(unsafe_call()); (void)memory; return OK; }
 result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) { ENTER(); (void)flags; *address = (uint64_t)memory; return OK; }
 
 struct function { char name[64]; int dynamic; struct words *words; };
@@ -928,6 +959,11 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
         return number("FAKE_LAUNCH", 0);
     if (!gx || !gy || !gz || bx * by * bz > 640 || (int)shared > function->dynamic)
         return INVALID;
+    REFUSE(default_stream(stream));
+    if (captured(stream)) {
+        unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
+        return captured(stream)->invalid ? INVALIDATED : capture_kernel(captured(stream)->captured, function, sizes, params);
+    }
     if (!strcmp(function->name, "fault")) {
         fault = ILLEGAL_ADDRESS;
         return OK;

@@ -64,6 +64,9 @@ def test_memory_of_a_context() -> None:
     with pytest.raises(MemoryError) as raised:
         context.memalloc(1 << 60)
     assert isinstance(raised.value, cuda.CudaAPIError)
+    # The only pointer lives as long as the call of its method.
+    context.memalloc(8).memset(0)
+    assert context.memalloc(8).view(2).view(1).size == 5
     assert context.memalloc(8).size == 8
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 
 def test_several_devices(run) -> None:
     run(
@@ -111,6 +113,67 @@ def test_memory_of_another_library_on_another_device(run) -> None:
         """,
         FAKE_DEVICES="2",
     )
+
+
+PEERS = """
+class Foreign:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+def refused(call):
+    try:
+        call()
+    except weft.LaunchError as error:
+        assert "the array is on device 1, but the current device is 0" in str(error)
+        return
+    raise AssertionError
+
+
+with cuda.gpus[1]:
+    there, second = cuda.to_device(np.zeros(1, int)), cuda.device_array(9 << 20)
+refused(lambda: sum3[1, 1](there, 1, 2))
+cuda.current_context().enable_peer_access(1)
+with cuda.gpus[1]:
+    cuda.synchronize()
+"""
+
+
+def test_arrays_of_a_device_that_is_reached(run, tmp_path) -> None:
+    trace = tmp_path / "trace"
+    code = """
+    sum3[1, 1](there, 1, 2)
+    assert there[0] == 3
+    # They know no use of their memory.
+    refused(lambda: sum3[1, 1].prepare(there, 1, 2))
+    try:
+        with cuda.graph():
+            sum3[1, 1](there, 1, 2)
+    except weft.LaunchError as error:
+        assert "device 1" in str(error)
+    with cuda.gpus[1]:
+        # Access leads one way.
+        here = cuda.gpus[0]
+        with here:
+            own = cuda.device_array(1, int)
+        try:
+            sum3[1, 1](own, 1, 2)
+        except weft.LaunchError as error:
+            assert "the array is on device 0, but the current device is 1" in str(error)
+    for stream in (0, cuda.stream(), cuda.external_stream(0x1230)):
+        sum3[1, 1, stream](second, 1, 2)
+        with open(trace, "a") as file:
+            print("end", file=file)
+    # Freed on its own device, behind the work on the other one.
+    del second
+    """
+    code = f"trace = {str(trace)!r}\n" + PEERS + textwrap.dedent(code)
+    run(code, FAKE_DEVICES="2", FAKE_PEERS="1", FAKE_TRACE=str(trace))
+    *_, launches, last = trace.read_text().rsplit("end\n", 2)
+    freed = last.splitlines()
+    assert "cuEventRecord" in launches
+    waits = [call for call in freed[: freed.index("cuMemFreeAsync")] if call == "cuStreamWaitEvent"]
+    assert len(waits) == 4
 
 
 RAISES = """

@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -254,3 +255,64 @@ def test_a_setting_names_the_module_of_a_manager(tmp_path, variable) -> None:
     for wrong in ("no_such_module", "weft.types"):
         assert f"is '{wrong}', which gives no memory manager" in run(wrong).stderr
     assert "AssertionError: []" in run("default").stderr
+
+
+def test_memory_of_the_host_is_asked_for(managed_hosts):
+    asked, gone = managed_hosts
+    pinned, mapped = cuda.pinned_array(3), cuda.mapped_array((2, 4), np.float32)
+    moving = cuda.managed_array(5, np.int16)
+    pinned[:], mapped[:], moving[:] = 1, 2, 3
+    add_one[1, 32](mapped.reshape(8))
+    add_one[1, 32](moving[1:])
+    host = np.zeros(6)
+    with cuda.pinned(host), cuda.mapped(pinned) as device:
+        add_one[1, 32](device)
+    cuda.synchronize()
+    assert pinned.tolist() == [2.0] * 3
+    assert mapped.tolist() == [[3.0] * 4] * 2
+    assert moving.tolist() == [3, 4, 4, 4, 4]
+    assert asked == [
+        ("memhostalloc", 24, False),
+        ("memhostalloc", 32, True),
+        ("memallocmanaged", 10, True),
+        ("mempin", 48, False),
+        ("mempin", 24, True),
+    ]
+    del device
+    gc.collect()
+    assert gone == ["mempin", "mempin"]
+    part = mapped[1]
+    del pinned, mapped, moving
+    gc.collect()
+    assert gone[2:] == ["memhostalloc", "memallocmanaged"]
+    assert part.tolist() == [3.0] * 4
+    del part
+    gc.collect()
+    assert gone.count("memhostalloc") == 2
+    assert cuda.pinned_array(0).shape == (0,)
+
+
+@pytest.fixture
+def managed_hosts():
+    asked: list = []
+    gone: list = []
+
+    class Hosts(Counting):
+        def watched(self, name, made, *args):
+            asked.append((name, *args))
+            # It is told of when weft has let it go.
+            weakref.finalize(made, gone.append, name)
+            return made
+
+        def memhostalloc(self, size, mapped=False, portable=False, wc=False):
+            return self.watched("memhostalloc", super().memhostalloc(size, mapped, portable, wc), size, mapped)
+
+        def mempin(self, owner, pointer, size, mapped=False):
+            return self.watched("mempin", super().mempin(owner, pointer, size, mapped), size, mapped)
+
+        def memallocmanaged(self, size, attach_global=True):
+            return self.watched("memallocmanaged", super().memallocmanaged(size, attach_global), size, attach_global)
+
+    cuda.set_memory_manager(Hosts)
+    yield asked, gone
+    cuda.set_memory_manager(driver.NumbaCUDAMemoryManager)

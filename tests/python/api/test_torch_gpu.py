@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import weft
+import weft.errors
 from weft import cuda
 
 if TYPE_CHECKING:
@@ -252,6 +253,81 @@ def test_negatives_and_integers_of_pytorchs(torch: Any) -> None:
     x, y = torch.arange(100, device="cuda"), torch.ones(200, dtype=torch.int64, device="cuda")[::2]
     add[1, 128](x, y)
     assert torch.equal(x, torch.arange(100, device="cuda") + 1)
+
+
+def test_launches_in_a_graph_that_torch_captures(torch: Any) -> None:
+    x, y, own = torch.zeros(1000, device="cuda"), torch.zeros(1000, device="cuda"), cuda.to_device(np.zeros(1000))
+    # Compiled and loaded before the capture.
+    add[8, 128](x, y)
+    add[8, 128](own, x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        add[8, 128](x, y)
+        doubled = x * 2
+        add[8, 128, torch.cuda.current_stream()](doubled, y)
+        add[8, 128, torch.cuda.current_stream()](own, doubled)
+    own.copy_to_device(np.zeros(1000))
+    total = np.zeros(1000)
+    for n in (1.0, 2.0, 5.0):
+        x.fill_(n)
+        y.copy_(torch.arange(1000.0, device="cuda"))
+        graph.replay()
+        torch.cuda.synchronize()
+        expected = 2 * (n + np.arange(1000.0)) + np.arange(1000.0)
+        np.testing.assert_array_equal(x.cpu().numpy(), n + np.arange(1000.0))
+        np.testing.assert_array_equal(doubled.cpu().numpy(), expected)
+        total += expected
+        np.testing.assert_array_equal(own.copy_to_host(), total)
+
+
+def test_what_torch_cannot_capture_is_refused_and_the_capture_goes_on(torch: Any) -> None:
+    x, y, host = torch.zeros(100, device="cuda"), torch.ones(100, device="cuda"), np.zeros(100)
+    own = cuda.to_device(host)
+    add[1, 128](x, y)
+    add[1, 128](own, host)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        stream = torch.cuda.current_stream()
+        for call, words in (
+            (lambda: cuda.device_array(3, stream=stream), "cannot allocate"),
+            (lambda: add[1, 128, stream](own, host), "cannot allocate"),
+            (lambda: own.copy_to_device(host, stream=stream), "cannot copy from the host"),
+            (lambda: own.copy_to_host(host, stream=stream), "cannot copy to the host"),
+            (cuda.external_stream(stream.cuda_stream).synchronize, "cannot wait for"),
+        ):
+            with pytest.raises(weft.errors.DriverError, match=words):
+                call()
+        # Weft's own memory comes and goes meanwhile.
+        large = cuda.device_array(1 << 25)
+        del large
+        gc.collect()
+        add[1, 128](x, y)
+    x.zero_()
+    graph.replay()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert x.tolist() == [2.0] * 100
+
+
+@pytest.mark.parametrize("non_blocking", [True, False])
+def test_launches_in_a_graph_that_cupy_captures(cupy: Any, non_blocking: bool) -> None:
+    x, y = cupy.zeros(1000), cupy.ones(1000)
+    add[8, 128](x, y)
+    stream = cupy.cuda.Stream(non_blocking=non_blocking)
+    cupy.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture()
+        add[8, 128, stream](x, y)
+        add[8, 128](x, y)
+        graph = stream.end_capture()
+    for n in (1.0, 4.0):
+        x[:], y[:] = n, cupy.arange(1000.0)
+        cupy.cuda.Device().synchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        np.testing.assert_array_equal(cupy.asnumpy(x), n + 2 * np.arange(1000.0))
 
 
 def test_arrays_of_jaxs(monkeypatch) -> None:

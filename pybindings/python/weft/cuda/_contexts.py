@@ -261,6 +261,9 @@ class Context:
     def enable_peer_access(self, peer_context: Context | int, flags: int = 0) -> None:
         """Let kernels of this device reach memory of another one, for as long as the process runs.
 
+        Launches on this device then take arrays of the other one. As between streams, nothing orders them with the work
+        on the array's own device: wait for that first. Memory of `memalloc` must outlive the launch.
+
         Parameters
         ----------
         peer_context

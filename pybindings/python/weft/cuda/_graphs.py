@@ -11,16 +11,25 @@ if TYPE_CHECKING:
 
 
 class Graph(GraphBase):
-    """Launches and copies between device arrays that are recorded in a ``with`` block and run as often as wanted.
+    """Launches and copies that are recorded in a ``with`` block and run as often as wanted.
 
-    In the block nothing runs: what this thread launches on the current device, and what it copies from one device
-    array to another, is recorded, in order, whatever its stream. Kernels are compiled there. Arrays of the host, copies
-    from and to the host and waiting cannot be recorded (``RuntimeError``, ``TypeError``). A block that raises leaves
-    nothing behind.
+    In the block nothing runs: what this thread launches on the current device, and what it copies from one device array
+    to another, is recorded. Kernels are compiled there. So are copies between a device array and a NumPy array that is
+    there: ``array.copy_to_device(host)``, ``cuda.to_device(host, to=array)`` and ``array.copy_to_host(out)``. Each
+    launch of the graph reads what is in ``host`` then, or writes ``out``, so leave them alone until the stream of the
+    launch was waited for, and locked if `cuda.pinned` locks them. The elements must lie in the same order in both, in
+    one piece or in rows of one distance (``ValueError``). Arrays of the host as arguments of kernels, copies into new
+    arrays, and waiting cannot be recorded (``RuntimeError``, ``TypeError``). A block that raises leaves nothing behind.
+
+    What is recorded in one stream is done in order, and so is all without streams. Work in different streams is done at
+    once where it can be, but for what events order: ``event.record(stream)`` and ``event.wait(stream)`` in the block
+    are of the recording alone, and the event must be recorded in the block that waits for it. The default stream comes
+    behind all that was recorded before, and all streams behind it.
 
     ``launch`` runs all of it. On a GPU the driver does so with one call (CUDA driver API, "Graph Management"; drivers
     before CUDA 12.0, and graphs with a cooperative launch, take one call a step). The CPU runs one launch after the
-    other. The graph keeps its arrays: each run reads what is in them then.
+    other, as they were recorded. The graph keeps its arrays, of the host, too: each run reads what is in them then.
+    Dropping a graph with copies of the host's waits for its last launch.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from weft._weft import EventBase, StreamBase, stream_handle
+from weft._weft import EventBase, StreamBase, is_recording, stream_handle
 from weft.errors import DeviceWarning
 
 TYPE_CHECKING = False
@@ -102,6 +102,9 @@ class Stream(StreamBase):
         """Call in another thread, with the error or None, when the work queued so far is done."""
         import threading
 
+        if is_recording():
+            msg = "cannot wait for a stream while a graph is recorded, of which nothing has run yet"
+            raise RuntimeError(msg)
         event = Event(timing=False)
         event.record(self)
 

@@ -180,17 +180,31 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         TypeError
             ``ary`` has another dtype.
         ValueError
-            It has a shape that does not fit, or is read-only.
+            It has a shape that does not fit, or is read-only; or a graph is recorded, and its elements lie in another
+            order.
+        RuntimeError
+            There is no ``ary``, and a graph is recorded: see `cuda.graph`.
         """
         import numpy as np
 
         if ary is None:
+            if _weft.is_recording():
+                msg = (
+                    "`ary` is missing, an array to copy into: while a graph is recorded there is no result yet, and "
+                    "`array.copy_to_host(out)` is what each launch of the graph writes"
+                )
+                raise RuntimeError(msg)
             return _read(self, stream)
         self._check_like(ary, self.shape, ary.shape)
         if not ary.flags.writeable:
             msg = "`ary`, the array to copy into, is read-only"
             raise ValueError(msg)
-        to = ary.reshape(self.shape) if _squeezed(ary.shape) == _squeezed(self.shape) else ary
+        if _weft.is_recording():
+            from weft.cuda._memory.recorded import record_to_host
+
+            record_to_host(self, ary, stream)
+            return ary
+        to = ary.reshape(self.shape) if squeezed(ary.shape) == squeezed(self.shape) else ary
         if to.shape == self.shape and (
             (self.is_c_contiguous() and to.flags.c_contiguous) or (self.is_f_contiguous() and to.flags.f_contiguous)
         ):
@@ -215,7 +229,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         TypeError
             ``ary`` is no array, or of another dtype.
         ValueError
-            It has a shape that does not fit.
+            It has a shape that does not fit; or a graph is recorded, and its elements lie in another order.
         """
         import numpy as np
 
@@ -227,13 +241,18 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
 
             ary = as_cuda_array(ary)
         self._check_like(ary, ary.shape, self.shape)
+        if isinstance(ary, np.ndarray) and _weft.is_recording():
+            from weft.cuda._memory.recorded import record_to_device
+
+            record_to_device(self, ary, stream)
+            return
         if ary.shape == self.shape:
             write(self, ary, stream)
             return
         from weft.cuda._memory import copies
 
-        if _squeezed(ary.shape) == _squeezed(self.shape):
-            ary = ary.squeeze().reshape(_squeezed(self.shape))
+        if squeezed(ary.shape) == squeezed(self.shape):
+            ary = ary.squeeze().reshape(squeezed(self.shape))
         copies.assign(self, ary, stream)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -251,7 +270,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
             raise TypeError(msg)
         more = len(to) - len(of)
         spreads = more >= 0 and all(own in (1, extent) for own, extent in zip(of, to[more:], strict=True))
-        if not spreads and _squeezed(of) != _squeezed(to):
+        if not spreads and squeezed(of) != squeezed(to):
             msg = f"incompatible shape: {other.shape} vs. {self.shape}"
             raise ValueError(msg)
 
@@ -493,7 +512,8 @@ class DeviceRecord(DeviceNDArray):
         write(self._view(self.address + offset, [dtype.itemsize], [1], "u1"), host.view("u1"), stream)
 
 
-def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Give the extents without those of axes of one element."""
     return tuple(extent for extent in shape if extent != 1)
 
 

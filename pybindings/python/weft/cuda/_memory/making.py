@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from weft._weft import HostMemory
     from weft.cuda._memory.device_array import Order
-    from weft.cuda._memory.mapped import ManagedNDArray, MappedNDArray
+    from weft.cuda._memory.mapped import Lent, ManagedNDArray, MappedNDArray
 
 
 def device_array(
@@ -129,6 +130,13 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
         Copy the elements; False only allocates.
     to
         An array to copy into, instead of a new one.
+
+    Raises
+    ------
+    RuntimeError
+        A graph is recorded (`cuda.graph`), and there is no ``to``.
+    TypeError
+        A graph is recorded, and ``obj`` is no array, of which each launch could copy what is in it then.
     """
     import numpy as np
 
@@ -137,6 +145,12 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     if not is_cuda_array(obj) and exports(obj):
         obj = array_of(obj, stream)
     if to is not None:
+        if not hasattr(obj, "dtype") and _weft.is_recording():
+            msg = (
+                f"`obj` must be an array while a graph is recorded, not {type(obj).__name__}: each launch of the graph "
+                "copies what is in it then"
+            )
+            raise TypeError(msg)
         to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
         return to
     if isinstance(obj, DeviceNDArray):
@@ -310,10 +324,10 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
     """Make an array of a class of NumPy's in memory that host and device share."""
     import numpy as np
 
-    from weft.cuda._memory.mapped import Block
+    from weft.cuda._memory.mapped import Block, allocate
 
     extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
-    memory = _weft.HostMemory(nbytes, **options)
+    memory = allocate(nbytes, mapped=of is not np.ndarray, **options)
     # NumPy's arrays keep what their memory is of.
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
     if of is not np.ndarray:
@@ -325,7 +339,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
 @contextlib.contextmanager
 def pinned(*arylist: np.ndarray[Any, Any]) -> Iterator[None]:
     """Lock the pages of NumPy arrays while a block runs."""
-    locked = [_lock(array) for array in arylist]
+    locked = [_lock(array, mapped=False) for array in arylist]
     try:
         yield
     finally:
@@ -341,7 +355,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
     made = []
     owners: list[list[Any]] = []
     for array in arylist:
-        memory = _lock(array)
+        memory = _lock(array, mapped=True)
         # The names that the block gave stay behind it: the memory is let go by its owner.
         owners.append([memory, array])
         device = DeviceNDArray(
@@ -360,8 +374,10 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
             del owner[0]
 
 
-def _lock(array: np.ndarray[Any, Any]) -> _weft.HostMemory:
+def _lock(array: np.ndarray[Any, Any], *, mapped: bool) -> HostMemory | Lent:
+    from weft.cuda._memory.mapped import lock
+
     if not array.flags.forc:
         msg = "only an array in one piece can be page-locked"
         raise ValueError(msg)
-    return _weft.HostMemory.lock(array.__array_interface__["data"][0], array.nbytes)
+    return lock(array, mapped=mapped)

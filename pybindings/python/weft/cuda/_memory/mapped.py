@@ -2,21 +2,96 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
+
 import numpy as np
 
+from weft import _weft
 from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.pointers import address_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from weft._weft import HostMemory
+    from weft.cuda._contexts import Context
+
+
+class Lent:
+    """Memory that a memory manager gave, as `HostMemory` is: it goes back when all work on the device is done.
+
+    Parameters
+    ----------
+    pointer
+        What the manager gave: a `PinnedMemory`, a pointer to a `MappedMemory` or to a `ManagedMemory`.
+    nbytes
+        How much was asked for.
+    device
+        The number of the device.
+    """
+
+    def __init__(self, pointer: Any, nbytes: int, device: int) -> None:
+        on_device = getattr(pointer, "device_pointer", None)
+        self.address = address_of(getattr(pointer, "host_pointer", on_device))
+        self.device_address = self.address if on_device is None else address_of(on_device)
+        self.nbytes = nbytes
+        self.device = device
+        # At the end of a process all memory goes anyway.
+        weakref.finalize(self, _give_back, [pointer], device).atexit = False
+
+
+def _give_back(pointer: list[Any], device: int) -> None:
+    with contextlib.suppress(Exception):  # the device may be broken
+        _weft.free_pending(device)
+    pointer.clear()
+
+
+def allocate(nbytes: int, *, mapped: bool, managed: bool = False, attach_global: bool = True) -> HostMemory | Lent:
+    """Allocate memory that host and device share, of the device's memory manager where there is one.
+
+    Parameters
+    ----------
+    nbytes
+        Bytes.
+    mapped
+        A manager is to give such as the device reaches, too. Weft's always is.
+    managed, attach_global
+        Allocate memory that moves to where it is used.
+    """
+    context = _with_manager()
+    if context is None:
+        return _weft.HostMemory(nbytes, managed=managed, attach_global=attach_global)
+    # At least a byte: an array without elements has an address, too.
+    size = max(nbytes, 1)
+    pointer: Any = context.memallocmanaged(size, attach_global) if managed else context.memhostalloc(size, mapped)
+    return Lent(pointer, nbytes, context.device.id)
+
+
+def lock(array: np.ndarray[Any, Any], *, mapped: bool) -> HostMemory | Lent:
+    """Lock the pages of an array in one piece, by the device's memory manager where there is one."""
+    address, context = array.__array_interface__["data"][0], _with_manager()
+    if context is None:
+        return _weft.HostMemory.lock(address, array.nbytes)
+    return Lent(context.mempin(array, address, array.nbytes, mapped), array.nbytes, context.device.id)
+
+
+def _with_manager() -> Context | None:
+    """Give the current context if a memory manager is set for its device."""
+    if not _weft.memory_managers()[0]:
+        return None
+    from weft.cuda._contexts import Context
+    from weft.cuda._devices import Device
+
+    context = Context(Device(_weft.current_device_id()))
+    return None if context.memory_manager is None else context
 
 
 class Block:
     """Memory as NumPy takes it: bytes, which it keeps as long as an array is in them."""
 
-    def __init__(self, memory: HostMemory) -> None:
+    def __init__(self, memory: HostMemory | Lent) -> None:
         self._memory = memory
 
     @property
@@ -30,7 +105,7 @@ class MappedNDArray(np.ndarray):
     """A NumPy array that kernels take without a copy. It has a device array's methods beside NumPy's."""
 
     stream: Any = 0
-    _memory: HostMemory | None = None
+    _memory: HostMemory | Lent | None = None
 
     def __array_finalize__(self, made_from: Any) -> None:
         """Remember the memory: a view has its elements there, what NumPy computes has not."""

@@ -4,7 +4,8 @@ The device is the first array's: it is the current one while the operation is qu
 
 The stream is the one that the caller names, else the first that one of the arrays has, else the default stream. Where
 an array has another stream, the operation waits for what was queued there, and what is queued there later waits for
-the operation.
+the operation. Only in a stream that another library captures nothing waits: the graph runs later, and who runs it
+orders it with the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import contextlib
 
 from weft import _weft
-from weft._weft import DeviceArrayBase
+from weft._weft import DeviceArrayBase, StreamBase
 from weft.cuda._streams import as_stream
 
 TYPE_CHECKING = False
@@ -44,6 +45,9 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     chosen = stream or next((each for each in given if each), 0)
     try:
         others = _others(given, chosen)
+        if others and isinstance(chosen, StreamBase) and chosen.is_capturing():
+            # What another library captures waits for nothing outside of its graph, and nothing for it.
+            others = []
         for other in others:
             _follow(chosen, other)
         try:

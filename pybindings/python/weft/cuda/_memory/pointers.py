@@ -8,6 +8,8 @@ and the last array that use it are gone, behind the work that uses it; memory wi
 
 from __future__ import annotations
 
+import functools
+import types
 import weakref
 
 from weft import _weft
@@ -185,20 +187,35 @@ class AutoFreePointer(MemoryPointer):
         self.refct -= 1
 
 
-class ManagedMemory(AutoFreePointer):
-    """Memory that moves to where it is used, host or device."""
+class _HostBytes:
+    """Memory of the host as NumPy and Python take it: bytes. ``host_pointer`` is its address."""
+
+    host_pointer: Handle
+    size: int
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface: bytes."""
-        return _bytes(int(self.device_pointer), self.size)
+        return {"version": 3, "shape": (self.size,), "typestr": "|u1", "data": (int(self.host_pointer), False)}
 
     def __buffer__(self, flags: int) -> memoryview:
         """Give the bytes, from Python 3.12 on."""
-        return _view_of(int(self.device_pointer), self.size)
+        import ctypes
+
+        # Whoever has it keeps the object that it was asked of.
+        return memoryview((ctypes.c_ubyte * self.size).from_address(int(self.host_pointer))).cast("B")
 
 
-class MappedMemory(AutoFreePointer):
+class ManagedMemory(_HostBytes, AutoFreePointer):
+    """Memory that moves to where it is used, host or device."""
+
+    @property
+    def host_pointer(self) -> Handle:  # type: ignore[override]
+        """The address in this process, which is that on the device."""
+        return self.device_pointer
+
+
+class MappedMemory(_HostBytes, AutoFreePointer):
     """Page-locked memory of the host that the device reaches, too. ``handle`` is the address on the device."""
 
     def __init__(
@@ -219,17 +236,8 @@ class MappedMemory(AutoFreePointer):
         # What `mempin` was told that the memory is of.
         self.pinned: Any = None
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's array interface: bytes."""
-        return _bytes(int(self.host_pointer), self.size)
 
-    def __buffer__(self, flags: int) -> memoryview:
-        """Give the bytes, from Python 3.12 on."""
-        return _view_of(int(self.host_pointer), self.size)
-
-
-class PinnedMemory:
+class PinnedMemory(_HostBytes):
     """Page-locked memory of the host.
 
     Parameters
@@ -277,15 +285,6 @@ class PinnedMemory:
         """Give the object itself: it goes with the last reference to it."""
         return self
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's array interface: bytes."""
-        return _bytes(int(self.host_pointer), self.size)
-
-    def __buffer__(self, flags: int) -> memoryview:
-        """Give the bytes, from Python 3.12 on."""
-        return _view_of(int(self.host_pointer), self.size)
-
 
 class OwnedPointer:
     """A pointer that is counted: with the last one of a memory its pointer frees it.
@@ -321,7 +320,9 @@ class OwnedPointer:
     def __getattr__(self, name: str) -> Any:
         if name == "_view" or (name.startswith("__") and name != "__array_interface__"):
             raise AttributeError(name)
-        return getattr(self._view, name)
+        found = getattr(self._view, name)
+        # A method keeps this pointer while it runs: `context.memalloc(8).memset(0)` has no other one.
+        return functools.partial(_call, self, found) if isinstance(found, types.MethodType) else found
 
     def __buffer__(self, flags: int) -> memoryview:
         """Give the bytes of memory of the host, from Python 3.12 on."""
@@ -335,15 +336,8 @@ class OwnedPointer:
         return f"<OwnedPointer of {self._view!r}>"
 
 
-def _bytes(address: int, size: int) -> dict[str, Any]:
-    return {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
-
-
-def _view_of(address: int, size: int) -> memoryview:
-    import ctypes
-
-    # Whoever has it keeps the object that it was asked of.
-    return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+def _call(_alive: OwnedPointer, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return method(*args, **kwargs)
 
 
 def allocate(context: Context, size: int) -> OwnedPointer:

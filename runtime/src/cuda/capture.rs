@@ -1,0 +1,171 @@
+//! Streams that somebody captures for a graph of their own, such as PyTorch's and CuPy's: what is queued there becomes a node, and
+//! runs when that graph does.
+//!
+//! - A launch and a copy on the device are captured. What would end the capture is an error before the driver is called: waiting,
+//!   allocating, copying from and to the host.
+//! - Memory that a captured launch uses is its user's to keep, as long as the graph is used: nothing tells of that.
+//! - What weft does on its own account, giving memory back above all, never ends a capture. So memory that would be freed in a
+//!   stream that is captured is kept until the device is waited for.
+//! - Only streams that are not weft's are asked about, and those of weft's only where the driver is called anyway.
+#![expect(unsafe_code, reason = "calls into the CUDA driver")]
+
+use std::{
+    ffi::c_uint,
+    mem, ptr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use cudarc::driver::sys;
+
+use super::{
+    context::Context,
+    driver::Driver,
+    free::Use,
+    stream::{CudaStream, Owner},
+};
+use crate::{
+    error::{Error, ErrorKind},
+    executor::Lent,
+};
+
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`.
+const NOT_ALLOWED: u32 = 900;
+/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: asked about the default stream while one is captured that waits for it.
+const IMPLICIT: u32 = 906;
+/// `CUDA_ERROR_CAPTURED_EVENT`.
+const CAPTURED_EVENT: u32 = 907;
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: c_uint = 2;
+
+/// Whether a stream is captured, or the default stream waits for one that is. The context is current.
+pub(super) fn is_captured(driver: &Driver, stream: sys::CUstream) -> bool {
+    let mut status = 0;
+    // SAFETY: it writes one number; the stream is live. It may be called whatever is captured.
+    match unsafe { driver.cuStreamIsCapturing(stream, &raw mut status) } {
+        Ok(()) => status != 0,
+        Err(error) => error.driver_code == Some(IMPLICIT),
+    }
+}
+
+/// The same of a stream that is not weft's; of others it is not asked.
+pub(super) fn is_captured_of_others(driver: &Driver, stream: Option<&CudaStream>) -> bool {
+    stream.is_some_and(|stream| may_be_captured(stream) && is_captured(driver, stream.raw()))
+}
+
+/// Whether it is someone else's; the default stream cannot be captured.
+fn may_be_captured(stream: &CudaStream) -> bool {
+    match stream.owner() {
+        Owner::Weft => false,
+        Owner::Other => !stream.is_default(),
+        Owner::Thread => true,
+    }
+}
+
+/// Refuses what would end a capture of a stream that is not weft's. The context is current.
+///
+/// # Errors
+///
+/// `Driver` with the driver's own number. `what` follows "cannot".
+pub(super) fn refuse(driver: &Driver, stream: Option<&CudaStream>, what: &str) -> Result<(), Error> {
+    if is_captured_of_others(driver, stream) { Err(not_allowed(what)) } else { Ok(()) }
+}
+
+/// Refuses to ask about an event that was recorded in a stream that was captured.
+#[cold]
+pub(super) fn captured_event() -> Error {
+    let message = "the event was recorded in a stream that was being captured, and is reached when the graph runs: record an event \
+                   behind the launch of the graph";
+    Error { driver_code: Some(CAPTURED_EVENT), ..Error::new(ErrorKind::Driver, message) }
+}
+
+/// Why something cannot be done in a stream that is captured.
+#[cold]
+pub(super) fn not_allowed(what: &str) -> Error {
+    let message = format!(
+        "cannot {what} a stream that is being captured for a graph: do it before the capture begins, or behind its end. In a \
+         capture kernels are launched on device arrays that are there, and these are copied to each other"
+    );
+    Error { driver_code: Some(NOT_ALLOWED), ..Error::new(ErrorKind::Driver, message) }
+}
+
+/// As long as it lives, what this thread asks of the driver ends no capture of another stream: weft's housekeeping, which has
+/// nothing to do with what is captured. (CUDA driver API, `cuThreadExchangeStreamCaptureMode`.)
+#[must_use]
+pub(super) struct Aside(&'static Driver, c_uint);
+
+impl Aside {
+    pub(super) fn new(driver: &'static Driver) -> Self {
+        let mut mode = RELAXED;
+        // SAFETY: it reads and writes one number.
+        let _: Result<(), Error> = unsafe { driver.cuThreadExchangeStreamCaptureMode(&raw mut mode) };
+        Self(driver, mode)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // SAFETY: it reads and writes one number.
+        let _: Result<(), Error> = unsafe { self.0.cuThreadExchangeStreamCaptureMode(&raw mut self.1) };
+    }
+}
+
+/// Memory that was let go while a stream was captured that it is freed behind. It is given back when the whole device was waited
+/// for, which proves that nothing is captured any more: by then the stream may be gone.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    blocks: Mutex<Vec<Block>>,
+    any: AtomicBool,
+}
+
+/// An address of the driver's, or memory of an allocator.
+#[derive(Debug)]
+pub(super) enum Block {
+    /// From `cuMemAlloc` or `cuMemAllocAsync`, as the context has a pool or none.
+    Own(u64),
+    /// Gives itself back.
+    Lent(Box<dyn Lent>),
+}
+
+impl Held {
+    /// Whether freeing memory of a stream behind its uses would be captured, or end a capture. The context is current.
+    pub(super) fn must_hold(context: &Context, own: Option<&CudaStream>, uses: &[Use]) -> bool {
+        let is_captured = |stream| is_captured(context.driver, stream);
+        is_captured(own.map_or(ptr::null_mut(), CudaStream::raw))
+            || uses.iter().any(|used| match used {
+                Use::Default => is_captured(ptr::null_mut()),
+                Use::Stream(stream) => is_captured(stream.raw()),
+                Use::Event(_) => false,
+            })
+    }
+
+    /// Keeps memory.
+    pub(super) fn hold(&self, block: Block) {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(block);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Gives it back. All work on the device was waited for, and the context is current.
+    pub(super) fn give_all(&self, context: &Context) {
+        if !self.any.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let blocks = mem::take(&mut *self.blocks.lock().unwrap_or_else(PoisonError::into_inner));
+        let _aside = Aside::new(context.driver);
+        for block in blocks {
+            match block {
+                Block::Lent(memory) => drop(memory),
+                Block::Own(address) if context.pool.is_some() => {
+                    // SAFETY: the address is from `cuMemAllocAsync` and is freed once.
+                    let _: Result<(), Error> = unsafe { context.driver.cuMemFreeAsync(address, ptr::null_mut()) };
+                }
+                Block::Own(address) => {
+                    // SAFETY: the address is from `cuMemAlloc` and is freed once; nothing uses it any more.
+                    let _: Result<(), Error> = unsafe { context.driver.cuMemFree(address) };
+                }
+            }
+        }
+    }
+}
