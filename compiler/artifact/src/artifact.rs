@@ -60,6 +60,8 @@ pub struct Kernel {
     pub cooperative: bool,
     /// A function that it leads to calls itself: how much of a stack it takes is not known.
     pub calls_itself: bool,
+    /// For the host: it can be compiled so that it writes nothing beside its arrays.
+    pub confinable: bool,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
     /// What the host executor lays out for each worker; `None` for PTX.
@@ -283,6 +285,10 @@ pub enum SlotField {
     Shape(u8),
     /// A stride in bytes.
     Stride(u8),
+    /// The lowest address that a [confined](Kernel::confinable) kernel may write of an array; 0 where it may write anything.
+    Start,
+    /// How many bytes it may write from there on; `u64::MAX` where it may write anything.
+    Room,
 }
 
 impl SlotField {
@@ -295,6 +301,8 @@ impl SlotField {
             Self::Data => ".data".to_owned(),
             Self::Shape(dim) => format!(".shape{dim}"),
             Self::Stride(dim) => format!(".stride{dim}"),
+            Self::Start => ".start".to_owned(),
+            Self::Room => ".room".to_owned(),
         }
     }
 }

@@ -417,6 +417,7 @@ fn every_change_gives_another_digest() {
         options(Options { max_registers: Some(64), ..base() }),
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),
         options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
+        options(Options { confined: true, ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),
         Request { keep: Keep { ir: true, ..Keep::default() }, ..sample() },

@@ -39,6 +39,10 @@ pub struct Module {
     pub dynamic_shared: bool,
     /// `true` if something asks for the grid as a group: all of it runs at a time.
     pub cooperative: bool,
+    /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
+    pub confined: bool,
+    /// `true` if it is: a pass finds out.
+    pub confinable: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.
