@@ -58,7 +58,8 @@ impl Resolved {
         self.overload.kernel.confinable
     }
 
-    /// The confined variant, compiled if it is not there; `None` where it is not, and nothing more is to be compiled.
+    /// The confined variant, compiled if it is not there; `None` if there is none. Its types are known, so that it is also
+    /// compiled where no further ones are.
     ///
     /// # Errors
     ///
@@ -89,7 +90,7 @@ impl Overload {
         if let Some(variant) = known.confined.get() {
             return Ok(Some(variant));
         }
-        if !known.kernel.confinable || owner.get().is_frozen() {
+        if !known.kernel.confinable {
             return Ok(None);
         }
         let py = owner.py();

@@ -244,11 +244,6 @@ impl Dispatcher {
         self.state().frozen = frozen;
     }
 
-    /// Whether nothing more is to be compiled.
-    pub(super) fn is_frozen(&self) -> bool {
-        self.state().frozen
-    }
-
     /// Whether this number of blocks is met for the first time.
     pub(super) fn is_new_grid(&self, blocks: u64) -> bool {
         self.state().warned.insert(blocks)

@@ -250,8 +250,9 @@ impl<'a> Writer<'a> {
         let assigned = assigned(&[&then, &otherwise]);
         let goes_on = [falls_through(&then), falls_through(&otherwise)];
         self.facts.assume(&self.function, cond, true);
+        let flags = falsified(&self.function, &otherwise);
         let then = self.block(then)?;
-        self.facts = before.clone();
+        let behind_then = std::mem::replace(&mut self.facts, before.clone());
         self.facts.assume(&self.function, cond, false);
         let otherwise = self.block(otherwise)?;
         self.facts = before;
@@ -259,7 +260,11 @@ impl<'a> Writer<'a> {
             [true, true] => {}
             [goes_on, _] => self.facts.assume(&self.function, cond, goes_on),
         }
+        let cond_before = self.facts.clone();
         self.facts.forget(&self.function, &assigned);
+        for flag in flags {
+            self.facts.join(&self.function, &cond_before, cond, &behind_then, flag, &assigned);
+        }
         Some(StmtKind::If { cond, then, otherwise })
     }
 
@@ -548,6 +553,25 @@ impl<'a> Writer<'a> {
         self.written.resize(len, false);
         local
     }
+}
+
+/// The locals that a block does nothing but make false.
+fn falsified(function: &Function, block: &Block) -> Vec<LocalId> {
+    let falsified = |stmt: &Stmt| match stmt.kind {
+        StmtKind::Assign(local, value) if function.exprs[value].kind == ExprKind::Const(Const::Bool(false)) => {
+            Some(local)
+        }
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => None,
+    };
+    block.iter().map(falsified).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 /// The locals that statements, or those inside them, give a value.

@@ -72,9 +72,19 @@ pub(super) fn llvm(source: &str, signature: &str, cpu: &str) -> String {
 
 /// The module that the back end gets.
 pub(super) fn module(source: &str, signature: &str) -> Module {
+    module_with(source, signature, false)
+}
+
+/// The same of a kernel whose writes are confined, if they can be.
+pub(super) fn confined_module(source: &str, signature: &str) -> Module {
+    module_with(source, signature, true)
+}
+
+fn module_with(source: &str, signature: &str, confined: bool) -> Module {
     let request = request(source, signature, Target::Host(cpu()));
     let lowered = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).made();
     let mut module = lowered.expect("no function is overloaded").module;
+    module.confined = confined;
     passes::run(&mut module, &request.target).expect("the passes keep the rules");
     module
 }
