@@ -114,6 +114,8 @@ fn everything() -> Output {
         (SlotField::Stride(6), SlotType::Bytes { size: 12, align: 4 }),
         (SlotField::Start, SlotType::Scalar(Scalar::U64)),
         (SlotField::Room, SlotType::Scalar(Scalar::U64)),
+        (SlotField::Least, SlotType::Scalar(Scalar::I64)),
+        (SlotField::Limit, SlotType::Scalar(Scalar::I64)),
     ];
     let slot = |(field, ty)| Slot { source: SlotSource::Argument { param: 2, path: vec![0, 7], field }, ty };
     let param = |ty| Param { name: "x".to_owned(), ty, access: Access { reads: true, writes: false } };

@@ -10,7 +10,7 @@ mod tests;
 
 use std::{collections::BTreeSet, iter::repeat};
 
-use weft_artifact::{ArgItem, Scalar, SlotField, SlotSource, SlotType, Which, format_parts};
+use weft_artifact::{ArgItem, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
     Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space,
@@ -193,8 +193,8 @@ impl Checker<'_> {
             SlotSource::Runtime(slot) => match *slot {},
         };
         let leaf = self.module.params.get(param as usize)?.ty.leaf(path)?;
-        if matches!((slot_field, leaf), (SlotField::Start | SlotField::Room, ArgItem::Array(_))) {
-            return Some(Type::Scalar(Scalar::U64));
+        if let (Some(scalar), ArgItem::Array(_)) = (slot_field.bound_type(), leaf) {
+            return Some(Type::Scalar(scalar));
         }
         let which = match leaf {
             ArgItem::Value(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => Which::Kernel,

@@ -18,8 +18,8 @@ use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{bound::Bound, turns::Around};
 use crate::ir::{
-    Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, Leaf, Local, LocalId, Module,
-    Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_block,
+    Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, Leaf, Local, LocalId,
+    Module, Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_block,
 };
 
 /// After so many rounds a bound that still grows is given up, so that loops end.

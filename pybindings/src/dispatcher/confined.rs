@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use weft_artifact::SlotField;
 use weft_runtime::Executor;
 
 use super::{
@@ -50,6 +51,25 @@ pub(super) struct Written {
     pub(super) start: u64,
     /// Its bytes.
     pub(super) room: u64,
+    /// Its elements.
+    pub(super) elements: u64,
+}
+
+impl Written {
+    fn bound(self, field: SlotField) -> u64 {
+        match field {
+            SlotField::Start => self.start,
+            SlotField::Room => self.room,
+            SlotField::Limit => self.elements,
+            SlotField::Least
+            | SlotField::Value
+            | SlotField::Real
+            | SlotField::Imag
+            | SlotField::Data
+            | SlotField::Shape(_)
+            | SlotField::Stride(_) => 0,
+        }
+    }
 }
 
 impl Resolved {
@@ -75,11 +95,10 @@ impl Resolved {
 
     /// Says in a launch's slots where the kernel may write: all there is, but for arrays that are the host's own.
     pub(super) fn fill_bounds(&self, written: &[Written], slots: &mut [u64]) {
-        for BoundCell { at, array, is_room } in &self.bounds {
+        for BoundCell { at, array, field } in &self.bounds {
             let found = written.iter().find(|written| Some(written.cell) == *array);
-            let (start, room) = found.map_or((0, u64::MAX), |written| (written.start, written.room));
             if let Some(slot) = slots.get_mut(*at) {
-                *slot = if *is_room { room } else { start };
+                *slot = found.map_or(field.no_bound(), |written| written.bound(*field));
             }
         }
     }
@@ -99,7 +118,8 @@ impl Overload {
         jit.code.confined = true;
         let found = Found { kept: known.kept.iter().map(|array| array.clone_ref(py)).collect(), links: Vec::new() };
         let compiled = Self::compile(owner, known.definition.clone(), &known.args, &jit, found)?;
-        timing.print(py, || format!("{}, confined{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
+        timing
+            .print(py, || format!("{}, confined{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
         Ok(Some(known.confined.keep(Arc::new(compiled))))
     }
 }

@@ -108,8 +108,7 @@ fn run(
     let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
     let _rooms = tensors::settle(py, &resolved, arguments)?;
     let has_hosts = !arguments.hosts.is_empty();
-    let staging =
-        if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
+    let staging = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
     let resolved = staging.confined.unwrap_or(resolved);
     fill_slots(&resolved, arguments, slots);
     resolved.fill_bounds(&staging.written, slots);

@@ -113,7 +113,9 @@ pub(super) fn stage(
         {
             let written = group.iter().filter(|need| need.writes).filter_map(|need| {
                 let Range { start, end } = need.span;
-                Some(Written { cell: hosts.get(need.host)?.cell, start, room: end - start })
+                let HostArgument { array, cell, .. } = hosts.get(need.host)?;
+                let elements = array.shape().iter().map(|extent| *extent as u64).product();
+                Some(Written { cell: *cell, start, room: end - start, elements })
             });
             staging.written.extend(written);
             staging.staged.push(Staged::InPlace { _rooms: rooms });

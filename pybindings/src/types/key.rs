@@ -152,7 +152,7 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     for slot in slots {
         let (before, source) = match &slot.source {
             // A launch has them of the arrays that it uses where they are ([`bounds_of`]).
-            SlotSource::Argument { field: SlotField::Start | SlotField::Room, .. } => (0, Source::Missing),
+            SlotSource::Argument { field, .. } if field.bound_type().is_some() => (0, Source::Missing),
             SlotSource::Argument { param, path, field } => {
                 let param = *param as usize;
                 let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
@@ -177,8 +177,8 @@ pub(crate) struct BoundCell {
     pub(crate) at: usize,
     /// The array's first cell among those of the arguments; `None` where there is no array.
     pub(crate) array: Option<usize>,
-    /// It has the number of bytes, and not the start.
-    pub(crate) is_room: bool,
+    /// Which of [`SlotField::BOUNDS`] it has.
+    pub(crate) field: SlotField,
 }
 
 /// The cells of a launch, as [`cells_of`] orders them, that say where a confined kernel may write.
@@ -186,7 +186,9 @@ pub(crate) fn bounds_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
     let mut bounds = Vec::new();
     let mut at = 0;
     for slot in slots {
-        if let SlotSource::Argument { param, path, field: field @ (SlotField::Start | SlotField::Room) } = &slot.source {
+        if let SlotSource::Argument { param, path, field } = &slot.source
+            && field.bound_type().is_some()
+        {
             let param = *param as usize;
             let before: usize = given.iter().take(param).map(ArgType::cells).sum();
             let source = given.get(param).zip(declared.get(param));
@@ -195,7 +197,7 @@ pub(crate) fn bounds_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
                 Some(Source::Cell(cell)) => Some(before + cell),
                 Some(Source::Missing | Source::There) | None => None,
             };
-            bounds.push(BoundCell { at, array, is_room: *field == SlotField::Room });
+            bounds.push(BoundCell { at, array, field: *field });
         }
         at += slot.ty.cells();
     }

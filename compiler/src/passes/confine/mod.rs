@@ -2,15 +2,20 @@
 //! be written where it is.
 //!
 //! ```text
-//! store $x.data[$i] = $v        $t = $x.data[$i]
-//!                               if (uint64($i) < uint64($x.shape0)) | (uint64($t) - $x.start <= $x.room - 8) {
+//! store $x.data[$i] = $v        if $i < $x.limit {
+//!                                   store $x.data[$i] = $v
+//!                               }
+//!
+//! store $row.data[$j] = $v      $t = $row.data[$j]
+//!                               if uint64($t) - $x.start <= $x.room - 8 {
 //!                                   store $t = $v
 //!                               }
 //! ```
 //!
-//! `start` and `room` come with the launch: the memory of the argument that the pointer leads to, or all there is, of an
-//! array that has room behind it. Comparing indices with extents decides nothing that the address does not, but it is what
-//! LLVM can prove. A write that a guard of the kernel's own shows to be inside ([`facts`]) stays as it is.
+//! `least` and `limit`, `start` and `room` come with the launch, and are the memory of the argument that the pointer leads to,
+//! or all there is, of an array that has room behind it. What compares an element's number is a guard like those that
+//! programs have: the back end makes it a bound of its loop over the threads. A write that a guard of the kernel's own shows
+//! to be inside ([`facts`]) stays as it is.
 //!
 //! Each pointer that is written must lead to one argument of the kernel ([`roots`]). Where one may lead to several, comes
 //! from the program as an address, or is handed to code of another language, nothing is confined; nor where a thread beside
@@ -35,13 +40,10 @@ use crate::{
     ir::{Circles, Function, FunctionKind, Local, LocalId, LocalKind, Module, Type},
 };
 
-/// An address, and a number of bytes.
-const WORD: Type = Type::Scalar(Scalar::U64);
-
 /// What a function needs of its callers, and what it does.
 #[derive(Clone, Debug, Default)]
 struct Summary {
-    /// Places of pointers among its parameters: two parameters for each were added, in this order, the start and the room.
+    /// Places of pointers among its parameters: [`SlotField::BOUNDS`] of each were added, in this order.
     bounded: Vec<usize>,
     /// It has a write that may lie beside its array, or calls a function that has.
     unproven: bool,
@@ -86,23 +88,24 @@ fn confine(module: &Module) -> Option<(Vec<Function>, bool)> {
 /// The parameters of a function that say where it may write.
 #[derive(Default)]
 struct Bounds {
-    /// For each pointer of a parameter: the start, and the room.
-    of: BTreeMap<LocalId, [LocalId; 2]>,
+    /// For each pointer of a parameter: [`SlotField::BOUNDS`].
+    of: BTreeMap<LocalId, [LocalId; 4]>,
     /// Those pointers in the order in which they were asked for.
     order: Vec<LocalId>,
 }
 
 impl Bounds {
     /// Those of a pointer of a parameter, which are added where they are not there yet.
-    fn get(&mut self, function: &mut Function, data: LocalId) -> [LocalId; 2] {
+    fn get(&mut self, function: &mut Function, data: LocalId) -> [LocalId; 4] {
         if let Some(known) = self.of.get(&data) {
             return *known;
         }
         let place = function.params.iter().position(|param| *param == data);
         let source = place.and_then(|place| function.slots.get(place)).cloned();
         let name = function.locals[data].name.trim_end_matches(".data").to_owned();
-        let made = [SlotField::Start, SlotField::Room].map(|field| {
-            let local = Local::new(format!("{name}{}", field.suffix()), LocalKind::Part, WORD);
+        let made = SlotField::BOUNDS.map(|field| {
+            let ty = Type::Scalar(field.bound_type().unwrap_or(Scalar::U64));
+            let local = Local::new(format!("{name}{}", field.suffix()), LocalKind::Part, ty);
             let local = function.locals.push(local);
             function.params.push(local);
             if let Some(SlotSource::Argument { param, path, .. }) = &source {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Layout, Scalar, SlotField};
 
 use super::{
-    Bounds, Summary, WORD,
+    Bounds, Summary,
     facts::Facts,
     roots::{Arrays, Root, Tie, root_of, roots},
     waits::ends_by_memory,
@@ -15,8 +15,12 @@ use crate::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, Local, LocalId, LocalKind, Memory,
         Module, Stmt, StmtKind, Type, falls_through, for_each_stmt,
     },
+    passes::prove_nonneg::is_nonneg,
     source::Span,
 };
+
+/// An address, and a number of bytes.
+const WORD: Type = Type::Scalar(Scalar::U64);
 
 /// An index and the extent that it is to lie in.
 type Dim = (ExprId, LocalId);
@@ -27,6 +31,8 @@ struct Place {
     data: LocalId,
     /// One a dimension.
     dims: Vec<Dim>,
+    /// The element's number in memory, where that is what the pointer is made of.
+    number: Option<ExprId>,
     /// Bytes behind the element's first.
     behind: i128,
     /// Bytes of the element.
@@ -186,7 +192,17 @@ impl<'a> Writer<'a> {
                 Check::If(cond) => {
                     // What is beside an array may be read: without a condition LLVM can read it for several threads.
                     self.once(value, span, out);
-                    let then = vec![Stmt { kind: StmtKind::Store { pointer, value, align }, span }];
+                    let store = Stmt { kind: StmtKind::Store { pointer, value, align }, span };
+                    // The parts of an element have one condition, and what is stored was computed before the first of them.
+                    if let Some(Stmt { kind: StmtKind::If { cond: before, then, otherwise }, .. }) = out.last_mut()
+                        && otherwise.is_empty()
+                        && self.function.local(cond).is_some()
+                        && self.function.local(*before) == self.function.local(cond)
+                    {
+                        then.push(store);
+                        return Some(());
+                    }
+                    let then = vec![store];
                     StmtKind::If { cond, then, otherwise: Block::new() }
                 }
             },
@@ -235,11 +251,19 @@ impl<'a> Writer<'a> {
                 Root::Unknown => return None,
                 Root::Param(data) => {
                     let bounds = self.bounds.get(&mut self.function, data);
-                    bounds.map(|local| ExprKind::Local(local))
+                    bounds.map(ExprKind::Local)
                 }
-                Root::None | Root::Own => [0, u64::MAX].map(|all| ExprKind::Const(Const::Int(all.into()))),
+                Root::None | Root::Own => SlotField::BOUNDS.map(|field| {
+                    let all = field.no_bound();
+                    let is_word = field.bound_type() == Some(Scalar::U64);
+                    let all = if is_word { i128::from(all) } else { i128::from(all.cast_signed()) };
+                    ExprKind::Const(Const::Int(all))
+                }),
             };
-            args.extend(bounds.map(|bound| self.expr(bound, WORD, span)));
+            for (bound, field) in bounds.into_iter().zip(SlotField::BOUNDS) {
+                let ty = Type::Scalar(field.bound_type()?);
+                args.push(self.expr(bound, ty, span));
+            }
         }
         self.facts.forget(&self.function, &results);
         Some(StmtKind::Call { results, func, args })
@@ -325,6 +349,9 @@ impl<'a> Writer<'a> {
             if dims.is_empty() {
                 return None;
             }
+            if let Some(number) = place.number {
+                return Some(self.is_within(number, root, span, out));
+            }
             for (index, extent) in dims {
                 self.once(index, span, out);
                 let index = self.again(index);
@@ -336,7 +363,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.once(pointer, span, out);
-        let [start, room] = self.bounds.get(&mut self.function, root);
+        let [start, room, _, _] = self.bounds.get(&mut self.function, root);
         let at = self.again(pointer);
         let at = self.expr(ExprKind::Convert(at), WORD, span);
         let [start, room] = [start, room].map(|local| self.expr(ExprKind::Local(local), WORD, span));
@@ -345,6 +372,22 @@ impl<'a> Writer<'a> {
         let last = self.expr(ExprKind::Binary(BinaryOp::Sub, room, size), WORD, span);
         let address = self.expr(ExprKind::Compare(CompareOp::Le, from_start, last), Type::BOOL, span);
         Some(self.both(BinaryOp::Or, indices, address, span))
+    }
+
+    /// Whether an element's number is one of those that may be written.
+    fn is_within(&mut self, number: ExprId, root: LocalId, span: Span, out: &mut Block) -> ExprId {
+        let nonneg = is_nonneg(&self.function, number);
+        self.once(number, span, out);
+        let [_, _, least, limit] = self.bounds.get(&mut self.function, root);
+        let [least, limit] = [least, limit].map(|local| self.expr(ExprKind::Local(local), Type::I64, span));
+        let at = self.again(number);
+        let below = self.expr(ExprKind::Compare(CompareOp::Lt, at, limit), Type::BOOL, span);
+        if nonneg {
+            return below;
+        }
+        let at = self.again(number);
+        let above = self.expr(ExprKind::Compare(CompareOp::Ge, at, least), Type::BOOL, span);
+        self.expr(ExprKind::Binary(BinaryOp::And, above, below), Type::BOOL, span)
     }
 
     fn both(&mut self, op: BinaryOp, one: Option<ExprId>, other: ExprId, span: Span) -> ExprId {
@@ -386,19 +429,20 @@ impl<'a> Writer<'a> {
         let (at, behind) = self.peel(pointer);
         if let Some(data) = self.function.local(at) {
             let tie = self.arrays.get(&data).filter(|tie| tie.shape.is_empty())?;
-            return Some(Place { data, dims: Vec::new(), behind, bytes: tie.bytes.into() });
+            return Some(Place { data, dims: Vec::new(), number: None, behind, bytes: tie.bytes.into() });
         }
-        let (data, tie, dims) = match self.function.exprs[at].kind {
+        let (data, tie, dims, number) = match self.function.exprs[at].kind {
             ExprKind::Offset { base, index, scale } => {
                 let (data, tie) = self.array(base)?;
                 if i128::from(scale) * self.size(at) != i128::from(tie.bytes) {
                     return None;
                 }
-                (data, tie, self.of_elements(index, tie)?)
+                // A number that the launch can compare is one of the layout's: another has no such dimensions.
+                (data, tie, self.of_elements(index, tie)?, Some(index))
             }
             ExprKind::ByteOffset { base, bytes } => {
                 let (data, tie) = self.array(base)?;
-                (data, tie, self.of_bytes(bytes, tie)?)
+                (data, tie, self.of_bytes(bytes, tie)?, None)
             }
             ExprKind::Const(_)
             | ExprKind::Local(_)
@@ -416,7 +460,7 @@ impl<'a> Writer<'a> {
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => return None,
         };
-        Some(Place { data, dims, behind, bytes: tie.bytes.into() })
+        Some(Place { data, dims, number, behind, bytes: tie.bytes.into() })
     }
 
     fn array(&self, base: ExprId) -> Option<(LocalId, &Tie)> {
@@ -524,7 +568,7 @@ impl<'a> Writer<'a> {
             return;
         }
         let ty = expr.ty;
-        let nonneg = ty == Type::I64 && crate::passes::prove_nonneg::is_nonneg(&self.function, id);
+        let nonneg = ty == Type::I64 && is_nonneg(&self.function, id);
         let local = self.local("t".to_owned(), ty);
         self.function.locals[local].nonneg = nonneg;
         if matches!(ty, Type::Ptr(..)) {
