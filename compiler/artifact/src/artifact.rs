@@ -37,6 +37,7 @@ pub struct Artifact {
 
 /// One compiled kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Kernel {
     /// The Python function's name.
     pub name: String,

@@ -14,6 +14,7 @@ use crate::source::{SourceMap, Span};
 
 /// One kernel, or one function for other code, and the device functions that it calls.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Module {
     /// All functions; a callee stands before its callers, unless it leads back to them ([`Circles`](super::Circles)).
     pub functions: Arena<Function>,

@@ -23,6 +23,7 @@
 //! done where the request has it.
 
 mod facts;
+mod places;
 mod roots;
 mod waits;
 mod writes;

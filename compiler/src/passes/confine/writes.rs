@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use weft_artifact::{Layout, Scalar, SlotField};
+use weft_artifact::{Scalar, SlotField};
 
 use super::{
     Bounds, Summary,
     facts::Facts,
-    roots::{Arrays, Root, Tie, root_of, roots},
+    places::Place,
+    roots::{Arrays, Root, root_of, roots},
     waits::ends_by_memory,
 };
 use crate::{
@@ -21,23 +22,6 @@ use crate::{
 
 /// An address, and a number of bytes.
 const WORD: Type = Type::Scalar(Scalar::U64);
-
-/// An index and the extent that it is to lie in.
-type Dim = (ExprId, LocalId);
-
-/// Where a pointer to an element comes from, seen from its array.
-struct Place {
-    /// The array's data.
-    data: LocalId,
-    /// One a dimension.
-    dims: Vec<Dim>,
-    /// The element's number in memory, where that is what the pointer is made of.
-    number: Option<ExprId>,
-    /// Bytes behind the element's first.
-    behind: i128,
-    /// Bytes of the element.
-    bytes: i128,
-}
 
 /// What is known of a local that points to an element.
 #[derive(Clone, Copy)]
@@ -55,10 +39,11 @@ enum Check {
     If(ExprId),
 }
 
+/// Confines the writes of a function.
 pub(super) struct Writer<'a> {
     summaries: &'a [Summary],
-    function: Function,
-    arrays: Arrays,
+    pub(super) function: Function,
+    pub(super) arrays: Arrays,
     roots: Vec<Root>,
     /// How often each local is assigned.
     assigned: Vec<u32>,
@@ -409,156 +394,29 @@ impl<'a> Writer<'a> {
             && let Some(known) = self.elements.get(&of).copied()
         {
             if behind == 0 {
-                self.elements.insert(local, known);
+                // What it copies may lead elsewhere by the time that it is used.
+                let inside = known.inside.map(|inside| {
+                    let value = self.expr(ExprKind::Local(inside), Type::BOOL, span);
+                    self.note_inside(local, value, span, out)
+                });
+                self.elements.insert(local, Element { inside, ..known });
             }
             return;
         }
         let Some(place) = self.place(value).filter(|place| place.behind == 0) else { return };
         let (Root::Param(root), bytes) = (root_of(&self.function, &self.roots, value), place.bytes) else { return };
-        let inside = self.is_inside(value, root, Some(place), bytes, span, out).map(|cond| {
-            let name = format!("{}.inside", self.function.locals[local].name);
-            let inside = self.local(name, Type::BOOL);
-            out.push(Stmt { kind: StmtKind::Assign(inside, cond), span });
-            inside
-        });
+        let inside = self
+            .is_inside(value, root, Some(place), bytes, span, out)
+            .map(|cond| self.note_inside(local, cond, span, out));
         self.elements.insert(local, Element { inside, bytes });
     }
 
-    /// Where in an array a pointer leads to; `None` where it is not made of one index a dimension.
-    fn place(&self, pointer: ExprId) -> Option<Place> {
-        let (at, behind) = self.peel(pointer);
-        if let Some(data) = self.function.local(at) {
-            let tie = self.arrays.get(&data).filter(|tie| tie.shape.is_empty())?;
-            return Some(Place { data, dims: Vec::new(), number: None, behind, bytes: tie.bytes.into() });
-        }
-        let (data, tie, dims, number) = match self.function.exprs[at].kind {
-            ExprKind::Offset { base, index, scale } => {
-                let (data, tie) = self.array(base)?;
-                if i128::from(scale) * self.size(at) != i128::from(tie.bytes) {
-                    return None;
-                }
-                // A number that the launch can compare is one of the layout's: another has no such dimensions.
-                (data, tie, self.of_elements(index, tie)?, Some(index))
-            }
-            ExprKind::ByteOffset { base, bytes } => {
-                let (data, tie) = self.array(base)?;
-                (data, tie, self.of_bytes(bytes, tie)?, None)
-            }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Math(..)
-            | ExprKind::Load(..)
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_)
-            | ExprKind::Wrap { .. } => return None,
-        };
-        Some(Place { data, dims, number, behind, bytes: tie.bytes.into() })
-    }
-
-    fn array(&self, base: ExprId) -> Option<(LocalId, &Tie)> {
-        let data = self.function.local(base)?;
-        Some((data, self.arrays.get(&data)?))
-    }
-
-    /// The indices in `(i0 * n1 + i1) * n2 + i2`.
-    fn of_elements(&self, index: ExprId, tie: &Tie) -> Option<Vec<Dim>> {
-        let mut extents = tie.shape.clone();
-        match tie.layout {
-            Layout::C => {}
-            Layout::F => extents.reverse(),
-            Layout::Any => return None,
-        }
-        let mut dims = Vec::new();
-        let mut left = index;
-        while let Some(extent) = extents.pop() {
-            if extents.is_empty() {
-                dims.push((left, extent));
-                return Some(dims);
-            }
-            let ExprKind::Binary(BinaryOp::Add, rows, at) = self.function.exprs[left].kind else { return None };
-            let ExprKind::Binary(BinaryOp::Mul, row, by) = self.function.exprs[rows].kind else { return None };
-            if self.function.local(by) != Some(extent) {
-                return None;
-            }
-            dims.push((at, extent));
-            left = row;
-        }
-        None
-    }
-
-    /// The indices in `i0 * s0 + i1 * s1`.
-    fn of_bytes(&self, bytes: ExprId, tie: &Tie) -> Option<Vec<Dim>> {
-        let mut dims = Vec::new();
-        let mut left = bytes;
-        for (place, (extent, stride)) in tie.shape.iter().zip(&tie.strides).enumerate().rev() {
-            let term = if place == 0 {
-                left
-            } else {
-                let ExprKind::Binary(BinaryOp::Add, rest, term) = self.function.exprs[left].kind else { return None };
-                left = rest;
-                term
-            };
-            let ExprKind::Binary(BinaryOp::Mul, index, by) = self.function.exprs[term].kind else { return None };
-            if self.function.local(by) != Some(*stride) {
-                return None;
-            }
-            dims.push((index, *extent));
-        }
-        (!dims.is_empty()).then_some(dims)
-    }
-
-    /// The pointer that another one is a known number of bytes behind.
-    fn peel(&self, mut pointer: ExprId) -> (ExprId, i128) {
-        let mut behind = 0;
-        loop {
-            // An index into an array is one, known or not.
-            let known = |base: ExprId, distance: ExprId| match self.function.local(base) {
-                Some(local) if self.arrays.contains_key(&local) => None,
-                Some(_) | None => self.function.int(distance),
-            };
-            let (base, by) = match self.function.exprs[pointer].kind {
-                ExprKind::Convert(base) if matches!(self.function.exprs[base].ty, Type::Ptr(..)) => (base, 0),
-                ExprKind::Offset { base, index, scale } => match known(base, index) {
-                    Some(index) => (base, index * i128::from(scale) * self.size(pointer)),
-                    None => return (pointer, behind),
-                },
-                ExprKind::ByteOffset { base, bytes } => match known(base, bytes) {
-                    Some(bytes) => (base, bytes),
-                    None => return (pointer, behind),
-                },
-                ExprKind::Const(_)
-                | ExprKind::Local(_)
-                | ExprKind::Special(_)
-                | ExprKind::Unary(..)
-                | ExprKind::Binary(..)
-                | ExprKind::Compare(..)
-                | ExprKind::Select(..)
-                | ExprKind::Convert(_)
-                | ExprKind::Math(..)
-                | ExprKind::Load(..)
-                | ExprKind::SharedBase(_)
-                | ExprKind::ConstBase(_)
-                | ExprKind::DynamicShared
-                | ExprKind::LocalBase(_)
-                | ExprKind::Wrap { .. } => return (pointer, behind),
-            };
-            (pointer, behind) = (base, behind + by);
-        }
-    }
-
-    /// Bytes of what a pointer points to.
-    fn size(&self, pointer: ExprId) -> i128 {
-        match self.function.exprs[pointer].ty {
-            Type::Ptr(scalar, _) | Type::Scalar(scalar) => scalar.size_bytes().into(),
-        }
+    /// A local for whether what a pointer leads to is inside.
+    fn note_inside(&mut self, pointer: LocalId, cond: ExprId, span: Span, out: &mut Block) -> LocalId {
+        let name = format!("{}.inside", self.function.locals[pointer].name);
+        let inside = self.local(name, Type::BOOL);
+        out.push(Stmt { kind: StmtKind::Assign(inside, cond), span });
+        inside
     }
 
     /// Has an expression computed now, by a local that stands in its place from then on.
