@@ -34,9 +34,9 @@ impl<T> Later<T> {
     }
 
     /// Keeps the first: threads may make one each.
-    fn keep(&self, made: Arc<T>) -> Arc<T> {
+    fn keep(&self, made: &Arc<T>) -> Arc<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = Arc::clone(kept.get_or_insert_with(|| Arc::clone(&made)));
+        let first = Arc::clone(kept.get_or_insert_with(|| Arc::clone(made)));
         drop(kept);
         first
     }
@@ -90,7 +90,7 @@ impl Resolved {
         }
         let Some(overload) = Overload::confined(&self.overload, owner)? else { return Ok(None) };
         let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
-        Ok(Some(self.confined.keep(Arc::new(resolved))))
+        Ok(Some(self.confined.keep(&Arc::new(resolved))))
     }
 
     /// Says in a launch's slots where the kernel may write: all there is, but for arrays that are the host's own.
@@ -120,7 +120,7 @@ impl Overload {
         let compiled = Self::compile(owner, known.definition.clone(), &known.args, &jit, found)?;
         timing
             .print(py, || format!("{}, confined{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
-        Ok(Some(known.confined.keep(Arc::new(compiled))))
+        Ok(Some(known.confined.keep(&Arc::new(compiled))))
     }
 }
 

@@ -8,7 +8,7 @@ fn body(source: &str, signature: &str) -> String {
     assert!(output.artifact.kernels[0].confinable, "{source}");
     let ir = output.ir.expect("it was asked for");
     let lines = ir.lines().filter(|line| !line.trim_start().starts_with("var "));
-    lines.map(|line| format!("{}\n", line.trim())).collect()
+    lines.flat_map(|line| [line.trim(), "\n"]).collect()
 }
 
 fn is_confinable(source: &str, signature: &str) -> bool {
