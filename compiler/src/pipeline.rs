@@ -52,6 +52,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
             Outcome::Made(frontend::Lowered { module, warnings, sources }) => (module, Checked { warnings, sources }),
             Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
         };
+        module.confined = request.options.confined;
         match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
@@ -113,6 +114,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
         Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
+    module.confined = request.options.confined;
     stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;
     stage::begin(Stage::LlvmIr);

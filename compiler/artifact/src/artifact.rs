@@ -37,6 +37,7 @@ pub struct Artifact {
 
 /// One compiled kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Kernel {
     /// The Python function's name.
     pub name: String,
@@ -60,6 +61,8 @@ pub struct Kernel {
     pub cooperative: bool,
     /// A function that it leads to calls itself: how much of a stack it takes is not known.
     pub calls_itself: bool,
+    /// For the host: it can be compiled so that it writes nothing beside its arrays.
+    pub confinable: bool,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
     /// What the host executor lays out for each worker; `None` for PTX.
@@ -283,9 +286,39 @@ pub enum SlotField {
     Shape(u8),
     /// A stride in bytes.
     Stride(u8),
+    /// The lowest address that a [confined](Kernel::confinable) kernel may write of an array; 0 where it may write anything.
+    Start,
+    /// How many bytes it may write from there on; `i64::MAX` where it may write anything.
+    Room,
+    /// The least number of an element, counted in memory from the first, that it may write; `i64::MIN` where it may write
+    /// anything.
+    Least,
+    /// The number of the first element behind that it may not write; `i64::MAX` where it may write anything.
+    Limit,
 }
 
 impl SlotField {
+    /// Those that say where a [confined](Kernel::confinable) kernel may write.
+    pub const BOUNDS: [Self; 4] = [Self::Start, Self::Room, Self::Least, Self::Limit];
+
+    /// How a kernel takes one of [`Self::BOUNDS`]; `None` for the others, which the argument's type says.
+    pub const fn bound_type(self) -> Option<Scalar> {
+        match self {
+            Self::Start | Self::Room => Some(Scalar::U64),
+            Self::Least | Self::Limit => Some(Scalar::I64),
+            Self::Value | Self::Real | Self::Imag | Self::Data | Self::Shape(_) | Self::Stride(_) => None,
+        }
+    }
+
+    /// What one of them is where anything may be written.
+    pub const fn no_bound(self) -> u64 {
+        match self {
+            Self::Room | Self::Limit => i64::MAX.cast_unsigned(),
+            Self::Least => i64::MIN.cast_unsigned(),
+            Self::Start | Self::Value | Self::Real | Self::Imag | Self::Data | Self::Shape(_) | Self::Stride(_) => 0,
+        }
+    }
+
     /// What the variable of a field is called, after the argument's name: `x.data`, `x.shape0`, `z.real`.
     pub fn suffix(self) -> String {
         match self {
@@ -295,6 +328,10 @@ impl SlotField {
             Self::Data => ".data".to_owned(),
             Self::Shape(dim) => format!(".shape{dim}"),
             Self::Stride(dim) => format!(".stride{dim}"),
+            Self::Start => ".start".to_owned(),
+            Self::Room => ".room".to_owned(),
+            Self::Least => ".least".to_owned(),
+            Self::Limit => ".limit".to_owned(),
         }
     }
 }

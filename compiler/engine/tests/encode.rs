@@ -112,6 +112,10 @@ fn everything() -> Output {
         (SlotField::Data, SlotType::Pointer),
         (SlotField::Shape(1), SlotType::Scalar(Scalar::I64)),
         (SlotField::Stride(6), SlotType::Bytes { size: 12, align: 4 }),
+        (SlotField::Start, SlotType::Scalar(Scalar::U64)),
+        (SlotField::Room, SlotType::Scalar(Scalar::U64)),
+        (SlotField::Least, SlotType::Scalar(Scalar::I64)),
+        (SlotField::Limit, SlotType::Scalar(Scalar::I64)),
     ];
     let slot = |(field, ty)| Slot { source: SlotSource::Argument { param: 2, path: vec![0, 7], field }, ty };
     let param = |ty| Param { name: "x".to_owned(), ty, access: Access { reads: true, writes: false } };
@@ -128,6 +132,7 @@ fn everything() -> Output {
         dynamic_shared: true,
         cooperative: false,
         calls_itself: true,
+        confinable: true,
         faults: Some(Arc::new(faults())),
         host: Some(host),
     };

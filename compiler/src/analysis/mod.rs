@@ -9,5 +9,6 @@ mod waiting;
 mod walk;
 
 pub(crate) use fixed::Fixed;
+pub(crate) use reads::same;
 pub(crate) use waiting::Waiting;
 pub(crate) use walk::{any_expr, escapes, for_each_mention, for_each_read};

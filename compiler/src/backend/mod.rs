@@ -146,6 +146,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         dynamic_shared: module.dynamic_shared,
         cooperative: module.cooperative,
         calls_itself: !Circles::of(module).is_empty(),
+        confinable: module.confinable && host.is_some(),
         faults: faults(module, request).map(Arc::new),
         host,
     }

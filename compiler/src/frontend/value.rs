@@ -42,7 +42,13 @@ impl ArrayValue {
                 SlotField::Data => array.data = part,
                 SlotField::Shape(_) => array.shape.push(part),
                 SlotField::Stride(_) => array.strides.push(part),
-                SlotField::Value | SlotField::Real | SlotField::Imag => return None,
+                SlotField::Value
+                | SlotField::Real
+                | SlotField::Imag
+                | SlotField::Start
+                | SlotField::Room
+                | SlotField::Least
+                | SlotField::Limit => return None,
             }
         }
         Some(array)
@@ -54,7 +60,13 @@ impl ArrayValue {
             SlotField::Data => Some(self.data),
             SlotField::Shape(dim) => self.shape.get(usize::from(dim)).copied(),
             SlotField::Stride(dim) => self.strides.get(usize::from(dim)).copied(),
-            SlotField::Value | SlotField::Real | SlotField::Imag => None,
+            SlotField::Value
+            | SlotField::Real
+            | SlotField::Imag
+            | SlotField::Start
+            | SlotField::Room
+            | SlotField::Least
+            | SlotField::Limit => None,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::source::{SourceMap, Span};
 
 /// One kernel, or one function for other code, and the device functions that it calls.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Module {
     /// All functions; a callee stands before its callers, unless it leads back to them ([`Circles`](super::Circles)).
     pub functions: Arena<Function>,
@@ -39,6 +40,10 @@ pub struct Module {
     pub dynamic_shared: bool,
     /// `true` if something asks for the grid as a group: all of it runs at a time.
     pub cooperative: bool,
+    /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
+    pub confined: bool,
+    /// `true` if it is: a pass finds out.
+    pub confinable: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.

@@ -94,6 +94,10 @@ impl fmt::Display for ShownSlot<'_> {
             SlotField::Data => f.write_str(".data"),
             SlotField::Shape(axis) => write!(f, ".shape[{axis}]"),
             SlotField::Stride(axis) => write!(f, ".strides[{axis}]"),
+            SlotField::Start => f.write_str(".start"),
+            SlotField::Room => f.write_str(".room"),
+            SlotField::Least => f.write_str(".least"),
+            SlotField::Limit => f.write_str(".limit"),
         }
     }
 }

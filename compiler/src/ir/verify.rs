@@ -193,6 +193,9 @@ impl Checker<'_> {
             SlotSource::Runtime(slot) => match *slot {},
         };
         let leaf = self.module.params.get(param as usize)?.ty.leaf(path)?;
+        if let (Some(scalar), ArgItem::Array(_)) = (slot_field.bound_type(), leaf) {
+            return Some(Type::Scalar(scalar));
+        }
         let which = match leaf {
             ArgItem::Value(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => Which::Kernel,
             // A kernel may take a stride that its layout gives as well.

@@ -6,6 +6,7 @@
 
 mod access;
 mod bound;
+mod confine;
 mod drop_dead;
 mod drop_dead_params;
 mod fold_temps;
@@ -68,6 +69,12 @@ pub const PASSES: &[Pass] = &[
         run: drop_dead::run,
         targets: Targets::All,
         why_here: "after what makes code dead, before what looks at which locals are read",
+    },
+    Pass {
+        name: "confine",
+        run: confine::run,
+        targets: Targets::Host,
+        why_here: "after the proofs and with few temporaries; before drop_dead_params, since it asks for extents that may be unread",
     },
     Pass {
         name: "drop_dead_params",

@@ -18,8 +18,8 @@ use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{bound::Bound, turns::Around};
 use crate::ir::{
-    Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, Leaf, LocalId, Module,
-    Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_block,
+    Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, Leaf, Local, LocalId,
+    Module, Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_block,
 };
 
 /// After so many rounds a bound that still grows is given up, so that loops end.
@@ -246,6 +246,13 @@ fn bound_of(function: &Function, locals: &[Bound], id: ExprId) -> Bound {
         Class::Arith(Arith::Wrap { index, .. }) => of(index),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => Bound::of_type(expr.ty),
     }
+}
+
+/// Whether an integer is known not to be negative, after the pass.
+pub(super) fn is_nonneg(function: &Function, id: ExprId) -> bool {
+    let of = |local: &Local| if local.nonneg { Bound::nonneg_of_type(local.ty) } else { Bound::of_type(local.ty) };
+    let locals: Vec<Bound> = function.locals.iter().map(|(_, local)| of(local)).collect();
+    bound_of(function, &locals, id).is_certain(function.exprs[id].ty)
 }
 
 /// The value of a constant that is not negative.

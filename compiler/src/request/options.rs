@@ -26,6 +26,9 @@ pub struct Options {
     pub cpu_threads: CpuThreads,
     /// libdevice's bitcode (NVPTX only): used for math where given, else the embedded libclc.
     pub libdevice: Option<Arc<Vec<u8>>>,
+    /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
+    /// ([`weft_artifact::Kernel::confinable`]).
+    pub confined: bool,
     /// Who calls the code.
     pub entry: Entry,
 }
@@ -43,6 +46,7 @@ impl Default for Options {
             max_registers: None,
             cpu_threads: CpuThreads::Auto,
             libdevice: None,
+            confined: false,
             entry: Entry::Launch,
         }
     }

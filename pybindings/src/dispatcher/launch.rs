@@ -1,6 +1,9 @@
 //! One launch: arguments to cells, cells to slots. [`staging`](super::staging) has the host arrays' way.
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+};
 
 use pyo3::{
     prelude::*,
@@ -8,7 +11,12 @@ use pyo3::{
 };
 use weft_runtime::{Executor, LaunchConfig, Stream};
 
-use super::{Dispatcher, graph, overload::Resolved, staging::stage, tensors};
+use super::{
+    Dispatcher, graph,
+    overload::Resolved,
+    staging::{Staging, stage},
+    tensors,
+};
 use crate::{
     args::{Arguments, NO_STREAM, convert},
     devices::recording,
@@ -80,7 +88,7 @@ fn run(
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
-    let executor = &resolved.overload.executor;
+    let executor = Arc::clone(&resolved.overload.executor);
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         arguments.lend(&resolved.overload.lent);
@@ -92,17 +100,19 @@ fn run(
     let stream = stream.or(followed.as_deref());
     arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
-        wait_for_producers(py, &arguments.producers, stream, &**executor)?;
+        wait_for_producers(py, &arguments.producers, stream, &*executor)?;
     }
     if !arguments.work_streams.is_empty() {
-        tensors::wait_for_work(py, &arguments.work_streams, stream, &**executor)?;
+        tensors::wait_for_work(py, &arguments.work_streams, stream, &*executor)?;
     }
     // Whoever launches on arrays of the host waits for the launch.
     let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
     let _rooms = tensors::settle(py, &resolved, arguments)?;
     let has_hosts = !arguments.hosts.is_empty();
-    let staged = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Vec::new() };
+    let staging = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
+    let resolved = staging.confined.unwrap_or(resolved);
     fill_slots(&resolved, arguments, slots);
+    resolved.fill_bounds(&staging.written, slots);
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
         let poll = || errors::handle_signals(&stopped);
@@ -119,8 +129,8 @@ fn run(
     launched.map_err(|error| errors::runtime(py, &error))?;
     // Where the first copy says what a kernel has raised, the others are made all the same.
     let mut finished = Ok(());
-    for item in staged {
-        finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &**executor));
+    for item in staging.staged {
+        finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &*executor));
     }
     // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
     if waits && finished.is_ok() {

@@ -4,10 +4,11 @@
 //! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
 //! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
 //! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
-//! call.
+//! call, [`confined`] has the variant of a kernel for arrays that it writes where they are.
 
 mod answers;
 mod call;
+mod confined;
 pub(crate) mod forall;
 mod foreign;
 pub(crate) mod graph;

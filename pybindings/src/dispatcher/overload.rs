@@ -10,18 +10,25 @@ use pyo3::{
 use weft_artifact::{ArgType, Artifact, Kernel};
 use weft_compiler::{
     pipeline::Output,
-    request::{self, FunctionDef, JitOptions, Keep},
+    request::{self, JitOptions, Keep},
 };
 use weft_runtime::{Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
-use super::{Dispatcher, answers};
+use super::{
+    Dispatcher, answers,
+    confined::{self, Later},
+};
 use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
     engine::{Compiled, Definition, code::Keeper, options, timing},
     errors,
-    types::{Signature, key, tuple_of_types},
+    types::{
+        Signature,
+        key::{self, BoundCell},
+        tuple_of_types,
+    },
 };
 
 /// One kernel, compiled for one tuple of argument types and loaded on one device.
@@ -48,9 +55,11 @@ pub(crate) struct Overload {
     /// What it was compiled of: texts that are asked for later are of the same constants.
     pub(crate) definition: Definition,
     /// The options that it was compiled with.
-    jit: JitOptions,
+    pub(super) jit: JitOptions,
     /// The device arrays whose addresses are in the code.
-    _kept: Vec<Py<PyAny>>,
+    pub(super) kept: Vec<Py<PyAny>>,
+    /// The variant that writes nothing beside its arrays.
+    pub(super) confined: Later<Overload>,
     /// Memory of them, if work in streams whose number is not this must be noted.
     pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
 }
@@ -66,6 +75,10 @@ pub(crate) struct Resolved {
     pub(crate) cells: Box<[u32]>,
     /// Conversions to declared types.
     pub(crate) casts: Box<[Cast]>,
+    /// The cells of the launch that say where the kernel may write.
+    pub(super) bounds: Box<[BoundCell]>,
+    /// The same for the kernel's confined variant.
+    pub(super) confined: Later<Resolved>,
 }
 
 /// What capturing a kernel's functions has found besides their definitions.
@@ -134,7 +147,7 @@ impl Overload {
     /// Compiles for the current device and loads the code.
     pub(crate) fn compile(
         owner: &Bound<'_, Dispatcher>,
-        function: Arc<FunctionDef>,
+        mut definition: Definition,
         args: &[ArgType],
         jit: &JitOptions,
         mut found: Found,
@@ -142,7 +155,6 @@ impl Overload {
         let py = owner.py();
         let executor = devices::current(py)?;
         let target = options::target(py, &executor.target())?;
-        let mut definition = Definition::of(function);
         let compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
         let Compiled { output, was_kept, is_lasting } = compiled;
         let Found { kept, links } = found;
@@ -186,7 +198,8 @@ impl Overload {
                 })
                 .collect(),
             _life: life,
-            _kept: kept,
+            kept,
+            confined: Later::default(),
         })
     }
 
@@ -203,7 +216,9 @@ impl Overload {
         let cells = cells.ok_or_else(|| {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;
-        Ok(Resolved { key: words.into(), overload: Arc::clone(self), cells, casts: casts.into() })
+        let bounds = confined::bounds(words, self);
+        let confined = Later::default();
+        Ok(Resolved { key: words.into(), overload: Arc::clone(self), cells, casts: casts.into(), bounds, confined })
     }
 }
 

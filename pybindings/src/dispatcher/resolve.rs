@@ -22,7 +22,7 @@ use crate::{
     args::convert,
     capture::{Capturer, Parsed},
     devices,
-    engine::{self, timing::Timing},
+    engine::{self, Definition, timing::Timing},
     types::key,
 };
 
@@ -198,7 +198,7 @@ impl Dispatcher {
         found: Found,
     ) -> PyResult<Arc<Overload>> {
         let this = slf.get();
-        let compiled = Arc::new(Overload::compile(slf, Arc::clone(function), args, &this.jit, found)?);
+        let compiled = Arc::new(Overload::compile(slf, Definition::of(Arc::clone(function)), args, &this.jit, found)?);
         let mut state = this.state();
         if engine::cache(&this.jit).is_some() {
             state.count(args, compiled.was_kept);

@@ -1,8 +1,9 @@
 //! Host arrays on their way: to where the kernel reaches them, and back.
 //!
-//! Each has a buffer of its own, compact, unless the device reads it where it is, or small ones share one to travel
-//! together. Those of one launch that share elements of which some are written have one together, a copy of the memory
-//! that they lie in: what is written through one is seen through the others, and nothing is lost on the way back.
+//! Each has a buffer of its own, compact, unless the device uses it where it is, or small ones share one to travel together.
+//! Those of one launch that share elements of which some are written have one together, a copy of the memory that they lie
+//! in, or all stay where they are: what is written through one is seen through the others, and nothing is lost on the way
+//! back.
 
 use std::{any::Any, ops::Range, sync::Arc};
 
@@ -14,7 +15,12 @@ use pyo3::{
 use weft_artifact::Access;
 use weft_runtime::{Buffer, Executor, Stream};
 
-use super::{Dispatcher, launch::setting, overload::Resolved};
+use super::{
+    Dispatcher,
+    confined::{Rooms, Written, rooms},
+    launch::setting,
+    overload::Resolved,
+};
 use crate::{
     args::{Arguments, HostArgument, InPlace},
     arrays::host_array::HostArray,
@@ -29,6 +35,18 @@ const MOST_WORK: u32 = 10_000;
 
 /// From so many bytes on an array that the kernel only reads is worth the question whether it can be read where it is.
 pub(super) const LARGE: usize = 256 << 10;
+/// The same of one that the kernel writes: for the first of them the kernel is compiled once more.
+const LARGE_WRITTEN: usize = 1 << 20;
+
+/// The host arrays of a launch where the kernel finds them.
+#[derive(Default)]
+pub(super) struct Staging {
+    pub(super) staged: Vec<Staged>,
+    /// The kernel to launch where some are written in place; else the one that was asked for.
+    pub(super) confined: Option<Arc<Resolved>>,
+    /// Those that it writes in place.
+    pub(super) written: Vec<Written>,
+}
 
 /// Where the kernel finds elements of host arrays.
 pub(super) enum Staged {
@@ -48,8 +66,8 @@ pub(super) enum Staged {
     },
     /// Where they are.
     InPlace {
-        /// What lets the kernel read there.
-        _room: Box<dyn Any>,
+        /// What lets the kernel read behind them.
+        _rooms: Rooms,
     },
 }
 
@@ -86,21 +104,41 @@ pub(super) fn stage(
     resolved: &Resolved,
     stream: Option<&dyn Stream>,
     arguments: &mut Arguments,
-) -> PyResult<Vec<Staged>> {
+) -> PyResult<Staging> {
     let (py, executor) = (dispatcher.py(), &*resolved.overload.executor);
     let needs = needs(dispatcher, resolved, &arguments.hosts)?;
     check_in_place(dispatcher.get(), resolved, arguments, &needs)?;
     let Arguments { hosts, cells, .. } = arguments;
     let mut groups = groups(py, hosts, needs)?;
-    let pack = pack(py, executor, stream, hosts, cells, &mut groups)?;
-    let stage = |group: Vec<Need>| match <[Need; 1]>::try_from(group) {
-        Ok([need]) => match read_in_place(executor, hosts, &need) {
-            Some(room) => Ok(Staged::InPlace { _room: room }),
-            None => alone(py, executor, stream, hosts, cells, &need),
-        },
-        Err(group) => together(dispatcher, executor, stream, hosts, cells, &group),
-    };
-    pack.map(Ok).into_iter().chain(groups.into_iter().map(stage)).collect()
+    let mut staging = Staging::default();
+    staging.staged.extend(pack(py, executor, stream, hosts, cells, &mut groups)?);
+    if resolved.is_confinable() && groups.iter().any(|group| is_written_in_place(hosts, group)) {
+        staging.confined = resolved.confined(dispatcher)?;
+    }
+    for group in groups {
+        if staging.confined.is_some()
+            && is_written_in_place(hosts, &group)
+            && let Some(rooms) = rooms(executor, group.iter().map(|need| need.span.clone()))
+        {
+            let written = group.iter().filter(|need| need.writes).filter_map(|need| {
+                let Range { start, end } = need.span;
+                let HostArgument { array, cell, .. } = hosts.get(need.host)?;
+                let elements = array.shape().iter().map(|extent| *extent as u64).product();
+                Some(Written { cell: *cell, start, room: end - start, elements })
+            });
+            staging.written.extend(written);
+            staging.staged.push(Staged::InPlace { _rooms: rooms });
+            continue;
+        }
+        staging.staged.push(match <[Need; 1]>::try_from(group) {
+            Ok([need]) => match read_in_place(executor, hosts, &need) {
+                Some(room) => Staged::InPlace { _rooms: vec![room] },
+                None => alone(py, executor, stream, hosts, cells, &need)?,
+            },
+            Err(group) => together(dispatcher, executor, stream, hosts, cells, &group)?,
+        });
+    }
+    Ok(staging)
 }
 
 /// What a kernel does with a parameter.
@@ -208,8 +246,22 @@ fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&Hos
     }
 }
 
-/// Has an array that shares nothing stay where it is, as its cells say already. What a kernel may write has a copy, or a
-/// thread beyond its end would write Python's own memory.
+/// Whether arrays, of which the kernel writes a large one, can stay where they are, as their cells say already, for a kernel
+/// that writes nothing beside them. Between the elements of an array with gaps lies what is not its own, and who is given
+/// a [`CopyHint`](crate::args::CopyHint) asks for a copy.
+fn is_written_in_place(hosts: &[HostArgument], group: &[Need]) -> bool {
+    let stays = |need: &Need| {
+        hosts.get(need.host).is_some_and(|HostArgument { array, is_array, hint, .. }| {
+            let has_no_gaps = need.span.end - need.span.start == array.len_bytes() as u64;
+            let fits = if need.writes { has_no_gaps } else { need.is_only_read };
+            *is_array && hint.is_none() && fits && array.is_aligned_at(array.address())
+        })
+    };
+    let is_large = |need: &Need| need.writes && need.span.end - need.span.start >= LARGE_WRITTEN as u64;
+    group.iter().any(is_large) && group.iter().all(stays)
+}
+
+/// Has an array that is only read, and shares nothing, stay where it is, as its cells say already.
 fn read_in_place(executor: &dyn Executor, hosts: &[HostArgument], need: &Need) -> Option<Box<dyn Any>> {
     let HostArgument { array, is_array, .. } = hosts.get(need.host)?;
     let is_worth_it = *is_array && need.is_only_read && array.len_bytes() >= LARGE;

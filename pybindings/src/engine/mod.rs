@@ -107,8 +107,10 @@ pub(crate) fn compile(
     })?;
     let weft_engine::Compiled { outcome, was_kept, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
+    // Of a variant they were told with the kernel itself.
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
+        && !jit.code.confined
     {
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }

@@ -151,6 +151,8 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     let mut cells = Vec::with_capacity(slots.len());
     for slot in slots {
         let (before, source) = match &slot.source {
+            // A launch has them of the arrays that it uses where they are ([`bounds_of`]).
+            SlotSource::Argument { field, .. } if field.bound_type().is_some() => (0, Source::Missing),
             SlotSource::Argument { param, path, field } => {
                 let param = *param as usize;
                 let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
@@ -166,6 +168,40 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
         }));
     }
     Some(cells.into())
+}
+
+/// A cell of a launch that says where a kernel may write an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoundCell {
+    /// Which of the launch's cells.
+    pub(crate) at: usize,
+    /// The array's first cell among those of the arguments; `None` where there is no array.
+    pub(crate) array: Option<usize>,
+    /// Which of [`SlotField::BOUNDS`] it has.
+    pub(crate) field: SlotField,
+}
+
+/// The cells of a launch, as [`cells_of`] orders them, that say where a confined kernel may write.
+pub(crate) fn bounds_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Box<[BoundCell]> {
+    let mut bounds = Vec::new();
+    let mut at = 0;
+    for slot in slots {
+        if let SlotSource::Argument { param, path, field } = &slot.source
+            && field.bound_type().is_some()
+        {
+            let param = *param as usize;
+            let before: usize = given.iter().take(param).map(ArgType::cells).sum();
+            let source = given.get(param).zip(declared.get(param));
+            let source = source.and_then(|(given, declared)| source_of(given, declared, path, SlotField::Data));
+            let array = match source {
+                Some(Source::Cell(cell)) => Some(before + cell),
+                Some(Source::Missing | Source::There) | None => None,
+            };
+            bounds.push(BoundCell { at, array, field: *field });
+        }
+        at += slot.ty.cells();
+    }
+    bounds.into()
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         dynamic_shared: false,
         cooperative: false,
         calls_itself: false,
+        confinable: false,
         faults: None,
         host: Some(HostEntry { stack_bytes: None, call_bytes: 0, below_bytes: 0, dynamic_offset }),
     }

@@ -42,9 +42,10 @@ impl Feed {
             cpu_threads,
             max_registers,
             libdevice,
+            confined,
             entry,
         } = options;
-        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt] {
+        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined] {
             self.flag(*flag);
         }
         self.optional(*launch_bounds, |feed, LaunchBounds { threads, blocks, cluster }| {

@@ -37,6 +37,7 @@ fields!(Kernel {
     dynamic_shared,
     cooperative,
     calls_itself,
+    confinable,
     faults,
     host,
 });
@@ -45,7 +46,7 @@ fields!(Access { reads, writes });
 fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });
-variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim) });
+variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim), 6 => Start, 7 => Room, 8 => Least, 9 => Limit });
 variants!(SlotType { 0 => Scalar(scalar), 1 => Pointer, 2 => Bytes { size, align } });
 
 /// There is none.

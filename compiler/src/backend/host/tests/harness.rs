@@ -22,6 +22,11 @@ use crate::{
     syntax::{ast::ModuleItem, free_chains, parse_module},
 };
 
+/// How many elements there are; an extent of 0 is none.
+fn elements(shape: &[i64]) -> u64 {
+    shape.iter().filter(|extent| **extent > 0).map(|extent| *extent as u64).product()
+}
+
 /// An argument of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Arg {
@@ -54,14 +59,37 @@ type Entry = unsafe extern "C" fn(*mut HostContext);
 
 /// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
 pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
-    let output = output(source, signature, Target::Host(cpu()));
+    loaded(output(source, signature, Target::Host(cpu())))
+}
+
+fn loaded(output: Output) -> Kernel {
     let module = jit::load(&output.artifact.code).expect("the object loads");
     Kernel { output, module }
 }
 
+/// The same of a kernel that writes nothing beside its arrays, for which a launch gives their bounds.
+pub(super) fn confined(source: &str, signature: &str) -> Kernel {
+    loaded(compiled(&confined_request(source, signature, Target::Host(cpu()))))
+}
+
+/// Its LLVM IR, as [`llvm`].
+pub(super) fn confined_llvm(source: &str, signature: &str, cpu: &str) -> String {
+    compiled(&confined_request(source, signature, Target::Host(cpu_for_code(cpu)))).llvm.expect("it was asked for")
+}
+
+fn confined_request(source: &str, signature: &str, target: Target) -> Request {
+    let mut request = request(source, signature, target);
+    request.options.confined = true;
+    request
+}
+
 /// As [`kernel`], for any target.
 pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
-    let outcome = pipeline::compile(&request(source, signature, target)).unwrap_or_else(|failure| failed(&failure));
+    compiled(&request(source, signature, target))
+}
+
+fn compiled(request: &Request) -> Output {
+    let outcome = pipeline::compile(request).unwrap_or_else(|failure| failed(&failure));
     outcome.made().expect("no function is overloaded")
 }
 
@@ -160,6 +188,10 @@ impl Kernel {
                 (Arg::Int(value), SlotField::Value) => value as u64,
                 (Arg::F32(value), SlotField::Value) => u64::from(value.to_bits()),
                 (Arg::Array(data, ..), SlotField::Data) => data as u64,
+                (Arg::Array(data, ..), SlotField::Start) => data as u64,
+                (Arg::Array(_, shape, size), SlotField::Room) => elements(&shape) * size as u64,
+                (Arg::Array(..), SlotField::Least) => 0,
+                (Arg::Array(_, shape, _), SlotField::Limit) => elements(&shape),
                 (Arg::Array(_, shape, _), SlotField::Shape(axis)) => shape[usize::from(axis)] as u64,
                 (Arg::Array(_, shape, size), SlotField::Stride(axis)) => {
                     let inner: i64 = shape[usize::from(axis) + 1..].iter().filter(|&&extent| extent > 0).product();

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod calls;
+mod confined;
 mod harness;
 mod large;
 mod lockstep;
