@@ -30,6 +30,7 @@ MODES = {
     "weft, cache off": ("weft", {"WEFT_CACHE": "off"}, False),
     "weft, cold": ("weft", {"WEFT_CACHE": "on"}, False),
     "weft, warm": ("weft", {"WEFT_CACHE": "on"}, True),
+    "weft, warm, machine code": ("weft", {"WEFT_CACHE": "on", "WEFT_CACHE_MACHINE_CODE": "1"}, True),
     "numba-cuda": ("numba-cuda", {}, False),
     "numba-cuda, cache=True, warm": ("numba-cuda", {"BENCHMARK_NUMBA_CACHE": "1"}, True),
 }

@@ -164,11 +164,13 @@ impl Overload {
         timing::begin("load");
         let keeper = Keeper::of(jit, is_lasting, &kernel, args, &output.artifact.target);
         let keeper = keeper.as_ref();
+        // Linked code is the linker's anyway; of PTX alone the driver's compiler makes the better code.
+        let links_alone = devices::settings(py)?.cache_machine_code;
         let linked =
             if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit, keeper)?) };
         let loaded = py.detach(|| {
             let _work = devices::fork::at_work();
-            let module = match (&linked, keeper) {
+            let module = match (&linked, keeper.filter(|_| links_alone)) {
                 (Some(module), _) => Arc::clone(module),
                 (None, Some(keeper)) => executor.load_kept(&output.artifact, keeper)?,
                 (None, None) => executor.load(&output.artifact)?,

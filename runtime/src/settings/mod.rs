@@ -106,6 +106,8 @@ pub struct Settings {
     pub nvtx: bool,
     /// `WEFT_CACHE`: keep what was compiled on the disk.
     pub cache: bool,
+    /// `WEFT_CACHE_MACHINE_CODE`: keep what a GPU's driver makes of that, too.
+    pub cache_machine_code: bool,
     /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
     pub cache_dir: Option<PathBuf>,
     /// `WEFT_CACHE_SIZE`: about the most bytes of it.
@@ -155,6 +157,7 @@ impl Default for Settings {
             progress: ProgressChoice::Auto,
             nvtx: true,
             cache: true,
+            cache_machine_code: false,
             cache_dir: None,
             cache_bytes: 1 << 30,
         }

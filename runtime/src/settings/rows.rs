@@ -221,7 +221,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_CACHE",
         default: "on",
         allowed: "on or off",
-        doc: "Keep what was compiled on the disk, and the machine code that a GPU's driver makes of it, for the next time that a program runs.",
+        doc: "Keep what was compiled on the disk, for the next time that a program runs.",
         parse: |settings, value| {
             settings.cache = match value {
                 "on" => true,
@@ -230,6 +230,13 @@ pub const SETTINGS: &[Setting] = &[
             };
             Some(())
         },
+    },
+    Setting {
+        name: "WEFT_CACHE_MACHINE_CODE",
+        default: "0",
+        allowed: SWITCH,
+        doc: "Keep the machine code that a GPU's driver makes of that, too: first launches of known kernels then need no compiler of the driver's, also where its own cache is off, or another machine's. The code is its linker's, which for some kernels takes more registers than that of its compiler.",
+        parse: |settings, value| switch(&mut settings.cache_machine_code, value),
     },
     Setting {
         name: "WEFT_CACHE_DIR",

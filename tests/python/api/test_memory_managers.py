@@ -264,11 +264,11 @@ def test_memory_of_the_host_is_asked_for(managed_hosts):
     pinned[:], mapped[:], moving[:] = 1, 2, 3
     add_one[1, 32](mapped.reshape(8))
     add_one[1, 32](moving[1:])
-    host = np.zeros(6)
-    with cuda.pinned(host), cuda.mapped(pinned) as device:
+    host, other = np.zeros(6), np.ones(3)
+    with cuda.pinned(host), cuda.mapped(other) as device:
         add_one[1, 32](device)
     cuda.synchronize()
-    assert pinned.tolist() == [2.0] * 3
+    assert (pinned.tolist(), other.tolist()) == ([1.0] * 3, [2.0] * 3)
     assert mapped.tolist() == [[3.0] * 4] * 2
     assert moving.tolist() == [3, 4, 4, 4, 4]
     assert asked == [
