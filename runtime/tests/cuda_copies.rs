@@ -93,6 +93,30 @@ fn one_thread_leaves_copies_to_the_driver() {
 }
 
 #[test]
+fn who_has_the_hosts_page_tables_needs_no_help() {
+    let trace = trace_file("who_has_the_hosts_page_tables_needs_no_help");
+    let variables = [("FAKE_HMM", "1"), ("FAKE_ATS", "1"), ("FAKE_TRACE", trace.as_str())];
+    with_driver("who_has_the_hosts_page_tables_needs_no_help", &variables, || {
+        let device = device_with(3);
+        copy_much(&device);
+        let calls = traced(|| check_round_trip(&device, 9 * MIB, 0, None));
+        assert_eq!(count(&calls, "cuMemcpyHtoD_v2"), 1, "{calls:?}");
+    });
+}
+
+#[test]
+fn who_reads_the_hosts_memory_by_faults_has_threads() {
+    let trace = trace_file("who_reads_the_hosts_memory_by_faults_has_threads");
+    let variables = [("FAKE_HMM", "1"), ("FAKE_LATE", "1"), ("FAKE_TRACE", trace.as_str())];
+    with_driver("who_reads_the_hosts_memory_by_faults_has_threads", &variables, || {
+        let device = device_with(3);
+        copy_much(&device);
+        let calls = traced(|| check_round_trip(&device, 9 * MIB, 0, None));
+        assert_eq!(count(&calls, "cuMemcpyHtoD_v2"), 0, "{calls:?}");
+    });
+}
+
+#[test]
 fn without_page_locked_memory_the_driver_copies() {
     let trace = trace_file("without_page_locked_memory_the_driver_copies");
     with_driver("without_page_locked_memory_the_driver_copies", &[("FAKE_TRACE", trace.as_str())], || {

@@ -50,6 +50,8 @@ pub(super) struct Context {
     pub(super) pool: Option<Handle<sys::CUmemPoolHandle_st>>,
     /// The device can read any host memory, so that an asynchronous copy may still read it after the call.
     pub(super) reads_host_memory: bool,
+    /// It does so by the host's own page tables, over a bus for it: as fast as any copy.
+    pub(super) has_host_pages: bool,
     pub(super) device: sys::CUdevice,
     handle: Handle<sys::CUctx_st>,
     /// Memory that is kept for who allocates next.
@@ -117,6 +119,9 @@ impl Context {
         let attributes = read_attributes(driver, device, ordinal)?;
         let registers_per_block = attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)?;
         let reads_host_memory = attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0;
+        let has_host_pages =
+            attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)?
+                != 0;
         let pool = if settings.memory_pool { open_pool(driver, device)? } else { None };
         let kept = Kept::new(settings.memory_cache, attributes.total_memory);
         let mut handle = ptr::null_mut();
@@ -128,6 +133,7 @@ impl Context {
             registers_per_block,
             pool,
             reads_host_memory,
+            has_host_pages,
             device,
             handle: Handle(handle),
             kept,

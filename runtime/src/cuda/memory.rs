@@ -448,11 +448,11 @@ pub(super) fn copy_rows_to_device(
     context.blame(copied.and(waited))
 }
 
-/// Whether a copy from or to memory of the host is one for threads: it is large, of memory that the device does not reach by
-/// itself, and in a stream of which we know that it is not being captured and is the same one on each thread.
+/// Whether a copy from or to memory of the host is one for threads: it is large, of memory that the device does not reach as
+/// fast by itself, and in a stream of which we know that it is not being captured and is the same one on each thread.
 fn is_staged(context: &Context, stream: Option<&dyn Stream>, host: &[u8]) -> Result<bool, Error> {
     let is_ours = cuda_stream(context, stream)?.is_none_or(|stream| stream.owner() == Owner::Weft);
-    if !is_ours || context.reads_host_memory || !context.staging.is_for(host.len()) {
+    if !is_ours || context.has_host_pages || !context.staging.is_for(host.len()) {
         return Ok(false);
     }
     let _entered = context.enter()?;

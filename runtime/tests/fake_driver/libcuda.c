@@ -8,6 +8,7 @@
  *   FAKE_CC1=90          that of the second one
  *   FAKE_POOLS=0         no stream-ordered memory
  *   FAKE_HMM=1           the device reads host memory
+ *   FAKE_ATS=1           it has the host's page tables
  *   FAKE_LAUNCH=code     cuLaunchKernel and cuLaunchCooperativeKernel fail
  *   FAKE_NODES=code      cuGraphAddKernelNode fails
  *   FAKE_STREAMS=code    cuStreamCreate fails
@@ -169,6 +170,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     case 76: *value = capability % 10; return OK;
     case 89: *value = number("FAKE_CONCURRENT", 1); return OK;  /* managed memory at any time */
     case 88: *value = number("FAKE_HMM", 0); return OK;     /* reads host memory */
+    case 100: *value = number("FAKE_ATS", 0); return OK;   /* by the host's page tables */
     case 97: *value = 232448; return OK;                    /* shared memory with opting in */
     case 115: *value = number("FAKE_POOLS", 1); return OK;  /* stream-ordered memory */
     default: return INVALID;
