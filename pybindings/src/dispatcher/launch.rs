@@ -1,9 +1,6 @@
 //! One launch: arguments to cells, cells to slots. [`staging`](super::staging) has the host arrays' way.
 
-use std::{
-    cell::{Cell, RefCell},
-    sync::Arc,
-};
+use std::cell::{Cell, RefCell};
 
 use pyo3::{
     prelude::*,
@@ -88,7 +85,7 @@ fn run(
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
-    let executor = Arc::clone(&resolved.overload.executor);
+    let executor = &*resolved.overload.executor;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         arguments.lend(&resolved.overload.lent);
@@ -100,23 +97,23 @@ fn run(
     let stream = stream.or(followed.as_deref());
     arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
-        wait_for_producers(py, &arguments.producers, stream, &*executor)?;
+        wait_for_producers(py, &arguments.producers, stream, executor)?;
     }
     if !arguments.work_streams.is_empty() {
-        tensors::wait_for_work(py, &arguments.work_streams, stream, &*executor)?;
+        tensors::wait_for_work(py, &arguments.work_streams, stream, executor)?;
     }
     // Whoever launches on arrays of the host waits for the launch.
     let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
     let _rooms = tensors::settle(py, &resolved, arguments)?;
     let has_hosts = !arguments.hosts.is_empty();
     let staging = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
-    let resolved = staging.confined.unwrap_or(resolved);
-    fill_slots(&resolved, arguments, slots);
-    resolved.fill_bounds(&staging.written, slots);
+    let chosen = staging.confined.as_deref().unwrap_or(&resolved);
+    fill_slots(chosen, arguments, slots);
+    chosen.fill_bounds(&staging.written, slots);
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
         let poll = || errors::handle_signals(&stopped);
-        let launched = resolved.overload.loaded.launch_polled(config, stream, slots, Some(&poll));
+        let launched = chosen.overload.loaded.launch_polled(config, stream, slots, Some(&poll));
         if launched.is_ok() && !arguments.lent.is_empty() {
             executor.note_use(&arguments.lent, stream);
         }
@@ -130,7 +127,7 @@ fn run(
     // Where the first copy says what a kernel has raised, the others are made all the same.
     let mut finished = Ok(());
     for item in staging.staged {
-        finished = finished.and(item.finish(py, stream, &mut arguments.hosts, &*executor));
+        finished = finished.and(item.finish(py, stream, &mut arguments.hosts, executor));
     }
     // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
     if waits && finished.is_ok() {
