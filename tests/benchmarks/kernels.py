@@ -1,6 +1,7 @@
-"""Times the suite's kernels in weft beside CUDA C++ and numba-cuda, and compares their outputs.
+"""Times the kernels of a set in weft beside CUDA C++ and numba-cuda, and compares their outputs.
 
-Needs a GPU and CuPy; ``--cpu-check`` runs weft's CPU executor alone, on tiny sizes, against NumPy.
+Needs a GPU and CuPy; ``--cpu-check`` runs weft's CPU executor alone, on tiny sizes, against NumPy. ``--set second``
+takes the kernels of second/ in place of those of suite/; ``--restrict`` times C++ again, with ``__restrict__``.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from suite import CASES, Case, Work
+import tables
+from second import CASES as SECOND
+from suite import CASES as FIRST
+from suite import Case, Work
 from suite.faults import brief
 
 PEAK_FLOPS = 60e12
 QUEUE_MS = 50.0
 LEAST_LAUNCHES, MOST_LAUNCHES = 20, 5000
 WARM_UPS = 3
+SETS = {"first": FIRST, "second": SECOND}
 # Inputs that fit in the cache are rotated with copies until they have at least this many bytes.
 ROTATED_BYTES = 256 << 20
 
@@ -103,10 +108,10 @@ def copy_bandwidth(cupy: Any, stopwatch: Stopwatch) -> float:
     return 2 * source.nbytes / (median_us * 1e-6)
 
 
-def measure(cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int, bandwidth: float) -> dict[str, Any]:
+def measure(
+    cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int, bandwidth: float, backends: tuple[Any, ...]
+) -> dict[str, Any]:
     """One row: the floor, and each implementation's times and error, or why it failed."""
-    from suite.backends import BACKENDS
-
     work = case.work(size)
     host_args, work_args = work.args, tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in work.args)
     expected = case.reference(cupy, work_args)
@@ -114,7 +119,7 @@ def measure(cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int
     bytes_s, flops_s = work.n_bytes / bandwidth, flops / PEAK_FLOPS
     row: dict[str, Any] = {
         "kernel": case.name, "floor_us": max(bytes_s, flops_s) * 1e6, "bytes": work.n_bytes, "flops": flops,
-        "grid": work.grid, "block": work.block,
+        "grid": work.grid, "block": work.block, "wider": case.wider,
     }  # fmt: skip
 
     n_sets = 1
@@ -126,7 +131,7 @@ def measure(cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int
 
     ready: dict[str, tuple[list[Any], int]] = {}
     cpp_outputs = None
-    for backend in BACKENDS:
+    for backend in backends:
         entry: dict[str, Any] = {}
         row[backend.name] = entry
         try:
@@ -161,8 +166,8 @@ def measure(cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int
     return row
 
 
-def markdown(row: dict[str, Any]) -> str:
-    """One line of the table."""
+def markdown(row: dict[str, Any], names: tuple[str, ...]) -> str:
+    """One line of the table: C++, weft, numba-cuda, and what else there is behind them."""
     base = row["C++"].get("median_us")
 
     def time_of(name: str) -> str:
@@ -175,53 +180,61 @@ def markdown(row: dict[str, Any]) -> str:
     def of_all(key: str, form: str) -> str:
         return " / ".join(format(row[name][key], form) if key in row[name] else "-" for name in names)
 
-    names = ("C++", "weft", "numba-cuda")
     cells = (row["kernel"], f"{row['floor_us']:.1f}", time_of("C++"), time_of("weft"), ratio("weft"),
              time_of("numba-cuda"), ratio("numba-cuda"), of_all("error_text", ""), of_all("host_us", ".1f"),
-             of_all("registers", ""))  # fmt: skip
+             of_all("registers", ""), *(form(name) for name in names[3:] for form in (time_of, ratio)))  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
 
-HEADER = """\
-| kernel | floor µs | C++ µs | weft µs | weft/C++ | numba-cuda µs | numba/C++ | max error (C++ / weft / numba) \
-| host µs a launch (same) | registers (same) |
-|---|---|---|---|---|---|---|---|---|---|"""
+HEADER = ("kernel", "floor µs", "C++ µs", "weft µs", "weft/C++", "numba-cuda µs", "numba/C++",
+          "max error (C++ / weft / numba)", "host µs a launch (same)", "registers (same)")  # fmt: skip
 
 
-def gpu_table(cases: list[Case], size: str, repeats: int) -> int:
+def gpu_table(cases: list[Case], which: str, size: str, repeats: int, restrict: bool) -> int:
     import cupy
+    from suite.backends import BACKENDS, CppRestrict
 
+    backends = (*BACKENDS, CppRestrict) if restrict else BACKENDS
+    names = tuple(backend.name for backend in backends)
+    header = (*HEADER, *(title for name in names[3:] for title in (f"{name} µs", f"{name}/C++")))
     stopwatch = Stopwatch(cupy)
     bandwidth = copy_bandwidth(cupy, stopwatch)
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"{device}; copy on the device: {bandwidth / 1e12:.2f} TB/s read and written; medians of {repeats} runs\n")
-    print(HEADER)
+    print(tables.head(*header))
     rows = []
     for case in cases:
         try:
-            rows.append(measure(cupy, stopwatch, case, size, repeats, bandwidth))
-            print(markdown(rows[-1]), flush=True)
+            rows.append(measure(cupy, stopwatch, case, size, repeats, bandwidth, backends))
+            print(markdown(rows[-1], names), flush=True)
         except Exception as fault:
             rows.append({"kernel": case.name, "failure": brief(fault)})
-            print(f"| {case.name} | {rows[-1]['failure']} |" + " |" * 8, flush=True)
+            print(f"| {case.name} | {rows[-1]['failure']} |" + " |" * (len(header) - 2), flush=True)
         cupy.get_default_memory_pool().free_all_blocks()
-    if out := os.environ.get("OUT"):
-        result = {"device": device, "bandwidth": bandwidth, "sizes": size, "rows": rows}
+    result = {"device": device, "bandwidth": bandwidth, "sizes": size, "set": which, "rows": rows}
+    result["geometric_mean"] = {name: tables.geometric_mean(result, name) for name in names[1:]}
+    if told := tables.means(result):
+        print(f"\n{told}")
+    if (out := os.environ.get("OUT")) and which == "first":
         (Path(out) / "kernels.json").write_text(json.dumps(result, indent=1))
+    elif out:
+        (Path(out) / f"kernels-{which}.json").write_text(json.dumps(result, indent=1))
     return sum("failure" in row or " WRONG" in row["weft"].get("error_text", " WRONG") for row in rows)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", choices=("full", "tiny"), default="full")
+    parser.add_argument("--set", choices=tuple(SETS), default="first", help="the kernels of suite/ or of second/")
     parser.add_argument("--only", help="run the kernels whose names contain this")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--restrict", action="store_true", help="time C++ with __restrict__ pointers, too")
     parser.add_argument("--cpu-check", action="store_true")
     options = parser.parse_args()
-    cases = [case for case in CASES if not options.only or options.only in case.name]
+    cases = [case for case in SETS[options.set] if not options.only or options.only in case.name]
     if options.cpu_check:
         return 1 if cpu_check(cases) else 0
-    return 1 if gpu_table(cases, options.sizes, options.repeats) else 0
+    return 1 if gpu_table(cases, options.set, options.sizes, options.repeats, options.restrict) else 0
 
 
 if __name__ == "__main__":

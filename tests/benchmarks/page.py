@@ -50,7 +50,8 @@ def keep(records: dict[str, Any], folder: Path = FOLDER) -> list[str]:
 def block(program: str, record: dict[str, Any] | None) -> str:
     """What stands between the marks of a program's table."""
     if record is None:
-        return f"Not measured for this page yet: `python tests/benchmarks/{program}.py` does it.\n"
+        command = tables.COMMANDS.get(program, f"{program}.py")
+        return f"Not measured for this page yet: `python tests/benchmarks/{command}` does it.\n"
     return f"{sentence(record['machine'], record['date'])}:\n\n{tables.TABLES[program](record['figures'])}\n"
 
 

@@ -20,6 +20,7 @@ import machine
 PROGRAMS = {
     "cpu": (
         ("kernels.py", "--cpu-check"),
+        ("kernels.py", "--cpu-check", "--set", "second"),
         ("arrays.py",),
         ("compile.py", "--no-launch"),
         ("cpu_saxpy.py",),
@@ -29,6 +30,7 @@ PROGRAMS = {
     ),
     "cuda": (
         ("kernels.py",),
+        ("kernels.py", "--restrict", "--set", "second"),
         ("arrays.py",),
         ("operations.py",),
         ("coop.py",),
@@ -40,12 +42,17 @@ PROGRAMS = {
 }
 
 
+def called(name: str, *options: str) -> str:
+    """What --only calls a program: its file, and behind it the set of kernels."""
+    file = name.removesuffix(".py")
+    return f"{file}-{options[options.index('--set') + 1]}" if "--set" in options else file
+
+
 def chosen(device: str, only: str | None) -> list[tuple[str, ...]]:
     """The programs with their options; those that are asked for by name need not be on the device's list."""
     if not only:
         return list(PROGRAMS[device])
-    every = {name.removesuffix(".py"): (name, *options) for name, *options in sum(PROGRAMS.values(), ())}
-    every |= {name.removesuffix(".py"): (name, *options) for name, *options in PROGRAMS[device]}
+    every = {called(*program): program for program in (*sum(PROGRAMS.values(), ()), *PROGRAMS[device])}
     names = [name.strip().removesuffix(".py") for name in only.split(",")]
     if unknown := [name for name in names if name not in every]:
         raise SystemExit(f"--only: no benchmark {', '.join(map(repr, unknown))}; there are {', '.join(sorted(every))}")

@@ -91,6 +91,7 @@ def memory(figures: dict[str, Any]) -> str:
 # --- kernels.py -------------------------------------------------------------------------------------------------------
 
 IMPLEMENTATIONS = ("C++", "weft", "numba-cuda")
+RESTRICT = "C++ __restrict__"
 STRIDED = ("sum", "histogram, 256 bins")
 """The kernels whose read loops weft unrolls and whose twins are not: the page gives the mean without them, too."""
 
@@ -112,6 +113,30 @@ def geometric_mean(figures: dict[str, Any], name: str, without: tuple[str, ...] 
     return math.exp(sum(map(math.log, known)) / len(known)) if known else None
 
 
+def means(figures: dict[str, Any]) -> str:
+    """The geometric means of the ratios in words: of all kernels, and of weft's in groups where there are such."""
+    found = {name: geometric_mean(figures, name) for name in IMPLEMENTATIONS[1:]}
+    told = " and ".join(f"{mean:.3f} for {name}" for name, mean in found.items() if mean)
+    if not told:
+        return ""
+    text = f"The geometric mean of the ratios is {told}."
+    present = {row["kernel"] for row in figures["rows"]}
+    if present & set(STRIDED) and (without := geometric_mean(figures, "weft", STRIDED)):
+        text += f" Without {' and '.join(name.split(',')[0] for name in STRIDED)} it is {without:.3f} for weft."
+    wider = tuple(row["kernel"] for row in figures["rows"] if row.get("wider"))
+    others = tuple(present - set(wider))
+    if wider and others:
+        groups = [geometric_mean(figures, "weft", without) for without in (wider, others)]
+        if all(groups):
+            text += (
+                f" For weft it is {groups[0]:.3f} of the {len(others)} kernels that compute in the twin's types,"
+                f" and {groups[1]:.3f} of the {len(wider)} in which Numba's typing is wider."
+            )
+    if restrict := geometric_mean(figures, RESTRICT):
+        text += f" C++ with `__restrict__` takes {restrict:.3f} of the time of C++ as written."
+    return text
+
+
 def kernels(figures: dict[str, Any]) -> str:
     def time(row: dict[str, Any], name: str) -> str:
         found = median(row, name)
@@ -131,14 +156,13 @@ def kernels(figures: dict[str, Any]) -> str:
             text.append(line(row["kernel"], row["failure"], *[""] * 6))
             continue
         times = (time(row, "C++"), *(form(row, name) for name in IMPLEMENTATIONS[1:] for form in (time, over)))
-        text.append(line(row["kernel"], f"{row['floor_us']:.1f}", *times, errors(row)))
-    means = {name: geometric_mean(figures, name) for name in IMPLEMENTATIONS[1:]}
-    told = " and ".join(f"{mean:.3f} for {name}" for name, mean in means.items() if mean)
-    if told:
-        text += ["", f"The geometric mean of the ratios is {told}."]
-    if without := geometric_mean(figures, "weft", STRIDED):
-        text[-1] += f" Without {' and '.join(name.split(',')[0] for name in STRIDED)} it is {without:.3f} for weft."
+        name = row["kernel"] + (" (wider)" if row.get("wider") else "")
+        text.append(line(name, f"{row['floor_us']:.1f}", *times, errors(row)))
+    if told := means(figures):
+        text += ["", told]
     return "\n".join(text)
 
 
-TABLES = {"kernels": kernels, "launch": launch, "memory": memory}
+TABLES = {"kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory}
+COMMANDS = {"kernels-second": "kernels.py --set second --restrict"}
+"""How figures are measured whose name is not their program's."""

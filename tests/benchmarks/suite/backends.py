@@ -6,6 +6,7 @@ once, so that a timed launch converts nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,24 @@ if TYPE_CHECKING:
 Launch = Callable[[], None]
 
 
+def restricted(code: str) -> str:
+    """A twin's code with `__restrict__` at each pointer among its kernel's parameters."""
+    return re.sub(
+        r"(?<=\btwin\()[^)]*",
+        lambda found: re.sub(r"\*\s*(?=(?!__restrict__)\w)", "* __restrict__ ", found[0]),
+        code,
+    )
+
+
 class Cpp:
     name = "C++"
 
     def __init__(self, cupy: Any, case: Case) -> None:
-        self.module = cupy.RawModule(code=case.cpp, options=("-std=c++17",), backend="nvrtc")
+        self.module = cupy.RawModule(code=self.code(case), options=("-std=c++17",), backend="nvrtc")
         self.kernel = self.module.get_function("twin")
+
+    def code(self, case: Case) -> str:
+        return case.cpp
 
     def bind(self, work: Work, args: tuple[Any, ...]) -> Launch:
         import numpy as np
@@ -31,6 +44,15 @@ class Cpp:
 
     def registers(self) -> int:
         return self.kernel.num_regs
+
+
+class CppRestrict(Cpp):
+    """The twin with pointers that are `__restrict__`; one that is written so already is measured twice."""
+
+    name = "C++ __restrict__"
+
+    def code(self, case: Case) -> str:
+        return restricted(case.cpp)
 
 
 class Jitted:

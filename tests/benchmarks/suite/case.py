@@ -51,6 +51,8 @@ class Case:
     """The error is the share of elements that differ, for outputs that a rounding can change entirely."""
     flops_of: Callable[[tuple[Any, ...]], float] | None = None
     """The operations, where they depend on the result."""
+    wider: bool = False
+    """Numba's typing computes the kernel's data (not its indices or counters) in a wider type than the twin does."""
 
     def error(self, xp: ModuleType, outputs: tuple[Any, ...], expected: tuple[Any, ...]) -> float:
         """The largest error over all outputs, relative to the largest expected value; infinite if there is a NaN."""
