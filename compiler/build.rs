@@ -31,6 +31,8 @@ const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
+    "src/backend/nvptx/divisions.cpp",
+    "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/turns.cpp",
 ];
@@ -56,6 +58,7 @@ fn main() {
     for file in CPP {
         println!("cargo:rerun-if-changed={file}");
     }
+    println!("cargo:rerun-if-changed=src/backend/nvptx/divisions.h");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");

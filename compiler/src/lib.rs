@@ -21,7 +21,7 @@ pub mod syntax;
 pub mod target;
 
 pub use backend::{host_cpu, host_cpu_named};
-pub use stage::{Stage, Watch};
+pub use stage::{Size, Stage, Told, Watch};
 pub use stop::Poll;
 
 /// The version of the compiler.

@@ -6,7 +6,7 @@ use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend, passes,
-    request::{Outcome, Request},
+    request::{Entry, Outcome, Request},
     source::SourceMap,
     stack,
     stage::{self, Stage, Watch},
@@ -53,6 +53,8 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
             Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
         };
         module.confined = request.options.confined;
+        module.small = request.options.small;
+        module.coarsen = coarsen(request);
         match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
@@ -107,6 +109,12 @@ pub fn compile_polled(
     stack::polled(work, poll)
 }
 
+/// How many threads of a block one is to do the work of.
+fn coarsen(request: &Request) -> [u32; 3] {
+    // Other code launches the block that it says.
+    if request.options.entry == Entry::Launch { request.options.coarsen } else { [1; 3] }
+}
+
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
@@ -115,6 +123,8 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
+    module.small = request.options.small;
+    module.coarsen = coarsen(request);
     stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;
     stage::begin(Stage::LlvmIr);

@@ -11,10 +11,18 @@ pub enum Stage {
     FrontEnd,
     /// weft's passes over it.
     Passes,
+    /// LLVM itself: its targets, once a process, a context and a target machine.
+    SetUp,
     /// From weft's IR to LLVM's.
     LlvmIr,
+    /// Functions of the math library are read and linked: only where there are some.
+    MathLibrary,
+    /// LLVM's verifier.
+    Verifier,
     /// LLVM's passes.
     LlvmPasses,
+    /// What the target changes behind them.
+    Legalize,
     /// LLVM's code generation.
     Code,
     /// The code is made: what is left is to hand it over.
@@ -27,16 +35,38 @@ impl fmt::Display for Stage {
         f.write_str(match self {
             Self::FrontEnd => "front end",
             Self::Passes => "passes",
+            Self::SetUp => "LLVM's set-up",
             Self::LlvmIr => "LLVM IR",
+            Self::MathLibrary => "math library",
+            Self::Verifier => "verifier",
             Self::LlvmPasses => "LLVM's passes",
+            Self::Legalize => "legalize",
             Self::Code => "LLVM's code",
             Self::Result => "result",
         })
     }
 }
 
-/// Who is told of each stage when it begins, on the thread that compiles.
-pub type Watch = Arc<dyn Fn(Stage) + Send + Sync>;
+/// How large LLVM's module is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Functions that stand in it, the math library's too.
+    pub functions: u64,
+    /// Their instructions.
+    pub instructions: u64,
+}
+
+/// What is told of a compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A stage begins.
+    Begins(Stage),
+    /// LLVM's module before its passes, and as the code generator gets it.
+    Holds(Size),
+}
+
+/// Who is told of a compilation, on the thread that compiles.
+pub type Watch = Arc<dyn Fn(Told) + Send + Sync>;
 
 thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
@@ -51,6 +81,14 @@ pub(crate) fn tell(watch: Option<Watch>) {
 pub(crate) fn begin(stage: Stage) {
     let watch = WATCH.with_borrow(Clone::clone);
     if let Some(watch) = watch {
-        watch(stage);
+        watch(Told::Begins(stage));
+    }
+}
+
+/// LLVM's module is so large, if somebody wants to know.
+pub(crate) fn holds(size: impl FnOnce() -> Size) {
+    let watch = WATCH.with_borrow(Clone::clone);
+    if let Some(watch) = watch {
+        watch(Told::Holds(size()));
     }
 }

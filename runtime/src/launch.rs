@@ -1,5 +1,7 @@
 //! The limits that a launch must keep, checked alike and with the same words on every executor.
 
+use weft_artifact::Coarsening;
+
 use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, LaunchConfig},
@@ -12,12 +14,36 @@ pub(crate) struct KernelLimits {
     pub(crate) name: String,
     /// Static shared memory of a block in bytes.
     pub(crate) shared_bytes: u32,
-    /// Threads a block can have with this kernel.
+    /// Threads a block can have with this kernel, as the program sees it.
     pub(crate) max_threads_per_block: u32,
     /// Registers a thread; 0 where that means nothing.
     pub(crate) registers: u32,
+    /// How many threads of a block are one of the device's.
+    pub(crate) factors: [u32; 3],
     /// How many cells a launch passes: one a slot, or more where a slot is longer than eight bytes.
     pub(crate) cells: usize,
+}
+
+impl KernelLimits {
+    /// What the device is given of a launch that was checked: the threads of a block by its factors.
+    #[inline]
+    pub(crate) fn on_device(&self, config: &LaunchConfig) -> LaunchConfig {
+        if self.factors == Coarsening::NONE {
+            return *config;
+        }
+        let mut divided = *config;
+        for (extent, factor) in divided.block.iter_mut().zip(self.factors) {
+            *extent /= factor.max(1);
+        }
+        divided
+    }
+
+    /// Whether a block can be divided so.
+    #[inline]
+    fn divides(&self, config: &LaunchConfig) -> bool {
+        self.factors == Coarsening::NONE
+            || config.block.iter().zip(self.factors).all(|(extent, factor)| extent.is_multiple_of(factor))
+    }
 }
 
 /// Checks a launch. The way through for a good one is a dozen comparisons.
@@ -35,6 +61,7 @@ pub(crate) fn check(
         && threads(config) <= kernel.max_threads_per_block.min(device.max_threads_per_block) as u64
         && shared(config, kernel) <= device.max_shared_memory_per_block_optin as u64
         && n_cells == kernel.cells
+        && kernel.divides(config)
     {
         return Ok(());
     }
@@ -54,7 +81,7 @@ fn shared(config: &LaunchConfig, kernel: &KernelLimits) -> u64 {
 /// Which limit a launch breaks.
 #[cold]
 fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, kernel: &KernelLimits) -> Error {
-    let KernelLimits { name, shared_bytes, max_threads_per_block, registers, cells } = kernel;
+    let KernelLimits { name, shared_bytes, max_threads_per_block, registers, cells, factors } = kernel;
     let device_name = &device.name;
     let launch = |message: String| Error::new(ErrorKind::Launch, message);
     let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
@@ -99,6 +126,12 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
              dynamic); {device_name} allows {}",
             config.shared_bytes, device.max_shared_memory_per_block_optin
         ));
+    }
+    if !kernel.divides(config) {
+        let (block, factors) = (shown(config.block), shown(*factors));
+        let message =
+            format!("cannot launch `{name}`: it is coarsened by {factors}, which does not divide block {block}");
+        return Error::new(ErrorKind::Internal, message);
     }
     Error::new(ErrorKind::Internal, format!("a launch of `{name}` passes {n_cells} cells; the kernel takes {cells}"))
 }

@@ -37,6 +37,10 @@ def _rows():
     missing = [
         ("captured arrays", r"Cannot capture the non-constant"),
         ("memory shared between processes", r"get_ipc_handle"),
+        (
+            "arrays of the driver's pool shared between processes, without WEFT_MEMORY_POOL=0",
+            r"no other process can open this memory",
+        ),
         ("dates and spans of time in kernels", r"(datetime|timedelta)64\[\w+\]"),
         ("enums whose values are no numbers", r"member \S+ of an enum has the value"),
         ("`cffi`", r"numba\.cuda\.cffi|ffi\."),

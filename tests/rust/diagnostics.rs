@@ -88,11 +88,28 @@ fn every_code_of_a_users_fault_has_a_program() {
     for path in files(&["tests/diagnostics"], "py") {
         announced_codes.extend(announced(&read(&path)).into_iter().map(|error| error.code));
     }
-    // The command sees these three before anything is compiled (its own tests), and the last is no user's fault.
-    let elsewhere = [Code::NoKernel, Code::UnknownTarget, Code::Usage, Code::Internal];
+    // The command sees the first three before anything is compiled (its own tests), the next is no error, and the last is
+    // no user's fault.
+    let elsewhere = [Code::NoKernel, Code::UnknownTarget, Code::Usage, Code::Widened, Code::Internal];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {
         assert!(announced_codes.contains(code.number()), "no file in tests/diagnostics gets {}", code.number());
     }
+}
+
+#[test]
+fn notes_say_where_numbers_become_wider() {
+    insta::glob!("..", "notes/*.py", |path| {
+        let name = stem(path.to_str().expect("names in the repository are UTF-8"));
+        let file = format!("notes/{name}.py");
+        let text = read(&format!("tests/{file}"));
+        let header = Header::read(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let sig = header.sig.unwrap_or_else(|| panic!("{file} has no signature"));
+        let ran = weft(&["check", &file, "--kernel", name, "--sig", &sig, "--notes"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_snapshot(&format!("notes__{name}"), &text, "notes", &ran.stderr);
+        let without = weft(&["check", &file, "--kernel", name, "--sig", &sig]);
+        assert_eq!((without.code, without.stderr.as_str()), (0, ""), "{file}");
+    });
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        typing: None,
         gpu: None,
         number: 0,
     });

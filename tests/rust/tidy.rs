@@ -19,7 +19,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("request", &["source", "syntax"]),
     ("signature", &["source", "diagnostic", "syntax", "request"]),
     ("ir", &["source", "stop"]),
-    ("analysis", &["source", "ir"]),
+    ("analysis", &["source", "stop", "ir"]),
     ("intrinsics", &["ir"]),
     ("frontend", &["source", "stop", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
     ("passes", &["source", "stop", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),

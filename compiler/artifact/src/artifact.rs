@@ -63,10 +63,41 @@ pub struct Kernel {
     pub calls_itself: bool,
     /// For the host: it can be compiled so that it writes nothing beside its arrays.
     pub confinable: bool,
+    /// How many threads of a block one of a launch does the work of.
+    pub coarsening: Coarsening,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
     /// What the host executor lays out for each worker; `None` for PTX.
     pub host: Option<HostEntry>,
+}
+
+/// How many threads of a block one thread of a launch does the work of. The program sees the block that it asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coarsening {
+    /// Along x, y and z: a launch divides the block's extents by them, which are multiples.
+    pub factors: [u32; 3],
+    /// For people: how, or why not; empty where nobody asked for more than one.
+    pub note: String,
+}
+
+impl Coarsening {
+    /// Each thread does its own.
+    pub const NONE: [u32; 3] = [1; 3];
+
+    /// What a launch has of a block, if the block can be divided so.
+    pub fn divide(&self, block: [u32; 3]) -> Option<[u32; 3]> {
+        let mut divided = [0; 3];
+        for ((part, extent), factor) in divided.iter_mut().zip(block).zip(self.factors) {
+            *part = extent.checked_div(factor).filter(|part| part.checked_mul(factor) == Some(extent))?;
+        }
+        Some(divided)
+    }
+}
+
+impl Default for Coarsening {
+    fn default() -> Self {
+        Self { factors: Self::NONE, note: String::new() }
+    }
 }
 
 /// What compiled code looks at to see whether its launch goes on.
@@ -384,5 +415,19 @@ impl Kernel {
     /// How many cells a launch passes.
     pub fn n_cells(&self) -> usize {
         self.slots.iter().map(|slot| slot.ty.cells()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Coarsening;
+
+    #[test]
+    fn a_block_is_divided_or_it_is_not() {
+        let by = |factors| Coarsening { factors, note: String::new() };
+        assert_eq!(by([2, 4, 1]).divide([64, 4, 3]), Some([32, 1, 3]));
+        assert_eq!(by([2, 4, 1]).divide([64, 6, 3]), None);
+        assert_eq!(by([4, 1, 1]).divide([2, 1, 1]), None);
+        assert_eq!(Coarsening::default().divide([5, 7, 1]), Some([5, 7, 1]));
     }
 }

@@ -20,8 +20,8 @@ mod vector;
 mod words;
 
 pub use artifact::{
-    Access, Artifact, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param, RuntimeSlot, Slot,
-    SlotField, SlotSource, SlotType, Step,
+    Access, Artifact, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param,
+    RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
 };
 pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};

@@ -75,6 +75,13 @@ pub(crate) struct EmitArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: OptionFlags,
+    /// Compile for launches with nothing but extents, strides, integers and numbers of threads that fit 32 bits, as
+    /// launches of weft's own do first on a GPU. Whoever launches the code must see to it.
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// Say on the standard error what became of what was asked for: how `--coarsen` was done, or why not.
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// NVIDIA's math library: the path of a libdevice.10.bc, `none`, or `auto` to look for one [default:
     /// `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]
@@ -92,6 +99,9 @@ pub(crate) struct CheckArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) kernels: KernelArgs,
+    /// Say where Numba's typing makes numbers wider than those of the arrays, and what to write instead.
+    #[arg(long)]
+    pub(crate) notes: bool,
     /// Diagnostics as JSON, on the standard error.
     #[arg(long)]
     pub(crate) json: bool,

@@ -64,7 +64,7 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
                     overloads: Overloads::default(),
                     args: job.signature.args,
                     target: TARGET,
-                    options: Options::default(),
+                    options: Options { notes: args.notes, ..Options::default() },
                     keep: Keep::default(),
                 };
                 let checked = match engine.check(&request) {

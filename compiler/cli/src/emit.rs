@@ -73,7 +73,7 @@ pub(crate) fn emit(
         report.add(&jobs.iter().filter_map(kernels::returning).collect::<Vec<_>>(), &sources);
         all_jobs.extend(jobs);
     }
-    let mut outputs = Vec::new();
+    let (mut outputs, mut explained) = (Vec::new(), Vec::new());
     if !report.has_errors() {
         let is_gpu = |target: &Target| matches!(target, Target::Sm(..));
         let needed = targets.iter().any(is_gpu);
@@ -82,7 +82,7 @@ pub(crate) fn emit(
         let compile = Compile { engine: Engine::new(), args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {
             for target in &targets {
-                compile.run(job, target, &mut report, &mut outputs)?;
+                compile.run(job, target, &mut report, &mut outputs, &mut explained)?;
             }
         }
     }
@@ -104,6 +104,7 @@ pub(crate) fn emit(
     }
     output::write(&outputs, args.output.as_deref(), &program.paths(), stdout)?;
     stderr.write_all(text.as_bytes())?;
+    stderr.write_all(explained.concat().as_bytes())?;
     Ok(0)
 }
 
@@ -168,7 +169,7 @@ impl Compile<'_> {
     /// The options of a decorator, and those of the command line in the place of the same ones.
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
-        Ok(Options { libdevice: self.libdevice.clone(), ..code })
+        Ok(Options { libdevice: self.libdevice.clone(), small: self.args.small, ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {
@@ -182,7 +183,14 @@ impl Compile<'_> {
     }
 
     /// Compiles one kernel for one signature and target.
-    fn run(&self, job: &Job<'_>, target: &Target, report: &mut Report, outputs: &mut Vec<Output>) -> Result<(), Stop> {
+    fn run(
+        &self,
+        job: &Job<'_>,
+        target: &Target,
+        report: &mut Report,
+        outputs: &mut Vec<Output>,
+        explained: &mut Vec<String>,
+    ) -> Result<(), Stop> {
         let request = Request {
             function: job.def.clone(),
             overloads: Overloads::default(),
@@ -208,6 +216,11 @@ impl Compile<'_> {
             }
         };
         report.add(&compiled.warnings, &compiled.sources);
+        for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.explain) {
+            let note = &kernel.coarsening.note;
+            let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
+            explained.push(format!("{} for {target}: {note}\n", job.title()));
+        }
         for &form in self.forms {
             let is_gpu = matches!(target, Target::Sm(..));
             let bytes = match form {

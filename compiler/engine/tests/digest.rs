@@ -9,7 +9,7 @@ use weft_artifact::{
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target,
+        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target, Typing,
         Unsupported,
     },
     source::{Origin, SourceFile, Span},
@@ -33,6 +33,7 @@ fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        typing: None,
         gpu: None,
         number: 0,
     }
@@ -161,7 +162,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "912d81dd683a5d847b229ca2e00fd26fe99832aaddfffe6fcfa11bba0b707c6e"
+        "f622831308dc9f57c470fca6027d3e124e7c5b7f4efc0acecac3c274b40beb3d"
     );
 }
 
@@ -270,6 +271,8 @@ fn every_change_gives_another_digest() {
         with(FunctionDef { defaults: BTreeMap::from([("a".to_owned(), Captured::Int(2))]), ..kernel() }),
         with(FunctionDef { globals: BTreeMap::new(), ..kernel() }),
         with(FunctionDef { inline: true, ..kernel() }),
+        with(FunctionDef { typing: Some(Typing::Numba), ..kernel() }),
+        with(FunctionDef { typing: Some(Typing::Numpy), ..kernel() }),
         // The device function.
         calling(FunctionDef { ..scaled() }),
         calling(FunctionDef { inline: true, ..function(file(&SCALED.replace("x * a", "a * x")), &[]) }),
@@ -438,6 +441,9 @@ fn every_change_gives_another_digest() {
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),
         options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
         options(Options { confined: true, ..base() }),
+        options(Options { notes: true, ..base() }),
+        options(Options { coarsen: [2, 1, 1], ..base() }),
+        options(Options { coarsen: [1, 2, 1], ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),
         Request { keep: Keep { ir: true, ..Keep::default() }, ..sample() },

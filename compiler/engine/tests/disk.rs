@@ -69,6 +69,7 @@ fn request(number: u64, globals: &[(&str, Captured)]) -> Request {
         defaults: [].into(),
         signatures: Vec::new(),
         inline: false,
+        typing: None,
         gpu: None,
         number: 0,
     };

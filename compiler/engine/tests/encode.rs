@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, CodeFormat, Compound, DType, Fault,
-    FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField, Scalar,
-    Slot, SlotField, SlotSource, SlotType, Time, Vector,
+    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
+    Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
+    Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -133,6 +133,7 @@ fn everything() -> Output {
         cooperative: false,
         calls_itself: true,
         confinable: true,
+        coarsening: Coarsening { factors: [4, 2, 1], note: "4x2x1 threads in one".to_owned() },
         faults: Some(Arc::new(faults())),
         host: Some(host),
     };
@@ -204,6 +205,7 @@ fn what_the_compiler_made_comes_back() {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        typing: None,
         gpu: None,
         number: 0,
     };

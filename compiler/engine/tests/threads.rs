@@ -27,6 +27,7 @@ fn request(text: String, target: Target) -> Request {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        typing: None,
         gpu: None,
         number: 0,
     };

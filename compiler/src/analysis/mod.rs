@@ -2,13 +2,17 @@
 //! target, and what an analysis does not know it takes for the worst.
 
 mod fixed;
+mod interval;
 mod quiet_turns;
+mod ranges;
 mod reads;
 mod rounds;
 mod waiting;
 mod walk;
 
 pub(crate) use fixed::Fixed;
+pub(crate) use interval::Interval;
+pub(crate) use ranges::Ranges;
 pub(crate) use reads::same;
 pub(crate) use waiting::Waiting;
 pub(crate) use walk::{any_expr, escapes, for_each_mention, for_each_read};

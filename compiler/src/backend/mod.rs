@@ -147,6 +147,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         cooperative: module.cooperative,
         calls_itself: !Circles::of(module).is_empty(),
         confinable: module.confinable && host.is_some(),
+        coarsening: module.coarsening.clone(),
         faults: faults(module, request).map(Arc::new),
         host,
     }

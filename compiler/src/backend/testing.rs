@@ -29,10 +29,13 @@ pub(crate) fn cpu_for_code(name: &str) -> Arc<HostCpu> {
 }
 
 /// The binary operators that integers have.
-pub(crate) const INTEGER_OPS: [BinaryOp; 15] = [
+pub(crate) const INTEGER_OPS: [BinaryOp; 18] = [
     BinaryOp::Add,
     BinaryOp::Sub,
     BinaryOp::Mul,
+    BinaryOp::AddExact,
+    BinaryOp::SubExact,
+    BinaryOp::MulExact,
     BinaryOp::FloorDiv,
     BinaryOp::FloorMod,
     BinaryOp::DivNonneg,
@@ -65,6 +68,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
         defaults: BTreeMap::new(),
         signatures: Vec::new(),
         inline: false,
+        typing: None,
         gpu: None,
         number: 0,
     };

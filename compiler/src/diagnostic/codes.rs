@@ -54,6 +54,8 @@ codes! {
     ReadonlyArray "E0215" "a store into a read-only array",
     BadAssignment "E0216" "an assignment that cannot be made",
     ReturnTypes "E0217" "the returned values have types that cannot be joined",
+    OutOfRange "E0218" "an integer that its type does not hold",
+    Widened "E0219" "Numba's typing makes a number wider",
     BadSignature "E0301" "a signature that cannot be read",
     NoSignature "E0302" "a kernel has no signature to compile for",
     NoKernel "E0303" "there is no such kernel",

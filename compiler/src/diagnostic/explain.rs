@@ -29,6 +29,8 @@ pub fn explain(code: Code) -> &'static str {
         Code::ReadonlyArray => include_str!("explain/E0215.md"),
         Code::BadAssignment => include_str!("explain/E0216.md"),
         Code::ReturnTypes => include_str!("explain/E0217.md"),
+        Code::Widened => include_str!("explain/E0219.md"),
+        Code::OutOfRange => include_str!("explain/E0218.md"),
         Code::BadSignature => include_str!("explain/E0301.md"),
         Code::NoSignature => include_str!("explain/E0302.md"),
         Code::NoKernel => include_str!("explain/E0303.md"),
@@ -52,11 +54,16 @@ mod tests {
             assert!(page.starts_with(&title), "{}: the title is not `{}`", code.number(), title.trim_end());
             // What the command says of itself has its code in JSON only.
             let own = code == Code::Usage;
-            let message = if own { "\n```text\nerror: " } else { "\n```text\nerror[" };
-            let sections = ["\n## Wrong\n", message, "\n## Right\n", "\n## Why\n"];
+            let severity = if code == Code::Widened { "note" } else { "error" };
+            let message = format!("\n```text\n{severity}{}", if own { ": " } else { "[" });
+            let sections = ["\n## Wrong\n", message.as_str(), "\n## Right\n", "\n## Why\n"];
             let places: Vec<_> = sections.iter().map(|section| page.find(section)).collect();
             assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}: {places:?}", code.number());
-            assert!(own || page.contains(&format!("error[{}]", code.number())), "{}: shows its message", code.number());
+            assert!(
+                own || page.contains(&format!("{severity}[{}]", code.number())),
+                "{}: shows its message",
+                code.number()
+            );
             assert!(page.lines().all(|line| line.chars().count() <= 120), "{}: long lines", code.number());
         }
     }

@@ -22,6 +22,8 @@ pub enum Severity {
     Error,
     /// The program is compiled; something in it is likely not meant.
     Warning,
+    /// The program is compiled; somebody asked what it makes of something.
+    Note,
 }
 
 /// One finding.
@@ -29,7 +31,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// Its row in the table of codes.
     pub code: Code,
-    /// Error or warning.
+    /// Error, warning or note.
     pub severity: Severity,
     /// One sentence, no full stop: what is wrong, with the names and types in question.
     pub message: String,
@@ -63,6 +65,11 @@ impl Diagnostic {
     /// A warning with a message at a place.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// A note with a message at a place.
+    pub fn note_at(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
 
     /// Sets the text under the carets.

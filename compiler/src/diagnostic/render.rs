@@ -31,7 +31,7 @@ fn count(diagnostics: &[Diagnostic]) -> String {
         let n = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
         (n > 0).then(|| format!("{n} {name}{}", if n == 1 { "" } else { "s" }))
     };
-    let counts = [of(Severity::Error, "error"), of(Severity::Warning, "warning")];
+    let counts = [of(Severity::Error, "error"), of(Severity::Warning, "warning"), of(Severity::Note, "note")];
     counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -39,6 +39,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.number());
     let shown = Shown::all(diagnostic, sources);
@@ -132,6 +133,7 @@ fn json_one(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     let severity = match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Note => "note",
     };
     let labels: Vec<String> = diagnostic
         .labels

@@ -10,7 +10,7 @@ use super::{
     lowerer::FnLowerer,
     object::ObjectKind,
     state::{Env, Var},
-    ty::Ty,
+    ty::{Conflict, Ty},
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
@@ -138,6 +138,12 @@ impl FnLowerer<'_> {
             .also(conflict.first_span, format!("`{name}` is {} here", conflict.first))
             .also(conflict.second_span, format!("`{name}` is {} here", conflict.second))
             .help("use two variables, or give both paths a value of one type");
+            let diagnostic = match integer_without_room(conflict) {
+                Some((known, other)) => diagnostic.note(format!(
+                    "with NumPy's typing a Python number takes the type of what it meets, and {known} is out of bounds for {other}"
+                )),
+                None => diagnostic,
+            };
             return self.report(diagnostic);
         }
         if var.ty == Ty::Bottom && !self.is_dry() {
@@ -248,5 +254,13 @@ impl FnLowerer<'_> {
             self.b.stmt(StmtKind::Assign(local, zero), span);
         }
         self.b.close()
+    }
+}
+
+/// The known int of a conflict between that and a number, and the number's type.
+fn integer_without_room(conflict: &Conflict) -> Option<(i128, &Ty)> {
+    match (&conflict.first, &conflict.second) {
+        (Ty::Int(known), other) | (other, Ty::Int(known)) if other.number().is_some() => Some((*known, other)),
+        _ => None,
     }
 }

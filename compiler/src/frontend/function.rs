@@ -362,7 +362,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
         lowerer.report(diagnostic.help("return values of one type: write what grows into an array"));
     }
     let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
-    let joined = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
+    let joined = joined_returns(&found, def.typing.unwrap_or_default()).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     let called_back = lowerer.cx.functions.lowering.last().is_some_and(|open| open.func.is_some());
     if let Ty::Conflict(conflict) = &joined {
         let diagnostic = Diagnostic::error(
@@ -376,7 +376,8 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
     } else {
         // What a function that calls itself returns may have become more general before its types were stable.
         let here = def.ast.name_span;
-        let holds = joined == returns || (called_back && promote::join(&returns, here, &joined, here) == returns);
+        let holds = joined == returns
+            || (called_back && promote::join(&returns, here, &joined, here, def.typing.unwrap_or_default()) == returns);
         let ends = lowerer.ends_thread == may_end_thread || (called_back && may_end_thread);
         if !(holds || declared_result(def, args).is_some()) || !ends {
             let place = lowerer.at(here);

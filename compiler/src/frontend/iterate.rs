@@ -14,6 +14,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{BinaryOp, CompareOp, ExprId, LocalId, Type, UnaryOp},
+    request::Typing,
     source::Span,
 };
 
@@ -67,6 +68,7 @@ impl<'v> Sequence<'v> {
                     ObjectKind::Tuple
                     | ObjectKind::Struct(_)
                     | ObjectKind::Enum(_)
+                    | ObjectKind::Weak
                     | ObjectKind::Record
                     | ObjectKind::Pointer
                     | ObjectKind::VoidPointer
@@ -99,12 +101,12 @@ impl<'v> Sequence<'v> {
     }
 
     /// Whether the items of a tuple in it have different types, so that no one body serves them all.
-    pub(super) fn is_mixed(&self) -> bool {
-        let mixed = |value: &Value| Sequence::of(value).is_some_and(|inner| inner.is_mixed());
+    pub(super) fn is_mixed(&self, typing: Typing) -> bool {
+        let mixed = |value: &Value| Sequence::of(value).is_some_and(|inner| inner.is_mixed(typing));
         match self {
             Self::Array(_) | Self::Range(..) | Self::Letters(_) | Self::NdIndex(_) | Self::Elements(..) => false,
             Self::Tuple(_, items, unrolled) => {
-                let mut types = items.iter().map(|item| item.ty().widened()).filter(|ty| !ty.is_poison());
+                let mut types = items.iter().map(|item| item.ty().widened(typing)).filter(|ty| !ty.is_poison());
                 *unrolled || types.next().is_some_and(|first| !types.all(|ty| ty == first) || first.parts().is_empty())
             }
             Self::Enumerate(over, _) | Self::Reversed(over) => mixed(over),
@@ -334,7 +336,8 @@ impl FnLowerer<'_> {
                 let at = self.use_atom(position, span);
                 let at = self.b.convert(at, Type::Scalar(ty), span);
                 let past = self.b.binary(BinaryOp::Mul, at, step, span);
-                Value::Scalar(self.b.binary(BinaryOp::Add, start, past, span), ty)
+                let item = self.b.binary(BinaryOp::Add, start, past, span);
+                self.python(Value::Scalar(item, ty), span)
             }
             Some(Sequence::Letters(value)) => {
                 let Some(text) = Text::of(value) else { return Value::Poison };
@@ -349,7 +352,8 @@ impl FnLowerer<'_> {
                 let first = self.reread(first, span);
                 let Some(first) = self.number(&first, Scalar::I64, span) else { return Value::Poison };
                 let at = self.use_atom(position, span);
-                let number = Value::Scalar(self.b.binary(BinaryOp::Add, first, at, span), Scalar::I64);
+                let number = self.b.binary(BinaryOp::Add, first, at, span);
+                let number = self.python(Value::Scalar(number, Scalar::I64), span);
                 let number = self.settle(number, span);
                 let item = self.item_at(over, position, span);
                 Value::tuple(vec![number, item])
@@ -357,8 +361,7 @@ impl FnLowerer<'_> {
             Some(Sequence::NdIndex(extents)) => {
                 let Some(extents) = self.extents(extents, span) else { return Value::Poison };
                 let indices = self.indices_at(&extents, position, span);
-                let indices = indices.into_iter().map(|index| Value::Scalar(self.use_atom(index, span), Scalar::I64));
-                Value::tuple(indices.collect())
+                Value::tuple(self.indices_of(indices, span))
             }
             Some(Sequence::Elements(array, numbered)) => {
                 let indices = self.indices_at(&array.shape, position, span);
@@ -368,8 +371,7 @@ impl FnLowerer<'_> {
                     return element;
                 }
                 let element = self.settle(element, span);
-                let indices = indices.into_iter().map(|index| Value::Scalar(self.use_atom(index, span), Scalar::I64));
-                let indices = Value::tuple(indices.collect());
+                let indices = Value::tuple(self.indices_of(indices, span));
                 Value::tuple(vec![indices, element])
             }
             Some(Sequence::Zip(items)) => {
@@ -392,5 +394,13 @@ impl FnLowerer<'_> {
                 self.item_at(over, at, span)
             }
         }
+    }
+    /// Indices as numbers.
+    fn indices_of(&mut self, indices: Vec<Atom>, span: Span) -> Vec<Value> {
+        let mut number = |index| {
+            let index = self.use_atom(index, span);
+            self.python(Value::Scalar(index, Scalar::I64), span)
+        };
+        indices.into_iter().map(&mut number).collect()
     }
 }

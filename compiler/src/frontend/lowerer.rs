@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
+    notes::Computed,
     object::{Closure, ObjectKind, Static},
     promote,
     state::{CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Scope, Var, Variables},
@@ -49,6 +50,10 @@ pub(super) struct Lowerer {
     pub(super) asks: Vec<Ask>,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
+    /// The request asks for notes.
+    pub(super) notes: bool,
+    /// What operators compute, for those.
+    pub(super) computed: Vec<Computed>,
     /// What must not happen, to be reported if no error explains it.
     pub(super) faults: Vec<Diagnostic>,
 }
@@ -291,6 +296,9 @@ impl FnLowerer<'_> {
     /// A number as real and imaginary part of a complex type.
     pub(super) fn complex(&mut self, value: &Value, to: Complex, span: Span) -> Option<(ExprId, ExprId)> {
         let part = Type::Scalar(to.part());
+        if let Value::Object(ObjectKind::Weak, items) = value {
+            return self.complex(items.first()?, to, span);
+        }
         if let Value::Complex(real, imag, _) = value {
             return Some((self.b.convert(*real, part, span), self.b.convert(*imag, part, span)));
         }
@@ -312,6 +320,9 @@ impl FnLowerer<'_> {
             (value, Ty::Object(ObjectKind::Optional, items)) if value.ty().optional().is_none() => {
                 let inner = self.try_convert(value, items.get(1)?, span)?;
                 Some(self.optional(true, inner, span))
+            }
+            (value, Ty::Object(ObjectKind::Weak, items)) => {
+                Some(self.try_convert(value.strong(), items.first()?, span)?.weak())
             }
             (value, Ty::Complex(to)) => {
                 let (real, imag) = self.complex(&value, *to, span)?;

@@ -10,6 +10,7 @@ use super::{
     object::ObjectKind,
     ty::ArrayTy,
     value::{ArrayValue, Atom, Value},
+    weak,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -100,6 +101,13 @@ impl FnLowerer<'_> {
     /// Stores a value as the element at a pointer into an array.
     pub(super) fn store(&mut self, pointer: ExprId, of: ArrayTy, value: &Value, span: Span) {
         if value.ty().is_poison() {
+            return;
+        }
+        if let (Value::Int(known), Some(number)) = (value, of.dtype.number())
+            && self.is_numpy()
+            && !weak::holds(number, *known)
+        {
+            self.out_of_range(*known, number, span);
             return;
         }
         let parts = match of.dtype {

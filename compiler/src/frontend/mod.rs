@@ -17,6 +17,7 @@ mod function;
 mod iterate;
 mod lowerer;
 mod memory;
+mod notes;
 mod object;
 mod optional;
 mod prelude;
@@ -29,6 +30,7 @@ mod stmt;
 mod ty;
 mod typing;
 mod value;
+mod weak;
 
 pub use expr::no_builtin;
 
@@ -60,6 +62,19 @@ pub struct Lowered {
 pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = state::Reports::of(&request.options);
+    let mut lowerer = lowered(request, reports, ptx);
+    if request.options.notes && !lowerer.explained() {
+        let found = notes::notes(request, &lowerer, |request| {
+            let again = lowered(request, reports, ptx);
+            (again.computed, again.sources)
+        });
+        lowerer.diagnostics.extend(found);
+    }
+    finished(lowerer)
+}
+
+/// Lowers a request's function into a lowerer, which has what is wrong with it.
+fn lowered(request: &Request, reports: state::Reports, ptx: bool) -> lowerer::Lowerer {
     let symbol = match &request.options.entry {
         Entry::Foreign(Foreign { symbol: Some(symbol), .. }) => symbol.clone(),
         Entry::Foreign(Foreign { symbol: None, .. }) | Entry::Launch => request.function.ast.name.clone(),
@@ -67,14 +82,16 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     let root = state::Root { symbol, ..state::Root::default() };
     let most_threads = request.options.launch_bounds.map(|bounds| bounds.threads);
     let overloads = request.overloads.clone();
-    let mut lowerer = lowerer::Lowerer { ptx, root, overloads, most_threads, reports, ..lowerer::Lowerer::default() };
+    let notes = request.options.notes;
+    let mut lowerer =
+        lowerer::Lowerer { ptx, root, overloads, most_threads, reports, notes, ..lowerer::Lowerer::default() };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {
             function::lower_kernel(&mut lowerer, request);
         }
     }
-    finished(lowerer)
+    lowerer
 }
 
 /// Gives the type of what a request's function returns as a device function, of arguments of the request's types; `None`

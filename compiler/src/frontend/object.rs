@@ -30,6 +30,9 @@ pub(super) enum ObjectKind {
     Optional,
     /// A member of an enum: its value.
     Enum(ClassId),
+    /// A number of Python's that is known at run time only, with NumPy's typing: the number, of the default type
+    /// (`weak.rs`).
+    Weak,
     /// A record, by reference: an array of no dimensions, in which it lies.
     Record,
     /// C's pointer: an array of no dimensions, the element that it points to.
@@ -206,6 +209,7 @@ impl ObjectKind {
             Self::Tuple | Self::Unrolled => true,
             Self::Struct(class) => class.get().kind == ClassKind::NamedTuple,
             Self::Enum(_)
+            | Self::Weak
             | Self::Optional
             | Self::Record
             | Self::Pointer
@@ -233,7 +237,7 @@ impl ObjectKind {
 impl ObjectKind {
     /// It is its one item to whoever computes with it.
     pub(super) fn is_number(&self) -> bool {
-        matches!(self, Self::Enum(class) if class.get().kind == ClassKind::IntEnum)
+        *self == Self::Weak || matches!(self, Self::Enum(class) if class.get().kind == ClassKind::IntEnum)
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     ir::{BinaryOp, ExprId, UnaryOp},
+    request::Typing,
     source::Span,
     syntax::{
         OWN_BUILTIN,
@@ -49,8 +50,8 @@ impl Ty {
     }
 
     /// This type, or `None`.
-    pub(super) fn or_none(&self) -> Self {
-        Self::Object(ObjectKind::Optional, vec![Self::Scalar(Scalar::Bool), self.widened()])
+    pub(super) fn or_none(&self, typing: Typing) -> Self {
+        Self::Object(ObjectKind::Optional, vec![Self::Scalar(Scalar::Bool), self.widened(typing)])
     }
 }
 

@@ -6,8 +6,9 @@ use weft_artifact::{Chars, Complex, Compound, DType, Layout, Number, Scalar};
 use super::{
     object::{ObjectKind, Static},
     ty::{ArrayTy, Conflict, Ty},
+    weak::{self, Joined},
 };
-use crate::{ir::Space, source::Span, syntax::ast::BinOp};
+use crate::{ir::Space, request::Typing, source::Span, syntax::ast::BinOp};
 
 /// The result type of a binary operator on two numbers; `None` where the operator does not take them.
 ///
@@ -154,9 +155,17 @@ pub(super) fn unify_real(left: Scalar, right: Scalar) -> Scalar {
 }
 
 /// The type of a variable where two paths meet: a join, so that it is what it was or more general.
-pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span) -> Ty {
+pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span, typing: Typing) -> Ty {
     if first == second {
         return first.clone();
+    }
+    match typing {
+        Typing::Numba => {}
+        Typing::Numpy => match weak::join(first, second) {
+            Some(Joined::Number(ty)) => return ty,
+            Some(Joined::TooLarge) => return conflict(first, first_span, second, second_span),
+            None => {}
+        },
     }
     // Two members of one enum are one, also where they count as numbers.
     let alike = matches!((first, second), (Ty::Object(kind, _), Ty::Object(other, _)) if kind == other);
@@ -175,12 +184,12 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
             if other.optional().is_some() {
                 other.clone()
             } else {
-                other.or_none()
+                other.or_none(typing)
             }
         }
         (Ty::Array(a), Ty::Array(b)) if a.dtype == b.dtype && a.ndim == b.ndim => Ty::Array(join_arrays(*a, *b)),
         (Ty::Object(kind, a), Ty::Object(other, b)) if kind == other && a.len() == b.len() => {
-            let items: Vec<Ty> = a.iter().zip(b).map(|(x, y)| join(x, first_span, y, second_span)).collect();
+            let items: Vec<Ty> = a.iter().zip(b).map(|(x, y)| join(x, first_span, y, second_span, typing)).collect();
             if items.contains(&Ty::Poison) {
                 Ty::Poison
             } else if items.iter().any(|item| matches!(item, Ty::Conflict(_))) {
@@ -195,13 +204,13 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span)
             }
             // One of the two may be missing.
             let inner = |ty: &Ty| ty.optional().unwrap_or(ty).clone();
-            let joined = join(&inner(first), first_span, &inner(second), second_span);
+            let joined = join(&inner(first), first_span, &inner(second), second_span, typing);
             if matches!(joined, Ty::Conflict(_)) {
                 conflict(first, first_span, second, second_span)
             } else if joined == Ty::Poison {
                 joined
             } else {
-                joined.or_none()
+                joined.or_none(typing)
             }
         }
     }
@@ -312,7 +321,7 @@ mod tests {
     #[test]
     fn joins_have_a_least_and_a_greatest_type() {
         let here = Span::default();
-        let join = |a: &Ty, b: &Ty| join(a, here, b, here);
+        let join = |a: &Ty, b: &Ty| join(a, here, b, here, Typing::Numba);
         let number = Ty::Scalar(Scalar::F32);
         let tuple = Ty::Object(ObjectKind::Tuple, vec![Ty::Scalar(Scalar::I64), number.clone()]);
         let conflict = join(&number, &tuple);
@@ -320,7 +329,7 @@ mod tests {
         let optional = join(&number, &Ty::Static(Static::None));
         assert_eq!(optional.optional(), Some(&number));
         assert_eq!(join(&optional, &Ty::Static(Static::None)), optional);
-        assert_eq!(join(&Ty::Int(1), &optional), Ty::Scalar(Scalar::F64).or_none());
+        assert_eq!(join(&Ty::Int(1), &optional), Ty::Scalar(Scalar::F64).or_none(Typing::Numba));
         assert!(matches!(join(&tuple, &optional), Ty::Conflict(_)));
         for ty in [&number, &tuple, &conflict, &optional, &Ty::Static(Static::None), &Ty::Poison] {
             assert_eq!(join(ty, &Ty::Bottom), *ty);

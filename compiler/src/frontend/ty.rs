@@ -12,6 +12,7 @@ use weft_artifact::{
 use super::object::{ObjectKind, Static};
 use crate::{
     ir::{Space, Type},
+    request::Typing,
     source::Span,
 };
 
@@ -150,6 +151,7 @@ impl Ty {
                     let items = items.iter().map(Self::arg).collect::<Option<_>>();
                     items.map(|items| ArgType::Struct(*class, items))
                 }
+                (ObjectKind::Weak, [item]) => item.arg(),
                 (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, Box::new(item.arg()?))),
                 (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
                 (ObjectKind::Pointer, [Self::Array(place)]) => Some(ArgType::Pointer(Some(place.dtype))),
@@ -157,7 +159,8 @@ impl Ty {
                 (ObjectKind::VoidPointer, _) => Some(ArgType::Pointer(None)),
                 (ObjectKind::Time(time), _) => DType::intern(Compound::Time(*time)).map(ArgType::Value),
                 (
-                    ObjectKind::Enum(_)
+                    ObjectKind::Weak
+                    | ObjectKind::Enum(_)
                     | ObjectKind::Optional
                     | ObjectKind::Record
                     | ObjectKind::Pointer
@@ -195,10 +198,18 @@ impl Ty {
 
     /// The number that the value computes as; `None` for what is no number.
     pub(super) fn number(&self) -> Option<Number> {
-        if let Self::Complex(complex) = self {
-            Some(Number::Complex(*complex))
-        } else {
-            self.scalar().map(Number::Real)
+        match self {
+            Self::Complex(complex) => Some(Number::Complex(*complex)),
+            Self::Object(ObjectKind::Weak, items) => items.first().and_then(Self::number),
+            Self::Scalar(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Object(..)
+            | Self::Array(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => self.scalar().map(Number::Real),
         }
     }
 
@@ -275,11 +286,17 @@ impl Ty {
     }
 
     /// The type without literal values: what a variable that changes, or a parameter of a device function, has.
-    pub(super) fn widened(&self) -> Self {
+    pub(super) fn widened(&self, typing: Typing) -> Self {
+        let number = |scalar: Scalar| match typing {
+            Typing::Numba => Self::Scalar(scalar),
+            Typing::Numpy => Self::Object(ObjectKind::Weak, vec![Self::Scalar(scalar)]),
+        };
         match self {
-            Self::Int(value) => Self::Scalar(int_scalar(*value)),
-            Self::Bool(_) => Self::Scalar(Scalar::Bool),
-            Self::Object(kind, items) => Self::Object(kind.clone(), items.iter().map(Self::widened).collect()),
+            Self::Int(value) => number(int_scalar(*value)),
+            Self::Bool(_) => number(Scalar::Bool),
+            Self::Object(kind, items) => {
+                Self::Object(kind.clone(), items.iter().map(|item| item.widened(typing)).collect())
+            }
             other @ (Self::Scalar(_)
             | Self::Complex(_)
             | Self::Array(_)
@@ -359,6 +376,7 @@ impl fmt::Display for Ty {
                     ObjectKind::Optional => {
                         return items.get(1).map_or(Ok(()), |inner| write!(f, "Optional({inner})"));
                     }
+                    ObjectKind::Weak => return items.first().map_or(Ok(()), |number| number.fmt(f)),
                     ObjectKind::Vector(vector) => return vector.fmt(f),
                     ObjectKind::Time(time) => return time.fmt(f),
                     ObjectKind::Record | ObjectKind::Chars => {

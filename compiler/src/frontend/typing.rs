@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     ir::{Builder, Function, FunctionKind},
-    request::FunctionDef,
+    request::{FunctionDef, Typing},
     source::Span,
 };
 
@@ -54,7 +54,7 @@ impl FnLowerer<'_> {
         used: &LoopTypes,
         mut found: LoopTypes,
     ) -> Option<LoopTypes> {
-        let wider = state::join(&[&used.header, &found.header]);
+        let wider = state::join(&[&used.header, &found.header], self.typing());
         if !self.is_dry() {
             let stable = state::same(&used.header, &wider) && state::same(&used.exit, &found.exit);
             if !stable && !self.cx.explained() {
@@ -165,7 +165,7 @@ fn walk(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (LoopTable, Ty
     let loops = find_types(cx, def, |lowerer| {
         let found = walk_device(lowerer, args, declared.clone(), false);
         may_end_thread = lowerer.ends_thread;
-        returns = joined_returns(&found).map_or(Ty::Static(Static::None), |(ty, _)| ty);
+        returns = joined_returns(&found, def.typing.unwrap_or_default()).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     });
     if let Some(declared) = declared {
         returns = declared;
@@ -184,12 +184,12 @@ pub(super) fn typed(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Op
 
 /// The type that holds what all `return`s give, and where the first one is. What is known when the kernel is compiled stays
 /// known if all of them give it, so that a function can name a constant.
-pub(super) fn joined_returns(found: &[(Ty, Span)]) -> Option<(Ty, Span)> {
+pub(super) fn joined_returns(found: &[(Ty, Span)], typing: Typing) -> Option<(Ty, Span)> {
     let (first, first_at) = found.first()?;
     if found.iter().all(|(ty, _)| ty == first) {
         return Some((first.clone(), *first_at));
     }
-    let mut found = found.iter().map(|(ty, span)| (ty.widened(), *span));
+    let mut found = found.iter().map(|(ty, span)| (ty.widened(typing), *span));
     let first = found.next()?;
-    Some(found.fold(first, |(before, at), (ty, span)| (promote::join(&before, at, &ty, span), at)))
+    Some(found.fold(first, |(before, at), (ty, span)| (promote::join(&before, at, &ty, span, typing), at)))
 }

@@ -71,8 +71,8 @@ pub enum ExprKind {
     DynamicShared,
     /// The first element of a thread-local array.
     LocalBase(LocalArrayId),
-    /// `index < 0 ? index + extent : index`: Python's negative index. Both `I64`. A pass drops it where the index is
-    /// provably not negative.
+    /// `index < 0 ? index + extent : index`: Python's negative index. Both `I64`, or both `I32` once a pass has narrowed
+    /// them. A pass drops it where the index is provably not negative.
     Wrap {
         /// The index as written.
         index: ExprId,
@@ -145,6 +145,12 @@ pub enum BinaryOp {
     Sub,
     /// Integers and floats.
     Mul,
+    /// Integers: [`Self::Add`] whose exact result is known to be a value of the type.
+    AddExact,
+    /// Integers: [`Self::Sub`] whose exact result is known to be a value of the type.
+    SubExact,
+    /// Integers: [`Self::Mul`] whose exact result is known to be a value of the type.
+    MulExact,
     /// Floats: IEEE division.
     Div,
     /// Python's `//`. Integers: rounds to minus infinity; `x // 0` is 0 and the minimum `// -1` is 0. Floats: the

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArgItem, ArgType, ArrayType, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType, Which};
+use weft_artifact::{
+    ArgItem, ArgType, ArrayType, Coarsening, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType, Which,
+};
 
 use super::{
     Arena, Class, ExprId, FuncId, LocalId,
@@ -40,10 +42,16 @@ pub struct Module {
     pub dynamic_shared: bool,
     /// `true` if something asks for the grid as a group: all of it runs at a time.
     pub cooperative: bool,
+    /// Launched only with what is [small](crate::request::Options::small).
+    pub small: bool,
     /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
     pub confined: bool,
     /// `true` if it is: a pass finds out.
     pub confinable: bool,
+    /// By axis: how many threads of a block one is to do the work of, if that is possible; 0 is 1.
+    pub coarsen: [u32; 3],
+    /// How many one does: a pass says.
+    pub coarsening: Coarsening,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.

@@ -5,17 +5,16 @@
 //! inlining) is left to it.
 
 mod access;
-mod bound;
+mod coarsen;
 mod confine;
 mod drop_dead;
 mod drop_dead_params;
 mod fold_temps;
 mod lower_reductions;
-mod narrow_counters;
+mod narrow;
 mod prove_nonneg;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod unroll_strided;
 
 use crate::{
@@ -71,6 +70,12 @@ pub const PASSES: &[Pass] = &[
         why_here: "after what makes code dead, before what looks at which locals are read",
     },
     Pass {
+        name: "coarsen",
+        run: coarsen::run,
+        targets: Targets::All,
+        why_here: "after the proofs, which know the threads of the program; before what writes guards of its own, unrolls or narrows",
+    },
+    Pass {
         name: "confine",
         run: confine::run,
         targets: Targets::Host,
@@ -89,8 +94,8 @@ pub const PASSES: &[Pass] = &[
         why_here: "after what makes loop bodies small; the CPU hides latency by itself and vectorises over threads",
     },
     Pass {
-        name: "narrow_counters",
-        run: narrow_counters::run,
+        name: "narrow",
+        run: narrow::run,
         targets: Targets::Nvptx,
         why_here: "after unroll_strided, which looks for 64-bit counters; the CPU has 64-bit registers",
     },

@@ -27,10 +27,27 @@ pub struct FunctionDef {
     pub signatures: Vec<Signature>,
     /// `inline="always"` or `forceinline=True`.
     pub inline: bool,
+    /// `typing=`, where the function says it: the types that its numbers have. Else it follows its caller.
+    pub typing: Option<Typing>,
     /// What the function is on GPUs instead of its statements; it has one signature then.
     pub gpu: Option<GpuBody>,
     /// What [`Captured::Recursive`] calls it: no other function that the request leads to has this number.
     pub number: u32,
+}
+
+/// The types that a function's numbers have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Typing {
+    /// Numba's: integers compute as 64 bits, and a literal is an `int64` or a `float64`.
+    #[default]
+    Numba,
+    /// NumPy 2's (NEP 50): a number of Python's takes the type of what it meets.
+    Numpy,
+}
+
+impl Typing {
+    /// All, by the names that `typing=` has for them.
+    pub const NAMES: [(&'static str, Self); 2] = [("numba", Self::Numba), ("numpy", Self::Numpy)];
 }
 
 /// What a function is on GPUs instead of its statements.

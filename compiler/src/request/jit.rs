@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{GpuBody, LaunchBounds, Options};
+use super::{GpuBody, LaunchBounds, Options, Typing};
 
 /// What a decorator says of a function, its signatures apart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct JitOptions {
     pub lto: bool,
     /// What is compiled of it is not kept on the disk, nor taken from there.
     pub no_cache: bool,
+    /// The types that its numbers have; nothing for a device function that follows its caller.
+    pub typing: Option<Typing>,
     /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
     pub gpu: Option<GpuBody>,
     /// The options that change code. Libdevice, the CPU's threads and the entry are none of a decorator's.
@@ -264,6 +266,18 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         ..NO_CODE
     },
     JitOption {
+        name: "coarsen",
+        allowed: "1, 2, 4 or tuple of up to three of these",
+        changes: (true, true),
+        flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
+        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. `threadIdx` and `blockDim` keep the values that the program asks for, and results are the same. Blocks whose extents it does not divide, and kernels in which a thread may notice when another one does what, run as they are.",
+        read: Some(|options, value| {
+            options.code.coarsen = coarsen(value)?;
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
         name: "lto",
         allowed: "bool",
         doc: "Optimize code that is linked together with the kernel, by nvJitLink; a kernel's own code always is.",
@@ -306,6 +320,17 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         flag: Flag::Switch("exceptions"),
         doc: "`raise` and `assert` raise exceptions: the first is raised again on the host where that next waits for the device. Without it their thread ends.",
         read: truth!(code.exceptions),
+    },
+    JitOption {
+        name: "typing",
+        allowed: "'numba', 'numpy' or None",
+        changes: (true, true),
+        doc: "The types that numbers have: Numba's, or with `'numpy'` those of NumPy 2, in which a literal never widens what it meets and `int32` with `int32` stays `int32`. A device function that does not say follows its caller, a kernel has Numba's.",
+        read: Some(|options, value| {
+            options.typing = typing(value)?;
+            Ok(())
+        }),
+        ..NO_CODE
     },
     JitOption {
         name: "source",
@@ -385,6 +410,33 @@ impl Refusal {
     }
 }
 
+fn coarsen(value: &OptionValue) -> Result<[u32; 3], Refusal> {
+    let message = || format!("coarsen must be 1, 2 or 4, or a tuple of up to three of these, not {value}");
+    let mut factors = [1; 3];
+    let values = match value {
+        OptionValue::None => return Ok(factors),
+        OptionValue::Tuple(values) => values.as_slice(),
+        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Str(_) | OptionValue::Other { .. } => {
+            std::slice::from_ref(value)
+        }
+    };
+    if !(1..=3).contains(&values.len()) {
+        return Err(Refusal::Value(message()));
+    }
+    for (factor, value) in factors.iter_mut().zip(values) {
+        *factor = match value {
+            OptionValue::Int(count @ (1 | 2 | 4)) => *count as u32,
+            OptionValue::Int(_) => return Err(Refusal::Value(message())),
+            OptionValue::None
+            | OptionValue::Bool(_)
+            | OptionValue::Str(_)
+            | OptionValue::Tuple(_)
+            | OptionValue::Other { .. } => return Err(Refusal::Type(message())),
+        };
+    }
+    Ok(factors)
+}
+
 fn launch_bounds(value: &OptionValue) -> Result<Option<LaunchBounds>, Refusal> {
     let values = match value {
         OptionValue::None => return Ok(None),
@@ -421,6 +473,20 @@ fn launch_bounds(value: &OptionValue) -> Result<Option<LaunchBounds>, Refusal> {
     }
     let [threads, blocks, cluster] = bounds;
     Ok(threads.map(|threads| LaunchBounds { threads, blocks, cluster }))
+}
+
+fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
+    let message = || format!("typing must be 'numba' or 'numpy', not {value}");
+    match value {
+        OptionValue::None => Ok(None),
+        OptionValue::Str(given) => match Typing::NAMES.iter().find(|(name, _)| name == given) {
+            Some((_, typing)) => Ok(Some(*typing)),
+            None => Err(Refusal::Value(message())),
+        },
+        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Tuple(_) | OptionValue::Other { .. } => {
+            Err(Refusal::Type(message()))
+        }
+    }
 }
 
 fn carveout(value: &OptionValue) -> Result<(), Refusal> {

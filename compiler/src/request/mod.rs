@@ -10,7 +10,7 @@ mod overloads;
 mod target;
 
 pub use captured::{Captured, CapturedArray, Unsupported, dtype_of_path, number_of_path};
-pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature};
+pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature, Typing};
 pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
 pub use options::{Abi, CpuThreads, Entry, Foreign, LaunchBounds, Options, Role};
 pub use overloads::{Answer, Ask, Given, Outcome, Overloaded, Overloads};
@@ -66,6 +66,7 @@ mod tests {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: false,
+            typing: None,
             gpu: None,
             number,
         })

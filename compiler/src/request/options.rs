@@ -29,6 +29,14 @@ pub struct Options {
     /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
     /// ([`weft_artifact::Kernel::confinable`]).
     pub confined: bool,
+    /// The code is launched with nothing but what is small; NVPTX only. Numbers of threads along each axis of the grid,
+    /// extents, strides and 64-bit integers among the arguments are then values of `int32`.
+    pub small: bool,
+    /// Say where Numba's typing makes numbers wider, among the warnings.
+    pub notes: bool,
+    /// Along x, y and z: so many threads of a block are one of a launch, if that is possible
+    /// ([`weft_artifact::Kernel::coarsening`]). 1, 2 or 4 each.
+    pub coarsen: [u32; 3],
     /// Who calls the code.
     pub entry: Entry,
 }
@@ -47,6 +55,9 @@ impl Default for Options {
             cpu_threads: CpuThreads::Auto,
             libdevice: None,
             confined: false,
+            small: false,
+            notes: false,
+            coarsen: [1; 3],
             entry: Entry::Launch,
         }
     }

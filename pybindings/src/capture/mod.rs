@@ -17,7 +17,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    request::{Captured, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature},
+    request::{Captured, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature, Typing},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -68,6 +68,7 @@ pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
 pub(crate) struct Declared {
     pub(crate) signatures: Vec<Signature>,
     pub(crate) inline: bool,
+    pub(crate) typing: Option<Typing>,
     pub(crate) gpu: Option<GpuBody>,
 }
 
@@ -139,12 +140,12 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         let parsed = dispatcher.parsed(self.py)?;
         let globals = self.names(&py_func, &parsed.chains)?;
         let defaults = self.defaults(&py_func)?;
-        let Declared { signatures, inline, gpu } = dispatcher.declared();
+        let Declared { signatures, inline, typing, gpu } = dispatcher.declared();
         if let Some(links) = dispatcher.links(self.py)? {
             self.links.extend(links.iter().map(Bound::unbind));
         }
         let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
-        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, gpu, number })
+        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, number })
     }
 
     /// The values of the names that a function reads.

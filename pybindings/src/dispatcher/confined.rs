@@ -11,7 +11,7 @@ use weft_runtime::Executor;
 
 use super::{
     Dispatcher,
-    overload::{Found, Overload, Resolved},
+    overload::{Overload, Resolved},
 };
 use crate::{
     engine::timing::Timing,
@@ -29,12 +29,12 @@ impl<T> Default for Later<T> {
 }
 
 impl<T> Later<T> {
-    fn get(&self) -> Option<Arc<T>> {
+    pub(super) fn get(&self) -> Option<Arc<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Keeps the first: threads may make one each.
-    fn keep(&self, made: &Arc<T>) -> Arc<T> {
+    pub(super) fn keep(&self, made: &Arc<T>) -> Arc<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = Arc::clone(kept.get_or_insert_with(|| Arc::clone(made)));
         drop(kept);
@@ -116,8 +116,7 @@ impl Overload {
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
         jit.code.confined = true;
-        let found = Found { kept: known.kept.iter().map(|array| array.clone_ref(py)).collect(), links: Vec::new() };
-        let compiled = Self::compile(owner, known.definition.clone(), &known.args, &jit, found)?;
+        let compiled = known.variant(owner, &jit)?;
         timing
             .print(py, || format!("{}, confined{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
         Ok(Some(known.confined.keep(&Arc::new(compiled))))

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pyo3::{
-    exceptions::{PyIndexError, PyRuntimeError, PyTypeError},
+    exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError},
     gc::{PyTraverseError, PyVisit},
     prelude::*,
     types::PyTuple,
@@ -234,8 +234,10 @@ impl Graph {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, recorded.config.block)?;
         let overload = &recorded.resolved.overload;
+        let is_general = resolved.overload.jit.code.small && !overload.jit.code.small;
+        let resolved = if is_general { resolved.general(dispatcher)? } else { resolved };
         if !Arc::ptr_eq(&resolved.overload, overload) {
             let shown =
                 |types: &[weft_artifact::ArgType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -247,7 +249,14 @@ impl Graph {
         }
         arguments.lend(&overload.lent);
         let mut slots = Vec::new();
-        launch::fill_slots(&resolved, &mut arguments, &mut slots);
+        launch::settle_cells(&resolved, &mut arguments);
+        if !resolved.takes(&recorded.config, &arguments.cells) {
+            return Err(PyValueError::new_err(
+                "the launch was recorded with integers and extents below 2**31, and its kernel takes no larger ones: record \
+                 the graph again with these arguments",
+            ));
+        }
+        launch::make_slots(&resolved, &arguments, &mut slots);
         let graph = &made.graph;
         py.detach(|| graph.set_cells(step, &slots)).map_err(|error| errors::runtime(py, &error))?;
         *kept.buffers() = std::mem::take(&mut arguments.lent);

@@ -13,7 +13,7 @@ use super::{Dispatcher, answers, overload::Found, resolve::Lookups};
 use crate::{
     capture::Capturer,
     devices,
-    engine::{self, Compiled, Definition, options},
+    engine::{self, Compiled, Definition, options, timing::Timing},
     errors,
     types::tuple_of_types,
 };
@@ -50,11 +50,14 @@ impl Dispatcher {
         };
         let host = matches!(target, Target::Host(_));
         let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
+        let timing = Timing::start(py, "capture")?;
         let mut definition = match this.compiled(args) {
             Some(overload) => overload.definition.clone(),
             None => Definition::of(Capturer::new(py).dispatcher(slf)?),
         };
-        let mut jit = this.jit.clone();
+        let (mut jit, factors) = this.plain(py)?;
+        jit.code.coarsen = factors;
+        jit.code.small &= !host && !jit.device;
         if jit.device {
             if host {
                 return Err(no_host_code(&this.name));
@@ -63,6 +66,10 @@ impl Dispatcher {
         }
         let Compiled { output, .. } =
             answers::compile(py, &mut definition, &mut Found::default(), args, &target, &jit, keep)?;
+        timing.print(py, || {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            format!("{}({}) for {target}, {what}", this.name, args.join(", "))
+        })?;
         let text = match what {
             "ir" => output.ir.clone(),
             "llvm" => output.llvm.clone(),

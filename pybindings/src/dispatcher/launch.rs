@@ -1,6 +1,9 @@
 //! One launch: arguments to cells, cells to slots. [`staging`](super::staging) has the host arrays' way.
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+};
 
 use pyo3::{
     prelude::*,
@@ -84,12 +87,13 @@ fn run(
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-    let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
+    let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, config.block)?;
     let executor = &*resolved.overload.executor;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         arguments.lend(&resolved.overload.lent);
-        fill_slots(&resolved, arguments, slots);
+        let general = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
+        let resolved = general.unwrap_or(resolved);
         let order = stream.map_or(0, Stream::order);
         return graph::record(dispatcher, &resolved, config, arguments, args, slots, order);
     }
@@ -108,7 +112,8 @@ fn run(
     let has_hosts = !arguments.hosts.is_empty();
     let staging = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
     let chosen = staging.confined.as_deref().unwrap_or(&resolved);
-    fill_slots(chosen, arguments, slots);
+    let general = fill_slots(dispatcher, chosen, config, arguments, slots)?;
+    let chosen = general.as_deref().unwrap_or(chosen);
     chosen.fill_bounds(&staging.written, slots);
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
@@ -136,11 +141,33 @@ fn run(
     finished
 }
 
-/// Makes a launch's slots of its arguments' cells.
-pub(super) fn fill_slots(resolved: &Resolved, arguments: &mut Arguments, slots: &mut Vec<u64>) {
+/// Makes a launch's slots of its arguments' cells, and gives the kernel's variant for any launch if they are for that.
+///
+/// # Errors
+///
+/// As a launch that compiles.
+pub(super) fn fill_slots(
+    dispatcher: &Bound<'_, Dispatcher>,
+    resolved: &Resolved,
+    config: &LaunchConfig,
+    arguments: &mut Arguments,
+    slots: &mut Vec<u64>,
+) -> PyResult<Option<Arc<Resolved>>> {
+    settle_cells(resolved, arguments);
+    let general = if resolved.takes(config, &arguments.cells) { None } else { Some(resolved.general(dispatcher)?) };
+    make_slots(general.as_deref().unwrap_or(resolved), arguments, slots);
+    Ok(general)
+}
+
+/// Makes of its arguments' cells those that a kernel is called with.
+pub(super) fn settle_cells(resolved: &Resolved, arguments: &mut Arguments) {
     convert::apply(&resolved.casts, &mut arguments.cells);
     // Of an argument that may be None: there is one. That there is none, and what it is then, are cells that are missing.
     arguments.cells.push(1);
+}
+
+/// Makes a launch's slots of cells that are [settled](settle_cells).
+pub(super) fn make_slots(resolved: &Resolved, arguments: &Arguments, slots: &mut Vec<u64>) {
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));
 }

@@ -4,10 +4,12 @@
 //! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
 //! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
 //! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
-//! call, [`confined`] has the variant of a kernel for arrays that it writes where they are.
+//! call, [`confined`] has the variant of a kernel for arrays that it writes where they are, [`coarsened`] that of which a thread does the work of
+//! several.
 
 mod answers;
 mod call;
+mod coarsened;
 mod confined;
 pub(crate) mod forall;
 mod foreign;
@@ -19,6 +21,7 @@ mod messages;
 pub(crate) mod overload;
 pub(crate) mod prepared;
 mod resolve;
+mod small;
 mod staging;
 mod tensors;
 
@@ -101,7 +104,7 @@ impl Jitted for Dispatcher {
 
     fn declared(&self) -> Declared {
         let signatures = if self.jit.device { self.declared.clone() } else { Vec::new() };
-        Declared { signatures, inline: self.jit.inline, gpu: self.jit.gpu.clone() }
+        Declared { signatures, inline: self.jit.inline, typing: self.jit.typing, gpu: self.jit.gpu.clone() }
     }
 
     fn links<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {

@@ -17,6 +17,7 @@ use weft_runtime::{Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, Lo
 use super::{
     Dispatcher, answers,
     confined::{self, Later},
+    small,
 };
 use crate::{
     args::convert::Cast,
@@ -58,8 +59,16 @@ pub(crate) struct Overload {
     pub(super) jit: JitOptions,
     /// The device arrays whose addresses are in the code.
     pub(super) kept: Vec<Py<PyAny>>,
+    /// What was linked with it.
+    pub(super) links: Vec<Py<PyAny>>,
     /// The variant that writes nothing beside its arrays.
     pub(super) confined: Later<Overload>,
+    /// The variant for any launch, of a kernel for small ones.
+    pub(super) general: Later<Overload>,
+    /// The variant of which a thread does the work of several.
+    pub(super) coarsened: Later<Overload>,
+    /// How many, along x, y and z; 1 if there is to be no such variant.
+    pub(super) factors: [u32; 3],
     /// Memory of them, if work in streams whose number is not this must be noted.
     pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
 }
@@ -79,6 +88,12 @@ pub(crate) struct Resolved {
     pub(super) bounds: Box<[BoundCell]>,
     /// The same for the kernel's confined variant.
     pub(super) confined: Later<Resolved>,
+    /// The integers that are to be small.
+    pub(super) words: Box<[small::Word]>,
+    /// The same for the kernel's variant for any launch.
+    pub(super) general: Later<Resolved>,
+    /// The same for the variant of which a thread does the work of several.
+    pub(super) coarsened: Later<Resolved>,
 }
 
 /// What capturing a kernel's functions has found besides their definitions.
@@ -201,7 +216,11 @@ impl Overload {
                 .collect(),
             _life: life,
             kept,
+            links,
             confined: Later::default(),
+            general: Later::default(),
+            coarsened: Later::default(),
+            factors: [1; 3],
         })
     }
 
@@ -219,8 +238,17 @@ impl Overload {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;
         let bounds = confined::bounds(words, self);
-        let confined = Later::default();
-        Ok(Resolved { key: words.into(), overload: Arc::clone(self), cells, casts: casts.into(), bounds, confined })
+        Ok(Resolved {
+            key: words.into(),
+            overload: Arc::clone(self),
+            words: small::words(&self.kernel.slots, &cells),
+            cells,
+            casts: casts.into(),
+            bounds,
+            confined: Later::default(),
+            general: Later::default(),
+            coarsened: Later::default(),
+        })
     }
 }
 
@@ -281,6 +309,13 @@ impl CompiledKernel {
     fn signature(&self) -> Signature {
         let args = self.overload.args.clone();
         Signature::from_request(&request::Signature { args, returns: None })
+    }
+
+    /// How its threads are coarsened, or why they are not, for people; empty where nobody has asked for it, or no launch
+    /// has had a block that can be divided so.
+    #[getter]
+    fn coarsening(&self) -> String {
+        self.overload.coarsened.get().map(|variant| variant.kernel.coarsening.note.clone()).unwrap_or_default()
     }
 
     /// It has line tables and is not optimized, and raises what Python does.

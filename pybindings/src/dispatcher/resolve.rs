@@ -198,7 +198,14 @@ impl Dispatcher {
         found: Found,
     ) -> PyResult<Arc<Overload>> {
         let this = slf.get();
-        let compiled = Arc::new(Overload::compile(slf, Definition::of(Arc::clone(function)), args, &this.jit, found)?);
+        // Code of other languages may ask for its thread.
+        let is_linked = !found.links.is_empty();
+        let (jit, factors) = this.plain(slf.py())?;
+        let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
+        if !is_linked {
+            compiled.factors = factors;
+        }
+        let compiled = Arc::new(compiled);
         let mut state = this.state();
         if engine::cache(&this.jit).is_some() {
             state.count(args, compiled.was_kept);

@@ -80,6 +80,7 @@ pub(crate) fn compile(
     keep: Keep,
 ) -> PyResult<Outcome<Compiled>> {
     let mut options = jit.code.clone();
+    options.notes = devices::settings(py)?.typing_notes;
     if matches!(target, Target::Host(_)) {
         options.cpu_threads = match devices::settings(py)?.cpu_strategy {
             CpuStrategy::Auto => CpuThreads::Auto,
@@ -111,6 +112,7 @@ pub(crate) fn compile(
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
         && !jit.code.confined
+        && jit.code.coarsen == [1; 3]
     {
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }

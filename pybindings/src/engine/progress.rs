@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use weft_compiler::{Stage, Watch};
+use weft_compiler::{Stage, Told, Watch};
 use weft_runtime::progress;
 
 /// What is known of the compilation that a thread waits for.
@@ -42,11 +42,14 @@ impl Progress {
     /// Who is told of the stages.
     pub(super) fn watch(&self) -> Watch {
         let (state, other) = (Arc::clone(&self.state), self.other.clone());
-        Arc::new(move |stage| {
+        Arc::new(move |told| {
             if let Some(other) = &other {
-                other(stage);
+                other(told);
             }
-            lock(&state).stage = Some(stage);
+            match told {
+                Told::Begins(stage) => lock(&state).stage = Some(stage),
+                Told::Holds(_) => {}
+            }
         })
     }
 

@@ -10,12 +10,21 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_compiler::Watch;
+use weft_compiler::{Size, Told, Watch};
 
 use crate::devices;
 
-/// Phases with the time at which each began, in order.
-type Phases = Arc<Mutex<Vec<(String, Instant)>>>;
+/// What is known of a measurement.
+#[derive(Debug, Default)]
+struct Noted {
+    /// Phases with the time at which each began, in order.
+    phases: Vec<(String, Instant)>,
+    /// LLVM's module before its passes and behind them, if it was compiled.
+    sizes: Vec<Size>,
+}
+
+/// What the thread that compiles notes, too.
+type Phases = Arc<Mutex<Noted>>;
 
 thread_local! {
     /// The measurements of this thread, the innermost last.
@@ -40,7 +49,10 @@ impl Timing {
     /// Prints how long each phase took: a line on Python's standard error. `what` names the kernel.
     pub(crate) fn print(&self, py: Python<'_>, what: impl FnOnce() -> String) -> PyResult<()> {
         let Some(phases) = &self.0 else { return Ok(()) };
-        let line = line(&phases.lock().unwrap_or_else(PoisonError::into_inner), Instant::now(), &what());
+        let line = {
+            let noted = phases.lock().unwrap_or_else(PoisonError::into_inner);
+            line(&noted.phases, Instant::now(), &noted.sizes, &what())
+        };
         let stderr = py.import(intern!(py, "sys"))?.getattr(intern!(py, "stderr"))?;
         // A program without a console has none.
         if !stderr.is_none() {
@@ -70,15 +82,18 @@ pub(crate) fn begin(phase: &str) {
 /// Who notes a compilation's stages, if this thread measures.
 pub(crate) fn watch() -> Option<Watch> {
     let phases = MEASURED.with_borrow(|measured| measured.last().cloned())?;
-    Some(Arc::new(move |stage| note(&phases, &stage.to_string())))
+    Some(Arc::new(move |told| match told {
+        Told::Begins(stage) => note(&phases, &stage.to_string()),
+        Told::Holds(size) => phases.lock().unwrap_or_else(PoisonError::into_inner).sizes.push(size),
+    }))
 }
 
 fn note(phases: &Phases, phase: &str) {
-    phases.lock().unwrap_or_else(PoisonError::into_inner).push((phase.to_owned(), Instant::now()));
+    phases.lock().unwrap_or_else(PoisonError::into_inner).phases.push((phase.to_owned(), Instant::now()));
 }
 
-/// The phases in milliseconds, in the order in which each came first, and their sum.
-fn line(phases: &[(String, Instant)], end: Instant, what: &str) -> String {
+/// The phases in milliseconds, in the order in which each came first, and their sum; and how large LLVM's module was.
+fn line(phases: &[(String, Instant)], end: Instant, sizes: &[Size], what: &str) -> String {
     let ends = phases.iter().skip(1).map(|(_, begin)| *begin).chain([end]);
     let mut sums: Vec<(&str, Duration)> = Vec::new();
     for ((phase, begin), end) in phases.iter().zip(ends) {
@@ -91,7 +106,10 @@ fn line(phases: &[(String, Instant)], end: Instant, what: &str) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let shown: Vec<String> = sums.iter().map(|(phase, time)| format!("{phase} {:.2}", ms(*time))).collect();
     let all = ms(sums.iter().map(|(_, time)| *time).sum());
-    format!("weft: {what}: {all:.2} ms: {}\n", shown.join(", "))
+    let sizes: Vec<String> =
+        sizes.iter().map(|size| format!("{} functions, {} instructions", size.functions, size.instructions)).collect();
+    let sizes = if sizes.is_empty() { String::new() } else { format!("; LLVM IR: {}", sizes.join(" -> ")) };
+    format!("weft: {what}: {all:.2} ms: {}{sizes}\n", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -103,6 +121,17 @@ mod tests {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let phases = [("a", 0), ("b", 2), ("a", 5), ("c", 6)].map(|(name, ms)| (name.to_owned(), at(ms)));
-        assert_eq!(line(&phases, at(10), "k()"), "weft: k(): 10.00 ms: a 3.00, b 3.00, c 4.00\n");
+        assert_eq!(line(&phases, at(10), &[], "k()"), "weft: k(): 10.00 ms: a 3.00, b 3.00, c 4.00\n");
+    }
+
+    #[test]
+    fn the_size_before_and_behind_the_passes_stands_at_the_end() {
+        let start = Instant::now();
+        let sizes = [(3, 120), (1, 45)].map(|(functions, instructions)| Size { functions, instructions });
+        let shown = line(&[("a".to_owned(), start)], start, &sizes, "k()");
+        assert_eq!(
+            shown,
+            "weft: k(): 0.00 ms: a 0.00; LLVM IR: 3 functions, 120 instructions -> 1 functions, 45 instructions\n"
+        );
     }
 }

@@ -96,6 +96,7 @@ impl Module for CpuModule {
                 shared_bytes: u32::try_from(kernel.shared_bytes).unwrap_or(u32::MAX),
                 max_threads_per_block: kernel.max_threads.map_or(most_threads, |bound| bound.min(most_threads)),
                 registers: 0,
+                factors: kernel.coarsening.factors,
                 cells: kernel.n_cells(),
             },
             local_bytes: u32::try_from(kernel.local_bytes).unwrap_or(u32::MAX),
@@ -181,7 +182,8 @@ impl LoadedKernel for CpuKernel {
         self.check(config, cells.len())?;
         check_stream(stream)?;
         let _range = ranges::launch(&self.limits.name);
-        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } =
+            self.limits.on_device(config);
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));

@@ -218,7 +218,8 @@ fn described(
     config: &LaunchConfig,
     params: &mut [*mut c_void],
 ) -> sys::CUDA_KERNEL_NODE_PARAMS_v2 {
-    let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+    let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } =
+        kernel.on_device(config);
     sys::CUDA_KERNEL_NODE_PARAMS_v2 {
         func: kernel.function(),
         gridDimX: grid_x,

@@ -297,7 +297,11 @@ impl Module for CudaModule {
             limits: KernelLimits {
                 name: kernel.name.clone(),
                 shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-                max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                // The attribute knows the threads of the device, the program's bound those that it sees.
+                max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?
+                    .saturating_mul(kernel.coarsening.factors.iter().product())
+                    .min(kernel.max_threads.unwrap_or(u32::MAX)),
+                factors: kernel.coarsening.factors,
                 registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
                 cells: kernel.n_cells(),
             },
@@ -452,9 +456,16 @@ impl CudaKernel {
         }
     }
 
+    /// What the device is given of a launch.
+    #[inline]
+    pub(super) fn on_device(&self, config: &LaunchConfig) -> LaunchConfig {
+        self.limits.on_device(config)
+    }
+
     /// `params` has the address of each slot.
     fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
-        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } = *config;
+        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } =
+            self.on_device(config);
         let context = &*self.module.context;
         if self.cooperative {
             // SAFETY: as below.

@@ -70,6 +70,8 @@ pub struct Settings {
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
     pub cpu_strategy: CpuStrategy,
+    /// `WEFT_COARSEN`: along x, y and z, how many threads of a block become one; `None` is what each kernel says.
+    pub coarsen: Option<[u32; 3]>,
     /// `WEFT_HOST_CPU`: LLVM's name of the CPU that code is made for; `None` is this machine's own.
     pub host_cpu: Option<String>,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
@@ -100,12 +102,16 @@ pub struct Settings {
     pub debug: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
+    /// `WEFT_TYPING_NOTES`: where Numba's typing makes numbers wider is told as a warning.
+    pub typing_notes: bool,
     /// `WEFT_PROGRESS`: show how far long work is.
     pub progress: ProgressChoice,
     /// `WEFT_NVTX`: tell a profiler that watches the process of compilations, copies and launches.
     pub nvtx: bool,
     /// `WEFT_CACHE`: keep what was compiled on the disk.
     pub cache: bool,
+    /// `WEFT_LAUNCH_FACTS`: kernels are compiled for what launches mostly have.
+    pub launch_facts: bool,
     /// `WEFT_CACHE_MACHINE_CODE`: keep what a GPU's driver makes of that, too.
     pub cache_machine_code: bool,
     /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
@@ -139,6 +145,7 @@ impl Default for Settings {
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
             cpu_strategy: CpuStrategy::Auto,
+            coarsen: None,
             host_cpu: None,
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,
@@ -154,9 +161,11 @@ impl Default for Settings {
             copy_threads: None,
             debug: false,
             timing: false,
+            typing_notes: false,
             progress: ProgressChoice::Auto,
             nvtx: true,
             cache: true,
+            launch_facts: true,
             cache_machine_code: false,
             cache_dir: None,
             cache_bytes: 1 << 30,
@@ -248,6 +257,7 @@ mod tests {
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
         assert_eq!(with("WEFT_FOLLOW_STREAMS", "0").map(|s| s.follow_streams), Ok(false));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
+        assert_eq!(with("WEFT_TYPING_NOTES", "1").map(|s| s.typing_notes), Ok(true));
         assert_eq!(with("WEFT_PROGRESS", "0").map(|s| s.progress), Ok(ProgressChoice::Never));
         assert_eq!(with("WEFT_PROGRESS", "1").map(|s| s.progress), Ok(ProgressChoice::Always));
         assert_eq!(with("WEFT_NVTX", "0").map(|s| s.nvtx), Ok(false));

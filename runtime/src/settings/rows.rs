@@ -56,6 +56,30 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_COARSEN",
+        default: "auto",
+        allowed: "auto, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1",
+        doc: "How many threads of a block become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for blocks whose extents it divides. `auto` is what `cuda.jit(coarsen=...)` says of each kernel, and else `off`.",
+        parse: |settings, value| {
+            settings.coarsen = match value {
+                "auto" => None,
+                "off" => Some([1; 3]),
+                _ => {
+                    let mut factors = [1; 3];
+                    let given: Vec<&str> = value.split('x').collect();
+                    if given.len() > factors.len() {
+                        return None;
+                    }
+                    for (factor, given) in factors.iter_mut().zip(given) {
+                        *factor = given.parse().ok().filter(|factor| [1, 2, 4].contains(factor))?;
+                    }
+                    Some(factors)
+                }
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_HOST_CPU",
         default: "auto",
         allowed: "auto or a CPU's name of LLVM's, such as x86-64-v3",
@@ -192,8 +216,15 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_TIMING",
         default: "0",
         allowed: SWITCH,
-        doc: "Print to the standard error how long each phase takes of compiling and loading a kernel.",
+        doc: "Print to the standard error how long each phase takes of compiling and loading a kernel, or of making a text of one, and how large LLVM's module is before its passes and behind them.",
         parse: |settings, value| switch(&mut settings.timing, value),
+    },
+    Setting {
+        name: "WEFT_TYPING_NOTES",
+        default: "0",
+        allowed: SWITCH,
+        doc: "Warn (`CompileWarning`) of each line of a kernel where Numba's typing computes with more bits than its numbers have, with what NumPy's would. `weft check --notes` says the same.",
+        parse: |settings, value| switch(&mut settings.typing_notes, value),
     },
     Setting {
         name: "WEFT_PROGRESS",
@@ -230,6 +261,13 @@ pub const SETTINGS: &[Setting] = &[
             };
             Some(())
         },
+    },
+    Setting {
+        name: "WEFT_LAUNCH_FACTS",
+        default: "1",
+        allowed: SWITCH,
+        doc: "Compile kernels for what launches on a GPU mostly have: extents, strides, integers and numbers of threads that fit 32 bits, in which such kernels then compute. A launch that has more gets a kernel of its own, as all do with 0.",
+        parse: |settings, value| switch(&mut settings.launch_facts, value),
     },
     Setting {
         name: "WEFT_CACHE_MACHINE_CODE",

@@ -165,6 +165,11 @@ def test_the_memory_of_an_array() -> None:
     data = array[2:].gpu_data
     assert isinstance(data, cuda.MemoryPointer)
     assert (data.size, int(data.device_pointer)) == (32, array.address + 8)
+    # Views of the same bytes have equal pointers.
+    assert data == array[2:].view(np.int32).gpu_data
+    assert hash(data) == hash(array[2:].gpu_data)
+    assert data != array.gpu_data
+    assert data != int(data.device_pointer)
     assert array.gpu_data.device_pointer_value == array.device_ctypes_pointer.value
     array.gpu_data.view(4, 12).memset(0)
     data.view(0, 4).memset(0)

@@ -308,15 +308,66 @@ def test_the_command_lists_and_clears(program):
     assert program.run() == "0 1"
 
 
+PHASES = ["front end", "passes", "LLVM IR", "LLVM's set-up", "verifier", "LLVM's passes", "legalize", "LLVM's code"]
+
+
+def timed(line: str) -> tuple[dict[str, float], float, list[int]]:
+    """Of a line of ``WEFT_TIMING``: each phase's milliseconds, their sum, and the numbers of LLVM's module."""
+    shown = re.fullmatch(r"weft: .*: ([0-9.]+) ms: ([^;]*)(?:; LLVM IR: (.*))?", line)
+    assert shown, line
+    times = {}
+    for phase in shown[2].split(", "):
+        name, _, time = phase.rpartition(" ")
+        times[name] = float(time)
+    return times, float(shown[1]), [int(number) for number in re.findall(r"\d+", shown[3] or "")]
+
+
 def test_the_phases_of_a_first_launch_are_printed(program):
     code = KERNELS.replace('warnings.simplefilter("error")', "sys.stderr = sys.stdout")
-    for phases in (["front end", "passes", "LLVM IR", "LLVM's passes", "LLVM's code", "result"], []):
+    for phases in ([*PHASES, "result"], []):
         [line] = [line for line in program.run(code, WEFT_TIMING="1").splitlines() if line.startswith("weft: ")]
-        shown = re.fullmatch(r"weft: kernel\(.*\) for \w+(?:, kept)?: ([0-9.]+) ms: (.*)", line)
-        times = {}
-        for phase in shown[2].split(", "):
-            name, _, time = phase.rpartition(" ")
-            times[name] = float(time)
+        assert re.match(r"weft: kernel\(.*\) for \w+(?:, kept)?: ", line)
+        times, total, numbers = timed(line)
         assert list(times) == ["capture", "look up", *phases, "load"]
-        assert sum(times.values()) == pytest.approx(float(shown[1]), abs=0.1)
+        assert sum(times.values()) == pytest.approx(total, abs=0.1)
+        if phases:
+            functions, instructions, functions_left, instructions_left = numbers
+            assert 1 <= functions_left <= functions
+            assert instructions > 0
+            assert instructions_left > 0
+        else:
+            assert numbers == []
         assert (", kept: " in line) == (not phases)
+
+
+def test_the_phases_of_a_text_are_printed(program):
+    code = """
+import sys
+sys.stderr = sys.stdout
+import math
+from weft import cuda, float64
+
+@cuda.jit(device=True)
+def hyp(a, b):
+    return math.cosh(a) * b
+
+@cuda.jit
+def kernel(x):
+    x[0] = hyp(x[1], x[2])
+
+for target in ("sm_90", "host"):
+    assert kernel.inspect_llvm((float64[::1],), target=target)
+"""
+    lines = [line for line in program.run(code, WEFT_TIMING="1").splitlines() if line.startswith("weft: ")]
+    assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
+        f"kernel(array(float64, 1d, C)) for {target}, llvm" for target in ("sm_90", "host")
+    ]
+    for line in lines:
+        times, total, numbers = timed(line)
+        linked = [*PHASES[:4], "math library", *PHASES[4:]]
+        assert list(times) == ["capture", "look up", *linked, "result"]
+        assert sum(times.values()) == pytest.approx(total, abs=0.1)
+        functions, _, functions_left, _ = numbers
+        # The kernel, the device function and the library's; on a GPU the kernel is what is left.
+        assert functions >= 3
+        assert functions_left < functions

@@ -473,3 +473,33 @@ def test_memory_that_host_and_device_share(run) -> None:
         assert cuda.pinned_array(3).shape == (3,)
         """
     )
+
+
+def test_the_device_has_the_threads_of_a_coarsened_block(run) -> None:
+    # Its kernels can have 640 threads.
+    run(
+        """
+        wide = cuda.jit(sum3.py_func, coarsen=(2, 1, 2))
+        out = cuda.to_device(np.zeros(1, np.int64))
+        wide[1, (256, 1, 4)](out, 3, 4)
+        assert out[0] == 7
+        (compiled,) = wide.overloads.values()
+        assert compiled.coarsening == "2x1x2 threads in one, neighbors in x", compiled.coarsening
+        with cuda.graph() as graph:
+            wide[1, (2, 256, 2)](out, 5, 6)
+        graph.launch()
+        assert out[0] == 11
+        graph.set_args(0, out, 7, 8)
+        graph.launch()
+        assert out[0] == 15
+        wide[1, (2, 256, 2)].prepare(out, 1, 1)()
+        assert out[0] == 2
+        for kernel, block in ((sum3, (256, 1, 4)), (wide, (1, 256, 4))):
+            try:
+                kernel[1, block](out, 3, 4)
+            except cuda.LaunchError as error:
+                assert "this kernel can have 640" in str(error), error
+            else:
+                raise AssertionError(block)
+        """
+    )

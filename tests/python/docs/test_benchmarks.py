@@ -19,6 +19,7 @@ try:
     import drawing
     import page
     import tables
+    from suite import backends
 finally:
     sys.path.remove(str(BENCHMARKS))
 
@@ -165,3 +166,35 @@ def test_run_refuses_what_it_cannot_do(options, told):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert told in done.stderr
+
+
+SECOND = {
+    "rows": [
+        {"kernel": "narrow", "wider": False, "floor_us": 1.0, "C++": {"median_us": 8.0}, "weft": {"median_us": 4.0},
+         "C++ __restrict__": {"median_us": 6.0}},
+        {"kernel": "wide", "wider": True, "floor_us": 1.0, "C++": {"median_us": 2.0}, "weft": {"median_us": 4.0},
+         "C++ __restrict__": {"median_us": 1.5}},
+    ]
+}  # fmt: skip
+
+
+def test_kernels_that_compute_in_wider_types_have_a_mean_of_their_own():
+    table, told = tables.TABLES["kernels-second"](SECOND).split("\n\n")
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| narrow", "| wide (wider)"]
+    assert told == (
+        "The geometric mean of the ratios is 1.000 for weft. For weft it is 0.500 of the 1 kernels that compute in the "
+        "twin's types, and 2.000 of the 1 in which Numba's typing is wider. C++ with `__restrict__` takes 0.750 of the "
+        "time of C++ as written."
+    )
+
+
+def test_a_set_of_kernels_without_figures_says_how_they_are_measured():
+    assert "kernels.py --set second" in page.block("kernels-second", None)
+
+
+def test_a_twin_is_restricted_at_each_pointer_of_its_kernel_once():
+    code = "__device__ int f(int* a);\nvoid twin(const int* a, float *__restrict__ b, int** c, int n) { a * b; }"
+    assert backends.restricted(code) == (
+        "__device__ int f(int* a);\n"
+        "void twin(const int* __restrict__ a, float *__restrict__ b, int** __restrict__ c, int n) { a * b; }"
+    )

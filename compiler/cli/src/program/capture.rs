@@ -40,6 +40,7 @@ impl Program {
             defaults,
             signatures: function.jit.as_ref().map(|jit| jit.signatures.clone()).unwrap_or_default(),
             inline: function.jit.as_ref().is_some_and(|jit| jit.options.inline),
+            typing: function.jit.as_ref().and_then(|jit| jit.options.typing),
             gpu: function.jit.as_ref().and_then(|jit| jit.options.gpu.clone()),
             number: index as u32,
         });

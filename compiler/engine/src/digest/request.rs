@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Role, Signature, Target, Unsupported,
+        HostCpu, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Role, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
 };
@@ -43,10 +43,16 @@ impl Feed {
             max_registers,
             libdevice,
             confined,
+            small,
+            notes,
+            coarsen,
             entry,
         } = options;
-        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined] {
+        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, notes] {
             self.flag(*flag);
+        }
+        for factor in coarsen {
+            self.number(u64::from(*factor));
         }
         self.optional(*launch_bounds, |feed, LaunchBounds { threads, blocks, cluster }| {
             feed.number(u64::from(threads));
@@ -88,7 +94,7 @@ impl Feed {
     }
 
     pub(super) fn function(&mut self, function: &FunctionDef) {
-        let FunctionDef { ast, source, globals, defaults, signatures, inline, gpu, number } = function;
+        let FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, number } = function;
         self.place(source, ast.span);
         self.text(&ast.name);
         self.number(ast.params.len() as u64);
@@ -108,6 +114,11 @@ impl Feed {
             self.types(returns.as_slice());
         }
         self.flag(*inline);
+        self.tag(match typing {
+            None => 0,
+            Some(Typing::Numba) => 1,
+            Some(Typing::Numpy) => 2,
+        });
         match gpu {
             None => self.tag(0),
             Some(GpuBody::Ptx(PtxBody { text, pure })) => {

@@ -1,8 +1,8 @@
 //! Code, kernels and the types of their arguments.
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, CodeFormat, Compound, DType, Fault,
-    FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
+    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
+    Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
     RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
 };
 
@@ -38,6 +38,7 @@ fields!(Kernel {
     cooperative,
     calls_itself,
     confinable,
+    coarsening,
     faults,
     host,
 });
@@ -48,6 +49,24 @@ fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });
 variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim), 6 => Start, 7 => Room, 8 => Least, 9 => Limit });
 variants!(SlotType { 0 => Scalar(scalar), 1 => Pointer, 2 => Bytes { size, align } });
+
+impl Encode for Coarsening {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self { factors, note } = self;
+        for factor in factors {
+            factor.write(out);
+        }
+        note.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut factors = [0; 3];
+        for factor in &mut factors {
+            *factor = Encode::read(from)?;
+        }
+        Ok(Self { factors, note: Encode::read(from)? })
+    }
+}
 
 /// There is none.
 impl Encode for RuntimeSlot {

@@ -19,7 +19,7 @@ fields!(Output { artifact, returns, ir, llvm, asm, warnings, sources });
 fields!(Diagnostic { code, severity, message, span, label, labels, notes, help });
 fields!(Span { file, start, end });
 fields!(SourceFile { name, text, first_line, cut_columns, origin });
-variants!(Severity { 0 => Error, 1 => Warning });
+variants!(Severity { 0 => Error, 1 => Warning, 2 => Note });
 variants!(Origin { 0 => User, 1 => Prelude });
 
 /// By its number.

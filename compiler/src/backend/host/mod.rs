@@ -42,6 +42,7 @@ use crate::{
     analysis::{Fixed, Waiting},
     ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, Together, Type},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
+    stage::{self, Stage},
 };
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
@@ -162,6 +163,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),
     };
     let entry = symbol(&kernel_of(module)?.1.name);
+    stage::begin(Stage::SetUp);
     let finished = shim::with_context(|context| {
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
         let machine = Machine::new(&MachineSpec {
@@ -172,6 +174,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             reloc: RelocMode::PIC,
             model: CodeModel::Small,
         })?;
+        stage::begin(Stage::LlvmIr);
         let llvm_module = LeakyModule::new(context.create_module("kernel"));
         machine.prepare(&llvm_module);
         // Every CPU with AVX2 converts `half`; others are asked for no more than integers and float32.
@@ -187,6 +190,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let job = Job {
             legalize: |_| Ok(()),
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
+            costs_of_ptx: false,
             emit,
             bulk: size::bulk(module, segments),
             keep_llvm: keep.llvm,

@@ -10,7 +10,7 @@ use inkwell::{
 use weft_artifact::Scalar;
 
 use super::{
-    FunctionEmitter, Result,
+    Division, FunctionEmitter, Result,
     function::{float, int},
     internal,
     saturate::Wanted,
@@ -65,6 +65,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// `a op b`.
     pub(crate) fn emit_binary(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Result<BasicValueEnum<'ctx>> {
         let scalar = self.scalar(a)?;
+        if let Some(truth) = self.short_circuit(op, a, b)? {
+            return Ok(truth.into());
+        }
         let (a, b) = (self.emit_expr(a)?, self.emit_expr(b)?);
         if scalar.is_half() {
             return self.half_binary(op, scalar, a, b);
@@ -96,7 +99,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let name = if op == BinaryOp::Min { "llvm.minimumnum" } else { "llvm.maximumnum" };
                 float(self.call_intrinsic(name, &[a.into(), b.into()])?)
             }
-            BinaryOp::DivNonneg
+            BinaryOp::AddExact
+            | BinaryOp::SubExact
+            | BinaryOp::MulExact
+            | BinaryOp::DivNonneg
             | BinaryOp::ModNonneg
             | BinaryOp::Pow
             | BinaryOp::Shl
@@ -114,10 +120,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             BinaryOp::Add => builder.build_int_add(a, b, "")?,
             BinaryOp::Sub => builder.build_int_sub(a, b, "")?,
             BinaryOp::Mul => builder.build_int_mul(a, b, "")?,
-            BinaryOp::FloorDiv => self.int_divmod(signed, a, b)?.0,
-            BinaryOp::FloorMod => self.int_divmod(signed, a, b)?.1,
-            BinaryOp::DivNonneg => self.int_divmod(false, a, b)?.0,
-            BinaryOp::ModNonneg => self.int_divmod(false, a, b)?.1,
+            BinaryOp::AddExact if signed => builder.build_int_nsw_add(a, b, "")?,
+            BinaryOp::AddExact => builder.build_int_nuw_add(a, b, "")?,
+            BinaryOp::SubExact if signed => builder.build_int_nsw_sub(a, b, "")?,
+            BinaryOp::SubExact => builder.build_int_nuw_sub(a, b, "")?,
+            BinaryOp::MulExact if signed => builder.build_int_nsw_mul(a, b, "")?,
+            BinaryOp::MulExact => builder.build_int_nuw_mul(a, b, "")?,
+            BinaryOp::FloorDiv if signed => self.int_division(Division::Floor, a, b)?,
+            BinaryOp::FloorMod if signed => self.int_division(Division::Modulo, a, b)?,
+            BinaryOp::DivNonneg if signed => self.int_division(Division::NonnegQuotient, a, b)?,
+            BinaryOp::ModNonneg if signed => self.int_division(Division::NonnegRemainder, a, b)?,
+            BinaryOp::FloorDiv | BinaryOp::DivNonneg => self.int_divmod(false, a, b)?.0,
+            BinaryOp::FloorMod | BinaryOp::ModNonneg => self.int_divmod(false, a, b)?.1,
             BinaryOp::Pow => self.int_pow(signed, a, b)?,
             BinaryOp::Shl => builder.build_left_shift(a, self.shift_amount(b)?, "")?,
             BinaryOp::Shr => builder.build_right_shift(a, self.shift_amount(b)?, signed, "")?,

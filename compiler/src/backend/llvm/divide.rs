@@ -11,6 +11,19 @@ use super::{
 };
 use crate::ir::MathFn;
 
+/// A division of integers; by zero all are 0, and the minimum by -1 gives 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Division {
+    /// The quotient of signed numbers, rounded to minus infinity.
+    Floor,
+    /// What that leaves.
+    Modulo,
+    /// The quotient of numbers that are not negative as signed ones.
+    NonnegQuotient,
+    /// What that leaves.
+    NonnegRemainder,
+}
+
 /// The whole quotient of two sizes and the rest, where `few` holds.
 struct Near<'ctx> {
     quotient: FloatValue<'ctx>,
@@ -19,6 +32,24 @@ struct Near<'ctx> {
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// A division of integers, as the target makes it.
+    pub(crate) fn int_division(
+        &self,
+        division: Division,
+        a: IntValue<'ctx>,
+        b: IntValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        if let Some(value) = self.hooks.divide(self, division, a, b)? {
+            return Ok(value);
+        }
+        Ok(match division {
+            Division::Floor => self.int_divmod(true, a, b)?.0,
+            Division::Modulo => self.int_divmod(true, a, b)?.1,
+            Division::NonnegQuotient => self.int_divmod(false, a, b)?.0,
+            Division::NonnegRemainder => self.int_divmod(false, a, b)?.1,
+        })
+    }
+
     /// Quotient rounded to minus infinity, and the remainder with the divisor's sign. By zero both are 0; the minimum
     /// by -1 gives 0 and 0. LLVM drops the tests where the divisor is a constant, and the part that is not used.
     pub(crate) fn int_divmod(

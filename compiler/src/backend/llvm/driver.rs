@@ -35,6 +35,8 @@ struct Aligned<T>(T);
 pub(crate) struct Job<'a> {
     /// The pipeline: `default<O3>`.
     pub passes: &'a str,
+    /// The passes are told what an instruction of PTX costs.
+    pub costs_of_ptx: bool,
     /// How large the kernel is.
     pub bulk: Bulk,
     /// What the target changes after the passes.
@@ -66,7 +68,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         debug.finish();
     }
     link_library(cx, machine, job.attributes)?;
+    stage::begin(Stage::Verifier);
     verify(cx.module)?;
+    stage::holds(|| shim::size(cx.module));
     let options = PassBuilderOptions::create();
     let large = job.bulk >= Bulk::Large;
     if large {
@@ -76,9 +80,14 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         options.set_loop_slp_vectorization(false);
     }
     stage::begin(Stage::LlvmPasses);
-    machine.run_passes(cx.module, job.passes, &options)?;
+    if job.costs_of_ptx {
+        machine.run_nvptx_passes(cx.module, job.passes, large)?;
+    } else {
+        machine.run_passes(cx.module, job.passes, &options)?;
+    }
     // LLVM leaves out what comes after that.
     stop::check();
+    stage::begin(Stage::Legalize);
     (job.legalize)(cx)?;
     if large {
         shim::split_blocks(cx.module);
@@ -87,6 +96,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     if job.depth_of.is_some() {
         shim::watch_frames(cx.module);
     }
+    stage::holds(|| shim::size(cx.module));
     stage::begin(Stage::Code);
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
     let depth = job.depth_of.map(|symbol| shim::deepest(cx.module, symbol)).transpose()?;
@@ -106,6 +116,7 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
     if wanted.is_empty() {
         return Ok(());
     }
+    stage::begin(Stage::MathLibrary);
     let bytes: &[u8] = match (cx.library, &cx.options.libdevice) {
         (Library::Libdevice, Some(bytes)) => bytes,
         (Library::Libdevice, None) => return internal("libdevice is wanted but not given"),

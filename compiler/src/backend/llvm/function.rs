@@ -307,10 +307,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             ExprKind::Unary(op, a) => self.emit_unary(*op, *a)?,
             ExprKind::Binary(op, a, b) => self.emit_binary(*op, *a, *b)?,
             ExprKind::Compare(op, a, b) => self.emit_compare(*op, *a, *b)?.into(),
-            ExprKind::Select(c, a, b) => {
-                let (c, a, b) = (self.emit_int(*c)?, self.emit_expr(*a)?, self.emit_expr(*b)?);
-                self.builder.build_select(c, a, b, "")?
-            }
+            ExprKind::Select(c, a, b) => self.emit_select(*c, *a, *b)?,
             ExprKind::Convert(a) => self.emit_convert(*a, expr.ty)?,
             ExprKind::Math(function, args) => {
                 let first = args.first().and_then(|&arg| self.function.exprs[arg].ty.scalar());

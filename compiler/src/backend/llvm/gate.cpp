@@ -1,5 +1,5 @@
 /* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large; the end
- * of a compilation that is given up; and what LLVM's C interface cannot say of a loop.
+ * of a compilation that is given up; what LLVM's C interface cannot say of a loop; and how large a module is.
  *
  * LLVM's C interface can leave a pass out for the whole process only. A context's gate is asked before each pass
  * that may be skipped, by the pipeline and by the code generator. A thread uses one context at a time. */
@@ -74,6 +74,17 @@ extern "C" void weft_unroll(LLVMValueRef back) {
   llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, hint});
   loop->replaceOperandWith(0, loop);
   llvm::cast<llvm::Instruction>(llvm::unwrap(back))->setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
+
+/* The functions that stand in a module; their instructions are written. */
+extern "C" uint64_t weft_size(LLVMModuleRef module, uint64_t *instructions) {
+  uint64_t functions = 0;
+  *instructions = 0;
+  for (const llvm::Function &function : *llvm::unwrap(module)) {
+    functions += !function.isDeclaration();
+    *instructions += function.getInstructionCount();
+  }
+  return functions;
 }
 
 /* Splits long basic blocks, which the code generator joins again after selecting instructions. */

@@ -2,7 +2,7 @@
 
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
-use super::{FunctionEmitter, Result};
+use super::{Division, FunctionEmitter, Result};
 use crate::ir::{ExprId, FuncId, LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Stmt, Type};
 
 /// An operand of an operation.
@@ -63,6 +63,17 @@ pub(crate) trait Hooks<'ctx> {
         _function: MathFn,
         _args: &[BasicValueEnum<'ctx>],
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        Ok(None)
+    }
+
+    /// A division of integers in a form of the target's own, if it has one for these.
+    fn divide(
+        &self,
+        _emitter: &FunctionEmitter<'_, 'ctx>,
+        _division: Division,
+        _a: IntValue<'ctx>,
+        _b: IntValue<'ctx>,
+    ) -> Result<Option<IntValue<'ctx>>> {
         Ok(None)
     }
 

@@ -11,7 +11,7 @@ use super::{
     function::{float, int},
     internal,
 };
-use crate::ir::MathFn;
+use crate::ir::{MathFn, RoundedOp};
 
 /// The bitcode library that math functions come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,16 @@ fn way(function: MathFn) -> Way {
         | MathFn::Sinh
         | MathFn::Tan
         | MathFn::Tanh => Way::Library(function.name()),
+    }
+}
+
+/// Whether a function takes dozens of instructions on a GPU.
+pub(super) fn is_long(function: MathFn) -> bool {
+    match way(function) {
+        Way::Library(_) => true,
+        Way::Intrinsic(name) => name == "llvm.sqrt",
+        Way::Typed => matches!(function.rounded(), Some((RoundedOp::Div | RoundedOp::Sqrt, _))),
+        Way::Inline | Way::Fast(..) => false,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod arith;
 pub(crate) mod atomic;
+mod choice;
 mod context;
 mod debug;
 mod divide;
@@ -28,6 +29,7 @@ mod types;
 
 pub(crate) use context::ModuleContext;
 pub(crate) use debug::DebugInfo;
+pub(crate) use divide::Division;
 pub(crate) use function::{FunctionEmitter, LoopTargets, float, int};
 pub(crate) use half::Halves;
 pub(crate) use hooks::{Hooks, OperandValue, leave};

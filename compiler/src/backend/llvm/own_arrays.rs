@@ -30,7 +30,7 @@ impl FunctionEmitter<'_, '_> {
     fn counted_turns(&self, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, i128)> {
         let exprs = &self.function.exprs;
         let [Stmt { kind: StmtKind::Assign(counter, sum), .. }] = step else { return None };
-        let ExprKind::Binary(BinaryOp::Add, now, by) = exprs[*sum].kind else { return None };
+        let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, now, by) = exprs[*sum].kind else { return None };
         let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
         let ExprKind::Unary(UnaryOp::Not, test) = exprs[*cond].kind else { return None };
         let ExprKind::Compare(op, tested, stop) = exprs[test].kind else { return None };

@@ -26,6 +26,7 @@ extern Ref LLVMDIBuilderCreateCompileUnit(Ref, int, Ref, const char *, size_t, i
                                           const char *, size_t, int, unsigned, int, int, const char *, size_t,
                                           const char *, size_t);
 
+extern Ref weft_nvptx_passes(Ref, const char *, Ref, int);
 extern int weft_frames_note(Ref);
 extern void weft_gate_generates(int);
 
@@ -91,6 +92,10 @@ int weft_shim_emit(Ref machine, Ref module, int file_type, char **error, Ref *ou
 
 int weft_shim_passes(Ref module, const char *passes, Ref machine, Ref options, Ref *error) {
   CAUGHT(*error = LLVMRunPasses(module, passes, machine, options));
+}
+
+int weft_shim_nvptx_passes(Ref module, const char *passes, Ref machine, int large, Ref *error) {
+  CAUGHT(*error = weft_nvptx_passes(module, passes, machine, large));
 }
 
 int weft_shim_machine(Ref target, const char *triple, const char *cpu, const char *features, int level, int reloc,

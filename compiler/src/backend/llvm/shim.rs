@@ -31,7 +31,7 @@ use inkwell::{
     values::{AsValueRef, InstructionValue},
 };
 
-use crate::stop;
+use crate::{stage::Size, stop};
 
 unsafe extern "C" {
     fn weft_shim_install();
@@ -40,8 +40,10 @@ unsafe extern "C" {
     fn weft_gate_large(is_huge: c_int);
     fn weft_unroll(back: LLVMValueRef);
     fn weft_split_blocks(module: LLVMModuleRef);
+    fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
+    fn weft_keep_in_branches(module: LLVMModuleRef);
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
     fn weft_frames_watch(module: LLVMModuleRef);
     fn weft_frames_deepest(module: LLVMModuleRef, name: *const c_char, more: *mut u64) -> u64;
@@ -59,6 +61,13 @@ unsafe extern "C" {
         passes: *const c_char,
         machine: LLVMTargetMachineRef,
         options: *mut c_void,
+        error: *mut *mut c_void,
+    ) -> c_int;
+    fn weft_shim_nvptx_passes(
+        module: LLVMModuleRef,
+        passes: *const c_char,
+        machine: LLVMTargetMachineRef,
+        large: c_int,
         error: *mut *mut c_void,
     ) -> c_int;
     fn weft_shim_machine(
@@ -161,10 +170,24 @@ pub(crate) fn look_before_spinning(module: &Module<'_>) {
     unsafe { weft_look_before_spinning(module.as_mut_ptr()) };
 }
 
+/// Keeps the code generator from taking long operations out of the branches that they stand in.
+pub(crate) fn keep_in_branches(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it or its context.
+    unsafe { weft_keep_in_branches(module.as_mut_ptr()) };
+}
+
 /// Splits basic blocks that are too long for LLVM's code generator.
 pub(crate) fn split_blocks(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and nobody else uses it.
     unsafe { weft_split_blocks(module.as_mut_ptr()) };
+}
+
+/// How large a module is.
+pub(crate) fn size(module: &Module<'_>) -> Size {
+    let mut instructions = 0;
+    // SAFETY: the module is alive, and the result is written.
+    let functions = unsafe { weft_size(module.as_mut_ptr(), &raw mut instructions) };
+    Size { functions, instructions }
 }
 
 /// The features of an x86-64 CPU, as LLVM takes them; `None` if it knows none of that name.
@@ -308,6 +331,28 @@ impl Machine {
                 &raw mut error,
             )
         };
+        Self::ran(passes, fatal, error)
+    }
+
+    /// Runs a pipeline on a module that becomes PTX, with what PTX costs; `large` keeps vectors from being unrolled.
+    pub(crate) fn run_nvptx_passes(&self, module: &Module<'_>, passes: &str, large: bool) -> Result<()> {
+        let text = c_string(passes)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: all three objects are alive, and the module belongs to a context that this thread alone uses.
+        let fatal = unsafe {
+            weft_shim_nvptx_passes(
+                module.as_mut_ptr(),
+                text.as_ptr(),
+                self.machine.as_mut_ptr(),
+                large.into(),
+                &raw mut error,
+            )
+        };
+        Self::ran(passes, fatal, error)
+    }
+
+    /// The outcome of a pipeline: an `LLVMErrorRef` that is not null is consumed.
+    fn ran(passes: &str, fatal: c_int, error: *mut c_void) -> Result<()> {
         if fatal == 0 && !error.is_null() {
             // SAFETY: a non-null error is an LLVMErrorRef, which this call consumes.
             let text = unsafe { LLVMGetErrorMessage(error.cast()) };

@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, export, external, fault,
+    SPACES, approximate, atomics, divide, export, external, fault,
     gather::{gather, mask_of},
     grid, hints, inline, print,
     waits::{FunctionWaits, Waits},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     backend::{
-        llvm::{FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, atomic::WORD, internal, leave},
+        llvm::{Division, FunctionEmitter, Hooks, ModuleContext, OperandValue, Result, atomic::WORD, internal, leave},
         symbol,
     },
     ir::{
@@ -246,6 +246,16 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             FunctionKind::Export => export::leave(emitter, values),
             FunctionKind::Kernel | FunctionKind::Device => leave(emitter, values),
         }
+    }
+
+    fn divide(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        division: Division,
+        a: IntValue<'ctx>,
+        b: IntValue<'ctx>,
+    ) -> Result<Option<IntValue<'ctx>>> {
+        divide::call(emitter, division, a, b)
     }
 
     fn approximate(

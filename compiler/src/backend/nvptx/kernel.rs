@@ -96,7 +96,7 @@ fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize)
 }
 
 /// `range(iN 0, end)`.
-fn below(cx: &ModuleContext<'_, '_>, bits: u32, end: u64) -> Attribute {
+pub(super) fn below(cx: &ModuleContext<'_, '_>, bits: u32, end: u64) -> Attribute {
     let kind = Attribute::get_named_enum_kind_id("range");
     let (low, high) = ([0_u64], [end]);
     let context = cx.types.context.as_ctx_ref();

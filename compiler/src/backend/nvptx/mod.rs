@@ -8,6 +8,7 @@ mod absolute;
 mod approximate;
 mod atomics;
 mod calls;
+mod divide;
 mod export;
 mod external;
 mod fault;
@@ -46,11 +47,16 @@ use super::{
 use crate::{
     ir::{Circles, Effects, FuncId, FunctionKind, Module},
     request::{Entry, Request},
+    stage::{self, Stage},
     target::Sm,
 };
 
 /// LLVM's address spaces. Local arrays are `alloca`s, which are generic until LLVM finds them out.
 const SPACES: AddressSpaces = AddressSpaces { global: 1, shared: 3, constant: 4, local: 0, generic: 0 };
+
+/// A choice among numbers is made by comparisons: the threads of a warp part at a jump by a table (`brx.idx`) as they do at
+/// branches, but none is a predicate, and a walk of four directions took 5 times as long on an H200.
+const NO_JUMP_TABLES: (&str, &str) = ("no-jump-tables", "true");
 
 /// Flush denormals: how LLVM's attribute says it.
 const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sign");
@@ -58,6 +64,7 @@ const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sig
 /// Emits a module as PTX for `sm_<number><suffix>`.
 pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str) -> Result<Emitted> {
     let (kernel_id, kernel) = kernel_of(module)?;
+    stage::begin(Stage::SetUp);
     let finished = shim::with_context(|context| {
         let cpu = format!("sm_{number}{suffix}");
         let isa = Sm::of_target(&request.target).map(|row| row.lowest_isa);
@@ -71,6 +78,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
             reloc: RelocMode::Default,
             model: CodeModel::Default,
         })?;
+        stage::begin(Stage::LlvmIr);
         let llvm_module = LeakyModule::new(context.create_module(&kernel.name));
         machine.prepare(&llvm_module);
         let library = if request.options.libdevice.is_some() { Library::Libdevice } else { Library::Libclc };
@@ -86,6 +94,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
         build(&cx, kernel_id, number)?;
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
+            costs_of_ptx: request.options.opt,
             bulk: size::bulk(module, 0),
             legalize: |cx| {
                 if cx.options.opt {
@@ -97,7 +106,11 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
                 unread::remove(cx.module);
                 shim::turn_by_turn(cx.module);
                 shim::look_before_spinning(cx.module);
-                absolute::rewrite(cx.types.context, cx.module)
+                absolute::rewrite(cx.types.context, cx.module)?;
+                if cx.options.opt {
+                    shim::keep_in_branches(cx.module);
+                }
+                Ok(())
             },
             emit: &[FileType::Assembly],
             keep_llvm: request.keep.llvm,
@@ -171,6 +184,7 @@ fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
         if cx.options.fastmath {
             cx.string_attribute(value, FLUSH.0, FLUSH.1);
         }
+        cx.string_attribute(value, NO_JUMP_TABLES.0, NO_JUMP_TABLES.1);
         if let Some(debug) = &cx.debug {
             debug.enter(value, &function.name, &cx.ir.sources, function.span);
         }

@@ -10,6 +10,7 @@ use crate::{
         lowerer::{FnLowerer, Truth, wrap_int},
         object::Static,
         value::Value,
+        weak,
     },
     intrinsics::Intrinsic,
     source::Span,
@@ -24,6 +25,12 @@ impl FnLowerer<'_> {
             let message = format!("`{to}` takes {}, not {given}", count(1, "argument"));
             return self.error(Code::ArgumentCount, span, message);
         };
+        if let Value::Int(known) = value
+            && self.is_numpy()
+            && !weak::holds(to, known)
+        {
+            return self.out_of_range(known, to, span);
+        }
         let ty = value.ty();
         let cast = match to {
             Number::Real(Scalar::Bool) => return self.truth_value(value, span),
@@ -31,6 +38,7 @@ impl FnLowerer<'_> {
             Number::Real(to) => self.number(&value, to, span).map(|expr| {
                 // A cast of a literal to its own type keeps its value known: it can be a shape.
                 if to == Scalar::I64
+                    && !self.is_numpy()
                     && let Value::Int(known) = value
                 {
                     Value::Int(wrap_int(known, to))
@@ -56,7 +64,8 @@ impl FnLowerer<'_> {
 
     pub(super) fn cast_bool(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
-        self.truth_value(value, span)
+        let truth = self.truth_value(value, span);
+        self.python(truth, span)
     }
 
     pub(super) fn truth_value(&mut self, value: Value, span: Span) -> Value {
@@ -70,9 +79,12 @@ impl FnLowerer<'_> {
     pub(super) fn cast_int(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match value.ty().scalar() {
-            Some(scalar) if scalar.is_int() => value,
+            Some(scalar) if scalar.is_int() => self.python(value, span),
             Some(scalar) if scalar.is_float() || scalar == Scalar::Bool => {
-                self.number(&value, Scalar::I64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::I64))
+                match self.number(&value, Scalar::I64, span) {
+                    Some(expr) => self.python(Value::Scalar(expr, Scalar::I64), span),
+                    None => Value::Poison,
+                }
             }
             Some(_) | None => {
                 let text =
@@ -85,15 +97,19 @@ impl FnLowerer<'_> {
     pub(super) fn cast_float(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match value.ty().scalar() {
-            Some(scalar) if scalar.is_float() => value,
-            Some(_) => {
-                self.number(&value, Scalar::F64, span).map_or(Value::Poison, |expr| Value::Scalar(expr, Scalar::F64))
-            }
+            Some(scalar) if scalar.is_float() => self.python(value, span),
+            Some(_) => match self.number(&value, Scalar::F64, span) {
+                Some(expr) => self.python(Value::Scalar(expr, Scalar::F64), span),
+                None => Value::Poison,
+            },
             // `float("inf")` and the like are constants.
             None => {
                 let text = if let Value::Static(Static::Str(text)) = &value { text.trim().parse().ok() } else { None };
                 match text {
-                    Some(known) => Value::Scalar(self.b.float(Scalar::F64, known, span), Scalar::F64),
+                    Some(known) => {
+                        let known = self.b.float(Scalar::F64, known, span);
+                        self.python(Value::Scalar(known, Scalar::F64), span)
+                    }
                     None => self.no_overload(row, &[value.ty()], span),
                 }
             }
@@ -104,20 +120,22 @@ impl FnLowerer<'_> {
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }
-        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
+        let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value.strong()).collect();
         let types: Vec<_> = values.iter().map(Value::ty).collect();
         let Some(numbers) = types.iter().map(super::super::ty::Ty::number).collect::<Option<Vec<Number>>>() else {
             return self.no_overload(row, &types, span);
         };
         let single = numbers.iter().all(|number| matches!(number.part(), Scalar::F16 | Scalar::BF16 | Scalar::F32));
-        let ty = if single && !numbers.is_empty() { Complex::C64 } else { Complex::C128 };
+        // Python's has no smaller one.
+        let single = single && !numbers.is_empty() && !self.is_numpy();
+        let ty = if single { Complex::C64 } else { Complex::C128 };
         match values.as_slice() {
             [value] => match self.complex(value, ty, span) {
-                Some((real, imag)) => Value::Complex(real, imag, ty),
+                Some((real, imag)) => self.python(Value::Complex(real, imag, ty), span),
                 None => self.no_overload(row, &types, span),
             },
             [real, imag] => match (self.number(real, ty.part(), span), self.number(imag, ty.part(), span)) {
-                (Some(real), Some(imag)) => Value::Complex(real, imag, ty),
+                (Some(real), Some(imag)) => self.python(Value::Complex(real, imag, ty), span),
                 _ => self.no_overload(row, &types, span),
             },
             _ => {

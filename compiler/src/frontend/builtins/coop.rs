@@ -23,7 +23,7 @@ use crate::{
     },
     intrinsics::{Coop, CoopParam, Intrinsic},
     ir::{BinaryOp, CompareOp, ExprKind, Space, Type},
-    request::FunctionDef,
+    request::{FunctionDef, Typing},
     source::{Origin, Span},
     syntax::ast::ParamKind,
 };
@@ -186,14 +186,14 @@ impl FnLowerer<'_> {
             let number = self.number(number, Scalar::I64, span)?;
             let number = self.nonneg_atom(number, span);
             if !name.starts_with("put_") {
-                return self.in_stretch(stretch, number, &x.ty().widened(), &mut 0, span);
+                return self.in_stretch(stretch, number, &x.ty().widened(Typing::Numba), &mut 0, span);
             }
             let value = self.settle(x.clone(), span);
             return self.put_in_stretch(stretch, number, &value, &mut 0, span).map(|()| Value::NONE);
         }
         match (name, values) {
             ("most_threads", []) => Some(Value::Int(i128::from(self.cx.most_threads.unwrap_or(1024)))),
-            ("zero", [x]) => Some(self.zeros(&x.ty().widened(), span)),
+            ("zero", [x]) => Some(self.zeros(&x.ty().widened(Typing::Numba), span)),
             ("vectors", [Value::Array(array), Value::Int(count)]) => Some(self.as_vectors(array, *count, span)),
             ("vector", [Value::Array(wide), lanes @ ..]) => {
                 let DType::Compound(id) = wide.ty.dtype else { return None };
@@ -213,7 +213,7 @@ impl FnLowerer<'_> {
                 Some(Value::Scalar(self.b.compare(CompareOp::Eq, rest, zero, span), Scalar::Bool))
             }
             ("like", [value, x]) => {
-                let to = x.ty().widened();
+                let to = x.ty().widened(Typing::Numba);
                 let from = value.ty();
                 match self.try_convert(value.clone(), &to, span) {
                     Some(value) => Some(value),

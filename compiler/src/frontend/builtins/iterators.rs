@@ -128,7 +128,7 @@ impl FnLowerer<'_> {
         if !self.is_iterable(&over, span) {
             return Value::Poison;
         }
-        if Sequence::of(&over).is_some_and(|over| over.is_mixed()) {
+        if Sequence::of(&over).is_some_and(|over| over.is_mixed(self.typing())) {
             let message = format!("`iter` takes items of one type, not of {}", over.ty());
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
             return self.report(diagnostic.help("take the items by their numbers, or loop with `for`"));

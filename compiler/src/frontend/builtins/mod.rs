@@ -22,7 +22,7 @@ mod views;
 mod warps;
 mod whole_arrays;
 
-use weft_artifact::{Layout, Scalar};
+use weft_artifact::{Layout, Number, Scalar};
 
 use super::{
     expr::Args,
@@ -42,7 +42,43 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn intrinsic(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
-        self.lowered(row, row.lowering, args, span)
+        if !self.is_numpy() {
+            return self.lowered(row, row.lowering, args, span);
+        }
+        // A function of Python's `math` gives a Python number of Python numbers.
+        let numbers = args.positional.iter().all(|(value, _)| value.is_weak()) && !args.positional.is_empty();
+        let is_weak = numbers && row.path.starts_with("math.");
+        let args = Self::with_types(row, args);
+        let result = self.lowered(row, row.lowering, args, span);
+        if !is_weak {
+            return result;
+        }
+        if let Value::Object(ObjectKind::Tuple, items) = result {
+            Value::tuple(items.into_iter().map(|item| self.python(item, span)).collect())
+        } else {
+            self.python(result, span)
+        }
+    }
+
+    /// Arguments with the default types that Python's numbers have where nothing that computes looks at what they are: in
+    /// all that threads do together and with memory, and complex ones but in operators.
+    fn with_types(row: &Intrinsic, args: Args) -> Args {
+        let takes_all = matches!(
+            row.lowering,
+            Lowering::Operator(_)
+                | Lowering::Custom(Custom::Pow | Custom::Sum | Custom::Prod | Custom::Tuple | Custom::Abs)
+        );
+        if takes_all {
+            return args;
+        }
+        let none_is_weak = matches!(row.lowering, Lowering::Coop(_) | Lowering::Op(_) | Lowering::WordOp(..));
+        let strong = |value: Value| {
+            let complex = value.ty().number().is_some_and(Number::is_complex);
+            if none_is_weak || complex { value.strong() } else { value }
+        };
+        let positional = args.positional.into_iter().map(|(value, span)| (strong(value), span)).collect();
+        let keywords = args.keywords.into_iter().map(|(name, value, span)| (name, strong(value), span)).collect();
+        Args { positional, keywords }
     }
 
     fn lowered(&mut self, row: &'static Intrinsic, lowering: Lowering, args: Args, span: Span) -> Value {
@@ -292,7 +328,10 @@ impl FnLowerer<'_> {
         match self.length(&value, span) {
             Some(super::value::Atom::Int(known)) if !matches!(value, Value::Array(_)) => Value::Int(i128::from(known)),
             // An array's length is a number like others, as in Numba: whether it is known says nothing of types.
-            Some(atom) => Value::Scalar(self.use_atom(atom, span), Scalar::I64),
+            Some(atom) => {
+                let length = self.use_atom(atom, span);
+                self.python(Value::Scalar(length, Scalar::I64), span)
+            }
             None => Value::Poison,
         }
     }

@@ -5,7 +5,14 @@ use weft_artifact::Scalar;
 use crate::{
     diagnostic::Code,
     frontend::{
-        expr::Args, function::count, lowerer::FnLowerer, object::ObjectKind, promote, ty::shown_path, value::Value,
+        expr::Args,
+        function::count,
+        lowerer::FnLowerer,
+        object::ObjectKind,
+        promote,
+        ty::shown_path,
+        value::Value,
+        weak::{self, Operand},
     },
     intrinsics::Intrinsic,
     ir::{BinaryOp, CompareOp, ExprId, MathFn, Type, UnaryOp},
@@ -24,6 +31,22 @@ impl FnLowerer<'_> {
             let scalar = self.b.ty(expr).scalar().unwrap_or(Scalar::F64);
             return Value::Scalar(self.b.unary(UnaryOp::Abs, expr, span), scalar);
         }
+        if self.is_numpy()
+            && let Some(operand) = Operand::of(&value.ty())
+        {
+            if let Value::Scalar(_, Scalar::Bool) = value {
+                // NumPy's bools have no sign.
+                return value;
+            }
+            let value = if let Value::Bool(known) = value { Value::Int(i128::from(known)) } else { value.strong() };
+            let size = self.size_of(row, value, span);
+            return if operand.weak { size.weak() } else { size };
+        }
+        self.size_of(row, value, span)
+    }
+
+    /// A number without its sign.
+    fn size_of(&mut self, row: &Intrinsic, value: Value, span: Span) -> Value {
         match value {
             Value::Complex(real, imag, ty) => {
                 let part = ty.part();
@@ -78,6 +101,9 @@ impl FnLowerer<'_> {
             return self.error(Code::ArgumentCount, span, message);
         }
         let types: Vec<_> = values.iter().map(Value::ty).collect();
+        if self.is_numpy() {
+            return self.numpy_extremum(row, largest, values, span);
+        }
         let scalars: Option<Vec<Scalar>> = types.iter().map(super::super::ty::Ty::scalar).collect();
         let Some(scalars) = scalars else { return self.no_overload(row, &types, span) };
         if let Some(known) = values
@@ -103,6 +129,40 @@ impl FnLowerer<'_> {
         result.map_or(Value::Poison, |expr| Value::Scalar(expr, ty))
     }
 
+    /// The same with NumPy's typing: the type is that of `np.minimum`.
+    fn numpy_extremum(&mut self, row: &Intrinsic, largest: bool, values: Vec<Value>, span: Span) -> Value {
+        let types: Vec<_> = values.iter().map(Value::ty).collect();
+        let operands: Option<Vec<Operand>> = types.iter().map(Operand::of).collect();
+        let common = operands.and_then(|operands| operands.into_iter().reduce(Operand::with));
+        let Some((common, ty)) = common.and_then(|common| Some((common, common.number.real()?))) else {
+            return self.no_overload(row, &types, span);
+        };
+        let known: Option<Vec<i128>> =
+            values.iter().map(|value| if let Value::Int(known) = value { Some(*known) } else { None }).collect();
+        if let Some(known) =
+            known.and_then(|known| if largest { known.into_iter().max() } else { known.into_iter().min() })
+        {
+            return Value::Int(known);
+        }
+        let op = if largest { BinaryOp::Max } else { BinaryOp::Min };
+        let mut result: Option<ExprId> = None;
+        for value in values {
+            if let Value::Int(known) = value
+                && !common.weak
+                && !weak::holds(common.number, known)
+            {
+                return self.out_of_range(known, common.number, span);
+            }
+            let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
+            result = Some(match result {
+                None => expr,
+                Some(before) => self.extreme_of_two(op, before, expr, ty, span),
+            });
+        }
+        let result = result.map_or(Value::Poison, |expr| Value::Scalar(expr, ty));
+        if common.weak { result.weak() } else { result }
+    }
+
     fn extreme_of_two(&mut self, op: BinaryOp, a: ExprId, b: ExprId, ty: Scalar, span: Span) -> ExprId {
         if ty != Scalar::Bool {
             return self.b.binary(op, a, b, span);
@@ -121,7 +181,8 @@ impl FnLowerer<'_> {
         if let [value] = values.as_slice()
             && value.ty().scalar().is_some_and(promote::is_integral)
         {
-            return value.clone();
+            let value = value.clone();
+            return self.python(value, span);
         }
         let types: Vec<_> = values.iter().map(Value::ty).collect();
         let (value, digits) = match values.as_slice() {
@@ -133,13 +194,17 @@ impl FnLowerer<'_> {
             return self.no_overload(row, &types, span);
         };
         let result = if ty.is_float() { ty } else { Scalar::F64 };
+        // NumPy's integers stay what they are.
+        let given = if self.is_numpy() && ty.is_int() { ty } else { result };
+        let is_weak = matches!(value, Value::Object(ObjectKind::Weak, _) | Value::Int(_));
         // As Numba, with digits even a float32 is scaled as a float64.
         let ty = if digits.is_some() { Scalar::F64 } else { result };
         let Some(expr) = self.number(value, ty, span) else { return Value::Poison };
         let float = Type::Scalar(ty);
         let Some(digits) = digits else {
             let rounded = self.b.math(MathFn::RoundEven, vec![expr], float, span);
-            return Value::Scalar(self.b.convert(rounded, Type::I64, span), Scalar::I64);
+            let rounded = self.b.convert(rounded, Type::I64, span);
+            return self.python(Value::Scalar(rounded, Scalar::I64), span);
         };
         // As Numba: scale, round, scale back; a value that overflows when scaled has no decimals to round.
         let Some(digits) = self.number(digits, Scalar::I64, span) else { return Value::Poison };
@@ -183,7 +248,8 @@ impl FnLowerer<'_> {
         let finite = self.b.math(MathFn::Isfinite, vec![read], Type::BOOL, span);
         let plain = self.b.read(value, span);
         let rounded = self.b.select(finite, back, plain, span);
-        Value::Scalar(self.b.convert(rounded, Type::Scalar(result), span), result)
+        let rounded = Value::Scalar(self.b.convert(rounded, Type::Scalar(given), span), given);
+        if is_weak { self.python(rounded, span) } else { rounded }
     }
 
     /// `math.degrees` and `math.radians`: times a constant, which a half would round too coarsely.

@@ -11,6 +11,7 @@ use crate::{
         promote, refusals,
         ty::{Ty, shown_path},
         value::Value,
+        weak::{self, Operand},
     },
     intrinsics::{Arg, Intrinsic, Lowering, Returns, Signature},
     ir::ExprId,
@@ -33,6 +34,7 @@ impl FnLowerer<'_> {
             self.error(Code::ArgumentCount, span, message);
             return None;
         }
+        let types = if self.is_numpy() { self.numpy_types(row, values, span)? } else { types };
         let small = takes_small_ints(row);
         let fitting = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).filter_map(|sig| {
             let conversions = sig.args.iter().zip(&types).map(|(arg, ty)| conversion(*arg, ty, small));
@@ -43,6 +45,54 @@ impl FnLowerer<'_> {
             self.no_overload(row, &types, span);
         }
         chosen
+    }
+
+    /// The types that arguments count as with NumPy's typing, as they do in the ufunc of that name: all numbers have one type
+    /// where the overloads are of one, which is a float where those are of floats.
+    fn numpy_types(&mut self, row: &Intrinsic, values: &[Value], span: Span) -> Option<Vec<Ty>> {
+        let mut types: Vec<Ty> = values.iter().map(|value| value.ty().strong()).collect();
+        let overloads: Vec<&Signature> = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).collect();
+        let number = |arg: &Arg| match arg {
+            Arg::Scalar(scalar) => Some(Number::Real(*scalar)),
+            Arg::Complex(complex) => Some(Number::Complex(*complex)),
+            Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
+        };
+        // What differs from overload to overload is what they are chosen by.
+        let chosen_by = |place: &usize| {
+            let mut numbers = overloads.iter().filter_map(|sig| number(sig.args.get(*place)?));
+            numbers.next().is_some_and(|first| numbers.any(|other| other != first))
+        };
+        let places: Vec<usize> = (0..types.len()).filter(chosen_by).collect();
+        let of_places =
+            |sig: &&Signature| places.iter().filter_map(|place| number(sig.args.get(*place)?)).collect::<Vec<_>>();
+        let alike = overloads.iter().all(|sig| of_places(sig).windows(2).all(|pair| pair.first() == pair.last()));
+        let inexact = |number: &Number| !number.real().is_some_and(promote::is_integral);
+        let floats = row.path == "math.pow" || overloads.iter().all(|sig| of_places(sig).iter().all(inexact));
+        let operands: Vec<Operand> = places.iter().filter_map(|place| Operand::of(&values.get(*place)?.ty())).collect();
+        let Some(common) = operands.iter().copied().reduce(Operand::with) else { return Some(types) };
+        let number = match common.number {
+            // Each integer is a float by itself before they have one type.
+            Number::Real(scalar) if floats && promote::is_integral(scalar) => {
+                let typed = operands.iter().filter(|operand| !operand.weak);
+                let typed = typed.filter_map(|operand| operand.number.real().map(weak::float_of));
+                typed.reduce(promote::unify_real).map_or(Number::F64, Number::Real)
+            }
+            other @ (Number::Real(_) | Number::Complex(_)) => other,
+        };
+        for place in places {
+            let (Some(value), Some(ty)) = (values.get(place), types.get_mut(place)) else { continue };
+            let Some(operand) = Operand::of(&value.ty()) else { continue };
+            if alike || floats || operand.weak {
+                if let Value::Int(known) = value
+                    && !weak::holds(number, *known)
+                {
+                    self.out_of_range(*known, number, span);
+                    return None;
+                }
+                *ty = Ty::of(number);
+            }
+        }
+        Some(types)
     }
 
     /// The numbers among the arguments, converted to the overload that fits best, and what it returns.

@@ -224,6 +224,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         ObjectKind::Tuple
         | ObjectKind::Struct(_)
         | ObjectKind::Enum(_)
+        | ObjectKind::Weak
         | ObjectKind::Vector(_)
         | ObjectKind::Time(_)
         | ObjectKind::Optional => true,

@@ -115,10 +115,11 @@ impl FnLowerer<'_> {
         }
         if let Some((real, imag)) = intrinsics::constant(path) {
             let real = self.b.float(Scalar::F64, real, span);
-            return Some(match imag {
+            let constant = match imag {
                 None => Value::Scalar(real, Scalar::F64),
                 Some(imag) => Value::Complex(real, self.b.float(Scalar::F64, imag, span), Complex::C128),
-            });
+            };
+            return Some(self.python(constant, span));
         }
         if let Some(limit) = self.limit(path, span) {
             return Some(limit);
@@ -169,7 +170,8 @@ impl FnLowerer<'_> {
 
     /// A number like others, as in Numba: whether it is known says nothing of types.
     fn extent(&mut self, atom: Atom, span: Span) -> Value {
-        Value::Scalar(self.use_atom(atom, span), Scalar::I64)
+        let extent = self.use_atom(atom, span);
+        self.python(Value::Scalar(extent, Scalar::I64), span)
     }
 
     /// The product of the extents, times a factor.
@@ -184,7 +186,7 @@ impl FnLowerer<'_> {
         }
         match product {
             None => Value::Int(1),
-            Some(product) => Value::Scalar(product, Scalar::I64),
+            Some(product) => self.python(Value::Scalar(product, Scalar::I64), span),
         }
     }
 

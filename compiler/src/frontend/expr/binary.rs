@@ -18,6 +18,16 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(in crate::frontend) fn binary(&mut self, op: BinOp, left: Value, right: Value, span: Span) -> Value {
+        if !self.cx.notes {
+            return self.binary_value(op, left, right, span);
+        }
+        let operands = left.ty().number().zip(right.ty().number());
+        let value = self.binary_value(op, left, right, span);
+        self.note_types(op.symbol(), operands, &value, span);
+        value
+    }
+
+    fn binary_value(&mut self, op: BinOp, left: Value, right: Value, span: Span) -> Value {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }
@@ -62,6 +72,9 @@ impl FnLowerer<'_> {
         if let Some(value) = self.time_binary(op, &left, &right, span) {
             return value;
         }
+        if self.is_numpy() && types.is_some() {
+            return self.numpy_binary(op, left, right, span);
+        }
         let (Some(ty), Some((from, _))) = (ty, types) else {
             return self.bad_operands(op, &left, &right, span);
         };
@@ -90,7 +103,21 @@ impl FnLowerer<'_> {
             | BinOp::BitOr
             | BinOp::BitXor => ty,
         };
-        let (Some(a), Some(b)) = (self.number(&left, work, span), self.number(&right, work, span)) else {
+        match self.real_binary(op, &left, &right, work, span) {
+            Value::Scalar(expr, _) => Value::Scalar(expr, ty),
+            other @ (Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison) => other,
+        }
+    }
+
+    /// An operator that is an instruction, on real numbers as `work`.
+    pub(super) fn real_binary(&mut self, op: BinOp, left: &Value, right: &Value, work: Scalar, span: Span) -> Value {
+        let (Some(a), Some(b)) = (self.number(left, work, span), self.number(right, work, span)) else {
             return Value::Poison;
         };
         let b = match op {
@@ -122,9 +149,9 @@ impl FnLowerer<'_> {
             BinOp::BitAnd => BinaryOp::And,
             BinOp::BitOr => BinaryOp::Or,
             BinOp::BitXor => BinaryOp::Xor,
-            BinOp::Pow | BinOp::MatMul => return self.bad_operands(op, &left, &right, span),
+            BinOp::Pow | BinOp::MatMul => return self.bad_operands(op, left, right, span),
         };
-        Value::Scalar(self.b.binary(ir, a, b, span), ty)
+        Value::Scalar(self.b.binary(ir, a, b, span), work)
     }
 
     /// `tuple * times`.
@@ -140,7 +167,7 @@ impl FnLowerer<'_> {
         self.tuple(out, span)
     }
 
-    fn bad_operands(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Value {
+    pub(super) fn bad_operands(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Value {
         let repeats = |a: &Value, b: &Value| is_sequence(a) && b.ty().scalar().is_some_and(promote::is_integral);
         if op == BinOp::Mul && (repeats(left, right) || repeats(right, left)) {
             let what = if is_text(left) || is_text(right) { "text" } else { "tuple" };

@@ -17,7 +17,7 @@ use crate::{
     },
     intrinsics::{Custom, Lowering},
     ir::{FuncId, FunctionKind, StmtKind as Ir},
-    request::{FunctionDef, GpuBody},
+    request::{FunctionDef, GpuBody, Typing},
     source::Span,
     syntax::{
         self,
@@ -40,13 +40,18 @@ const MOST_CALLS_SHOWN: usize = 12;
 /// The types of arguments: of the last ones, and of those that a shape is made of in the function, with what is known of
 /// their values.
 fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<Ty> {
-    let mut types: Vec<Ty> = values.iter().map(|value| value.ty().lent()).collect();
+    let typing = def.typing.unwrap_or_default();
+    let passed = |ty: Ty| match typing {
+        Typing::Numba => ty.strong(),
+        Typing::Numpy => ty,
+    };
+    let mut types: Vec<Ty> = values.iter().map(|value| passed(value.ty().lent())).collect();
     let others = types.len() - literals.min(types.len());
-    if types.iter().take(others).any(|ty| *ty != ty.widened()) {
+    if types.iter().take(others).any(|ty| *ty != ty.widened(typing)) {
         let shapes = syntax::shape_names(&def.ast);
         for (ty, param) in types.iter_mut().zip(&def.ast.params).take(others) {
             if !prelude::is_known(def, param) && !shapes.contains(&param.name) {
-                *ty = ty.widened();
+                *ty = ty.widened(typing);
             }
         }
     }
@@ -228,6 +233,7 @@ impl FnLowerer<'_> {
         literals: usize,
         span: Span,
     ) -> Value {
+        let def = &self.following(def);
         let Some(values) = self.bind(def, args, span) else { return Value::Poison };
         let Some(values) = self.convert_to_signature(def, values, span) else { return Value::Poison };
         match &def.gpu {
@@ -268,6 +274,7 @@ impl FnLowerer<'_> {
         }
         let mut parts = Vec::new();
         for (value, ty) in values.into_iter().zip(&types) {
+            let value = if def.typing == Some(Typing::Numpy) { value } else { value.strong() };
             if let Some(value) = self.try_convert(value, ty, span) {
                 parts.extend(self.flatten(value, span));
             }
@@ -279,7 +286,8 @@ impl FnLowerer<'_> {
         if let Some(ended) = ended {
             self.end_behind_call(ended, span);
         }
-        self.rebuild(&returns, &mut results.into_iter(), span)
+        let result = self.rebuild(&returns, &mut results.into_iter(), span);
+        if self.is_numpy() { result } else { result.strong() }
     }
 
     /// The function to call for argument types, the type that it returns, and whether it may end the thread; reports

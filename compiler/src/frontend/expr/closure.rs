@@ -74,6 +74,7 @@ impl FnLowerer<'_> {
             defaults: std::collections::BTreeMap::new(),
             signatures: Vec::new(),
             inline: true,
+            typing: self.def.typing,
             gpu: None,
             number: self.def.number,
         };

@@ -101,6 +101,9 @@ impl FnLowerer<'_> {
             CmpOp::Gt => CompareOp::Gt,
             CmpOp::GtE | CmpOp::In | CmpOp::NotIn => CompareOp::Ge,
         };
+        if self.is_numpy() {
+            return self.numpy_compare(op, ir, &left, &right, span);
+        }
         let (Number::Real(a), Number::Real(b)) = (a, b) else {
             return self.compare_complex(op, ir, &left, &right, promote::arith_complex(a, b), span);
         };
@@ -116,7 +119,7 @@ impl FnLowerer<'_> {
 
     /// `int64` beside `uint64`: exact, where Numba compares as float64. A known int that fits the other type is not
     /// mixed at all.
-    fn compare_mixed(
+    pub(super) fn compare_mixed(
         &mut self,
         op: CompareOp,
         left: &Value,
@@ -158,7 +161,7 @@ impl FnLowerer<'_> {
         Some(self.b.select(negative, answer, plain, span))
     }
 
-    fn compare_complex(
+    pub(super) fn compare_complex(
         &mut self,
         op: CmpOp,
         ir: CompareOp,
@@ -290,6 +293,7 @@ impl FnLowerer<'_> {
         }
         match found {
             Value::Scalar(expr, ty) => Value::Scalar(self.b.unary(crate::ir::UnaryOp::Not, expr, span), ty),
+            Value::Object(ObjectKind::Weak, _) => self.negated_if(negated, found.strong(), span).weak(),
             Value::Bool(known) => Value::Bool(!known),
             other @ (Value::Complex(..)
             | Value::Int(_)

@@ -313,9 +313,10 @@ impl FnLowerer<'_> {
 
     /// The type that items of several turns have together; `None` if that is none.
     pub(in crate::frontend) fn joined_type(&self, values: &[Value], span: Span) -> Option<Ty> {
+        let typing = self.typing();
         let mut types = values.iter().map(|value| self.ty_of(value));
         let first = types.next()?;
-        let joined = types.fold(first, |a, b| super::super::promote::join(&a, span, &b, span));
+        let joined = types.fold(first, |a, b| super::super::promote::join(&a, span, &b, span, typing));
         (!matches!(joined, Ty::Conflict(_))).then_some(joined)
     }
 }

@@ -21,7 +21,7 @@ impl FnLowerer<'_> {
         let result = then(self);
         let end = self.env.take();
         let mut then = self.b.close();
-        let joined = state::join(&[&end, &entry]);
+        let joined = state::join(&[&end, &entry], self.typing());
         self.b.open();
         then.extend(self.close_arm(end, &joined, span));
         self.b.open();

@@ -101,7 +101,7 @@ impl FnLowerer<'_> {
         let value = right(self);
         let mut block = self.b.close();
         let mut after = self.env.take();
-        let joined = state::join(&[&before, &after]);
+        let joined = state::join(&[&before, &after], self.typing());
         // A `:=` in the right operand may give a variable another type, or another known value.
         if and && let Some(bound) = self.bound_where_true(&after, &joined) {
             block.extend(self.conversions(after, &bound, span));
@@ -138,7 +138,7 @@ impl FnLowerer<'_> {
         let mut bound = after.clone();
         let mut found = false;
         for (name, var) in &mut bound {
-            let ty = var.ty.widened();
+            let ty = var.ty.widened(self.typing());
             let usual = joined.get(name).is_none_or(|joined| joined.ty == ty || joined.ty == var.ty);
             let noted = self.where_true.iter().any(|(known, _)| known == name);
             match var.ty {
@@ -231,7 +231,7 @@ impl FnLowerer<'_> {
         let b = otherwise(self);
         let mut otherwise = self.b.close();
         let else_end = self.env.take();
-        let joined = state::join(&[&then_end, &else_end]);
+        let joined = state::join(&[&then_end, &else_end], self.typing());
         then.extend(self.conversions(then_end, &joined, span));
         otherwise.extend(self.conversions(else_end, &joined, span));
         self.env = joined;
@@ -246,7 +246,7 @@ impl FnLowerer<'_> {
         (mut otherwise, b): (Block, Value),
         span: Span,
     ) -> Value {
-        let ty = promote::join(&self.ty_of(&a), span, &self.ty_of(&b), span);
+        let ty = promote::join(&self.ty_of(&a), span, &self.ty_of(&b), span, self.typing());
         match &ty {
             Ty::Bottom | Ty::Poison => return Value::Poison,
             Ty::Conflict(conflict) => {

@@ -12,6 +12,7 @@ mod index;
 mod logic;
 mod matmul;
 mod name;
+mod numpy;
 mod object;
 mod overloaded;
 mod power;
@@ -36,6 +37,7 @@ use super::{
     object::{ObjectKind, Static},
     refusals,
     value::{Known, Value},
+    weak::Operand,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -179,11 +181,14 @@ impl FnLowerer<'_> {
                 Ok(captured @ (Captured::Int(_) | Captured::NumpyInt(..))) => self.captured(&captured, "", span),
                 _ => self.too_long(&value.to_string(), span),
             },
-            Constant::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
+            Constant::Float(value) => {
+                let value = self.b.float(Scalar::F64, *value, span);
+                self.python(Value::Scalar(value, Scalar::F64), span)
+            }
             Constant::Complex(real, imag) => {
                 let real = self.b.float(Scalar::F64, *real, span);
                 let imag = self.b.float(Scalar::F64, *imag, span);
-                Value::Complex(real, imag, Complex::C128)
+                self.python(Value::Complex(real, imag, Complex::C128), span)
             }
             Constant::Str(text) => Value::Static(Static::Str(text.clone())),
             Constant::Bytes(text) => Value::Static(Static::Bytes(text.clone())),
@@ -202,12 +207,23 @@ impl FnLowerer<'_> {
             return match self.truth(value, span) {
                 super::lowerer::Truth::Known(known) => Value::Bool(!known),
                 super::lowerer::Truth::Expr(expr) => {
-                    Value::Scalar(self.b.unary(IrUnary::Not, expr, span), Scalar::Bool)
+                    let expr = self.b.unary(IrUnary::Not, expr, span);
+                    self.python(Value::Scalar(expr, Scalar::Bool), span)
                 }
                 super::lowerer::Truth::Poison => Value::Poison,
             };
         }
         let value = self.not_none(value, span);
+        if self.is_numpy()
+            && !matches!(value, Value::Int(_))
+            && let Some(operand) = Operand::of(&value.ty())
+        {
+            return self.numpy_unary(op, value, operand, span);
+        }
+        self.numba_unary(op, value, span)
+    }
+
+    fn numba_unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Value {
         match (op, &value) {
             (_, Value::Poison) => Value::Poison,
             (UnaryOp::Plus, Value::Int(known)) => Value::Int(*known),

@@ -82,8 +82,17 @@ impl FnLowerer<'_> {
             Captured::None => Value::Static(Static::None),
             Captured::Bool(value) => Value::Bool(*value),
             Captured::Int(value) => Value::Int(*value),
-            Captured::Float(value) => Value::Scalar(self.b.float(Scalar::F64, *value, span), Scalar::F64),
-            Captured::Complex(real, imag) => self.complex_constant(Complex::C128, *real, *imag, span),
+            Captured::Float(value) => {
+                let value = self.b.float(Scalar::F64, *value, span);
+                self.python(Value::Scalar(value, Scalar::F64), span)
+            }
+            Captured::Complex(real, imag) => {
+                let value = self.complex_constant(Complex::C128, *real, *imag, span);
+                self.python(value, span)
+            }
+            Captured::NumpyInt(Scalar::Bool, value) if self.is_numpy() => {
+                Value::Scalar(self.b.bool(*value != 0, span), Scalar::Bool)
+            }
             Captured::NumpyInt(Scalar::Bool, value) => Value::Bool(*value != 0),
             Captured::NumpyInt(scalar, value) => Value::Scalar(self.b.int(*scalar, *value, span), *scalar),
             Captured::NumpyFloat(Number::Complex(complex), real, imag) => {

@@ -38,6 +38,10 @@ impl FnLowerer<'_> {
                 "real" if kind.is_number() => Some(value.clone()),
                 _ => None,
             },
+            (ObjectKind::Weak, [number]) if matches!(attr, "real" | "imag") => {
+                let part = self.attribute_of(number.clone(), attr, span);
+                Some(self.python(part, span))
+            }
             (ObjectKind::Record, [Value::Array(place)]) => {
                 let number = place.ty.find_field(attr)?;
                 Some(self.field(place, number, span))
@@ -53,6 +57,7 @@ impl FnLowerer<'_> {
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled
                 | ObjectKind::Enum(_)
+                | ObjectKind::Weak
                 | ObjectKind::Record
                 | ObjectKind::Pointer
                 | ObjectKind::VoidPointer
@@ -86,6 +91,7 @@ impl FnLowerer<'_> {
                 intrinsics::members(&class).collect()
             }
             (ObjectKind::Enum(_), _) => vec!["value"],
+            (ObjectKind::Weak, _) => vec!["real", "imag"],
             (ObjectKind::Record, [Value::Array(place)]) => {
                 let DType::Compound(id) = place.ty.dtype else { return Vec::new() };
                 let Compound::Record(record) = id.get() else { return Vec::new() };

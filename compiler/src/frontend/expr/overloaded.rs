@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{expr::Args, lowerer::FnLowerer, object::Static, ty::Ty, value::Value},
-    request::{Answer, Ask, FunctionDef, Given, Overloaded},
+    request::{Answer, Ask, FunctionDef, Given, Overloaded, Typing},
     source::Span,
 };
 
@@ -71,7 +71,7 @@ impl FnLowerer<'_> {
             return Err(value);
         }
         let Some(function) = self.overloaded_at(&format!("attribute.{name}")) else { return Err(value) };
-        let Some(given) = value.ty().widened().arg() else { return Err(value) };
+        let Some(given) = value.ty().widened(Typing::Numba).arg() else { return Err(value) };
         let ask = Ask { function: function.number, args: vec![(None, Given::Type(given))] };
         match self.answer(&ask) {
             Some(Err(_)) => Err(value),
@@ -106,7 +106,7 @@ impl FnLowerer<'_> {
             let what = if let Ty::Static(Static::Str(text)) = &ty {
                 Given::Str(text.clone())
             } else {
-                ty.widened().arg().map(Given::Type).ok_or((ty, at))?
+                ty.widened(Typing::Numba).arg().map(Given::Type).ok_or((ty, at))?
             };
             given.push((name, what));
         }

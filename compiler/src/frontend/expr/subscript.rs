@@ -502,11 +502,13 @@ impl FnLowerer<'_> {
                 return Value::Poison;
             }
         }
-        let mut types = items.iter().map(|item| item.ty().widened());
+        let typing = self.typing();
+        let mut types = items.iter().map(|item| item.ty().widened(typing));
         let Some(first) = types.next() else {
             return self.error(Code::BadIndex, span, "an empty tuple has no items");
         };
-        let joined = types.fold(first.clone(), |a, b| if a == b { a } else { promote::join(&a, span, &b, span) });
+        let joined =
+            types.fold(first.clone(), |a, b| if a == b { a } else { promote::join(&a, span, &b, span, typing) });
         if joined != first || first.parts().is_empty() {
             let ty = Ty::Object(ObjectKind::Tuple, items.iter().map(Value::ty).collect());
             let message = format!("{ty} takes only constant indices: its items have different types");

@@ -153,6 +153,7 @@ fn defined(definition: &'static Definition) -> Option<Arc<FunctionDef>> {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: true,
+            typing: None,
             gpu: None,
             number: 0,
         }))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     frontend::{promote, ty::Ty},
+    request::Typing,
     source::Span,
 };
 
@@ -19,10 +20,10 @@ pub(in crate::frontend) struct Var {
 
 impl Var {
     /// A path without a value leads here, too. On it the variable reads zero, whatever literal the other paths gave it.
-    fn undefine(&mut self) {
+    fn undefine(&mut self, typing: Typing) {
         if !self.maybe_undefined {
             self.maybe_undefined = true;
-            self.ty = self.ty.widened();
+            self.ty = self.ty.widened(typing);
         }
     }
 }
@@ -31,27 +32,27 @@ impl Var {
 pub(in crate::frontend) type Env = Option<BTreeMap<String, Var>>;
 
 /// The environment where several paths meet.
-pub(in crate::frontend) fn join(envs: &[&Env]) -> Env {
+pub(in crate::frontend) fn join(envs: &[&Env], typing: Typing) -> Env {
     let mut reached = envs.iter().filter_map(|env| env.as_ref());
     let mut out = reached.next()?.clone();
     for env in reached {
         for (name, var) in env {
             if let Some(known) = out.get_mut(name) {
                 if known.ty != var.ty {
-                    known.ty = promote::join(&known.ty, known.span, &var.ty, var.span);
+                    known.ty = promote::join(&known.ty, known.span, &var.ty, var.span, typing);
                 }
                 if var.maybe_undefined {
-                    known.undefine();
+                    known.undefine(typing);
                 }
             } else {
                 let mut var = var.clone();
-                var.undefine();
+                var.undefine(typing);
                 out.insert(name.clone(), var);
             }
         }
         for (name, var) in &mut out {
             if !env.contains_key(name) {
-                var.undefine();
+                var.undefine(typing);
             }
         }
     }

@@ -33,6 +33,8 @@ pub(in crate::frontend) struct Functions {
     pub(in crate::frontend) lowering: Vec<Lowering>,
     /// One calls itself, directly or through others.
     pub(in crate::frontend) has_circles: bool,
+    /// Those that say no typing, and the same with that of their callers.
+    pub(in crate::frontend) following: Vec<(Arc<FunctionDef>, Arc<FunctionDef>)>,
     /// How many were given a name.
     pub(in crate::frontend) n_named: usize,
 }
@@ -109,7 +111,8 @@ impl Instance {
     pub(in crate::frontend) fn note(&mut self, returns: Ty, may_end_thread: bool) -> bool {
         let here = self.def.ast.name_span;
         let grows = self.changes >= FREE_CHANGES;
-        let returns = if grows { promote::join(&self.returns, here, &returns, here) } else { returns };
+        let typing = self.def.typing.unwrap_or_default();
+        let returns = if grows { promote::join(&self.returns, here, &returns, here, typing) } else { returns };
         let may_end_thread = self.may_end_thread || may_end_thread;
         if self.changes >= MOST_CHANGES || (returns == self.returns && may_end_thread == self.may_end_thread) {
             return false;

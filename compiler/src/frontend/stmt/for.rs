@@ -63,7 +63,8 @@ impl FnLowerer<'_> {
                     let now = this.b.temp(turn, target.span);
                     this.b.function.locals[now].nonneg = nonneg;
                     let value = this.b.read(now, target.span);
-                    this.assign_to(target, Value::Scalar(value, ty), target.span);
+                    let value = this.python(Value::Scalar(value, ty), target.span);
+                    this.assign_to(target, value, target.span);
                     this.stmts(body);
                 });
             }
@@ -81,7 +82,7 @@ impl FnLowerer<'_> {
                     self.skipped(body);
                     return self.stmts(orelse);
                 }
-                if !Sequence::of(&value).is_some_and(|over| over.is_mixed()) {
+                if !Sequence::of(&value).is_some_and(|over| over.is_mixed(self.typing())) {
                     return self.for_positions(target, value, body, orelse, span);
                 }
                 let Some(Atom::Int(length)) = self.length(&value, span) else {
@@ -314,7 +315,7 @@ impl FnLowerer<'_> {
         let mut then = self.b.close();
         let else_end = self.in_block(entry, |this| this.turn_of_item(target, over, (middle, end), now, body, span));
         let mut otherwise = self.b.close();
-        let joined = state::join(&[&then_end, &else_end]);
+        let joined = state::join(&[&then_end, &else_end], self.typing());
         self.b.open();
         then.extend(self.close_arm(then_end, &joined, span));
         self.b.open();

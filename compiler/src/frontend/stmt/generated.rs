@@ -59,12 +59,13 @@ impl FnLowerer<'_> {
                     this.go_on(end, |this| this.exhausted(exhausted, span));
                 }
                 let items: Vec<Value> = cases.iter().filter_map(|case| case.item.clone()).collect();
-                let Some(first) = items.first().map(|item| item.ty().widened()) else {
+                let typing = this.typing();
+                let Some(first) = items.first().map(|item| item.ty().widened(typing)) else {
                     this.skipped(body);
                     this.choose_case(cases, position, span);
                     return;
                 };
-                let alike = items.iter().all(|item| item.ty().widened() == first);
+                let alike = items.iter().all(|item| item.ty().widened(typing) == first);
                 if alike && !first.parts().is_empty() {
                     let locals = this.store_items(&mut cases, &first, span);
                     this.choose_case(cases, position, span);
@@ -179,7 +180,7 @@ impl FnLowerer<'_> {
 
     /// The code of the turn that a generator has come to; behind it, the variables are what all turns make of them.
     fn choose_case(&mut self, cases: Vec<Case>, position: LocalId, span: Span) {
-        let joined = state::join(&cases.iter().map(|case| &case.env).collect::<Vec<_>>());
+        let joined = state::join(&cases.iter().map(|case| &case.env).collect::<Vec<_>>(), self.typing());
         let mut rest: Option<Block> = None;
         for (turn, case) in cases.into_iter().enumerate().rev() {
             let Case { mut block, env, .. } = case;

@@ -62,7 +62,7 @@ impl FnLowerer<'_> {
         let then = self.b.close();
         let else_end = arm(self, before, orelse, false);
         let otherwise = self.b.close();
-        let joined = state::join(&[&then_end, &else_end]);
+        let joined = state::join(&[&then_end, &else_end], self.typing());
         let then = self.reopen(then, then_end, &joined, span);
         let otherwise = self.reopen(otherwise, else_end, &joined, span);
         self.env = joined;

@@ -119,8 +119,8 @@ impl FnLowerer<'_> {
                 state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
             let mut heads: Vec<&Env> = vec![&entry, &end];
             heads.extend(&continues);
-            let header = state::join(&heads);
-            let exit = state::join(&breaks.iter().collect::<Vec<_>>());
+            let header = state::join(&heads, self.typing());
+            let exit = state::join(&breaks.iter().collect::<Vec<_>>(), self.typing());
             let found = LoopTypes { entry: entry.clone(), header, exit: exit.clone() };
             if let Some(next) = self.next_types(span, walks, &known, found) {
                 known = next;
@@ -149,7 +149,7 @@ impl FnLowerer<'_> {
         }
         let end = self.in_block(end_of_turns, |this| this.stmts(orelse));
         let mut then = self.b.close();
-        let joined = state::join(&[&end, &left]);
+        let joined = state::join(&[&end, &left], self.typing());
         self.b.open();
         then.extend(self.close_arm(end, &joined, span));
         self.b.open();

@@ -65,9 +65,14 @@ impl Checker<'_> {
                     }
                     BinaryOp::Min | BinaryOp::Max => is_number(*a),
                     BinaryOp::Div => is_float(*a),
-                    BinaryOp::DivNonneg | BinaryOp::ModNonneg | BinaryOp::Pow | BinaryOp::Shl | BinaryOp::Shr => {
-                        is_int(*a)
-                    }
+                    BinaryOp::AddExact
+                    | BinaryOp::SubExact
+                    | BinaryOp::MulExact
+                    | BinaryOp::DivNonneg
+                    | BinaryOp::ModNonneg
+                    | BinaryOp::Pow
+                    | BinaryOp::Shl
+                    | BinaryOp::Shr => is_int(*a),
                     BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => is_int(*a) || *a == Type::BOOL,
                 };
                 holds(takes && a == b && *a == ty, &format!("{op:?} does not take {a} and {b}"))
@@ -118,7 +123,8 @@ impl Checker<'_> {
                 Some(array) => holds(ty == Type::Ptr(array.elem, Space::Local), "not a pointer to its elements"),
             },
             (ExprKind::Wrap { .. }, [index, extent]) => {
-                holds([*index, *extent, ty] == [Type::I64; 3], &format!("wrap of {index} and {extent}"))
+                let same = index == extent && *index == ty && [Type::I32, Type::I64].contains(&ty);
+                holds(same, &format!("wrap of {index} and {extent}"))
             }
             (kind, operands) => Some(format!("{kind:?} does not take {operands:?}")),
         }

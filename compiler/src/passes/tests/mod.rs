@@ -1,11 +1,12 @@
 //! The passes on small modules, by the text form of what they leave.
 
 mod fold_temps;
+mod narrow;
 mod prove_nonneg;
 
 use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField, SlotSource};
 
-use super::{access, drop_dead, drop_dead_params};
+use super::{access, drop_dead, drop_dead_params, narrow as narrow_pass};
 use crate::{
     ir::{
         Align, AtomicOp, BinaryOp, Builder, Expr, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module,

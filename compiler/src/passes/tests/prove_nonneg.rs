@@ -34,8 +34,8 @@ fn store_line(index: impl FnOnce(&mut Builder, Locals) -> ExprId) -> String {
     let scaled = b.binary(BinaryOp::Mul, old, factor, HERE);
     let next = b.binary(BinaryOp::Add, scaled, thread, HERE);
     b.assign(hash, next, HERE);
-    let (read, extent) = (b.read(hash, HERE), b.read(x.1, HERE));
-    let cond = b.compare(CompareOp::Gt, read, extent, HERE);
+    let (row, seven) = (wide(b, SpecialRegister::ThreadIdx(1)), b.i64(7, HERE));
+    let cond = b.compare(CompareOp::Gt, row, seven, HERE);
     b.stmt(StmtKind::If { cond, then: vec![stmt(StmtKind::Break)], otherwise: vec![] }, HERE);
     let body = b.close();
     b.stmt(StmtKind::Loop { body, step: vec![] }, HERE);

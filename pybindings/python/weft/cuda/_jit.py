@@ -43,11 +43,13 @@ def jit(
     fastmath: bool = False,
     max_registers: int | None = None,
     launch_bounds: int | Sequence[int] | None = None,
+    coarsen: int | Sequence[int] | None = None,
     lto: bool | None = None,
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
     boundscheck: bool | None = None,
     exceptions: bool = False,
+    typing: str | None = None,
     source: str | None = None,
     **unknown: Any,
 ) -> Any:

@@ -56,7 +56,8 @@ fn what_is_not_known_is_compared() {
     );
     let compared = [
         // A guard of something else; an index that is changed behind its guard, or below zero; one that memory holds.
-        ("if i < x.size - 1:\n        i += 2\n        x[i] = 1", "($t >= $x.least) & ($t < $x.limit)"),
+        ("if i < x.size - 1:\n        i += 2\n        x[i] = 1", "$i < $x.limit"),
+        ("if i < x.size - 1:\n        i -= 2\n        x[i] = 1", "($t >= $x.least) & ($t < $x.limit)"),
         ("if i < 100: x[i] = 1", "$i < $x.limit"),
         ("if i < x.size: x[i - 1] = 1", "($t >= $x.least) & ($t < $x.limit)"),
         ("if i < x.size: cuda.atomic.add(x, int(x[i]), 1)", "($t >= $x.least) & ($t < $x.limit)"),

@@ -133,6 +133,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
             defaults: BTreeMap::new(),
             signatures: Vec::new(),
             inline: false,
+            typing: None,
             gpu: None,
             number: 0,
             ast: ast.clone(),

@@ -7,10 +7,14 @@ use crate::{
 };
 
 /// What an operator gives on a type of `bits`, before it is cut to them; `None` where the operands must be
-/// non-negative and are not.
+/// non-negative and are not, or the result must fit and does not.
 fn model(op: BinaryOp, a: i128, b: i128, bits: u32, minimum: i128) -> Option<i128> {
     let amount = (b as u128 & u128::from(bits - 1)) as u32;
+    let fits = |exact: i128| (exact >= minimum && exact < minimum + (1 << bits)).then_some(exact);
     Some(match op {
+        BinaryOp::AddExact => fits(a + b)?,
+        BinaryOp::SubExact => fits(a - b)?,
+        BinaryOp::MulExact => fits(a.saturating_mul(b))?,
         BinaryOp::Add => a + b,
         BinaryOp::Sub => a - b,
         BinaryOp::Mul => a.wrapping_mul(b),

@@ -73,6 +73,7 @@ def compile(  # its name in numba.cuda
     """
     _check(output, abi, device=device, forceinline=forceinline)
     options = {"device": device, "fastmath": fastmath, "launch_bounds": launch_bounds}
+    options["typing"] = getattr(pyfunc, "targetoptions", {}).get("typing")
     debug = bool(config.DEBUG) if debug is None else bool(debug)
     if debug:
         _warn_about_debug(opt=opt, lineinfo=lineinfo)

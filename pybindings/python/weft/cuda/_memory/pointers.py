@@ -74,6 +74,16 @@ class MemoryPointer:
         self.refct = 1
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same bytes: arrays make a pointer each time one is asked for."""
+        if not isinstance(other, MemoryPointer):
+            return NotImplemented
+        return (int(self.device_pointer), self.size) == (int(other.device_pointer), other.size)
+
+    def __hash__(self) -> int:
+        """As equal pointers have it."""
+        return hash((int(self.device_pointer), self.size))
+
     @property
     def handle(self) -> Handle:
         """The device address, an integer with ``.value``."""

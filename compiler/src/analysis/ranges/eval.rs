@@ -1,0 +1,203 @@
+//! What expressions can be, given what the locals can be.
+
+use super::Walk;
+use crate::{
+    analysis::Interval,
+    ir::{Arith, BinaryOp, Class, Const, ExprId, ExprKind, Leaf, LocalId, MathFn, SpecialRegister, Type},
+};
+
+/// Threads of a grid along an axis, at most: PTX ISA section 10 and CUDA's table of limits, 2^31 - 1 blocks of 1024.
+const THREADS: i128 = ((1 << 31) - 1) * 1024;
+
+/// The number of a thread along an axis, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// A register.
+    Register(SpecialRegister),
+    /// `blockIdx * blockDim`.
+    FirstOfBlock(u8),
+}
+
+impl Walk<'_> {
+    /// What an expression can be now.
+    pub(super) fn eval(&mut self, id: ExprId) -> Interval {
+        self.patience = self.patience.saturating_sub(1);
+        let found = self.computed(id);
+        if self.notes {
+            let known = &mut self.found.exprs[id.index()];
+            *known = known.join(found);
+        }
+        found
+    }
+
+    /// What a local is given.
+    pub(super) fn assigned(&mut self, local: LocalId, value: ExprId) -> Interval {
+        let found = self.eval(value);
+        // The counter of a `for` cannot pass its type's end, or stops there.
+        let function = self.function;
+        if let ExprKind::Binary(BinaryOp::Add, a, b) = &function.exprs[value].kind
+            && [a, b].iter().any(|operand| function.exprs[**operand].kind == ExprKind::Local(local))
+            && self.loops.last().is_some_and(|open| open.in_step)
+        {
+            let notes = std::mem::replace(&mut self.notes, false);
+            let exact = self.eval(*a).plus(self.eval(*b));
+            self.notes = notes;
+            let all = Interval::of_type(function.locals[local].ty);
+            return Interval::new(exact.low.clamp(all.low, all.high), exact.high.clamp(all.low, all.high));
+        }
+        found
+    }
+
+    fn computed(&mut self, id: ExprId) -> Interval {
+        let function = self.function;
+        let expr = &function.exprs[id];
+        let all = Interval::of_type(expr.ty);
+        match expr.kind.class() {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => Interval::of(value),
+            Class::Leaf(Leaf::Const(Const::Bool(value))) => Interval::of(i128::from(value)),
+            Class::Leaf(Leaf::Local(local)) => {
+                let now = self.state.get(local);
+                if now.is_none() { all } else { now }
+            }
+            Class::Leaf(Leaf::Special(register)) => of_register(register),
+            Class::Leaf(Leaf::Base(_) | Leaf::Const(Const::Float(_) | Const::Null | Const::Address(_))) => all,
+            Class::Arith(Arith::Unary(op, a)) => {
+                let a = self.eval(a);
+                if is_whole(expr.ty) { Interval::unary(op, a, expr.ty) } else { all }
+            }
+            Class::Arith(Arith::Binary(op, a, b)) => {
+                let (left, right) = (self.eval(a), self.eval(b));
+                if !is_whole(expr.ty) {
+                    return all;
+                }
+                let found = Interval::binary(op, left, right, expr.ty);
+                match self.of_grid(op, a, b) {
+                    Some(known) if known.fits(expr.ty) => found.meet(known),
+                    Some(_) | None => found,
+                }
+            }
+            Class::Arith(Arith::Compare(_, a, b)) => {
+                self.eval(a);
+                self.eval(b);
+                all
+            }
+            Class::Arith(Arith::Select(cond, a, b)) => {
+                self.eval(cond);
+                // Both are evaluated, whatever the condition is; the one that is taken is the one that it lets be taken.
+                let (then, otherwise) = (self.eval(a), self.eval(b));
+                let chosen = self.under(cond, true, a, then).join(self.under(cond, false, b, otherwise));
+                if chosen.is_none() { all } else { chosen }
+            }
+            Class::Arith(Arith::Convert(a)) => {
+                let from = function.exprs[a].ty;
+                self.eval(a).converted(from, expr.ty)
+            }
+            Class::Arith(Arith::Math(math, args)) => {
+                for arg in args {
+                    self.eval(*arg);
+                }
+                let counts = [MathFn::Popcount, MathFn::LeadingZeros, MathFn::TrailingZeros].contains(&math);
+                if counts { all.meet(Interval::new(0, 64)) } else { all }
+            }
+            // In bounds: a negative one is of the last elements.
+            Class::Arith(Arith::Wrap { index, extent }) => {
+                let (index, extent) = (self.eval(index), self.eval(extent));
+                let wrapped = index.meet(Interval::new(i128::MIN, -1)).plus(extent);
+                let kept = index.meet(Interval::new(0, i128::MAX));
+                if index.is_nonneg() { index } else { kept.join(wrapped).wrapped(expr.ty) }
+            }
+            Class::Address { base, by, .. } => {
+                self.eval(base);
+                self.eval(by);
+                all
+            }
+            Class::Load(pointer) => {
+                self.eval(pointer);
+                all
+            }
+        }
+    }
+
+    /// What one arm of a `select` can be where its condition takes it.
+    fn under(&mut self, cond: ExprId, truth: bool, arm: ExprId, known: Interval) -> Interval {
+        // Arms in arms would be looked at twice as often with each.
+        if std::mem::replace(&mut self.in_arm, true) {
+            return known;
+        }
+        let mark = self.state.mark();
+        let notes = std::mem::replace(&mut self.notes, false);
+        self.assume(cond, truth);
+        let found = if self.state.dead { Interval::NONE } else { self.eval(arm).meet(known) };
+        (self.notes, self.in_arm) = (notes, false);
+        self.state.take(mark);
+        found
+    }
+
+    /// What `a op b` can be if it is the number of a thread in the grid, of a block's first thread, or how many threads
+    /// there are.
+    fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
+        use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
+        let (a, b) = (self.part(a)?, self.part(b)?);
+        let threads = if self.module.small { (1 << 31) - 1 } else { THREADS };
+        if op == BinaryOp::Mul
+            && let (Part::Register(a), Part::Register(b)) = (a, b)
+        {
+            return if let (GridDim(i), BlockDim(j)) | (BlockDim(j), GridDim(i)) = (a, b) {
+                (i == j).then_some(Interval::new(1, threads))
+            } else {
+                first_of_block(a, b).map(|_| Interval::new(0, threads - 1))
+            };
+        }
+        if op == BinaryOp::Add
+            && let (Part::FirstOfBlock(i), Part::Register(ThreadIdx(j)))
+            | (Part::Register(ThreadIdx(j)), Part::FirstOfBlock(i)) = (a, b)
+        {
+            return (i == j).then_some(Interval::new(0, threads - 1));
+        }
+        None
+    }
+
+    /// The register, or the number of a block's first thread, that an expression is, through conversions that keep it and
+    /// through locals that have one value.
+    fn part(&self, id: ExprId) -> Option<Part> {
+        let function = self.function;
+        let expr = &function.exprs[id];
+        match expr.kind.class() {
+            Class::Leaf(Leaf::Special(register)) => Some(Part::Register(register)),
+            Class::Leaf(Leaf::Local(local)) => self.part(self.fixed.value(local)?),
+            Class::Arith(Arith::Convert(from)) if expr.ty == Type::I64 && function.exprs[from].ty == Type::I32 => {
+                self.part(from)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => {
+                let (Part::Register(a), Part::Register(b)) = (self.part(a)?, self.part(b)?) else { return None };
+                first_of_block(a, b).map(Part::FirstOfBlock)
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
+    }
+}
+
+/// PTX ISA section 10 and the table of limits: 1024 threads a block, 2^31 - 1 blocks in x, 65535 in y and z.
+fn of_register(register: SpecialRegister) -> Interval {
+    let blocks = |axis: u8| if axis == 0 { (1 << 31) - 1 } else { 65535 };
+    match register {
+        SpecialRegister::ThreadIdx(axis) => Interval::new(0, if axis == 2 { 63 } else { 1023 }),
+        SpecialRegister::BlockDim(axis) => Interval::new(1, if axis == 2 { 64 } else { 1024 }),
+        SpecialRegister::BlockIdx(axis) => Interval::new(0, blocks(axis) - 1),
+        SpecialRegister::GridDim(axis) => Interval::new(1, blocks(axis)),
+        SpecialRegister::LaneId => Interval::new(0, 31),
+        SpecialRegister::WarpSize => Interval::of(32),
+        SpecialRegister::DynamicSharedBytes => Interval::new(0, (1 << 31) - 1),
+    }
+}
+
+/// The axis, if two registers are the number and the extent of a block.
+fn first_of_block(a: SpecialRegister, b: SpecialRegister) -> Option<u8> {
+    use SpecialRegister::{BlockDim, BlockIdx};
+    if let (BlockIdx(i), BlockDim(j)) | (BlockDim(j), BlockIdx(i)) = (a, b) { (i == j).then_some(i) } else { None }
+}
+
+/// Whether a type's values are integers or truths.
+fn is_whole(ty: Type) -> bool {
+    ty == Type::BOOL || ty.scalar().is_some_and(weft_artifact::Scalar::is_int)
+}

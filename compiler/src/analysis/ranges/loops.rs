@@ -1,0 +1,318 @@
+//! What holds in loops.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Walk,
+    state::{Change, Mark},
+};
+use crate::{
+    analysis::Interval,
+    ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_stmt},
+};
+
+/// Turns of the walk after which what still grows is taken to grow to the ends of its type.
+const PLAIN_TURNS: u32 = 3;
+
+/// Turns of the walk in which the loop's test takes back what was given too much.
+const BACK_TURNS: u32 = 3;
+
+/// A loop that the walk is in.
+pub(super) struct Open {
+    /// Where its turn began.
+    mark: Mark,
+    breaks: Vec<Change>,
+    continues: Vec<Change>,
+    /// In its `step`.
+    pub in_step: bool,
+    /// How many turns it has at most.
+    turns: Option<i128>,
+    /// What a turn adds to locals that are only added to; nothing for others.
+    added: BTreeMap<LocalId, Option<Interval>>,
+}
+
+type Values = BTreeMap<LocalId, Interval>;
+
+impl<'a> Walk<'a> {
+    /// Control leaves the innermost loop, or its turn.
+    pub(super) fn leave(&mut self, for_good: bool) {
+        if let Some(open) = self.loops.last_mut() {
+            let change = self.state.change(open.mark);
+            if for_good { open.breaks.push(change) } else { open.continues.push(change) }
+        }
+        self.state.dead = true;
+    }
+
+    pub(super) fn walk_loop(&mut self, body: &'a Block, step: &'a Block) {
+        let notes = std::mem::replace(&mut self.notes, false);
+        let sums = std::mem::replace(&mut self.sums, false);
+        let mut entry = Values::new();
+        for block in [body, step] {
+            for_each_stmt(block, &mut |stmt| {
+                for local in stmt.kind.assigned() {
+                    entry.insert(local, self.state.get(local));
+                }
+            });
+        }
+        let mut head = entry.clone();
+        let mut turn = 0;
+        while let Some(back) = self.turn(body, step, &head, None).back {
+            let mut changed = false;
+            for (local, known) in &mut head {
+                let joined = known.join(back[local]);
+                if joined == *known {
+                    continue;
+                }
+                changed = true;
+                let all = Interval::of_type(self.function.locals[*local].ty);
+                *known = if turn < PLAIN_TURNS {
+                    joined
+                } else {
+                    let low = if joined.low < known.low { all.low } else { joined.low };
+                    let high = if joined.high > known.high { all.high } else { joined.high };
+                    Interval::new(low, high)
+                };
+            }
+            if !changed || self.patience == 0 {
+                break;
+            }
+            turn += 1;
+        }
+        let turns = self.turns(body, step, &entry, &head);
+        for _ in 0..BACK_TURNS {
+            self.sums = true;
+            let walked = self.turn(body, step, &head, turns);
+            self.sums = false;
+            let mut changed = false;
+            for (local, known) in &mut head {
+                let mut left = match &walked.back {
+                    Some(back) => entry[local].join(back[local]),
+                    None => entry[local],
+                };
+                if let (Some(turns), Some(Some(added))) = (turns, walked.added.get(local)) {
+                    let sum = entry[local].plus(added.times(Interval::new(0, turns)));
+                    if !entry[local].is_none() && sum.fits(self.function.locals[*local].ty) {
+                        left = left.meet(sum);
+                    }
+                }
+                left = left.meet(*known);
+                changed |= left != *known;
+                *known = left;
+            }
+            if !changed || self.patience == 0 {
+                break;
+            }
+        }
+        (self.notes, self.sums) = (notes, sums);
+        let breaks = self.turn(body, step, &head, turns).breaks;
+        let mut after = None;
+        for change in breaks {
+            after = self.state.joined(after, change);
+        }
+        self.state.put(after);
+    }
+
+    /// Walks one turn from what holds at its start, and goes back to where the loop begins.
+    fn turn(&mut self, body: &'a Block, step: &'a Block, head: &Values, turns: Option<i128>) -> Turn {
+        let mark = self.state.mark();
+        for (local, value) in head {
+            self.state.set(*local, *value);
+        }
+        self.loops.push(Open {
+            mark,
+            breaks: Vec::new(),
+            continues: Vec::new(),
+            in_step: false,
+            turns,
+            added: BTreeMap::new(),
+        });
+        self.block(body);
+        let mut end = self.state.take(mark);
+        for change in self.loops.last_mut().map(|open| std::mem::take(&mut open.continues)).unwrap_or_default() {
+            end = self.state.joined(end, change);
+        }
+        self.state.put(end);
+        if let Some(open) = self.loops.last_mut() {
+            open.in_step = true;
+        }
+        self.block(step);
+        let change = self.state.take(mark);
+        let back = change.map(|change| {
+            head.keys()
+                .map(|local| (*local, change.get(local).copied().unwrap_or_else(|| self.state.get(*local))))
+                .collect()
+        });
+        let (breaks, added) = self.loops.pop().map(|open| (open.breaks, open.added)).unwrap_or_default();
+        Turn { back, breaks, added }
+    }
+
+    /// Notes what an assignment adds to its local in a turn of each loop around.
+    pub(super) fn count_sum(&mut self, local: LocalId, value: ExprId) {
+        if !self.sums {
+            return;
+        }
+        let mut each = self.addend(local, value).map(|added| added.join(Interval::of(0)));
+        for open in self.loops.iter_mut().rev() {
+            // What was None stays None.
+            let known = open.added.entry(local).or_insert(Some(Interval::of(0)));
+            *known = known.zip(each).map(|(known, more)| known.plus(more));
+            each = each.zip(open.turns).map(|(more, turns)| more.times(Interval::new(0, turns)));
+        }
+    }
+
+    /// Notes that a local is given something else.
+    pub(super) fn count_other(&mut self, local: LocalId) {
+        if self.sums {
+            for open in &mut self.loops {
+                open.added.insert(local, None);
+            }
+        }
+    }
+
+    /// What `local = value` adds to the local, if it does that and no more.
+    fn addend(&mut self, local: LocalId, value: ExprId) -> Option<Interval> {
+        let function = self.function;
+        let ExprKind::Binary(op, a, b) = function.exprs[value].kind else { return None };
+        let is_local = |id: ExprId| function.exprs[id].kind == ExprKind::Local(local);
+        let notes = std::mem::replace(&mut self.notes, false);
+        let found = if op == BinaryOp::Add && is_local(a) {
+            Some(self.eval(b))
+        } else if op == BinaryOp::Add && is_local(b) {
+            Some(self.eval(a))
+        } else if op == BinaryOp::Sub && is_local(a) {
+            Some(self.eval(b).negated())
+        } else {
+            None
+        };
+        self.notes = notes;
+        found
+    }
+
+    /// How many turns a loop has at most: it starts with `if not test { break }`, where the test holds a counter that each
+    /// turn moves against its bound.
+    fn turns(&mut self, body: &'a Block, step: &'a Block, entry: &Values, head: &Values) -> Option<i128> {
+        let function = self.function;
+        let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
+        let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[*cond].kind else { return None };
+        if !(matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty()) {
+            return None;
+        }
+        let mark = self.state.mark();
+        for (local, value) in head {
+            self.state.set(*local, *value);
+        }
+        let mut least = None;
+        let mut tests = vec![test];
+        while let Some(test) = tests.pop() {
+            let found = if let ExprKind::Binary(BinaryOp::And, a, b) = function.exprs[test].kind {
+                tests.extend([a, b]);
+                None
+            } else if let ExprKind::Compare(op, a, b) = function.exprs[test].kind {
+                self.turns_of(body, step, entry, (op, a, b))
+            } else {
+                None
+            };
+            least = match (least, found) {
+                (Some(least), Some(found)) => Some(i128::min(least, found)),
+                (one, other) => one.or(other),
+            };
+        }
+        self.state.take(mark);
+        least
+    }
+
+    /// The turns that one comparison allows.
+    fn turns_of(
+        &mut self,
+        body: &'a Block,
+        step: &'a Block,
+        entry: &Values,
+        (op, a, b): (CompareOp, ExprId, ExprId),
+    ) -> Option<i128> {
+        let function = self.function;
+        let is_counter = |id: ExprId| function.local(id).filter(|local| entry.contains_key(local));
+        // Written as if the counter stood on the left.
+        let (op, counter, bound) = match (is_counter(a), is_counter(b)) {
+            (Some(counter), None) => (op, counter, b),
+            (None, Some(counter)) => (mirrored(op), counter, a),
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        let (by, in_step) = self.step_of(body, step, counter)?;
+        let start = entry[&counter];
+        let bound = self.eval(bound);
+        let all = Interval::of_type(function.locals[counter].ty);
+        let (distance, by) = match op {
+            CompareOp::Lt | CompareOp::Le if by.low > 0 => {
+                let last = bound.high.saturating_sub(i128::from(op == CompareOp::Lt));
+                let stays = in_step || last.saturating_add(by.high) <= all.high;
+                (stays.then_some(last.saturating_sub(start.low))?, by.low)
+            }
+            CompareOp::Gt | CompareOp::Ge if by.high < 0 => {
+                let last = bound.low.saturating_add(i128::from(op == CompareOp::Gt));
+                let stays = in_step || last.saturating_add(by.low) >= all.low;
+                (stays.then_some(start.high.saturating_sub(last))?, -by.high)
+            }
+            CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge | CompareOp::Eq | CompareOp::Ne => {
+                return None;
+            }
+        };
+        if start.is_none() {
+            return None;
+        }
+        Some(if distance < 0 { 0 } else { distance / by + 1 })
+    }
+
+    /// What every turn adds to a counter, once, which is all that happens to it, and whether it does so in `step`, where it
+    /// cannot pass its type's end.
+    fn step_of(&mut self, body: &'a Block, step: &'a Block, counter: LocalId) -> Option<(Interval, bool)> {
+        let mut assignments = 0;
+        for block in [body, step] {
+            for_each_stmt(block, &mut |stmt| assignments += usize::from(stmt.kind.assigned().contains(&counter)));
+        }
+        let at_top = |block: &'a Block| {
+            block.iter().find_map(|stmt| {
+                if let StmtKind::Assign(local, value) = stmt.kind { (local == counter).then_some(value) } else { None }
+            })
+        };
+        let in_step = at_top(step);
+        let value = in_step.or_else(|| if goes_on(body) { None } else { at_top(body) })?;
+        if assignments != 1 {
+            return None;
+        }
+        Some((self.addend(counter, value)?, in_step.is_some()))
+    }
+}
+
+/// What a turn of the walk has found.
+struct Turn {
+    /// What the loop's locals are at its end; nothing where control does not come there.
+    back: Option<Values>,
+    breaks: Vec<Change>,
+    added: BTreeMap<LocalId, Option<Interval>>,
+}
+
+/// Whether a turn may end before its body does.
+fn goes_on(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Continue => true,
+        StmtKind::If { then, otherwise, .. } => goes_on(then) || goes_on(otherwise),
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Return(_) => false,
+    })
+}
+
+fn mirrored(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+        CompareOp::Eq => CompareOp::Eq,
+        CompareOp::Ne => CompareOp::Ne,
+    }
+}

@@ -1,0 +1,280 @@
+//! What integers can be, at each place of a module.
+//!
+//! A walk over the statements in their order keeps an [`Interval`] for each local. The test of an `if` and of a loop says
+//! more in its arms ([`refine`]); where paths meet, a local can be what it is on either ([`state`]). A loop is walked until
+//! what holds at its start holds again at its end, first with intervals that grow to their type's ends, then, from there,
+//! with what the loop's test leaves of them ([`loops`]); what a loop adds to a sum, turn by turn, is bounded by the turns.
+//! Functions are walked once before those that they call, for what they are called with, and once after them, for what
+//! those give.
+//!
+//! What the walk does not know is all that the type can hold. So is everything where it would take too long.
+
+mod eval;
+mod loops;
+mod refine;
+mod state;
+
+use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
+
+use self::state::State;
+use super::{Fixed, Interval};
+use crate::ir::{Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type};
+
+/// Evaluations of expressions, for each expression of a function, after which the walk is given up.
+const PATIENCE: usize = 256;
+
+/// What is known of one function.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranges {
+    /// By the expression's index: what it can be, whenever it is evaluated; nothing where it never is, as far as is known.
+    exprs: Vec<Interval>,
+    /// By the local's index: all that it is ever given.
+    locals: Vec<Interval>,
+    results: Vec<Interval>,
+}
+
+impl Ranges {
+    /// Nothing is known.
+    fn unknown(function: &Function) -> Self {
+        Self {
+            exprs: function.exprs.iter().map(|(_, expr)| Interval::of_type(expr.ty)).collect(),
+            locals: function.locals.iter().map(|(_, local)| Interval::of_type(local.ty)).collect(),
+            results: function.results.iter().map(|ty| Interval::of_type(*ty)).collect(),
+        }
+    }
+
+    /// Analyses all functions of a module: one answer a function, in their order.
+    pub(crate) fn of(module: &Module) -> Vec<Self> {
+        let circles = Circles::of(module);
+        let mut all: Vec<Self> = module.functions.iter().map(|(_, function)| Self::unknown(function)).collect();
+        let mut params: Vec<Vec<Interval>> = module
+            .functions
+            .iter()
+            .map(|(id, function)| {
+                let outside = function.kind != FunctionKind::Device;
+                let known = |index: usize| {
+                    let ty = function.locals[function.params[index]].ty;
+                    if outside {
+                        slot(module, function, index)
+                    } else if circles.contains(id) {
+                        Interval::of_type(ty)
+                    } else {
+                        Interval::NONE
+                    }
+                };
+                (0..function.params.len()).map(known).collect()
+            })
+            .collect();
+        // A callee stands before its callers.
+        let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
+        for &id in ids.iter().rev() {
+            let called = Walk::new(module, &module.functions[id], &all, &params[id.index()]).arguments();
+            for (callee, args) in called {
+                if circles.contains(callee) {
+                    continue;
+                }
+                for (known, arg) in params[callee.index()].iter_mut().zip(args) {
+                    *known = known.join(arg);
+                }
+            }
+        }
+        for &id in &ids {
+            let found = Walk::new(module, &module.functions[id], &all, &params[id.index()]).ranges();
+            if let Some(mut found) = found {
+                if circles.contains(id) {
+                    found.results.clone_from(&all[id.index()].results);
+                }
+                all[id.index()] = found;
+            }
+        }
+        all
+    }
+
+    /// What an expression can be.
+    pub(crate) fn expr(&self, function: &Function, id: ExprId) -> Interval {
+        // An expression that came after the analysis is not known.
+        let found = self.exprs.get(id.index()).copied().unwrap_or(Interval::NONE);
+        if found.is_none() { Interval::of_type(function.exprs[id].ty) } else { found }
+    }
+
+    /// All that a local is ever given.
+    pub(crate) fn local(&self, function: &Function, id: LocalId) -> Interval {
+        let found = self.locals.get(id.index()).copied().unwrap_or(Interval::NONE);
+        if found.is_none() { Interval::of_type(function.locals[id].ty) } else { found }
+    }
+}
+
+/// What an argument that comes from outside can be.
+fn slot(module: &Module, function: &Function, index: usize) -> Interval {
+    let local = &function.locals[function.params[index]];
+    let all = Interval::of_type(local.ty);
+    let known = match function.slots.get(index) {
+        Some(SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
+            let bits = if module.small { 31 } else { EXTENT_BITS };
+            all.meet(Interval::new(0, (1 << bits) - 1))
+        }
+        Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. }) if module.small => {
+            let small = Interval::of_type(Type::I32);
+            if local.ty == Type::I64 || local.ty == Type::Scalar(Scalar::U64) { all.meet(small) } else { all }
+        }
+        Some(SlotSource::Argument { .. } | SlotSource::Runtime(_)) | None => all,
+    };
+    if local.nonneg { known.meet(Interval::new(0, i128::MAX)) } else { known }
+}
+
+/// A walk over one function.
+struct Walk<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    /// What the functions give that it calls.
+    callees: &'a [Ranges],
+    /// Locals that keep one value.
+    fixed: Fixed,
+    state: State,
+    /// The loops around the place of the walk, the innermost last.
+    loops: Vec<loops::Open>,
+    /// The last walk, on what holds for good: only then is anything noted.
+    notes: bool,
+    /// What a turn adds to sums is counted: on the last walk of each inner loop.
+    sums: bool,
+    /// In an arm of a `select`, which is looked at more closely than what is below it.
+    in_arm: bool,
+    found: Ranges,
+    called: Vec<(FuncId, Vec<Interval>)>,
+    /// Evaluations left.
+    patience: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(module: &'a Module, function: &'a Function, callees: &'a [Ranges], params: &[Interval]) -> Self {
+        let mut locals = vec![Interval::NONE; function.locals.len()];
+        for (param, known) in function.params.iter().zip(params) {
+            locals[param.index()] = *known;
+        }
+        let found = Ranges {
+            exprs: vec![Interval::NONE; function.exprs.len()],
+            locals: locals.clone(),
+            results: vec![Interval::NONE; function.results.len()],
+        };
+        Self {
+            module,
+            function,
+            callees,
+            fixed: Fixed::of(function, &function.body),
+            state: State::new(locals),
+            loops: Vec::new(),
+            notes: true,
+            sums: false,
+            in_arm: false,
+            found,
+            called: Vec::new(),
+            patience: PATIENCE.saturating_mul(function.exprs.len()),
+        }
+    }
+
+    /// What the function calls others with.
+    fn arguments(mut self) -> Vec<(FuncId, Vec<Interval>)> {
+        let function = self.function;
+        self.block(&function.body);
+        if self.patience > 0 {
+            return self.called;
+        }
+        let mut all = Vec::new();
+        crate::ir::for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Call { func, args, .. } = &stmt.kind {
+                all.push((*func, args.iter().map(|arg| Interval::of_type(function.exprs[*arg].ty)).collect()));
+            }
+        });
+        all
+    }
+
+    /// What is known in the end; nothing where the walk was given up.
+    fn ranges(mut self) -> Option<Ranges> {
+        let function = self.function;
+        self.block(&function.body);
+        (self.patience > 0).then_some(self.found)
+    }
+
+    fn block(&mut self, block: &'a Block) {
+        crate::stop::check();
+        for stmt in block {
+            if self.state.dead || self.patience == 0 {
+                return;
+            }
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) {
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => {
+                self.count_sum(*local, *value);
+                let value = self.assigned(*local, *value);
+                self.assign(*local, value);
+            }
+            StmtKind::Store { pointer, value, .. } => {
+                self.eval(*pointer);
+                self.eval(*value);
+            }
+            StmtKind::Op { results, args, .. } => {
+                for arg in args {
+                    self.eval(*arg);
+                }
+                for local in results {
+                    self.count_other(*local);
+                    self.assign(*local, Interval::of_type(self.function.locals[*local].ty));
+                }
+            }
+            StmtKind::Call { results, func, args } => {
+                let args = args.iter().map(|arg| self.eval(*arg)).collect();
+                if self.notes {
+                    self.called.push((*func, args));
+                }
+                for (index, local) in results.iter().enumerate() {
+                    self.count_other(*local);
+                    let ty = self.function.locals[*local].ty;
+                    let given = self.callees[func.index()].results[index];
+                    self.assign(*local, if given.is_none() { Interval::of_type(ty) } else { given });
+                }
+            }
+            StmtKind::If { cond, then, otherwise } => self.branch(*cond, then, otherwise),
+            StmtKind::Loop { body, step } => self.walk_loop(body, step),
+            StmtKind::Break => self.leave(true),
+            StmtKind::Continue => self.leave(false),
+            StmtKind::Return(values) => {
+                for (index, value) in values.iter().enumerate() {
+                    let value = self.eval(*value);
+                    if self.notes {
+                        self.found.results[index] = self.found.results[index].join(value);
+                    }
+                }
+                self.state.dead = true;
+            }
+        }
+    }
+
+    fn assign(&mut self, local: LocalId, value: Interval) {
+        let declared = &self.function.locals[local];
+        let value = if declared.nonneg { value.meet(Interval::new(0, i128::MAX)) } else { value };
+        // What the front end knows of a local and what is known of its value leave nothing: the place is not reached.
+        let value = if value.is_none() { Interval::of_type(declared.ty) } else { value };
+        self.state.set(local, value);
+        if self.notes {
+            let known = &mut self.found.locals[local.index()];
+            *known = known.join(value);
+        }
+    }
+
+    fn branch(&mut self, cond: ExprId, then: &'a Block, otherwise: &'a Block) {
+        self.eval(cond);
+        let mark = self.state.mark();
+        self.assume(cond, true);
+        self.block(then);
+        let after_then = self.state.take(mark);
+        self.assume(cond, false);
+        self.block(otherwise);
+        let after_else = self.state.take(mark);
+        let both = self.state.joined(after_then, after_else);
+        self.state.put(both);
+    }
+}

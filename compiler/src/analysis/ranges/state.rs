@@ -1,0 +1,90 @@
+//! What the locals can be at one place, and what becomes of it where paths part and meet.
+
+use std::collections::BTreeMap;
+
+use super::super::Interval;
+use crate::ir::LocalId;
+
+/// The locals at the place of the walk. Changes are kept, so that a walk can go back to where paths part.
+pub(super) struct State {
+    now: Vec<Interval>,
+    /// What was changed, and what stood there.
+    trail: Vec<(LocalId, Interval)>,
+    /// Control does not come here.
+    pub dead: bool,
+}
+
+/// A place on the trail.
+#[derive(Clone, Copy)]
+pub(super) struct Mark(usize);
+
+/// What has changed since a mark; nothing where control does not come.
+pub(super) type Change = Option<BTreeMap<LocalId, Interval>>;
+
+impl State {
+    pub(super) fn new(now: Vec<Interval>) -> Self {
+        Self { now, trail: Vec::new(), dead: false }
+    }
+
+    /// What a local can be now; no value if it has none yet.
+    pub(super) fn get(&self, local: LocalId) -> Interval {
+        self.now[local.index()]
+    }
+
+    pub(super) fn set(&mut self, local: LocalId, value: Interval) {
+        let place = &mut self.now[local.index()];
+        if *place != value {
+            self.trail.push((local, *place));
+            *place = value;
+        }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.trail.len())
+    }
+
+    /// What has changed since a mark.
+    pub(super) fn change(&self, mark: Mark) -> Change {
+        if self.dead {
+            return None;
+        }
+        Some(self.trail[mark.0..].iter().map(|(local, _)| (*local, self.get(*local))).collect())
+    }
+
+    /// Goes back to a mark, which control came to, and gives what has changed since.
+    pub(super) fn take(&mut self, mark: Mark) -> Change {
+        let change = self.change(mark);
+        while self.trail.len() > mark.0 {
+            let Some((local, before)) = self.trail.pop() else { break };
+            self.now[local.index()] = before;
+        }
+        self.dead = false;
+        change
+    }
+
+    /// What holds on either of two paths from here.
+    pub(super) fn joined(&self, a: Change, b: Change) -> Change {
+        let (mut a, b) = match (a, b) {
+            (None, other) | (other, None) => return other,
+            (Some(a), Some(b)) => (a, b),
+        };
+        for (local, value) in &mut a {
+            *value = value.join(b.get(local).copied().unwrap_or_else(|| self.get(*local)));
+        }
+        for (local, value) in b {
+            a.entry(local).or_insert_with(|| value.join(self.get(local)));
+        }
+        Some(a)
+    }
+
+    /// Goes on where a change has led to.
+    pub(super) fn put(&mut self, change: Change) {
+        let Some(change) = change else {
+            self.dead = true;
+            return;
+        };
+        for (local, value) in change {
+            self.set(local, value);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+/* Divisions that need not be, or not of 64 bits.
+ *
+ * `a // b` and `a % b` of integers come here as calls of `weft$floordiv.i64` and their kin (`nvptx/divide.rs`). They become
+ * instructions once inlining and LLVM's simplifications are through, since what is known of their operands then decides
+ * which: ranges, and the guards that a call stands behind. Each function is total: by zero both results are 0, and so are
+ * they of the minimum by -1. The unsigned ones take operands that are not negative.
+ *
+ * A GPU divides 32 bits in about 20 instructions and 64 bits in about 70, so that
+ * - `(x + 1) % w` and `(x - 1) % w` behind `0 <= x < w` are choices. `x` is also below `w` where it is a remainder by
+ *   `w` in each turn of a loop, and 0 to begin with: the head of a ring.
+ * - The remainder of a loop's counter by what does not change in it is counted along: one more each turn, and 0 again.
+ * - Where both operands fit 32 bits, they are divided there. Where nothing is known, LLVM's code generator has both ways
+ *   in the code, and a test. */
+#include "divisions.h"
+
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/LazyValueInfo.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/PatternMatch.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+
+namespace {
+
+using llvm::ConstantRange;
+using llvm::Value;
+namespace pattern = llvm::PatternMatch;
+
+struct Kind {
+  bool is_signed, is_remainder;
+};
+
+std::optional<Kind> kind_of(const llvm::CallInst &call) {
+  const llvm::Function *callee = call.getCalledFunction();
+  if (!callee || !callee->isDeclaration() || !callee->getName().starts_with("weft$")) return std::nullopt;
+  llvm::StringRef name = callee->getName().drop_front(5).split('.').first;
+  if (name == "floordiv") return Kind{true, false};
+  if (name == "floormod") return Kind{true, true};
+  if (name == "divnonneg") return Kind{false, false};
+  if (name == "modnonneg") return Kind{false, true};
+  return std::nullopt;
+}
+
+/* The calls of a function, those that others need first. */
+llvm::SmallVector<llvm::CallInst *, 8> calls_of(llvm::Function &function) {
+  llvm::SmallVector<llvm::CallInst *, 8> found;
+  for (llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+      if (kind_of(*call)) found.push_back(call);
+  return found;
+}
+
+/* By the letter: what `FunctionEmitter::int_divmod` makes of a division on other targets. `fits` says that both
+ * operands fit the lower half of their type. */
+Value *divide(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool is_signed, bool fits) {
+  llvm::Type *whole = a->getType();
+  unsigned bits = fits ? whole->getIntegerBitWidth() / 2 : whole->getIntegerBitWidth();
+  llvm::Type *type = builder.getIntNTy(bits);
+  Value *dividend = builder.CreateTrunc(a, type), *divisor = builder.CreateTrunc(b, type);
+  Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+  Value *bad = builder.CreateICmpEQ(divisor, zero);
+  if (!is_signed) {
+    Value *safe = builder.CreateSelect(bad, one, divisor);
+    Value *result = kind.is_remainder
+                        ? builder.CreateURem(dividend, safe) // by one it is the zero that is wanted
+                        : builder.CreateSelect(bad, zero, builder.CreateUDiv(dividend, safe));
+    return builder.CreateZExt(result, whole);
+  }
+  Value *ones = llvm::Constant::getAllOnesValue(type);
+  Value *negates = builder.CreateICmpEQ(divisor, ones);
+  Value *overflows = negates;
+  /* In the lower half the minimum by -1 is no overflow; all remainders by -1 are 0, and the quotients are below. */
+  if (!fits) {
+    Value *minimum = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(bits));
+    overflows = builder.CreateAnd(builder.CreateICmpEQ(dividend, minimum), negates);
+  }
+  bad = builder.CreateOr(bad, overflows);
+  Value *safe = builder.CreateSelect(bad, one, divisor);
+  Value *remainder = builder.CreateSRem(dividend, safe);
+  /* Division truncates: one too large where the remainder is not zero and has the other sign. */
+  Value *inexact = builder.CreateICmpNE(remainder, zero);
+  Value *opposite = builder.CreateICmpSLT(builder.CreateXor(remainder, safe), zero);
+  Value *adjust = builder.CreateAnd(inexact, opposite);
+  if (kind.is_remainder) {
+    Value *result = builder.CreateSelect(adjust, builder.CreateAdd(remainder, safe), remainder);
+    return builder.CreateSExt(result, whole);
+  }
+  Value *quotient = builder.CreateSDiv(dividend, safe);
+  quotient = builder.CreateSelect(adjust, builder.CreateSub(quotient, one), quotient);
+  quotient = builder.CreateSExt(builder.CreateSelect(bad, zero, quotient), whole);
+  if (!fits) return quotient;
+  return builder.CreateSelect(negates, builder.CreateNeg(a), quotient);
+}
+
+class Divisions {
+public:
+  Divisions(llvm::Function &function, llvm::FunctionAnalysisManager &analyses)
+      : layout(function.getDataLayout()), values(analyses.getResult<llvm::LazyValueAnalysis>(function)),
+        assumptions(analyses.getResult<llvm::AssumptionAnalysis>(function)),
+        dominators(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
+        evolution(analyses.getResult<llvm::ScalarEvolutionAnalysis>(function)) {}
+
+  /* What a call becomes. Its operands are not changed, so that what is known of other calls stays true. */
+  Value *expand(llvm::CallInst &call) {
+    Kind kind = *kind_of(call);
+    Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
+    ConstantRange of_a = range(a, call), of_b = range(b, call);
+    llvm::IRBuilder<> builder(&call);
+    /* The unsigned ones take what was proven elsewhere. */
+    if (!kind.is_signed) of_a = nonneg(of_a), of_b = nonneg(of_b);
+    if (Value *chosen = choose(builder, kind, call, of_a, of_b)) return chosen;
+    if (kind.is_remainder)
+      if (Value *counted = count_along(call, a, b, of_b)) return counted;
+    bool is_signed = !of_a.isAllNonNegative() || !of_b.isAllNonNegative();
+    unsigned bits = of_a.getBitWidth();
+    bool fits = bits == 64 && (is_signed ? fits_signed(of_a) && fits_signed(of_b) : fits_bits(of_a) && fits_bits(of_b));
+    if (is_signed && of_b.isAllNonNegative()) return by_nonneg(builder, kind, a, b, fits);
+    return divide(builder, kind, a, b, is_signed, fits);
+  }
+
+  /* A shorter way for a 64-bit division by a constant, if there is one. */
+  Value *shorten(llvm::BinaryOperator &operation) {
+    Value *a = operation.getOperand(0), *b = operation.getOperand(1);
+    ConstantRange of_a = range(a, operation), of_b(llvm::cast<llvm::ConstantInt>(b)->getValue());
+    Kind kind{false, operation.getOpcode() == llvm::Instruction::URem};
+    llvm::IRBuilder<> builder(&operation);
+    if (fits_bits(of_a) && fits_bits(of_b)) return divide(builder, kind, a, b, false, true);
+    return kind.is_remainder ? count_along(operation, a, b, of_b) : nullptr;
+  }
+
+private:
+  const llvm::DataLayout &layout;
+  llvm::LazyValueInfo &values;
+  llvm::AssumptionCache &assumptions;
+  llvm::DominatorTree &dominators;
+  llvm::ScalarEvolution &evolution;
+
+  static bool fits_signed(const ConstantRange &range) {
+    return range.getSignedMin().getSignificantBits() <= 32 && range.getSignedMax().getSignificantBits() <= 32;
+  }
+
+  static bool fits_bits(const ConstantRange &range) { return range.getUnsignedMax().getActiveBits() <= 32; }
+
+  static ConstantRange nonneg(const ConstantRange &range) {
+    unsigned bits = range.getBitWidth();
+    ConstantRange all(llvm::APInt::getZero(bits), llvm::APInt::getSignedMinValue(bits));
+    ConstantRange known = range.intersectWith(all);
+    return known.isEmptySet() ? all : known;
+  }
+
+  ConstantRange range(Value *value, llvm::Instruction &at) {
+    ConstantRange known = values.getConstantRange(value, &at, /*UndefAllowed=*/false);
+    known = known.intersectWith(
+        llvm::computeConstantRange(value, /*ForSigned=*/true, /*UseInstrInfo=*/true, &assumptions, &at, &dominators));
+    known = known.intersectWith(evolution.getSignedRange(evolution.getSCEV(value)), ConstantRange::Signed);
+    /* Nothing reaches the place. */
+    return known.isEmptySet() ? ConstantRange::getFull(known.getBitWidth()) : known;
+  }
+
+  /* Whether a branch that leads here has shown it. */
+  bool is_guarded(llvm::CmpInst::Predicate predicate, Value *left, Value *right, llvm::Instruction &at) {
+    unsigned steps = 0;
+    const auto *node = dominators.getNode(at.getParent());
+    for (; node && node->getIDom() && steps < 32; node = node->getIDom(), ++steps) {
+      const llvm::BasicBlock *block = node->getBlock(), *before = block->getSinglePredecessor();
+      const auto *branch = before ? llvm::dyn_cast<llvm::BranchInst>(before->getTerminator()) : nullptr;
+      if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) continue;
+      bool holds = branch->getSuccessor(0) == block;
+      if (llvm::isImpliedCondition(branch->getCondition(), predicate, left, right, layout, holds).value_or(false))
+        return true;
+    }
+    return evolution.isKnownPredicateAt(predicate, evolution.getSCEV(left), evolution.getSCEV(right), &at);
+  }
+
+  /* Of numbers divided by one that is not negative the sign of the remainder tells what to add. */
+  static Value *by_nonneg(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool fits) {
+    llvm::Type *whole = a->getType(), *type = fits ? builder.getInt32Ty() : whole;
+    Value *dividend = builder.CreateTrunc(a, type), *divisor = builder.CreateTrunc(b, type);
+    Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+    Value *bad = builder.CreateICmpEQ(divisor, zero);
+    Value *safe = builder.CreateSelect(bad, one, divisor);
+    Value *remainder = builder.CreateSRem(dividend, safe);
+    Value *below = builder.CreateICmpSLT(remainder, zero);
+    Value *result;
+    if (kind.is_remainder) {
+      result = builder.CreateSelect(below, builder.CreateAdd(remainder, safe), remainder);
+    } else {
+      Value *quotient = builder.CreateSDiv(dividend, safe);
+      quotient = builder.CreateSelect(below, builder.CreateSub(quotient, one), quotient);
+      result = builder.CreateSelect(bad, zero, quotient);
+    }
+    return builder.CreateSExt(result, whole);
+  }
+
+  /* What is known of `0 <= x < w`. */
+  enum class Below { unknown, or_both_zero, certain };
+
+  Below below(Value *x, Value *w, llvm::Instruction &at) {
+    if (range(x, at).isAllNonNegative() && is_guarded(llvm::CmpInst::ICMP_SLT, x, w, at)) return Below::certain;
+    /* All its values are remainders by `w`, or 0. That is the same `w` throughout where it comes before `x`: whoever
+     * comes to another `w` comes to another `x`. */
+    auto is_remainder = [&](Value *value) {
+      if (pattern::match(value, pattern::m_Zero())) return true;
+      auto *call = llvm::dyn_cast<llvm::CallInst>(value);
+      if (!call) return false;
+      auto kind = kind_of(*call);
+      return kind && kind->is_remainder && call->getArgOperand(1) == w;
+    };
+    auto *phi = llvm::dyn_cast<llvm::PHINode>(x);
+    bool holds = phi ? llvm::all_of(phi->incoming_values(), is_remainder)
+                     : llvm::isa<llvm::CallInst>(x) && is_remainder(x);
+    if (!holds || !range(w, at).isAllNonNegative()) return Below::unknown;
+    if (auto *made = llvm::dyn_cast<llvm::Instruction>(w); phi && made && !dominators.dominates(made, phi))
+      return Below::unknown;
+    return range(w, at).contains(llvm::APInt::getZero(w->getType()->getIntegerBitWidth())) ? Below::or_both_zero
+                                                                                            : Below::certain;
+  }
+
+  /* The result without a division, where `a` is `x`, `x + 1` or `x - 1`, and `0 <= x < b`. */
+  Value *choose(llvm::IRBuilder<> &builder, Kind kind, llvm::CallInst &call, const ConstantRange &of_a,
+                const ConstantRange &of_b) {
+    Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
+    if (!of_b.isAllNonNegative() || llvm::isa<llvm::Constant>(a)) return nullptr;
+    Value *zero = llvm::ConstantInt::get(a->getType(), 0), *one = llvm::ConstantInt::get(a->getType(), 1);
+    if (below(a, b, call) != Below::unknown ||
+        (of_a.isAllNonNegative() && of_a.getSignedMax().slt(of_b.getSignedMin())))
+      return kind.is_remainder ? a : zero;
+    Value *x;
+    const llvm::APInt *by;
+    if (!pattern::match(a, pattern::m_Add(pattern::m_Value(x), pattern::m_APInt(by))) ||
+        (!by->isOne() && !by->isAllOnes()))
+      return nullptr;
+    Below known = below(x, b, call);
+    if (known == Below::unknown) return nullptr;
+    Value *is_zero = known == Below::or_both_zero ? builder.CreateICmpEQ(b, zero) : builder.getFalse();
+    auto unless_zero = [&](Value *value) { return builder.CreateSelect(is_zero, zero, value); };
+    if (by->isOne()) {
+      /* It is beyond where `b` is 0, too. */
+      Value *beyond = builder.CreateICmpSGE(a, b);
+      if (kind.is_remainder) return builder.CreateSelect(beyond, zero, a);
+      return unless_zero(builder.CreateZExt(beyond, a->getType()));
+    }
+    Value *is_first = builder.CreateICmpEQ(x, zero);
+    if (kind.is_remainder) return builder.CreateSelect(is_first, unless_zero(builder.CreateSub(b, one)), a);
+    return unless_zero(builder.CreateSExt(is_first, a->getType()));
+  }
+
+  /* The remainder of a loop's counter as a second counter, where the loop computes it in each turn. */
+  Value *count_along(llvm::Instruction &at, Value *a, Value *b, const ConstantRange &of_b) {
+    llvm::Type *type = a->getType(), *narrow = type;
+    if (!of_b.isAllNonNegative()) return nullptr;
+    /* By a constant, in 32 bits, it is a product. */
+    if (llvm::isa<llvm::Constant>(b) && !type->isIntegerTy(64)) return nullptr;
+    const auto *counter = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution.getSCEV(a));
+    if (!counter || !counter->isAffine()) return nullptr;
+    const llvm::Loop &loop = *counter->getLoop();
+    const auto *first = llvm::dyn_cast<llvm::SCEVConstant>(counter->getStart());
+    const auto *step = llvm::dyn_cast<llvm::SCEVConstant>(counter->getStepRecurrence(evolution));
+    if (!first || first->getAPInt().isNegative() || !step || !step->getAPInt().isOne()) return nullptr;
+    /* Where the counter wraps, its remainder does not go on by one. */
+    if (!counter->hasNoSignedWrap() && !evolution.getSignedRange(counter).isAllNonNegative()) return nullptr;
+    llvm::BasicBlock *before = loop.getLoopPreheader(), *latch = loop.getLoopLatch();
+    if (!before || !latch || !loop.contains(&at) || !loop.isLoopInvariant(b) ||
+        !dominators.dominates(at.getParent(), latch))
+      return nullptr;
+    if (type->isIntegerTy(64) && of_b.getSignedMax().getSignificantBits() <= 32)
+      narrow = llvm::Type::getInt32Ty(type->getContext());
+    llvm::IRBuilder<> outside(before->getTerminator());
+    Value *end = outside.CreateTrunc(b, narrow);
+    Value *from = divide(outside, {false, true}, llvm::ConstantInt::get(type, first->getAPInt()), b, false, false);
+    from = outside.CreateTrunc(from, narrow);
+    llvm::IRBuilder<> builder(&loop.getHeader()->front());
+    llvm::PHINode *count = builder.CreatePHI(narrow, 2);
+    builder.SetInsertPoint(latch->getTerminator());
+    /* It is below `end`, so the sum does not wrap; where `end` is 0 it stays 0. */
+    Value *next = builder.CreateAdd(count, llvm::ConstantInt::get(narrow, 1), "", true, true);
+    next = builder.CreateSelect(builder.CreateICmpSGE(next, end), llvm::ConstantInt::get(narrow, 0), next);
+    count->addIncoming(from, before);
+    count->addIncoming(next, latch);
+    builder.SetInsertPoint(&at);
+    return builder.CreateZExt(count, type);
+  }
+};
+
+/* Expands the calls of all functions, and looks again at the divisions that LLVM made of others. */
+struct Expand : llvm::PassInfoMixin<Expand> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    auto calls = calls_of(function);
+    llvm::SmallVector<llvm::BinaryOperator *, 8> plain;
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (is_wide(instruction)) plain.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
+    if (calls.empty() && plain.empty()) return llvm::PreservedAnalyses::all();
+    /* Counters are made in front of loops. The next pass of LLVM's wants them in this form, too. */
+    analyses.invalidate(function, llvm::LoopSimplifyPass().run(function, analyses));
+    Divisions divisions(function, analyses);
+    /* What is known of one may rest on what another is, so all stay until the last is known. */
+    llvm::SmallVector<std::pair<llvm::Instruction *, Value *>, 8> results;
+    for (llvm::CallInst *call : calls) results.emplace_back(call, divisions.expand(*call));
+    for (llvm::BinaryOperator *operation : plain)
+      if (Value *shorter = divisions.shorten(*operation)) results.emplace_back(operation, shorter);
+    for (auto &[old, result] : results) {
+      old->replaceAllUsesWith(result);
+      /* One may be the result of another. */
+      for (auto &other : results)
+        if (other.second == old) other.second = result;
+    }
+    for (auto &[old, result] : results) old->eraseFromParent();
+    llvm::PreservedAnalyses kept;
+    kept.preserveSet<llvm::CFGAnalyses>();
+    analyses.invalidate(function, kept);
+    /* A quotient and a remainder of the same numbers test the same. */
+    if (!results.empty()) llvm::EarlyCSEPass().run(function, analyses);
+    return llvm::PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+
+private:
+  static bool is_wide(const llvm::Instruction &instruction) {
+    auto opcode = instruction.getOpcode();
+    const auto *divisor = opcode == llvm::Instruction::UDiv || opcode == llvm::Instruction::URem
+                              ? llvm::dyn_cast<llvm::ConstantInt>(instruction.getOperand(1))
+                              : nullptr;
+    return divisor && instruction.getType()->isIntegerTy(64) && !divisor->getValue().isPowerOf2();
+  }
+};
+
+/* Expands calls whose divisor has become a constant: LLVM knows what to do with those. */
+struct ExpandConstants : llvm::PassInfoMixin<ExpandConstants> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &) {
+    bool changed = false;
+    for (llvm::CallInst *call : calls_of(function)) {
+      Kind kind = *kind_of(*call);
+      Value *a = call->getArgOperand(0), *b = call->getArgOperand(1);
+      if (!llvm::isa<llvm::ConstantInt>(b)) continue;
+      llvm::IRBuilder<> builder(call);
+      call->replaceAllUsesWith(divide(builder, kind, a, b, kind.is_signed, false));
+      call->eraseFromParent();
+      changed = true;
+    }
+    if (!changed) return llvm::PreservedAnalyses::all();
+    llvm::PreservedAnalyses kept;
+    kept.preserveSet<llvm::CFGAnalyses>();
+    return kept;
+  }
+};
+
+} // namespace
+
+void weft::register_divisions(llvm::PassBuilder &builder) {
+  builder.registerPeepholeEPCallback(
+      [](llvm::FunctionPassManager &passes, llvm::OptimizationLevel) { passes.addPass(ExpandConstants()); });
+  builder.registerOptimizerEarlyEPCallback(
+      [](llvm::ModulePassManager &passes, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
+        passes.addPass(llvm::createModuleToFunctionPassAdaptor(Expand()));
+      });
+}

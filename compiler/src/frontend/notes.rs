@@ -1,0 +1,136 @@
+//! Notes on where Numba's typing makes numbers wider than they were: what `weft check --notes` shows.
+//!
+//! A request's function is lowered a second time with NumPy's typing (`weak.rs`), and the types of its operators are held
+//! against each other: where Numba's is the wider one, a literal or an accumulator that began as one made it so, or `int64`
+//! is all that Numba adds integers as. A float beside an integer that NumPy widens, too, is noted for itself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use weft_artifact::{Number, Scalar};
+
+use super::{
+    lowerer::{FnLowerer, Lowerer},
+    prelude,
+    promote::is_integral,
+    value::Value,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    request::{FunctionDef, Request, Typing},
+    source::{SourceMap, Span},
+};
+
+/// What an operator computes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Computed {
+    span: Span,
+    symbol: &'static str,
+    operands: [Number; 2],
+    result: Number,
+}
+
+/// A place, the same in both lowerings: the file's name, and where in it.
+type Place = (String, u32, u32);
+
+impl Computed {
+    fn place(&self, sources: &SourceMap) -> Option<Place> {
+        let file = sources.files().get(self.span.file as usize)?;
+        Some((file.name.clone(), self.span.start, self.span.end))
+    }
+}
+
+impl FnLowerer<'_> {
+    /// Keeps what an operator of the user's gives, if somebody asks.
+    pub(super) fn note_types(
+        &mut self,
+        symbol: &'static str,
+        operands: Option<(Number, Number)>,
+        result: &Value,
+        span: Span,
+    ) {
+        // A known integer is no arithmetic.
+        let computes = !matches!(result, Value::Int(_)) && self.b.place().is_none() && !prelude::is_own(&self.def);
+        if self.is_dry() || !computes {
+            return;
+        }
+        if let (Some((left, right)), Some(result)) = (operands, result.ty().number()) {
+            let found = Computed { span: self.at(span), symbol, operands: [left, right], result };
+            self.cx.computed.extend([found]);
+        }
+    }
+}
+
+/// The notes of a request whose function was lowered.
+pub(super) fn notes(
+    request: &Request,
+    lowered: &Lowerer,
+    lower: impl FnOnce(&Request) -> (Vec<Computed>, SourceMap),
+) -> Vec<Diagnostic> {
+    let function = FunctionDef { typing: Some(Typing::Numpy), ..FunctionDef::clone(&request.function) };
+    let (numpy, sources) = lower(&Request { function: Arc::new(function), ..request.clone() });
+    let mut narrow: BTreeMap<Place, Number> = BTreeMap::new();
+    for computed in &numpy {
+        let Some(place) = computed.place(&sources) else { continue };
+        let known = narrow.entry(place).or_insert(computed.result);
+        if computed.result.size_bytes() > known.size_bytes() {
+            *known = computed.result;
+        }
+    }
+    let mut noted = BTreeSet::new();
+    let mut found = Vec::new();
+    for computed in &lowered.computed {
+        let Some(place) = computed.place(&lowered.sources) else { continue };
+        let Some(diagnostic) = note(computed, narrow.get(&place).copied()) else { continue };
+        let line = lowered
+            .sources
+            .files()
+            .get(computed.span.file as usize)
+            .map(|file| file.line_column(computed.span.start).0);
+        // One of integers and one of floats a line, the first that is computed.
+        if noted.insert((place.0, line, kind(computed.result))) {
+            found.push(diagnostic);
+        }
+    }
+    found
+}
+
+/// What there is to say of an operator, which NumPy's typing gives a type, if it takes it.
+fn note(computed: &Computed, numpy: Option<Number>) -> Option<Diagnostic> {
+    let Computed { span, symbol, operands: [left, right], result } = *computed;
+    let message = format!("`{symbol}` of {left} and {right} computes as {result}");
+    let diagnostic = Diagnostic::note_at(Code::Widened, span, message);
+    let numpy = numpy.filter(|numpy| kind(*numpy) == kind(result) && numpy.size_bytes() < result.size_bytes());
+    if let Some(numpy) = numpy {
+        let diagnostic = diagnostic.note(format!("with NumPy's types it is {numpy}"));
+        // Integers of any size are computed as 64 bits.
+        let wide = |operand: Number| kind(result) > 0 && operand.size_bytes() > numpy.size_bytes();
+        let what = if wide(left) || wide(right) { "what is wider" } else { "the result" };
+        let help = format!("write `@cuda.jit(typing=\"numpy\")`, or cast {what}: `np.{}(…)`", shown(numpy));
+        return Some(diagnostic.help(help));
+    }
+    let small = |number: Number| matches!(number.part(), Scalar::F16 | Scalar::BF16 | Scalar::F32);
+    let whole = |number: Number| number.real().is_some_and(is_integral);
+    let mixed = (small(left) && whole(right)) || (small(right) && whole(left));
+    let float = if small(left) { left } else { right };
+    (mixed && result.part() == Scalar::F64).then(|| {
+        let diagnostic = diagnostic.note("so it is with NumPy's types");
+        diagnostic.help(format!("cast the integer: `np.{}(…)`", shown(float)))
+    })
+}
+
+/// A type as NumPy names it.
+fn shown(number: Number) -> String {
+    if number == Number::BOOL { "bool_".to_owned() } else { number.to_string() }
+}
+
+/// Integers, floats and complex numbers, which are wider than none of the others.
+fn kind(number: Number) -> u8 {
+    match number {
+        Number::Real(scalar) if is_integral(scalar) => 0,
+        Number::Real(_) => 1,
+        Number::Complex(_) => 2,
+    }
+}

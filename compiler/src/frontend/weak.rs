@@ -1,0 +1,330 @@
+//! The types of `typing="numpy"`: NumPy 2's promotion (NEP 50), and numbers that have no type of their own.
+//!
+//! A Python number is *weak*: it takes the type of the typed number that it meets, and is a bool, an `int64`, a `float64` or
+//! a `complex128` where it meets none. A literal is one, and so is what is computed of weak numbers alone, such as a
+//! variable that has only met literals. A known int is a [`Value::Int`] as everywhere, a known bool a [`Value::Bool`]; what is
+//! known at run time only is an [`ObjectKind::Weak`] with the number of the default type in it. Functions with Numba's
+//! typing have no such objects: what they are passed, and what they get, is [`strong`](Value::strong).
+//!
+//! Source: <https://numpy.org/neps/nep-0050-scalar-promotion.html>, and NumPy 2 itself, which
+//! `tests/python/conformance/test_numpy_types.py` compares.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use weft_artifact::{Complex, Number, Scalar};
+
+use super::{
+    lowerer::FnLowerer,
+    object::ObjectKind,
+    prelude,
+    promote::{is_integral, unify},
+    ty::Ty,
+    value::Value,
+};
+use crate::{
+    ir::Type,
+    request::{FunctionDef, Typing},
+    source::Span,
+    syntax::ast::BinOp,
+};
+
+/// A number as an operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Operand {
+    /// Its type; of a weak one, the default.
+    pub(super) number: Number,
+    /// It takes the type of what it meets.
+    pub(super) weak: bool,
+}
+
+/// What an operator computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Promoted {
+    /// The type that both operands are converted to.
+    pub(super) work: Number,
+    /// The result's type, which is what is computed or wider than it.
+    pub(super) result: Operand,
+}
+
+/// Which kind of number a weak one is: a higher one takes lower ones in.
+fn kind(number: Number) -> u8 {
+    match number {
+        Number::Real(Scalar::Bool) => 0,
+        Number::Real(scalar) if scalar.is_int() => 1,
+        Number::Real(_) => 2,
+        Number::Complex(_) => 3,
+    }
+}
+
+impl Operand {
+    /// A number that is what it is.
+    pub(super) const fn typed(number: Number) -> Self {
+        Self { number, weak: false }
+    }
+
+    /// The operand that a value of a type is; `None` for what is no number.
+    pub(super) fn of(ty: &Ty) -> Option<Self> {
+        let weak = match ty {
+            Ty::Int(_) | Ty::Bool(_) => true,
+            Ty::Object(kind, _) => *kind == ObjectKind::Weak,
+            Ty::Scalar(_)
+            | Ty::Complex(_)
+            | Ty::Array(_)
+            | Ty::Static(_)
+            | Ty::Conflict(_)
+            | Ty::Bottom
+            | Ty::Poison => false,
+        };
+        Some(Self { number: ty.number()?, weak })
+    }
+
+    /// NumPy's `result_type`.
+    pub(super) fn with(self, other: Self) -> Self {
+        match (self.weak, other.weak) {
+            (false, false) => Self::typed(unify(self.number, other.number)),
+            (true, true) => {
+                // An int from 2^63 on is none of an `int64`: of both it is as it would be without a type.
+                let number = match kind(self.number).cmp(&kind(other.number)) {
+                    Ordering::Greater => self.number,
+                    Ordering::Less => other.number,
+                    Ordering::Equal if self.number == other.number => self.number,
+                    Ordering::Equal => Number::I64,
+                };
+                Self { number, weak: true }
+            }
+            (true, false) => Self::typed(meeting(self.number, other.number)),
+            (false, true) => Self::typed(meeting(other.number, self.number)),
+        }
+    }
+}
+
+/// The type of a weak number beside a typed one.
+fn meeting(weak: Number, typed: Number) -> Number {
+    if kind(weak) <= kind(typed) {
+        return typed;
+    }
+    match (weak, typed) {
+        (Number::Complex(_), Number::Real(Scalar::F16 | Scalar::BF16 | Scalar::F32)) => Number::C64,
+        (Number::Real(_) | Number::Complex(_), Number::Real(_) | Number::Complex(_)) => weak,
+    }
+}
+
+/// What an operator computes of two numbers; `None` where NumPy's does not take them.
+pub(super) fn binary(op: BinOp, left: Operand, right: Operand) -> Option<Promoted> {
+    let common = left.with(right);
+    let weak = common.weak;
+    let of = |number: Number| Some(Promoted { work: number, result: Operand { number, weak } });
+    let Number::Real(scalar) = common.number else {
+        return match op {
+            BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Pow => of(common.number),
+            BinOp::FloorDiv
+            | BinOp::Mod
+            | BinOp::MatMul
+            | BinOp::LShift
+            | BinOp::RShift
+            | BinOp::BitAnd
+            | BinOp::BitOr
+            | BinOp::BitXor => None,
+        };
+    };
+    // Bools of Python's are ints, NumPy's add and multiply as such and are bytes elsewhere.
+    let counted = match (scalar, weak) {
+        (Scalar::Bool, true) => Scalar::I64,
+        (Scalar::Bool, false) => Scalar::I8,
+        (other, _) => other,
+    };
+    match op {
+        BinOp::Add | BinOp::Mul if scalar == Scalar::Bool && !weak => of(Number::BOOL),
+        BinOp::Sub if scalar == Scalar::Bool && !weak => None,
+        BinOp::Add | BinOp::Sub | BinOp::Mul => of(counted.into()),
+        BinOp::Div => of(if counted.is_int() { Number::F64 } else { counted.into() }),
+        BinOp::FloorDiv | BinOp::Mod | BinOp::Pow => {
+            let work = if counted.is_half() { Scalar::F32 } else { counted };
+            Some(Promoted { work: work.into(), result: Operand { number: counted.into(), weak } })
+        }
+        BinOp::LShift | BinOp::RShift if counted.is_int() => of(counted.into()),
+        BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor if is_integral(scalar) => of(scalar.into()),
+        BinOp::LShift | BinOp::RShift | BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor | BinOp::MatMul => None,
+    }
+}
+
+/// The float that NumPy's functions of floats compute an integer as.
+pub(super) fn float_of(scalar: Scalar) -> Scalar {
+    match scalar {
+        Scalar::Bool | Scalar::I8 | Scalar::U8 => Scalar::F16,
+        Scalar::I16 | Scalar::U16 => Scalar::F32,
+        Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 => Scalar::F64,
+        Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64 => scalar,
+    }
+}
+
+/// The unsigned integer of the same size.
+pub(super) fn unsigned(scalar: Scalar) -> Scalar {
+    match scalar.size_bytes() {
+        1 => Scalar::U8,
+        2 => Scalar::U16,
+        4 => Scalar::U32,
+        _ => Scalar::U64,
+    }
+}
+
+/// Whether an integer is one of a type's, which counts for integers alone: a float takes all.
+pub(super) fn holds(ty: Number, value: i128) -> bool {
+    let Number::Real(scalar) = ty else { return true };
+    if !scalar.is_int() {
+        return true;
+    }
+    super::lowerer::wrap_int(value, scalar) == value
+}
+
+/// The join of two types one of which is weak; `None` where none is, or one is no number.
+pub(super) fn join(first: &Ty, second: &Ty) -> Option<Joined> {
+    let (a, b) = (Operand::of(first)?, Operand::of(second)?);
+    if !a.weak && !b.weak {
+        return None;
+    }
+    let joined = a.with(b);
+    let fits = |ty: &Ty| if let Ty::Int(known) = ty { holds(joined.number, *known) } else { true };
+    if !(joined.weak || fits(first) && fits(second)) {
+        return Some(Joined::TooLarge);
+    }
+    Some(Joined::Number(Ty::of_operand(joined)))
+}
+
+/// What a join with a weak number gives.
+pub(super) enum Joined {
+    /// A number.
+    Number(Ty),
+    /// A known int that the other type does not hold.
+    TooLarge,
+}
+
+impl Ty {
+    /// The type of a number that is not known.
+    pub(super) fn of_operand(operand: Operand) -> Self {
+        let ty = Self::of(operand.number);
+        if operand.weak { Self::Object(ObjectKind::Weak, vec![ty]) } else { ty }
+    }
+
+    /// The type with numbers of default types where they are weak: what a function of Numba's typing is passed.
+    pub(super) fn strong(&self) -> Self {
+        match self {
+            Self::Object(ObjectKind::Weak, items) => items.first().cloned().unwrap_or(Self::Poison),
+            Self::Object(kind, items) => Self::Object(kind.clone(), items.iter().map(Self::strong).collect()),
+            other @ (Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Array(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison) => other.clone(),
+        }
+    }
+}
+
+impl Value {
+    /// The value with numbers of default types where they are weak.
+    pub(super) fn strong(self) -> Self {
+        match self {
+            Self::Object(ObjectKind::Weak, mut items) => items.pop().unwrap_or(Self::Poison),
+            Self::Object(kind, items) => Self::Object(kind, items.into_iter().map(Self::strong).collect()),
+            other @ (Self::Scalar(..)
+            | Self::Complex(..)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Array(_)
+            | Self::Static(_)
+            | Self::Poison) => other,
+        }
+    }
+
+    /// A number as a weak one.
+    pub(super) fn weak(self) -> Self {
+        match self {
+            number @ (Self::Scalar(..) | Self::Complex(..)) => Self::Object(ObjectKind::Weak, vec![number]),
+            other @ (Self::Int(_)
+            | Self::Bool(_)
+            | Self::Array(_)
+            | Self::Object(..)
+            | Self::Static(_)
+            | Self::Poison) => other,
+        }
+    }
+
+    /// Whether it is a number that takes the type of what it meets.
+    pub(super) fn is_weak(&self) -> bool {
+        match self {
+            Self::Int(_) | Self::Bool(_) => true,
+            Self::Object(kind, _) => *kind == ObjectKind::Weak,
+            Self::Scalar(..) | Self::Complex(..) | Self::Array(_) | Self::Static(_) | Self::Poison => false,
+        }
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The typing of the function that is being lowered.
+    pub(super) fn typing(&self) -> Typing {
+        self.def.typing.unwrap_or_default()
+    }
+
+    /// Whether that is NumPy's.
+    pub(super) fn is_numpy(&self) -> bool {
+        self.typing() == Typing::Numpy
+    }
+
+    /// A number of Python's.
+    pub(super) fn python(&mut self, value: Value, span: Span) -> Value {
+        if !self.is_numpy() {
+            return value;
+        }
+        match value {
+            Value::Scalar(expr, from) => {
+                let to = match from {
+                    Scalar::Bool | Scalar::U64 => from,
+                    Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64 => Scalar::F64,
+                    Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 | Scalar::I32 | Scalar::U32 | Scalar::I64 => {
+                        Scalar::I64
+                    }
+                };
+                Value::Scalar(self.b.convert(expr, Type::Scalar(to), span), to).weak()
+            }
+            Value::Complex(real, imag, _) => {
+                let [real, imag] = [real, imag].map(|part| self.b.convert(part, Type::Scalar(Scalar::F64), span));
+                Value::Complex(real, imag, Complex::C128).weak()
+            }
+            other @ (Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison) => other,
+        }
+    }
+
+    /// A function as this one calls it: one that says no typing follows its caller.
+    ///
+    /// Functions of the prelude have Numba's, and what they call that of the request's function.
+    pub(super) fn following(&mut self, def: &Arc<FunctionDef>) -> Arc<FunctionDef> {
+        let typing = if prelude::is_own(&self.def) {
+            self.cx.root.def.as_ref().and_then(|root| root.typing)
+        } else {
+            self.def.typing
+        };
+        if typing != Some(Typing::Numpy)
+            || def.typing.is_some()
+            || prelude::is_own(def)
+            || self.cx.root.is_this_kernel(def)
+        {
+            return Arc::clone(def);
+        }
+        let known = self.cx.functions.following.iter().find(|(of, _)| Arc::ptr_eq(of, def));
+        if let Some((_, known)) = known {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(FunctionDef { typing, ..FunctionDef::clone(def) });
+        self.cx.functions.following.push((Arc::clone(def), Arc::clone(&made)));
+        made
+    }
+}

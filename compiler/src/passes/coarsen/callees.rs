@@ -1,0 +1,78 @@
+//! Device functions are called once a copy. Those that ask for their thread, or call one that does, get the numbers of the
+//! copy as further parameters.
+
+use super::{CopyLocals, copy_local};
+use crate::ir::{
+    Expr, ExprKind, FuncId, Function, Module, SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block,
+    for_each_stmt,
+};
+
+/// Gives the kernel locals that stand for the number of the copy, and the functions that ask for their thread parameters
+/// for it, which every call passes.
+pub(super) fn number_copies(module: &mut Module, factors: [u32; 3]) -> CopyLocals {
+    let asks = asking(module, factors);
+    let kernel = module.kernel;
+    let mut of_kernel = [None; 3];
+    for (id, function) in module.functions.iter_mut() {
+        let is_kernel = Some(id) == kernel;
+        if !is_kernel && !asks[id.index()] {
+            continue;
+        }
+        let mut locals = [None; 3];
+        for (axis, local) in locals.iter_mut().enumerate().filter(|(axis, _)| factors[*axis] > 1) {
+            let new = copy_local(function, axis);
+            if !is_kernel {
+                function.params.push(new);
+            }
+            *local = Some(new);
+        }
+        pass_on(function, &asks, locals);
+        if is_kernel {
+            of_kernel = locals;
+        }
+    }
+    of_kernel
+}
+
+/// The parameters of a device function that [`number_copies`] has added.
+pub(super) fn params(function: &Function, factors: [u32; 3]) -> CopyLocals {
+    let mut locals = [None; 3];
+    for (axis, local) in locals.iter_mut().enumerate().filter(|(axis, _)| factors[*axis] > 1) {
+        let name = ["copy.x", "copy.y", "copy.z"][axis];
+        *local = function.params.iter().copied().find(|param| function.locals[*param].name == name);
+    }
+    locals
+}
+
+/// By function: it, or one that it calls, asks for the number of its thread along a coarsened axis.
+fn asking(module: &Module, factors: [u32; 3]) -> Vec<bool> {
+    let mut asks = vec![false; module.functions.len()];
+    // Callees stand before their callers.
+    for (id, function) in module.functions.iter() {
+        let mut found = false;
+        for_each_expr_of_block(function, &function.body, &mut |expr| {
+            found |= matches!(function.exprs[expr].kind,
+                ExprKind::Special(SpecialRegister::ThreadIdx(axis)) if factors[usize::from(axis)] > 1);
+        });
+        for_each_stmt(&function.body, &mut |stmt| {
+            found |= matches!(stmt.kind, StmtKind::Call { func, .. } if asks[func.index()]);
+        });
+        asks[id.index()] = found;
+    }
+    asks
+}
+
+/// Passes the numbers of the copy to the functions that ask for them.
+fn pass_on(function: &mut Function, asks: &[bool], locals: CopyLocals) {
+    let mut body = std::mem::take(&mut function.body);
+    crate::ir::for_each_stmt_mut(&mut body, &mut |Stmt { kind, span }| {
+        if let StmtKind::Call { func, args, .. } = kind
+            && asks[FuncId::index(*func)]
+        {
+            for local in locals.into_iter().flatten() {
+                args.push(function.exprs.push(Expr { kind: ExprKind::Local(local), ty: Type::I32, span: *span }));
+            }
+        }
+    });
+    function.body = body;
+}

@@ -1,0 +1,153 @@
+//! Barriers where some of the copies of a thread have returned.
+//!
+//! ```text
+//! if $i >= $n { return }      $g = not ($i >= $n); $g' = not ($i' >= $n)
+//! $a = …                      if $g or $g' {
+//! barrier                         if $g and $g' { $a = …; $a' = … } else { if $g { $a = … }; if $g' { $a' = … } }
+//! …                               barrier
+//!                                 …
+//!                             }
+//! ```
+//!
+//! Statements without a barrier are taken together in runs, which each copy does under its guard. What is the same for
+//! the copies is done once, by whoever is there: those that are gone no longer ask.
+
+use super::{
+    emit::{Emitter, branch, is_free},
+    vary::{guarded_arm, is_worth_jamming, mentions},
+};
+use crate::{
+    ir::{BinaryOp, Block, ExprId, LocalId, Stmt, StmtKind, for_each_stmt},
+    source::Span,
+};
+
+impl Emitter<'_> {
+    /// A branch at the kernel's end with barriers in one arm.
+    pub(super) fn guard(
+        &mut self,
+        cond: ExprId,
+        then: &[Stmt],
+        otherwise: &[Stmt],
+        guards: Option<&[LocalId]>,
+        span: Span,
+        out: &mut Block,
+    ) {
+        let in_then = guarded_arm(then, otherwise) == Some(true);
+        // Who is gone takes neither arm.
+        let takes = self.flags(cond, guards.map(|guards| (guards, !in_then)), span, out);
+        let (arm, other) = if in_then { (then, otherwise) } else { (otherwise, then) };
+        let inner: Vec<LocalId> = if in_then {
+            takes
+        } else {
+            let negate = |this: &mut Self, out: &mut Block, take: &LocalId| {
+                let flag = this.flag();
+                let value = this.read(*take, span);
+                let value = this.not(value, span);
+                out.push(Stmt { kind: StmtKind::Assign(flag, value), span });
+                flag
+            };
+            takes.iter().map(|take| negate(self, out, take)).collect()
+        };
+        // Before the arm with barriers: it may assign what all of its copies share.
+        if !other.is_empty() {
+            for copy in self.all() {
+                let inside = self.read(inner[copy], span);
+                let mut cond = self.not(inside, span);
+                let mut body = self.clone(other, copy);
+                if let Some(guards) = guards {
+                    body = vec![branch(cond, body, Block::new(), span)];
+                    cond = self.read(guards[copy], span);
+                }
+                out.push(branch(cond, body, Block::new(), span));
+            }
+        }
+        let any = self.together(BinaryOp::Or, &inner, span);
+        let mut body = Block::new();
+        self.jam(arm, Some(&inner), &mut body);
+        out.push(branch(any, body, Block::new(), span));
+    }
+
+    /// Statements of which only those copies have theirs whose guard is set.
+    pub(super) fn jam_guarded(&mut self, block: &[Stmt], guards: &[LocalId], out: &mut Block) {
+        let mut rest = block;
+        while let Some((first, behind)) = rest.split_first() {
+            let run = rest.iter().take_while(|stmt| is_free(stmt)).count();
+            if run > 0 {
+                self.run(&rest[..run], guards, out);
+                rest = &rest[run..];
+            } else {
+                self.jam_one(first, Some(guards), out);
+                rest = behind;
+            }
+        }
+    }
+
+    /// A run of statements without a barrier and without jumps to elsewhere.
+    fn run(&mut self, run: &[Stmt], guards: &[LocalId], out: &mut Block) {
+        let shared = self.shared_by_copies(run);
+        let here = mentions(self.function, run);
+        // A parameter has a value that is not assigned.
+        let leaks = |local: &LocalId| {
+            self.vary.mentioned_beside(*local, here[local.index()]) || self.function.params.contains(local)
+        };
+        let leaking: Vec<LocalId> = shared.iter().copied().filter(leaks).collect();
+        if leaking.is_empty() {
+            self.under_guards(run, shared, guards, out);
+            return;
+        }
+        // What others read is assigned once, beside the runs.
+        let mut rest = run;
+        while let Some((first, behind)) = rest.split_first() {
+            let assigns = |stmt: &Stmt| {
+                let mut found = false;
+                for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                    found |= inner.kind.assigned().iter().any(|local| leaking.contains(local));
+                });
+                found
+            };
+            let free = rest.iter().take_while(|stmt| !assigns(stmt)).count();
+            if free > 0 {
+                self.run(&rest[..free], guards, out);
+                rest = &rest[free..];
+            } else {
+                self.jam_one(first, Some(guards), out);
+                rest = behind;
+            }
+        }
+    }
+
+    /// The locals that a run assigns and that are the same for all copies.
+    fn shared_by_copies(&self, run: &[Stmt]) -> Vec<LocalId> {
+        let mut shared = Vec::new();
+        for_each_stmt(run, &mut |stmt| {
+            for local in stmt.kind.assigned() {
+                if !self.vary.local(local) && !shared.contains(&local) {
+                    shared.push(local);
+                }
+            }
+        });
+        shared
+    }
+
+    /// Statements without a barrier and without jumps to elsewhere, by each copy whose guard is set.
+    pub(super) fn under_guards(&mut self, run: &[Stmt], private: Vec<LocalId>, guards: &[LocalId], out: &mut Block) {
+        let Some(Stmt { span, .. }) = run.first() else { return };
+        let span = *span;
+        let before = std::mem::replace(&mut self.private, private);
+        let mut apart = Block::new();
+        for copy in self.all() {
+            let cond = self.read(guards[copy], span);
+            let body = self.clone(run, copy);
+            apart.push(branch(cond, body, Block::new(), span));
+        }
+        self.private = before;
+        if is_worth_jamming(self.function, run) {
+            let mut jammed = Block::new();
+            self.jam(run, None, &mut jammed);
+            let all = self.together(BinaryOp::And, guards, span);
+            out.push(branch(all, jammed, apart, span));
+        } else {
+            out.extend(apart);
+        }
+    }
+}

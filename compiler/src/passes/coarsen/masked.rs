@@ -1,0 +1,179 @@
+//! Barriers in branches that copies take apart, and in loops that they leave apart: all copies go one way together, under
+//! masks that say who takes part.
+//!
+//! ```text
+//! loop {                          $live = true; $live' = true
+//!     if not $k < $n { break }    loop {
+//!     …                               if not ($live | $live') { break }
+//!     barrier                         $turn = $live; $turn' = $live'
+//! }                                   $t = $turn and not $k < $n; …
+//!                                     if $t { $live = false; $turn = false }; …
+//!                                     if $turn { … }; if $turn' { … }
+//!                                     if $turn | $turn' { barrier }
+//!                                 }
+//! ```
+//!
+//! CUDA wants all threads of a block at a barrier, so mostly all masks are the same, and all copies' statements stand side
+//! by side. What is assigned here varies ([`super::vary`]). A jump clears the masks of its loop, and whoever is around it
+//! looks at those again.
+
+use super::emit::{Emitter, branch, is_free, leaves};
+use crate::{
+    ir::{BinaryOp, Block, ExprId, ExprKind, LocalId, Op, Stmt, StmtKind},
+    source::Span,
+};
+
+/// A flag for each copy: it takes part.
+type Mask = Vec<LocalId>;
+
+/// The masks of a loop.
+struct Turns {
+    /// Who has not left it.
+    live: Mask,
+    /// Who does the rest of the turn.
+    turn: Mask,
+}
+
+impl Emitter<'_> {
+    /// A branch with a barrier.
+    pub(super) fn part(
+        &mut self,
+        cond: ExprId,
+        arms: [&[Stmt]; 2],
+        guards: Option<&[LocalId]>,
+        span: Span,
+        out: &mut Block,
+    ) {
+        let mask = self.mask(guards, span, out);
+        self.part_masked(cond, arms, &mask, None, span, out);
+    }
+
+    /// A loop with a barrier that copies leave apart.
+    pub(super) fn turns(&mut self, parts: [&[Stmt]; 2], guards: Option<&[LocalId]>, span: Span, out: &mut Block) {
+        let mask = self.mask(guards, span, out);
+        self.turns_masked(parts, &mask, span, out);
+    }
+
+    /// A mask of its own: of all copies, or of those whose guard is set.
+    fn mask(&mut self, guards: Option<&[LocalId]>, span: Span, out: &mut Block) -> Mask {
+        let mut mask = Mask::new();
+        for copy in self.all() {
+            let value = match guards {
+                None => self.constant(true, span),
+                Some(guards) => self.read(guards[copy], span),
+            };
+            let flag = self.flag();
+            out.push(Stmt { kind: StmtKind::Assign(flag, value), span });
+            mask.push(flag);
+        }
+        mask
+    }
+
+    /// Statements in which those take part that a mask says.
+    fn masked(&mut self, block: &[Stmt], mask: &[LocalId], turns: Option<&Turns>, out: &mut Block) {
+        let mut rest = block;
+        while let Some((stmt, behind)) = rest.split_first() {
+            let run = rest.iter().take_while(|stmt| is_free(stmt)).count();
+            if run > 0 {
+                self.under_guards(&rest[..run], Vec::new(), mask, out);
+                rest = &rest[run..];
+                continue;
+            }
+            self.masked_one(stmt, mask, turns, out);
+            if leaves(std::slice::from_ref(stmt))
+                && let Some(turns) = turns
+            {
+                self.take_away(mask, &turns.turn, false, stmt.span, out);
+            }
+            rest = behind;
+        }
+    }
+
+    fn masked_one(&mut self, stmt: &Stmt, mask: &[LocalId], turns: Option<&Turns>, out: &mut Block) {
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::If { cond, then, otherwise } => {
+                self.part_masked(*cond, [then, otherwise], mask, turns, span, out);
+            }
+            StmtKind::Loop { body, step } => self.turns_masked([body, step], mask, span, out),
+            StmtKind::Break | StmtKind::Continue => {
+                if let Some(turns) = turns {
+                    self.take_away(&turns.turn, mask, true, span, out);
+                    if matches!(stmt.kind, StmtKind::Break) {
+                        self.take_away(&turns.live, mask, true, span, out);
+                    }
+                }
+            }
+            StmtKind::Op { op: Op::BarrierReduce(reduction), results, args } => {
+                let mut body = Block::new();
+                self.reduce(*reduction, results.first().copied(), args, Some(mask), span, &mut body);
+                self.if_any(mask, body, span, out);
+            }
+            StmtKind::Op { .. }
+            | StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Return(_) => {
+                // A barrier: what else has no jump and no barrier was part of a run.
+                let body = self.clone(std::slice::from_ref(stmt), 0);
+                self.if_any(mask, body, span, out);
+            }
+        }
+    }
+
+    fn if_any(&mut self, mask: &[LocalId], body: Block, span: Span, out: &mut Block) {
+        let any = self.together(BinaryOp::Or, mask, span);
+        out.push(branch(any, body, Block::new(), span));
+    }
+
+    fn part_masked(
+        &mut self,
+        cond: ExprId,
+        [then, otherwise]: [&[Stmt]; 2],
+        mask: &[LocalId],
+        turns: Option<&Turns>,
+        span: Span,
+        out: &mut Block,
+    ) {
+        let yes = self.flags(cond, Some((mask, false)), span, out);
+        // Both before the first arm runs, which may change what the condition reads.
+        let no = self.mask(Some(mask), span, out);
+        self.take_away(&no, &yes, true, span, out);
+        for (arm, mask) in [(then, &yes), (otherwise, &no)] {
+            if !arm.is_empty() {
+                let mut body = Block::new();
+                self.masked(arm, mask, turns, &mut body);
+                self.if_any(mask, body, span, out);
+            }
+        }
+    }
+
+    fn turns_masked(&mut self, [body, step]: [&[Stmt]; 2], mask: &[LocalId], span: Span, out: &mut Block) {
+        let live = self.mask(Some(mask), span, out);
+        let mut jammed = Block::new();
+        let any = self.together(BinaryOp::Or, &live, span);
+        let none = self.not(any, span);
+        jammed.push(branch(none, vec![Stmt { kind: StmtKind::Break, span }], Block::new(), span));
+        let turn = self.mask(Some(&live), span, &mut jammed);
+        let turns = Turns { live, turn };
+        // The mask of the turn is what a jump clears; what stands in it has one that follows.
+        let inside = self.mask(Some(&turns.turn), span, &mut jammed);
+        self.masked(body, &inside, Some(&turns), &mut jammed);
+        let mut jammed_step = Block::new();
+        self.masked(step, &turns.live, None, &mut jammed_step);
+        out.push(Stmt { kind: StmtKind::Loop { body: jammed, step: jammed_step }, span });
+    }
+
+    /// Clears the flags of a mask whose flag in another one is set; or, with `set` not, is not set.
+    fn take_away(&mut self, mask: &[LocalId], others: &[LocalId], set: bool, span: Span, out: &mut Block) {
+        for (flag, other) in mask.iter().zip(others) {
+            let mut stays = self.read(*other, span);
+            if set {
+                stays = self.not(stays, span);
+            }
+            let own = self.read(*flag, span);
+            let value = self.bool(ExprKind::Binary(BinaryOp::And, own, stays), span);
+            out.push(Stmt { kind: StmtKind::Assign(*flag, value), span });
+        }
+    }
+}

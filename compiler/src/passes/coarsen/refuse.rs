@@ -1,0 +1,150 @@
+//! Why a kernel is left alone: its threads may notice in which order the statements of others are done, or something of it
+//! has no meaning for several threads in one. Each reason is a part of a sentence for people.
+
+use super::vary::{is_read_only, read_only};
+use crate::{
+    analysis::{Waiting, escapes},
+    ir::{
+        Circles, Class, Clock, Effects, ExprId, ExprKind, Function, FunctionKind, LoadHint, LocalArray, LocalId,
+        Module, Op, SharedKind, SpecialRegister, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt,
+    },
+    target::LOCAL_BYTES,
+};
+
+/// Statements of all copies beyond which a kernel is left alone: LLVM takes its time.
+const MOST_STATEMENTS: usize = 20_000;
+
+/// Bytes of the local arrays of all copies beyond which a kernel is left alone: a quarter of what a thread can have.
+const MOST_LOCAL_BYTES: u64 = LOCAL_BYTES / 4;
+
+/// What can be said of a module before anything is analysed.
+pub(super) fn module(module: &Module, circles: &Circles, effects: &[Effects]) -> Result<(), String> {
+    if module.kernel().is_none_or(|kernel| kernel.kind != FunctionKind::Kernel) {
+        return Err("it is no kernel".to_owned());
+    }
+    if module.cooperative {
+        return Err("the blocks of its grid wait for each other".to_owned());
+    }
+    if !circles.is_empty() {
+        return Err("a function calls itself".to_owned());
+    }
+    if module.shared.iter().any(|(_, array)| array.kind == SharedKind::Coop) {
+        return Err("it has collective operations (cuda.coop)".to_owned());
+    }
+    for (id, function) in module.functions.iter() {
+        if Some(id) != module.kernel && Effects::of_function(effects, id).synchronizes() {
+            return Err(format!("a barrier in a function that it calls: {}", function.name));
+        }
+        let mut why = None;
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Op { op, .. } = stmt.kind {
+                why = why.or(reason(op));
+            }
+        });
+        for_each_expr_of_block(function, &function.body, &mut |expr| {
+            if let ExprKind::Special(SpecialRegister::LaneId | SpecialRegister::WarpSize) = function.exprs[expr].kind {
+                why = why.or(Some("it asks for its lane or for the size of a warp"));
+            }
+        });
+        if let Some(why) = why {
+            return Err(why.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Why a kernel with an operation is left alone.
+fn reason(op: Op) -> Option<&'static str> {
+    match op {
+        Op::Barrier | Op::BarrierReduce(_) | Op::Store(_) => None,
+        Op::Load(LoadHint::Volatile) => Some("it reads what others write at any time (ldcv)"),
+        Op::Load(LoadHint::All | LoadHint::Global | LoadHint::Streaming | LoadHint::LastUse) => None,
+        Op::Atomic { order, .. } => {
+            (order.acquires() || order.releases()).then_some("it orders memory by atomic steps")
+        }
+        Op::GridBarrier => Some("the blocks of its grid wait for each other"),
+        Op::WarpBarrier
+        | Op::Shuffle(_)
+        | Op::Vote(_)
+        | Op::MatchAny
+        | Op::MatchAll
+        | Op::WarpReduce(_)
+        | Op::ActiveMask
+        | Op::LaneBits(_) => Some("it has operations of warps"),
+        Op::Fence(_) => Some("it has fences"),
+        Op::Print(_) => Some("it prints"),
+        Op::Ptx { pure: true, .. } => None,
+        Op::Ptx { pure: false, .. } => Some("it has PTX of its own"),
+        Op::External(_) => Some("it calls functions of other languages"),
+        Op::Clock(Clock::Cycles32 | Clock::Cycles64 | Clock::Nanoseconds) => Some("it reads a clock"),
+        Op::Nanosleep => Some("it sleeps"),
+        Op::Breakpoint => Some("it has a breakpoint"),
+        Op::Fault(_) | Op::FaultCall(_) => Some("it raises exceptions"),
+    }
+}
+
+/// Loops in which a thread may wait for what another one writes: that one may be a copy which comes behind it. In a loop
+/// whose turns all come to a barrier nobody waits longer than that, nor for what no thread of the launch writes.
+pub(super) fn waits(module: &Module, circles: &Circles) -> Result<(), String> {
+    let waiting = Waiting::of(module, circles);
+    let mut waits = false;
+    for (id, function) in module.functions.iter() {
+        let read_only = if Some(id) == module.kernel { read_only(module, function) } else { Vec::new() };
+        let is_written = |load: &ExprId| match function.class(*load) {
+            Class::Load(pointer) => {
+                let is_read = |local: LocalId| read_only.get(local.index()).copied().unwrap_or(false);
+                !is_read_only(function, pointer, &is_read)
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
+        };
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Loop { body, step } = &stmt.kind
+                && !meets(body)
+                && let Some(wait) = waiting.wait(function, body, step)
+            {
+                waits |= wait.calls || reads_otherwise(body) || wait.loads.iter().any(is_written);
+            }
+        });
+    }
+    if waits { Err("a thread may wait in a loop for what another one writes".to_owned()) } else { Ok(()) }
+}
+
+/// Whether a loop reads memory by more than loads: an atomic step, or what a function does.
+fn reads_otherwise(body: &[Stmt]) -> bool {
+    let mut reads = false;
+    for_each_stmt(body, &mut |stmt| {
+        reads |= match &stmt.kind {
+            StmtKind::Op { op, .. } => op.row().memory.reads(),
+            StmtKind::Call { .. } => true,
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        };
+    });
+    reads
+}
+
+/// Whether each turn that does not leave the loop comes to a barrier.
+fn meets(body: &[Stmt]) -> bool {
+    let mut stmts = body.iter().take_while(|stmt| !escapes(std::slice::from_ref(stmt)).continues);
+    stmts.any(|stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Barrier | Op::BarrierReduce(_), .. }))
+}
+
+/// What is too large for several copies.
+pub(super) fn size(function: &Function, copies: usize) -> Result<(), String> {
+    let mut count = 0;
+    for_each_stmt(&function.body, &mut |_| count += 1);
+    if count * copies > MOST_STATEMENTS {
+        return Err("it is too large".to_owned());
+    }
+    let bytes = |array: &LocalArray| array.len.saturating_mul(array.elem.size_bytes());
+    let local: u64 = function.local_arrays.iter().map(|(_, array)| bytes(array)).fold(0, u64::saturating_add);
+    if local.saturating_mul(copies as u64) > MOST_LOCAL_BYTES {
+        return Err("its local arrays are too large".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! What is computed in 32 bits.
+
+use weft_artifact::Scalar;
+
+use super::{HERE, Kernel, grid, narrow_pass as narrow, wide};
+use crate::ir::{BinaryOp, CompareOp, SpecialRegister, Stmt, StmtKind, Type, UnaryOp};
+
+/// The lines of a kernel's body after the pass.
+fn lines(kernel: Kernel, small: bool) -> Vec<String> {
+    let mut kernel = kernel;
+    kernel.module.small = small;
+    let text = kernel.after(narrow::run).to_string();
+    text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+/// `total = 0; for c in range(turns): total += int64(threadIdx.x) * by`, and the total stored at its own place.
+fn summed(turns: i64, by: i64, small: bool) -> Vec<String> {
+    let mut kernel = Kernel::new();
+    let x = kernel.array("x");
+    let b = &mut kernel.b;
+    let (total, counter) = (b.local("total", Type::I64), b.local("counter", Type::I64));
+    for local in [total, counter] {
+        let zero = b.i64(0, HERE);
+        b.assign(local, zero, HERE);
+    }
+    b.open();
+    let (now, end) = (b.read(counter, HERE), b.i64(turns, HERE));
+    let goes_on = b.compare(CompareOp::Lt, now, end, HERE);
+    let ends = b.unary(UnaryOp::Not, goes_on, HERE);
+    let leave = vec![Stmt { kind: StmtKind::Break, span: HERE }];
+    b.stmt(StmtKind::If { cond: ends, then: leave, otherwise: vec![] }, HERE);
+    let (thread, by) = (wide(b, SpecialRegister::ThreadIdx(0)), b.i64(by, HERE));
+    let (sum, product) = (b.read(total, HERE), b.binary(BinaryOp::Mul, thread, by, HERE));
+    let sum = b.binary(BinaryOp::Add, sum, product, HERE);
+    b.assign(total, sum, HERE);
+    let body = b.close();
+    b.open();
+    let (now, one) = (b.read(counter, HERE), b.i64(1, HERE));
+    let next = b.binary(BinaryOp::Add, now, one, HERE);
+    b.assign(counter, next, HERE);
+    let step = b.close();
+    b.stmt(StmtKind::Loop { body, step }, HERE);
+    let index = kernel.b.read(total, HERE);
+    kernel.store_at(x, index);
+    lines(kernel, small)
+}
+
+#[test]
+fn a_sum_is_bounded_by_the_turns_of_its_loop() {
+    // 1023 * 1000 * 2000 is below 2^31, with one turn more of each it is not.
+    let found = summed(1000, 2000, false);
+    assert!(found.contains(&"$total = add_exact($total, mul_exact(threadIdx.x, 2000:int32))".to_owned()), "{found:?}");
+    assert!(found.contains(&"var $counter: int32".to_owned()), "{found:?}");
+    let found = summed(1000, 2100, false);
+    assert!(found.contains(&"var $total: int64".to_owned()), "{found:?}");
+    assert!(found.contains(&"$total = $total + int64(mul_exact(threadIdx.x, 2100:int32))".to_owned()), "{found:?}");
+}
+
+/// `x[number of the thread in the grid + argument] = 1`.
+fn thread_and_argument(small: bool) -> Vec<String> {
+    let mut kernel = Kernel::new();
+    let (x, n) = (kernel.array("x"), kernel.scalar("n", Scalar::I64));
+    let b = &mut kernel.b;
+    let (i, at) = (b.local("i", Type::I64), b.local("at", Type::I64));
+    let number = grid(b);
+    b.assign(i, number, HERE);
+    let (now, more) = (b.read(i, HERE), b.read(n, HERE));
+    let least = b.binary(BinaryOp::Min, now, more, HERE);
+    b.assign(at, least, HERE);
+    let index = b.read(at, HERE);
+    kernel.store_at(x, index);
+    lines(kernel, small)
+}
+
+#[test]
+fn small_launches_compute_in_32_bits() {
+    let found = thread_and_argument(true);
+    for line in [
+        "$i = add_exact(mul_exact(blockIdx.x, blockDim.x), threadIdx.x)",
+        "$at = min($i, int32($n))",
+        "store $x.data[int64(wrap($at, int32($x.shape0)))] = 1.0:float32",
+    ] {
+        assert!(found.contains(&line.to_owned()), "no {line} in {found:?}");
+    }
+    // Of other launches nothing is known but that there are fewer than 2^41 threads.
+    let found = thread_and_argument(false);
+    assert!(found.contains(&"$at = min($i, $n)".to_owned()), "{found:?}");
+    assert!(found.contains(&"var $i: int64".to_owned()), "{found:?}");
+}

@@ -1,0 +1,106 @@
+"""Integers at the ends of 32 bits: on a GPU a kernel is compiled for small ones, and again for others."""
+
+import numpy as np
+import pytest
+from harness import run
+from weft import cuda
+
+ENDS = [0, 1, -1, 7, 2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**32 + 5, 2**62]
+
+
+@cuda.jit
+def arithmetic(a, b, out):
+    i = cuda.grid(1)
+    out[i, 0] = a + b
+    out[i, 1] = a - b + i
+    out[i, 2] = a * b
+    out[i, 3] = min(a, b) + max(a - 1, b + 1)
+    out[i, 4] = a // (b + i)
+    out[i, 5] = a % (b + i)
+    out[i, 6] = (a << 3) ^ (b >> 2) | (a & b)
+    out[i, 7] = -a + abs(b)
+    total = 0
+    for k in range(5):
+        total += a
+        if k > 2 or a > b:
+            total -= b * k
+    out[i, 8] = total
+    out[i, 9] = a if a < b + i else b
+
+
+@pytest.mark.parametrize("a", ENDS)
+def test_arithmetic(a):
+    # Python's integers have no end: the reference wraps as int64 does.
+    for b in ENDS:
+        run(arithmetic, 2, 2, np.int64(a), np.int64(b), np.zeros((4, 10), np.int64))
+
+
+@cuda.jit
+def sums(values, scale, out):
+    i = cuda.grid(1)
+    total = 0
+    low = 0
+    for k in range(values.shape[0]):
+        for j in range(-2, 3):
+            total += values[k] * scale + j
+            low = min(low, values[k] - j)
+    out[i] = total + low
+
+
+@pytest.mark.parametrize("scale", [1, 2**20, 2**31 - 1, 2**40])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32])
+def test_sums_of_bounded_turns(dtype, scale):
+    info = np.iinfo(dtype)
+    values = np.array([info.min, info.max, 3, info.max, info.max, info.min], dtype)
+    run(sums, 1, 2, values, np.int64(scale), np.zeros(2, np.int64))
+
+
+@cuda.jit
+def clamped(image, radius, out):
+    x, y = cuda.grid(2)
+    h, w = image.shape
+    if x < w and y < h:
+        total = 0
+        for dy in range(-radius, radius + 1):
+            for dx in range(-1, 2):
+                total += image[min(max(y + dy, 0), h - 1), min(max(x + dx, 0), w - 1)]
+        out[y, x] = total
+        # Below zero: from the end.
+        out[y, x] += image[y - h, x - 1]
+
+
+@pytest.mark.parametrize("radius", [0, 2])
+def test_clamped_and_negative_indices(radius):
+    image = np.random.default_rng(1).integers(0, 256, (7, 9), dtype=np.uint8)
+    run(clamped, (2, 2), (8, 4), image, np.int64(radius), np.zeros((7, 9), np.int64))
+
+
+@cuda.jit
+def unsigned(a, out):
+    i = cuda.grid(1)
+    out[i, 0] = a - np.uint64(i)
+    out[i, 1] = a * a
+    out[i, 2] = a >> np.uint64(31)
+
+
+@pytest.mark.parametrize("a", [0, 3, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
+def test_unsigned(a):
+    run(unsigned, 1, 3, np.uint64(a), np.zeros((3, 3), np.uint64))
+
+
+@cuda.jit
+def counted(stop, step, out):
+    i = cuda.grid(1)
+    turns = 0
+    k = stop - 20
+    while k < stop:
+        turns += 1
+        k += step
+    out[i, 0] = turns
+    out[i, 1] = k
+
+
+@pytest.mark.parametrize("stop", [5, 2**31 - 1, 2**31 + 3, 2**40])
+@pytest.mark.parametrize("step", [1, 3, 7])
+def test_counters_that_end_beyond_32_bits(stop, step):
+    run(counted, 1, 2, np.int64(stop), np.int64(step), np.zeros((2, 2), np.int64))
