@@ -165,7 +165,7 @@ def test_nothing_is_shown_where_the_standard_error_is_not_pythons(tmp_path) -> N
 def test_nothing_is_left_where_a_compilation_fails(tmp_path) -> None:
     code = """
     try:
-        slow("a_kernel", 1500, last="nobody_knows")[1, 1](out)
+        slow("a_kernel", 6000, last="nobody_knows")[1, 1](out)
     except Exception as error:
         print(type(error).__name__)
     """
