@@ -27,15 +27,19 @@ import tables
 from kernels import SETS
 from suite.backends import restricted
 from suite.faults import brief
+from tables import NUMPY_TYPING
 
 if TYPE_CHECKING:
     from suite import Case
 
-IMPLEMENTATIONS = ("weft", "C++")
 PARTS = {"all": "all of the code", "loops": "of it in loops"}
 EXECUTED = "executed by warps"
 TOOLS = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
 """The programs, and the packages of PyPI that have them."""
+
+
+def implementations(options: argparse.Namespace) -> tuple[str, str]:
+    return (NUMPY_TYPING if options.numpy_typing else "weft", "C++")
 
 
 class MissingError(Exception):
@@ -75,10 +79,14 @@ def call(command: list[str]) -> str:
     return done.stdout
 
 
-def weft_cubin(case: Case, target: str, path: Path) -> None:
+def weft_kernel(case: Case, name: str) -> Any:
     from weft import cuda
 
-    ptx = case.make(cuda).inspect_asm(case.signature, target=target)
+    return case.typed_as_numpy(cuda) if name == NUMPY_TYPING else case.make(cuda)
+
+
+def weft_cubin(case: Case, name: str, target: str, path: Path) -> None:
+    ptx = weft_kernel(case, name).inspect_asm(case.signature, target=target)
     path.with_suffix(".ptx").write_text(ptx, encoding="utf-8")
     call([tool("ptxas"), f"-arch={target}", "-o", str(path), str(path.with_suffix(".ptx"))])
 
@@ -111,11 +119,11 @@ def cpp_cubin(code: str, target: str, path: Path) -> None:
 
 def contained(case: Case, name: str, target: str, restrict: bool, folder: Path) -> dict[str, Counter[str]]:
     """The counts of one implementation's machine code: of all of it, of its loops, and of each innermost loop."""
-    cubin = folder / f"{name.replace('+', 'p')}.cubin"
-    if name == "weft":
-        weft_cubin(case, target, cubin)
-    else:
+    cubin = folder / "code.cubin"
+    if name == "C++":
         cpp_cubin(restricted(case.cpp) if restrict else case.cpp, target, cubin)
+    else:
+        weft_cubin(case, name, target, cubin)
     bodies = sass.functions(call([tool("nvdisasm"), "-c", str(cubin)])).values()
     code = [each for body in bodies for each in body]
     parts = {"all": sass.count(code), "loops": sass.count(each for each in code if each.loop is not None)}
@@ -128,9 +136,10 @@ def contained(case: Case, name: str, target: str, restrict: bool, folder: Path) 
 def launch_once(case: Case, name: str, size: str, restrict: bool) -> None:
     """What runs under the profiler: one launch of one implementation."""
     import cupy
-    from suite.backends import Cpp, CppRestrict, Weft
+    from suite.backends import Cpp, CppRestrict, Weft, WeftAsNumpy
 
-    backend = Weft if name == "weft" else CppRestrict if restrict else Cpp
+    of_cpp = CppRestrict if restrict else Cpp
+    backend = {"weft": Weft, NUMPY_TYPING: WeftAsNumpy, "C++": of_cpp}[name]
     work = case.work(size)
     args = tuple(cupy.asarray(arg) if isinstance(arg, np.ndarray) else arg for arg in work.args)
     launch = backend(cupy, case).bind(work, args)
@@ -142,9 +151,7 @@ def counted(which: str, case: Case, name: str, size: str, restrict: bool) -> Cou
     """How often warps execute each kind, from the profiler."""
     if not (ncu := shutil.which("ncu")):
         raise MissingError("there is no ncu on PATH: it comes with CUDA and Nsight Compute")
-    from weft import cuda
-
-    function = case.make(cuda).py_func.__name__ if name == "weft" else "twin"
+    function = "twin" if name == "C++" else weft_kernel(case, name).py_func.__name__
     command = [ncu, "--section", "SourceCounters", "--page", "source", "--csv", "--kernel-name", f"regex:{function}",
                sys.executable, __file__, "--set", which, "--sizes", size, "--child", name, case.name]  # fmt: skip
     return sass.executed(call([*command, *(["--restrict"] if restrict else [])]))
@@ -164,7 +171,7 @@ def gathered(case: Case, options: argparse.Namespace) -> dict[str, dict[str, Any
     """The counts of each implementation by part, or why there are none."""
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in IMPLEMENTATIONS:
+        for name in implementations(options):
             parts = attempt(lambda name=name: contained(case, name, options.target, options.restrict, Path(folder)))
             found[name] = parts if isinstance(parts, dict) else dict.fromkeys(PARTS, parts)
             if options.counters:
@@ -196,7 +203,7 @@ GROUPS = {
 
 def overview(case: Case, found: dict[str, dict[str, Any]], part: str) -> str:
     """One line: weft / C++ of each group."""
-    counts = [found[name][part] for name in IMPLEMENTATIONS]
+    counts = [counts[part] for counts in found.values()]
     if any(isinstance(each, str) for each in counts) and not any(isinstance(each, Counter) for each in counts):
         return tables.line(case.name, counts[0], *[""] * (len(GROUPS) - 1))
     cells = (
@@ -208,14 +215,14 @@ def overview(case: Case, found: dict[str, dict[str, Any]], part: str) -> str:
 
 def details(case: Case, found: dict[str, dict[str, Any]], parts: tuple[str, ...]) -> str:
     """A table of every kind that one of the implementations has."""
-    columns = [(name, part, found[name][part]) for part in parts for name in IMPLEMENTATIONS]
+    columns = [(name, part, found[name][part]) for part in parts for name in found]
     kinds = sorted({kind for *_, counts in columns if isinstance(counts, Counter) for kind in counts}, key=sass.rank)
     text = [f"\n### {case.name}\n", tables.head("kind", *(f"{name}, {part}" for name, part, _ in columns))]
     text += [tables.line(kind, *(cell(counts, kind) for *_, counts in columns)) for kind in kinds]
     text.append(tables.line("sum", *(cell(counts, *kinds) for *_, counts in columns)))
     text += ["\nInnermost loops in the order of the code:\n", tables.head("loop", *GROUPS)]
-    for name in IMPLEMENTATIONS:
-        for part, counts in found[name].items():
+    for name, by_part in found.items():
+        for part, counts in by_part.items():
             if part.startswith("loop "):
                 cells = (cell(counts, *filter(has, counts)) for has in GROUPS.values())
                 text.append(tables.line(f"{name}, {part}", *cells))
@@ -229,6 +236,9 @@ def main() -> int:
     parser.add_argument("--only", help="the kernels whose names contain this")
     parser.add_argument("--target", default="sm_90", help="the GPU whose machine code is made")
     parser.add_argument("--restrict", action="store_true", help="C++ with __restrict__ at each pointer")
+    parser.add_argument(
+        "--numpy-typing", action="store_true", help='of weft, the kernels with typing="numpy", if wider'
+    )
     parser.add_argument("--details", action="store_true", help="a table of all kinds for each kernel")
     parser.add_argument("--counters", action="store_true", help="what is executed, too, by ncu on this GPU")
     parser.add_argument("--sizes", choices=("full", "tiny"), default="full", help="what --counters launches")
@@ -240,6 +250,8 @@ def main() -> int:
                     options.restrict)  # fmt: skip
         return 0
     cases = [case for case in SETS[options.set] if not options.only or options.only in case.name]
+    if options.numpy_typing:
+        cases = [case for case in cases if case.wider]
     if not cases:
         parser.error(f"--only: no kernel of the {options.set} set has {options.only!r} in its name")
     results = {case.name: gathered(case, options) for case in cases}

@@ -22,6 +22,7 @@ from second import CASES as SECOND
 from suite import CASES as FIRST
 from suite import Case, Work
 from suite.faults import brief
+from tables import NUMPY_TYPING
 
 PEAK_FLOPS = 60e12
 QUEUE_MS = 50.0
@@ -55,16 +56,20 @@ def cpu_check(cases: list[Case]) -> int:
     failures = 0
     print("| kernel | max error |\n|---|---|")
     for case in cases:
-        work = case.work("tiny")
-        spoil(np, case, work, work.args)
-        try:
-            case.make(cuda)[work.grid, work.block](*work.args)
-            error = check(np, case, work, work.args, case.reference(np, work.args))
-            text, failed = verdict(case, error), error > case.tolerance
-        except Exception as fault:
-            text, failed = brief(fault), True
-        failures += failed
-        print(f"| {case.name} | {text} |", flush=True)
+        makes = {case.name: case.make}
+        if case.wider:
+            makes[f"{case.name}, {NUMPY_TYPING}"] = case.typed_as_numpy
+        for name, make in makes.items():
+            work = case.work("tiny")
+            spoil(np, case, work, work.args)
+            try:
+                make(cuda)[work.grid, work.block](*work.args)
+                error = check(np, case, work, work.args, case.reference(np, work.args))
+                text, failed = verdict(case, error), error > case.tolerance
+            except Exception as fault:
+                text, failed = brief(fault), True
+            failures += failed
+            print(f"| {name} | {text} |", flush=True)
     return failures
 
 
@@ -132,6 +137,8 @@ def measure(
     ready: dict[str, tuple[list[Any], int]] = {}
     cpp_outputs = None
     for backend in backends:
+        if backend.name == NUMPY_TYPING and not case.wider:
+            continue
         entry: dict[str, Any] = {}
         row[backend.name] = entry
         try:
@@ -171,14 +178,14 @@ def markdown(row: dict[str, Any], names: tuple[str, ...]) -> str:
     base = row["C++"].get("median_us")
 
     def time_of(name: str) -> str:
-        entry = row[name]
+        entry = row.get(name, {"failure": "-"})
         return f"{entry['median_us']:.1f}" if "median_us" in entry else entry.get("failure", "not run")
 
     def ratio(name: str) -> str:
-        return f"{row[name]['median_us'] / base:.3f}" if base and "median_us" in row[name] else ""
+        return f"{row[name]['median_us'] / base:.3f}" if base and "median_us" in row.get(name, {}) else ""
 
     def of_all(key: str, form: str) -> str:
-        return " / ".join(format(row[name][key], form) if key in row[name] else "-" for name in names)
+        return " / ".join(format(row[name][key], form) if key in row.get(name, {}) else "-" for name in names)
 
     cells = (row["kernel"], f"{row['floor_us']:.1f}", time_of("C++"), time_of("weft"), ratio("weft"),
              time_of("numba-cuda"), ratio("numba-cuda"), of_all("error_text", ""), of_all("host_us", ".1f"),
@@ -192,9 +199,10 @@ HEADER = ("kernel", "floor µs", "C++ µs", "weft µs", "weft/C++", "numba-cuda 
 
 def gpu_table(cases: list[Case], which: str, size: str, repeats: int, restrict: bool) -> int:
     import cupy
-    from suite.backends import BACKENDS, CppRestrict
+    from suite.backends import BACKENDS, CppRestrict, WeftAsNumpy
 
-    backends = (*BACKENDS, CppRestrict) if restrict else BACKENDS
+    more = (WeftAsNumpy,) if any(case.wider for case in cases) else ()
+    backends = (*BACKENDS, *more, *((CppRestrict,) if restrict else ()))
     names = tuple(backend.name for backend in backends)
     header = (*HEADER, *(title for name in names[3:] for title in (f"{name} µs", f"{name}/C++")))
     stopwatch = Stopwatch(cupy)

@@ -92,6 +92,7 @@ def memory(figures: dict[str, Any]) -> str:
 
 IMPLEMENTATIONS = ("C++", "weft", "numba-cuda")
 RESTRICT = "C++ __restrict__"
+NUMPY_TYPING = 'weft, typing="numpy"'
 STRIDED = ("sum", "histogram, 256 bins")
 """The kernels whose read loops weft unrolls and whose twins are not: the page gives the mean without them, too."""
 
@@ -132,6 +133,8 @@ def means(figures: dict[str, Any]) -> str:
                 f" For weft it is {groups[0]:.3f} of the {len(others)} kernels that compute in the twin's types,"
                 f" and {groups[1]:.3f} of the {len(wider)} in which Numba's typing is wider."
             )
+    if narrow := geometric_mean(figures, NUMPY_TYPING):
+        text += f' With `typing="numpy"` these take {narrow:.3f}.'
     if restrict := geometric_mean(figures, RESTRICT):
         text += f" C++ with `__restrict__` takes {restrict:.3f} of the time of C++ as written."
     return text
@@ -144,7 +147,10 @@ def kernels(figures: dict[str, Any]) -> str:
 
     def over(row: dict[str, Any], name: str) -> str:
         found = ratio(row, name)
-        return "" if found is None else f"{found:.3f}"
+        if found is None:
+            return ""
+        narrow = ratio(row, NUMPY_TYPING) if name == "weft" else None
+        return f"{found:.3f}" + (f" ({narrow:.3f})" if narrow else "")
 
     def errors(row: dict[str, Any]) -> str:
         return " / ".join(row.get(name, {}).get("error_text", "-") for name in IMPLEMENTATIONS)

@@ -78,6 +78,24 @@ def make_blur(cuda):
     return blur
 
 
+def make_blur_narrow(cuda):
+    @cuda.jit
+    def blur(image, out):
+        x, y = cuda.grid(2)
+        height, width, channels = image.shape
+        if x < width and y < height:
+            for c in range(channels):
+                total = np.int32(0)
+                for dy in range(-2, 3):
+                    for dx in range(-2, 3):
+                        row = min(max(y + dy, 0), height - 1)
+                        column = min(max(x + dx, 0), width - 1)
+                        total += image[row, column, c]
+                out[y, x, c] = total // 25
+
+    return blur
+
+
 BLUR_CPP = """
 extern "C" __global__ void twin(const unsigned char* image, unsigned char* out, int height, int width, int channels) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -263,6 +281,7 @@ CASES = (
         blur_reference,
         tolerance=0.0,
         wider=True,
+        narrow=make_blur_narrow,
     ),
     Case(
         "Sobel of bytes",

@@ -180,6 +180,23 @@ def make_julia(cuda):
     return julia
 
 
+def make_julia_narrow(cuda):
+    @cuda.jit
+    def julia(step, limit, out):
+        column, row = cuda.grid(2)
+        if row < out.shape[0] and column < out.shape[1]:
+            # An integer of 32 bits times float32 is float64 in NumPy.
+            x = -1.5 + np.float32(column) * step
+            y = -1.5 + np.float32(row) * step
+            count = 0
+            while count < limit and x * x + y * y < 4.0:
+                x, y = x * x - y * y - 0.8, 2.0 * x * y + 0.156
+                count += 1
+            out[row, column] = count
+
+    return julia
+
+
 JULIA_CPP = """
 extern "C" __global__ void twin(float step, int limit, int* out, int n) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -255,5 +272,6 @@ CASES = (
         counts_differences=True,
         flops_of=lambda outputs: 8.0 * float(outputs[0].sum(dtype=np.int64)),
         wider=True,
+        narrow=make_julia_narrow,
     ),
 )

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tables import NUMPY_TYPING
+
 if TYPE_CHECKING:
     from suite.case import Case, Work
 
@@ -87,6 +89,17 @@ class Weft(Jitted):
         from weft import cuda
 
         super().__init__(cuda, case)
+
+
+class WeftAsNumpy(Jitted):
+    """The kernel with NumPy's typing, of cases in which Numba's is wider than the twin's."""
+
+    name = NUMPY_TYPING
+
+    def __init__(self, cupy: Any, case: Case) -> None:
+        from weft import cuda
+
+        self.cuda, self.kernel = cuda, case.typed_as_numpy(cuda)
 
 
 class NumbaCuda(Jitted):

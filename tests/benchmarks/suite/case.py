@@ -53,6 +53,12 @@ class Case:
     """The operations, where they depend on the result."""
     wider: bool = False
     """Numba's typing computes the kernel's data (not its indices or counters) in a wider type than the twin does."""
+    narrow: Callable[[ModuleType], Any] | None = None
+    """The kernel with the twin's types under ``typing="numpy"``, where ``make``'s own text does not say them."""
+
+    def typed_as_numpy(self, cuda: ModuleType) -> Any:
+        """The kernel with ``typing="numpy"``, which numba-cuda does not have."""
+        return (self.narrow or self.make)(_NumpyTyping(cuda))
 
     def error(self, xp: ModuleType, outputs: tuple[Any, ...], expected: tuple[Any, ...]) -> float:
         """The largest error over all outputs, relative to the largest expected value; infinite if there is a NaN."""
@@ -65,6 +71,19 @@ class Case:
                 error = float(difference / xp.abs(reference).max())
             worst = max(worst, error if error == error else float("inf"))
         return worst
+
+
+class _NumpyTyping:
+    """`weft.cuda`, whose `jit` is that with ``typing="numpy"``."""
+
+    def __init__(self, cuda: ModuleType) -> None:
+        self.cuda = cuda
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cuda, name)
+
+    def jit(self, function: Any) -> Any:
+        return self.cuda.jit(function, typing="numpy")
 
 
 def random(seed: int, *shape: int) -> np.ndarray:
