@@ -32,6 +32,7 @@ const CPP: &[&str] = &[
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
     "src/backend/nvptx/divisions.cpp",
+    "src/backend/nvptx/switches.cpp",
     "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/turns.cpp",
@@ -59,6 +60,7 @@ fn main() {
         println!("cargo:rerun-if-changed={file}");
     }
     println!("cargo:rerun-if-changed=src/backend/nvptx/divisions.h");
+    println!("cargo:rerun-if-changed=src/backend/nvptx/switches.h");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");

@@ -25,6 +25,7 @@
 #include "llvm/Target/TargetMachine.h"
 
 #include "divisions.h"
+#include "switches.h"
 
 namespace {
 
@@ -200,6 +201,7 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
     if (llvm::Function *function = function_of(unit); function && speculates(pass)) hidden.show(*function);
   });
   weft::register_divisions(builder);
+  weft::register_switches(builder);
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) return llvm::wrap(std::move(error));
   passes.run(module, modules);

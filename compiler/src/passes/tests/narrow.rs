@@ -13,8 +13,19 @@ fn lines(kernel: Kernel, small: bool) -> Vec<String> {
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
 
-/// `total = 0; for c in range(turns): total += int64(threadIdx.x) * by`, and the total stored at its own place.
-fn summed(turns: i64, by: i64, small: bool) -> Vec<String> {
+/// What becomes of the sum in a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It is an index.
+    Index,
+    /// It is stored as `int32`, after more arithmetic.
+    Half,
+    /// It is compared, and stored as `int32`.
+    HalfAndWhole,
+}
+
+/// `total = 0; for c in range(turns): total += int64(threadIdx.x) * by`.
+fn summed(turns: i64, by: i64, used: Use) -> Vec<String> {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
     let b = &mut kernel.b;
@@ -40,20 +51,57 @@ fn summed(turns: i64, by: i64, small: bool) -> Vec<String> {
     b.assign(counter, next, HERE);
     let step = b.close();
     b.stmt(StmtKind::Loop { body, step }, HERE);
-    let index = kernel.b.read(total, HERE);
+    let b = &mut kernel.b;
+    let sum = b.read(total, HERE);
+    let index = match used {
+        Use::Index => sum,
+        Use::Half | Use::HalfAndWhole => {
+            let (again, five) = (b.read(total, HERE), b.i64(0x5_0000_0003, HERE));
+            let product = b.binary(BinaryOp::Mul, again, five, HERE);
+            let mixed = b.binary(BinaryOp::Xor, sum, product, HERE);
+            b.convert(mixed, Type::I32, HERE)
+        }
+    };
+    if used == Use::HalfAndWhole {
+        let (sum, zero) = (b.read(total, HERE), b.i64(0, HERE));
+        let some = b.compare(CompareOp::Lt, sum, zero, HERE);
+        b.stmt(StmtKind::If { cond: some, then: vec![], otherwise: vec![] }, HERE);
+    }
+    let index = b.convert(index, Type::I64, HERE);
     kernel.store_at(x, index);
-    lines(kernel, small)
+    lines(kernel, false)
 }
 
 #[test]
 fn a_sum_is_bounded_by_the_turns_of_its_loop() {
     // 1023 * 1000 * 2000 is below 2^31, with one turn more of each it is not.
-    let found = summed(1000, 2000, false);
+    let found = summed(1000, 2000, Use::Index);
     assert!(found.contains(&"$total = add_exact($total, mul_exact(threadIdx.x, 2000:int32))".to_owned()), "{found:?}");
     assert!(found.contains(&"var $counter: int32".to_owned()), "{found:?}");
-    let found = summed(1000, 2100, false);
+    // Nor from there to 2^32.
+    let found = summed(1000, 2100, Use::Index);
+    assert!(found.contains(&"var $total: uint32".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"$total = uint32(int32($total) + mul_exact(threadIdx.x, 2100:int32))".to_owned()),
+        "{found:?}"
+    );
+    let found = summed(1000, 4300, Use::Index);
     assert!(found.contains(&"var $total: int64".to_owned()), "{found:?}");
-    assert!(found.contains(&"$total = $total + int64(mul_exact(threadIdx.x, 2100:int32))".to_owned()), "{found:?}");
+    assert!(found.contains(&"$total = $total + int64(mul_exact(threadIdx.x, 4300:int32))".to_owned()), "{found:?}");
+}
+
+#[test]
+fn of_a_sum_that_is_cut_to_32_bits_the_lower_half_is_computed() {
+    let large = 1 << 40;
+    let found = summed(1000, large, Use::Half);
+    assert!(found.contains(&"var $total: int32".to_owned()), "{found:?}");
+    assert!(found.contains(&"$total = $total + threadIdx.x * 0:int32".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"store $x.data[wrap(int64($total ^ $total * 3:int32), $x.shape0)] = 1.0:float32".to_owned()),
+        "{found:?}"
+    );
+    let found = summed(1000, large, Use::HalfAndWhole);
+    assert!(found.contains(&"var $total: int64".to_owned()), "{found:?}");
 }
 
 /// `x[number of the thread in the grid + argument] = 1`.

@@ -12,10 +12,15 @@
 //! lower halves. What is still needed in 64 bits, above all addresses, is extended where it is used: the product of an
 //! index and an element's size takes 32 bits and gives 64 in one instruction.
 //!
+//! So are locals that are larger, if only their lower halves are ever read ([`halves`]); and those that fit `uint32` and are no
+//! more than that: states of random number generators, hashes.
+//!
 //! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
 //! what a counter can be.
 
-use std::collections::BTreeSet;
+mod halves;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
@@ -28,6 +33,9 @@ use crate::{
     source::Span,
 };
 
+/// `uint32`.
+const UNSIGNED: Type = Type::Scalar(Scalar::U32);
+
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let ranges = Ranges::of(module);
@@ -38,33 +46,43 @@ pub(super) fn run(module: &mut Module) {
         let mut pass = Narrow { function, ranges, locals, kept };
         let body = pass.block(body);
         let Narrow { function, locals, .. } = pass;
-        for local in locals {
-            let local = &mut function.locals[local];
-            local.ty = Type::I32;
+        for (id, ty) in locals {
+            let fits = ranges.local(function, id).fits(Type::I32);
+            let local = &mut function.locals[id];
+            local.ty = ty;
             // It does not come to its type's end.
             local.counts = false;
+            local.nonneg &= fits;
         }
         function.body = body;
     }
 }
 
-/// The locals that hold nothing but what fits 32 bits.
-fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>) -> BTreeSet<LocalId> {
-    let fits = |local: LocalId| ranges.local(function, local).fits(Type::I32);
-    let mut narrow: BTreeSet<LocalId> =
-        function.locals.iter().filter(|(id, local)| local.ty == Type::I64 && fits(*id)).map(|(id, _)| id).collect();
+/// The locals that become narrow, and their types: those that hold nothing but what fits 32 bits, and those of which only the
+/// lower halves count.
+fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>) -> BTreeMap<LocalId, Type> {
+    let mut free: BTreeSet<LocalId> =
+        function.locals.iter().filter(|(_, local)| local.ty == Type::I64).map(|(id, _)| id).collect();
     for param in &function.params {
-        narrow.remove(param);
+        free.remove(param);
     }
-    narrow.retain(|local| !kept.contains(local));
+    free.retain(|local| !kept.contains(local));
     // What an operation or a call gives has a type of its own.
     for_each_stmt(&function.body, &mut |stmt| {
         if !matches!(stmt.kind, StmtKind::Assign(..)) {
             for local in stmt.kind.assigned() {
-                narrow.remove(&local);
+                free.remove(&local);
             }
         }
     });
+    let fits = |local: LocalId, ty: Type| ranges.local(function, local).fits(ty);
+    let (small, large): (BTreeSet<_>, BTreeSet<_>) = free.into_iter().partition(|local| fits(*local, Type::I32));
+    // One that saturates at its type's end has an end to keep.
+    let wrapping = large.iter().copied().filter(|local| !function.locals[*local].counts).collect();
+    let halves = halves::lower_halves(function, ranges, wrapping);
+    let unsigned = large.into_iter().filter(|local| !halves.contains(local) && fits(*local, UNSIGNED));
+    let mut narrow: BTreeMap<LocalId, Type> = unsigned.map(|local| (local, UNSIGNED)).collect();
+    narrow.extend(small.into_iter().chain(halves).map(|local| (local, Type::I32)));
     narrow
 }
 
@@ -106,7 +124,7 @@ fn address_counters(function: &Function) -> BTreeSet<LocalId> {
 struct Narrow<'a> {
     function: &'a mut Function,
     ranges: &'a Ranges,
-    locals: BTreeSet<LocalId>,
+    locals: BTreeMap<LocalId, Type>,
     /// What stays wide although it would fit.
     kept: BTreeSet<LocalId>,
 }
@@ -118,8 +136,9 @@ impl Narrow<'_> {
 
     fn stmt(&mut self, Stmt { kind, span }: Stmt) -> Stmt {
         let kind = match kind {
-            StmtKind::Assign(local, value) if self.locals.contains(&local) => {
-                StmtKind::Assign(local, self.narrow(value))
+            StmtKind::Assign(local, value) if let Some(&ty) = self.locals.get(&local) => {
+                let narrow = self.narrow(value);
+                StmtKind::Assign(local, self.as_type(narrow, ty))
             }
             StmtKind::If { cond, then, otherwise } => {
                 StmtKind::If { cond: self.wide(cond), then: self.block(then), otherwise: self.block(otherwise) }
@@ -148,11 +167,18 @@ impl Narrow<'_> {
         self.function.exprs.push(Expr { kind, ty, span })
     }
 
+    /// An integer of 32 bits with the type.
+    fn as_type(&mut self, id: ExprId, ty: Type) -> ExprId {
+        let span = self.span(id);
+        if self.ty(id) == ty { id } else { self.push(ExprKind::Convert(id), ty, span) }
+    }
+
     /// What an expression of the program can be.
     fn range(&self, id: ExprId) -> Interval {
+        let here = self.ranges.expr(self.function, id);
         match self.function.local(id) {
-            Some(local) if self.locals.contains(&local) => self.ranges.local(self.function, local),
-            Some(_) | None => self.ranges.expr(self.function, id),
+            Some(local) => here.meet(self.ranges.local(self.function, local)),
+            None => here,
         }
     }
 
@@ -176,8 +202,8 @@ impl Narrow<'_> {
     fn wide(&mut self, id: ExprId) -> ExprId {
         let span = self.span(id);
         match self.function.class(id) {
-            Class::Leaf(Leaf::Local(local)) if self.locals.contains(&local) => {
-                let narrow = self.push(ExprKind::Local(local), Type::I32, span);
+            Class::Leaf(Leaf::Local(local)) if let Some(&ty) = self.locals.get(&local) => {
+                let narrow = self.push(ExprKind::Local(local), ty, span);
                 self.push(ExprKind::Convert(narrow), Type::I64, span)
             }
             Class::Leaf(_) => id,
@@ -185,13 +211,11 @@ impl Narrow<'_> {
             Class::Arith(Arith::Convert(from)) if self.ty(id) == Type::I64 && self.ty(from) != Type::I64 => {
                 self.rebuilt(id)
             }
-            Class::Arith(Arith::Convert(from)) if self.fits(from) => {
-                let narrow = self.narrow(from);
-                if self.ty(id) == Type::I32 {
-                    return narrow;
-                }
-                let ty = self.ty(id);
-                self.push(ExprKind::Convert(narrow), ty, span)
+            Class::Arith(Arith::Convert(from))
+                if self.fits(from) || (self.ty(from) == Type::I64 && keeps_lower_half(self.ty(id))) =>
+            {
+                let (narrow, ty) = (self.narrow(from), self.ty(id));
+                self.as_type(narrow, ty)
             }
             Class::Arith(Arith::Compare(op, a, b))
                 if self.fits(a) && self.fits(b) && !self.goes_with_counter(a) && !self.goes_with_counter(b) =>
@@ -218,10 +242,11 @@ impl Narrow<'_> {
     fn narrow(&mut self, id: ExprId) -> ExprId {
         let span = self.span(id);
         let kind = match self.function.class(id) {
-            Class::Leaf(Leaf::Const(Const::Int(value))) if Interval::of(value).fits(Type::I32) => {
-                ExprKind::Const(Const::Int(value))
+            Class::Leaf(Leaf::Const(Const::Int(value))) => ExprKind::Const(Const::Int(i128::from(value as i32))),
+            Class::Leaf(Leaf::Local(local)) if let Some(&ty) = self.locals.get(&local) => {
+                let narrow = self.push(ExprKind::Local(local), ty, span);
+                return self.as_type(narrow, Type::I32);
             }
-            Class::Leaf(Leaf::Local(local)) if self.locals.contains(&local) => ExprKind::Local(local),
             Class::Arith(Arith::Convert(from)) if self.ty(from) == Type::I32 => return self.wide(from),
             // An integer's lower half is that of what it is extended to; a float that gives what fits gives the same in 32.
             Class::Arith(Arith::Convert(from)) if is_int(self.ty(from)) || self.fits(id) => {
@@ -286,6 +311,11 @@ impl Narrow<'_> {
         };
         fine.then_some(op)
     }
+}
+
+/// Whether the conversion of an integer of 64 bits to a type depends on its lower half alone.
+fn keeps_lower_half(to: Type) -> bool {
+    to.scalar().is_some_and(|scalar| scalar.is_int() && scalar.size_bytes() <= 4)
 }
 
 fn is_int(ty: Type) -> bool {

@@ -1,0 +1,115 @@
+//! Locals of 64 bits of which only the lower halves count.
+//!
+//! ```text
+//! for … { $total = $total + int64(load …) }
+//! store $out.data[$i] = int32($total)
+//! ```
+//!
+//! Numba's typing makes the sum of an `int32` and a Python integer `int64`, and most such sums are stored as `int32` in the
+//! end. The lower half of a sum, difference, product or bit operation depends on the lower halves of its operands alone, so
+//! that such a local can be `int32`, whatever it comes to. LLVM narrows expressions for that reason, but no variable that a
+//! loop carries.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    analysis::{Interval, Ranges},
+    ir::{Arith, BinaryOp, Class, ExprId, Function, Leaf, LocalId, StmtKind, Type, UnaryOp, for_each_stmt},
+};
+
+/// Those of the candidates that are only read where their lower halves count, or where their value fits 32 bits, so that the
+/// lower half says it.
+pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTreeSet<LocalId>) -> BTreeSet<LocalId> {
+    // An expression, and the local that it is assigned to.
+    let mut roots: Vec<(ExprId, Option<LocalId>)> = Vec::new();
+    for_each_stmt(&function.body, &mut |stmt| match stmt.kind {
+        StmtKind::Assign(local, value) => roots.push((value, Some(local))),
+        StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => roots.extend(stmt.kind.exprs().into_iter().map(|id| (id, None))),
+    });
+    let mut uses = Uses { function, ranges, left: candidates };
+    loop {
+        let before = uses.left.len();
+        // The last first: what is read there decides what stands before it.
+        for (root, to) in roots.iter().rev() {
+            uses.read(*root, to.is_some_and(|to| uses.left.contains(&to)));
+        }
+        if uses.left.len() == before {
+            return uses.left;
+        }
+    }
+}
+
+struct Uses<'a> {
+    function: &'a Function,
+    ranges: &'a Ranges,
+    /// What may still be narrow.
+    left: BTreeSet<LocalId>,
+}
+
+impl Uses<'_> {
+    /// An expression is read: `lower` says that of an integer of 64 bits only the lower half counts.
+    fn read(&mut self, id: ExprId, lower: bool) {
+        let lower = lower && self.function.exprs[id].ty == Type::I64;
+        match self.function.class(id) {
+            Class::Leaf(Leaf::Local(local)) => {
+                if !lower && !self.ranges.expr(self.function, id).fits(Type::I32) {
+                    self.left.remove(&local);
+                }
+            }
+            Class::Leaf(_) => {}
+            Class::Arith(Arith::Binary(
+                BinaryOp::Add
+                | BinaryOp::Sub
+                | BinaryOp::Mul
+                | BinaryOp::AddExact
+                | BinaryOp::SubExact
+                | BinaryOp::MulExact
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Xor,
+                a,
+                b,
+            )) => {
+                self.read(a, lower);
+                self.read(b, lower);
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Shl, a, by)) => {
+                let amount = self.ranges.expr(self.function, by);
+                self.read(a, lower && amount.within(Interval::new(0, 31)));
+                self.read(by, false);
+            }
+            Class::Arith(Arith::Unary(UnaryOp::Neg | UnaryOp::Not, a)) => self.read(a, lower),
+            Class::Arith(Arith::Select(cond, a, b)) => {
+                self.read(cond, false);
+                self.read(a, lower);
+                self.read(b, lower);
+            }
+            Class::Arith(Arith::Convert(from)) => {
+                self.read(from, lower || super::keeps_lower_half(self.function.exprs[id].ty));
+            }
+            Class::Arith(
+                arith @ (Arith::Binary(..)
+                | Arith::Unary(..)
+                | Arith::Compare(..)
+                | Arith::Math(..)
+                | Arith::Wrap { .. }),
+            ) => {
+                for operand in arith.operands() {
+                    self.read(operand, false);
+                }
+            }
+            Class::Address { base, by, .. } => {
+                self.read(base, false);
+                self.read(by, false);
+            }
+            Class::Load(pointer) => self.read(pointer, false),
+        }
+    }
+}
