@@ -1,4 +1,4 @@
-"""Integers of which only 32 bits count, and short arms by one value: on a GPU they are computed in 32 bits, by selects."""
+"""Integers of which only 32 bits count, and short arms by one value: a GPU computes them in 32 bits, by selects."""
 
 import numpy as np
 import pytest
