@@ -5,7 +5,7 @@
 //! the function that code in C would call.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Facts};
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
@@ -57,7 +57,9 @@ impl Dispatcher {
         };
         let (mut jit, factors) = this.plain(py)?;
         jit.code.coarsen = factors;
-        jit.code.small &= !host && !jit.device;
+        if host || jit.device {
+            jit.code.facts = Facts::NONE;
+        }
         if jit.device {
             if host {
                 return Err(no_host_code(&this.name));

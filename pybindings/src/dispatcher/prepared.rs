@@ -53,8 +53,8 @@ impl Prepared {
         let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, config.block)?;
         arguments.lend(&resolved.overload.lent);
         let mut slots = Vec::new();
-        let general = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;
-        let resolved = general.unwrap_or(resolved);
+        let variant = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;
+        let resolved = variant.unwrap_or(resolved);
         let overload = &resolved.overload;
         overload.loaded.check(&config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
         Ok(Self {

@@ -138,7 +138,7 @@ impl Walk<'_> {
     fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
         use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
         let (a, b) = (self.part(a)?, self.part(b)?);
-        let threads = if self.module.small { (1 << 31) - 1 } else { THREADS };
+        let threads = if self.module.facts.small { (1 << 31) - 1 } else { THREADS };
         if op == BinaryOp::Mul
             && let (Part::Register(a), Part::Register(b)) = (a, b)
         {

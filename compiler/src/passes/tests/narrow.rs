@@ -8,7 +8,7 @@ use crate::ir::{BinaryOp, CompareOp, SpecialRegister, Stmt, StmtKind, Type, Unar
 /// The lines of a kernel's body after the pass.
 fn lines(kernel: Kernel, small: bool) -> Vec<String> {
     let mut kernel = kernel;
-    kernel.module.small = small;
+    kernel.module.facts.small = small;
     let text = kernel.after(narrow::run).to_string();
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
