@@ -1,5 +1,5 @@
-"""Whether a launch's arrays share memory, and the variants that launches run, without a GPU: over the runtime tests' driver
-made of C."""
+"""Whether a launch's arrays share memory, and the variants that launches run, without a GPU: over the runtime tests'
+driver made of C."""
 
 from __future__ import annotations
 
