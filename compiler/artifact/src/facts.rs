@@ -50,6 +50,11 @@ impl Facts {
         self.and(others) == self
     }
 
+    /// The first of [`Self::LADDER`] that takes nothing else for granted; the last one if none does.
+    pub fn likeliest(likely: Self) -> Self {
+        Self::LADDER.into_iter().find(|facts| facts.are_among(likely)).unwrap_or(Self::NONE)
+    }
+
     /// Their names.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let Self { small, disjoint, aligned } = self;
@@ -354,6 +359,9 @@ mod tests {
             assert!(facts.are_among(Facts::ALL) && Facts::NONE.are_among(facts) && facts.and(facts) == facts);
         }
         let small = Facts { small: true, ..Facts::NONE };
+        assert_eq!(Facts::likeliest(Facts::ALL), Facts::ALL);
+        assert_eq!(Facts::likeliest(Facts { disjoint: false, ..Facts::ALL }), small);
+        assert_eq!(Facts::likeliest(Facts { small: false, ..Facts::ALL }), Facts::NONE);
         assert!(small.are_among(Facts::LADDER[1]) && !Facts::ALL.are_among(small));
         assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "disjoint", "aligned"]);
     }

@@ -234,7 +234,7 @@ impl Graph {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, recorded.config.block)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, recorded.config.block)?;
         let overload = &recorded.resolved.overload;
         let facts = overload.jit.code.facts;
         let is_variant = resolved.overload.jit.code.facts != facts;

@@ -87,7 +87,7 @@ fn run(
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-    let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, config.block)?;
+    let resolved = Dispatcher::resolve(dispatcher, arguments)?.for_block(dispatcher, config.block)?;
     let executor = &*resolved.overload.executor;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
@@ -154,9 +154,7 @@ pub(super) fn fill_slots(
     slots: &mut Vec<u64>,
 ) -> PyResult<Option<Arc<Resolved>>> {
     settle_cells(resolved, arguments);
-    let cells = &arguments.cells;
-    let variant =
-        if resolved.takes(config, cells) { None } else { Some(resolved.variant_for(dispatcher, config, cells)?) };
+    let variant = resolved.variant_for(dispatcher, config, arguments)?;
     make_slots(variant.as_deref().unwrap_or(resolved), arguments, slots);
     Ok(variant)
 }

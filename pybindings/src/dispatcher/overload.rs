@@ -63,6 +63,8 @@ pub(crate) struct Overload {
     pub(super) links: Vec<Py<PyAny>>,
     /// The variant that writes nothing beside its arrays.
     pub(super) confined: Later<Overload>,
+    /// The most that a variant of it may take for granted of a launch.
+    pub(super) most: Facts,
     /// The variants for launches of which other facts hold.
     pub(super) variants: small::Variants<Overload>,
     /// The variant of which a thread does the work of several.
@@ -222,6 +224,7 @@ impl Overload {
             kept,
             links,
             confined: Later::default(),
+            most: jit.code.facts,
             variants: small::Variants::default(),
             coarsened: Later::default(),
             factors: [1; 3],

@@ -16,7 +16,7 @@ use super::{
     confined::Later,
     overload::{Found, Overload, Resolved},
 };
-use crate::engine::timing::Timing;
+use crate::{args::Arguments, engine::timing::Timing};
 
 /// An integer of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,10 @@ impl Resolved {
         }
     }
 
-    /// The variant for a launch that the kernel [does not take](Self::takes).
+    /// The variant for a launch, whose cells are as its casts have left them; `None` if it is the kernel itself.
+    ///
+    /// The first of [`Facts::LADDER`] that fits is the variant. Only where the kernel was compiled for a launch of which less
+    /// holds, and it is not [likely](Arguments::likely) that more holds of this one, it is not compiled for this one alone.
     ///
     /// # Errors
     ///
@@ -83,16 +86,23 @@ impl Resolved {
         &self,
         owner: &Bound<'_, Dispatcher>,
         config: &LaunchConfig,
-        cells: &[u64],
-    ) -> PyResult<Arc<Self>> {
+        arguments: &Arguments,
+    ) -> PyResult<Option<Arc<Self>>> {
+        let (cells, most) = (arguments.cells.as_slice(), self.overload.most);
+        if self.overload.jit.code.facts == most && self.takes(config, cells) {
+            return Ok(None);
+        }
         let held = Facts {
             small: self.is_small(config, cells),
             disjoint: self.addresses.are_disjoint(cells),
             aligned: self.addresses.are_aligned(cells),
         };
         let gains = self.overload.kernel.gains;
-        let fits = |facts: &Facts| facts.and(gains).are_among(held);
-        self.variant(owner, Facts::LADDER.into_iter().find(fits).unwrap_or(Facts::NONE))
+        let fits = |facts: &Facts| facts.are_among(most) && facts.and(gains).are_among(held);
+        let best = Facts::LADDER.into_iter().find(fits).unwrap_or(Facts::NONE);
+        let is_enough = best.and(gains) == self.granted
+            || self.granted.are_among(held) && self.variants.get(best).is_none() && !best.are_among(arguments.likely());
+        if is_enough { Ok(None) } else { self.variant(owner, best).map(Some) }
     }
 
     /// The variant that takes such facts for granted, compiled if it is not there. Its types are known, so that it is also
@@ -169,6 +179,8 @@ impl Overload {
             kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
             links: self.links.iter().map(|link| link.clone_ref(py)).collect(),
         };
-        Self::compile(owner, self.definition.clone(), &self.args, jit, found)
+        let mut made = Self::compile(owner, self.definition.clone(), &self.args, jit, found)?;
+        made.most = self.most;
+        Ok(made)
     }
 }
