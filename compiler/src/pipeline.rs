@@ -53,7 +53,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
             Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
         };
         module.confined = request.options.confined;
-        module.small = request.options.small;
+        module.facts = request.options.facts;
         module.coarsen = coarsen(request);
         match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
@@ -123,7 +123,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
-    module.small = request.options.small;
+    module.facts = request.options.facts;
     module.coarsen = coarsen(request);
     stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use crate::{fault::Faults, number::Scalar, types::ArgType};
+use crate::{facts::Facts, fault::Faults, number::Scalar, types::ArgType};
 
 /// The form of [`Artifact::code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +65,8 @@ pub struct Kernel {
     pub confinable: bool,
     /// How many threads of a block one of a launch does the work of.
     pub coarsening: Coarsening,
+    /// The facts of launches that its code is better for. It takes for granted those of them that it was compiled for.
+    pub gains: Facts,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
     /// What the host executor lays out for each worker; `None` for PTX.

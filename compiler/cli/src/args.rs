@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use weft_artifact::Facts;
 
 use crate::options::OptionFlags;
 
@@ -75,10 +76,8 @@ pub(crate) struct EmitArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: OptionFlags,
-    /// Compile for launches with nothing but extents, strides, integers and numbers of threads that fit 32 bits, as
-    /// launches of weft's own do first on a GPU. Whoever launches the code must see to it.
-    #[arg(long)]
-    pub(crate) small: bool,
+    #[command(flatten)]
+    pub(crate) facts: FactFlags,
     /// Say on the standard error what became of what was asked for: how `--coarsen` was done, or why not.
     #[arg(long)]
     pub(crate) explain: bool,
@@ -89,6 +88,29 @@ pub(crate) struct EmitArgs {
     /// Diagnostics as JSON, on the standard error.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What is taken for granted of launches, as the kernels of weft's own launches do first on a GPU.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FactFlags {
+    /// Compile for launches with nothing but extents, strides, integers and numbers of threads that fit 32 bits. Whoever
+    /// launches the code must see to it.
+    #[arg(long)]
+    small: bool,
+    /// Compile for launches in which no array that is only read shares memory with one that is written. Whoever launches the
+    /// code must see to it.
+    #[arg(long)]
+    disjoint: bool,
+    /// Compile for launches in which all arrays begin at multiples of 16 bytes. Whoever launches the code must see to it.
+    #[arg(long)]
+    aligned: bool,
+}
+
+impl FactFlags {
+    pub(crate) const fn facts(self) -> Facts {
+        let Self { small, disjoint, aligned } = self;
+        Facts { small, disjoint, aligned }
+    }
 }
 
 /// `weft check`.

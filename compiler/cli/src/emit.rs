@@ -169,7 +169,7 @@ impl Compile<'_> {
     /// The options of a decorator, and those of the command line in the place of the same ones.
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
-        Ok(Options { libdevice: self.libdevice.clone(), small: self.args.small, ..code })
+        Ok(Options { libdevice: self.libdevice.clone(), facts: self.args.facts.facts(), ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {
@@ -220,6 +220,10 @@ impl Compile<'_> {
             let note = &kernel.coarsening.note;
             let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
             explained.push(format!("{} for {target}: {note}\n", job.title()));
+            let taken: Vec<_> = kernel.gains.and(request.options.facts).names().collect();
+            if !taken.is_empty() {
+                explained.push(format!("{} for {target}: for launches that are {}\n", job.title(), taken.join(", ")));
+            }
         }
         for &form in self.forms {
             let is_gpu = matches!(target, Target::Sm(..));

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Layout, MachineCode, Nested, Number, Record,
-    Scalar, Time, Vector,
+    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Facts, Layout, MachineCode, Nested, Number,
+    Record, Scalar, Time, Vector,
 };
 use weft_compiler::{
     request::{
@@ -162,7 +162,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "f622831308dc9f57c470fca6027d3e124e7c5b7f4efc0acecac3c274b40beb3d"
+        "7a92e681877b70c645dfbe5385b8d37c52905e20dd79eb5d48f90e6998f0e60f"
     );
 }
 
@@ -441,6 +441,9 @@ fn every_change_gives_another_digest() {
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),
         options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
         options(Options { confined: true, ..base() }),
+        options(Options { facts: Facts { small: true, ..Facts::NONE }, ..base() }),
+        options(Options { facts: Facts { disjoint: true, ..Facts::NONE }, ..base() }),
+        options(Options { facts: Facts { aligned: true, ..Facts::NONE }, ..base() }),
         options(Options { notes: true, ..base() }),
         options(Options { coarsen: [2, 1, 1], ..base() }),
         options(Options { coarsen: [1, 2, 1], ..base() }),

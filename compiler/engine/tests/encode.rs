@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
-    Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
-    Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
+    Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record,
+    RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -134,6 +134,7 @@ fn everything() -> Output {
         calls_itself: true,
         confinable: true,
         coarsening: Coarsening { factors: [4, 2, 1], note: "4x2x1 threads in one".to_owned() },
+        gains: Facts { small: true, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),
         host: Some(host),
     };

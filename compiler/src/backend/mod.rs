@@ -148,6 +148,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         calls_itself: !Circles::of(module).is_empty(),
         confinable: module.confinable && host.is_some(),
         coarsening: module.coarsening.clone(),
+        gains: module.gains,
         faults: faults(module, request).map(Arc::new),
         host,
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weft_artifact::{
-    ArgItem, ArgType, ArrayType, Coarsening, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType, Which,
+    ArgItem, ArgType, ArrayType, Coarsening, Facts, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType, Which,
 };
 
 use super::{
@@ -42,8 +42,10 @@ pub struct Module {
     pub dynamic_shared: bool,
     /// `true` if something asks for the grid as a group: all of it runs at a time.
     pub cooperative: bool,
-    /// Launched only with what is [small](crate::request::Options::small).
-    pub small: bool,
+    /// What holds of every launch.
+    pub facts: Facts,
+    /// The facts that the code is better for: a pass finds out.
+    pub gains: Facts,
     /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
     pub confined: bool,
     /// `true` if it is: a pass finds out.
@@ -284,6 +286,11 @@ impl Module {
     /// The kernel's function. The front end always sets it; a module without one is only being built.
     pub fn kernel(&self) -> Option<&Function> {
         self.kernel.map(|id| &self.functions[id])
+    }
+
+    /// What the code takes for granted of a launch.
+    pub fn granted(&self) -> Facts {
+        self.facts.and(self.gains)
     }
 }
 

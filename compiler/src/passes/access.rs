@@ -15,7 +15,7 @@ use crate::ir::{
 };
 
 /// Positions in a function's list of parameters.
-type Params = BTreeSet<usize>;
+pub(super) type Params = BTreeSet<usize>;
 
 /// What a function does through its parameters.
 #[derive(PartialEq)]
@@ -34,6 +34,29 @@ impl Summary {
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
+    let summaries = summaries(module);
+    for param in &mut module.params {
+        param.access = Access::default();
+    }
+    let Some(kernel) = module.kernel else { return };
+    let slots = &module.functions[kernel].slots;
+    let summary = &summaries[kernel.index()];
+    for (index, slot) in slots.iter().enumerate() {
+        let SlotSource::Argument { param, .. } = slot else { continue };
+        if let Some(param) = module.params.get_mut(*param as usize) {
+            param.access.reads |= summary.reads.contains(&index);
+            param.access.writes |= summary.writes.contains(&index);
+        }
+    }
+}
+
+/// For each local of the kernel, the parameters that it may point into.
+pub(super) fn origins_of_kernel(module: &Module, kernel: &Function) -> Vec<Params> {
+    origins(kernel, &summaries(module))
+}
+
+/// What each function does through its parameters.
+fn summaries(module: &Module) -> Vec<Summary> {
     // Callees stand before callers, so one walk sees every callee's summary, but for those that call back.
     let mut summaries: Vec<Summary> = module.functions.iter().map(|(_, function)| Summary::nothing(function)).collect();
     let goes_round = !Circles::of(module).is_empty();
@@ -46,20 +69,7 @@ pub(super) fn run(module: &mut Module) {
             summaries[id.index()] = summary;
         }
         if !(changed && goes_round) {
-            break;
-        }
-    }
-    for param in &mut module.params {
-        param.access = Access::default();
-    }
-    let Some(kernel) = module.kernel else { return };
-    let slots = &module.functions[kernel].slots;
-    let summary = &summaries[kernel.index()];
-    for (index, slot) in slots.iter().enumerate() {
-        let SlotSource::Argument { param, .. } = slot else { continue };
-        if let Some(param) = module.params.get_mut(*param as usize) {
-            param.access.reads |= summary.reads.contains(&index);
-            param.access.writes |= summary.writes.contains(&index);
+            return summaries;
         }
     }
 }
@@ -105,7 +115,7 @@ fn origins(function: &Function, summaries: &[Summary]) -> Vec<Params> {
 }
 
 /// The parameters that a pointer may point into; nothing for other values, and for shared and local memory.
-fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
+pub(super) fn origin(function: &Function, origins: &[Params], id: ExprId) -> Params {
     match function.class(id) {
         Class::Leaf(Leaf::Local(local)) => origins[local.index()].clone(),
         Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => origin(function, origins, base),

@@ -9,6 +9,7 @@ mod coarsen;
 mod confine;
 mod drop_dead;
 mod drop_dead_params;
+mod facts;
 mod fold_temps;
 mod lower_reductions;
 mod narrow;
@@ -109,7 +110,13 @@ pub const PASSES: &[Pass] = &[
         name: "access",
         run: access::run,
         targets: Targets::All,
-        why_here: "last: describes the accesses that are left",
+        why_here: "behind all that changes code: describes the accesses that are left",
+    },
+    Pass {
+        name: "facts",
+        run: facts::run,
+        targets: Targets::Nvptx,
+        why_here: "last: asks what is read and written; the CPU's code takes nothing for granted",
     },
 ];
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weft_artifact::Facts;
+
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -29,9 +31,9 @@ pub struct Options {
     /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
     /// ([`weft_artifact::Kernel::confinable`]).
     pub confined: bool,
-    /// The code is launched with nothing but what is small; NVPTX only. Numbers of threads along each axis of the grid,
-    /// extents, strides and 64-bit integers among the arguments are then values of `int32`.
-    pub small: bool,
+    /// What holds of every launch of the code; NVPTX only. Of arrays whose number is not known, such as addresses, nothing is
+    /// taken for granted.
+    pub facts: Facts,
     /// Say where Numba's typing makes numbers wider, among the warnings.
     pub notes: bool,
     /// Along x, y and z: so many threads of a block are one of a launch, if that is possible
@@ -55,7 +57,7 @@ impl Default for Options {
             cpu_threads: CpuThreads::Auto,
             libdevice: None,
             confined: false,
-            small: false,
+            facts: Facts::NONE,
             notes: false,
             coarsen: [1; 3],
             entry: Entry::Launch,

@@ -13,7 +13,7 @@ use pyo3::{
     prelude::*,
     types::{PyComplex, PyComplexMethods, PyString, PyTuple},
 };
-use weft_artifact::{ArrayType, Complex, DType, Number, Scalar};
+use weft_artifact::{ALIGNED, ArrayType, Complex, DType, Facts, Number, Scalar};
 use weft_runtime::Buffer;
 
 use self::{adapter::Adapter, foreign::HostTensor};
@@ -178,6 +178,19 @@ impl Arguments {
         let mut streams = self.producers.iter().chain(&self.work_streams);
         let first = *streams.next()?;
         (!self.is_ordered && first > LEGACY && streams.all(|stream| *stream == first)).then_some(first)
+    }
+
+    /// The facts that are likely to hold of the launch, whatever its kernel does with the arrays: for what is compiled now. That
+    /// it is small is always likely.
+    pub(crate) fn likely(&self) -> Facts {
+        let in_place = self.in_place.iter().map(|place| place.span(&self.cells));
+        let mut spans: Vec<_> = in_place.chain(self.hosts.iter().map(|host| host.array.span())).collect();
+        spans.retain(|span| !span.is_empty());
+        spans.sort_by_key(|span| span.start);
+        let disjoint = spans.iter().zip(spans.iter().skip(1)).all(|(one, next)| one.end <= next.start);
+        // What is copied is aligned there.
+        let is_aligned = |place: &InPlace| self.cells.get(place.cell).is_some_and(|address| address % ALIGNED == 0);
+        Facts { small: true, disjoint, aligned: self.in_place.iter().all(is_aligned) }
     }
 
     /// Adds memory that the kernel's code names, where it is not freed in the launch's own order.

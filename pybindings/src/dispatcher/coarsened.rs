@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use weft_artifact::Coarsening;
+use weft_artifact::{Coarsening, Facts};
 use weft_compiler::request::JitOptions;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 use crate::{devices, engine::timing::Timing};
 
 impl Dispatcher {
-    /// The options of the kernel itself, which on a GPU is for [small](super::small) launches first, and the factors of its
+    /// The options of the kernel itself, which on a GPU is for launches of which all [facts](super::small) hold, and the factors of its
     /// variant.
     ///
     /// # Errors
@@ -27,7 +27,8 @@ impl Dispatcher {
         let mut jit = self.jit.clone();
         let own = std::mem::replace(&mut jit.code.coarsen, Coarsening::NONE);
         let settings = devices::settings(py)?;
-        jit.code.small = settings.launch_facts && devices::current(py)?.kind() == "cuda";
+        let is_gpu = devices::current(py)?.kind() == "cuda";
+        jit.code.facts = if settings.launch_facts && is_gpu { Facts::ALL } else { Facts::NONE };
         Ok((jit, settings.coarsen.unwrap_or(own)))
     }
 }

@@ -52,7 +52,7 @@ impl ForAll {
         let block = if self.thread_per_block == 0 {
             let mut arguments = Arguments::default();
             arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-            let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?;
+            let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             resolved.overload.loaded.max_threads_per_block().clamp(1, BLOCK)
         } else {
             self.thread_per_block

@@ -234,10 +234,11 @@ impl Graph {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, recorded.config.block)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, recorded.config.block)?;
         let overload = &recorded.resolved.overload;
-        let is_general = resolved.overload.jit.code.small && !overload.jit.code.small;
-        let resolved = if is_general { resolved.general(dispatcher)? } else { resolved };
+        let facts = overload.jit.code.facts;
+        let is_variant = resolved.overload.jit.code.facts != facts;
+        let resolved = if is_variant { resolved.variant(dispatcher, facts)? } else { resolved };
         if !Arc::ptr_eq(&resolved.overload, overload) {
             let shown =
                 |types: &[weft_artifact::ArgType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -251,10 +252,10 @@ impl Graph {
         let mut slots = Vec::new();
         launch::settle_cells(&resolved, &mut arguments);
         if !resolved.takes(&recorded.config, &arguments.cells) {
-            return Err(PyValueError::new_err(
-                "the launch was recorded with integers and extents below 2**31, and its kernel takes no larger ones: record \
-                 the graph again with these arguments",
-            ));
+            return Err(PyValueError::new_err(format!(
+                "the launch was recorded {}: record the graph again with these arguments",
+                resolved.misfit(&recorded.config, &arguments.cells)
+            )));
         }
         launch::make_slots(&resolved, &arguments, &mut slots);
         let graph = &made.graph;

@@ -5,7 +5,7 @@
 //! the function that code in C would call.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Facts};
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
@@ -58,7 +58,8 @@ impl Dispatcher {
         let (mut jit, factors) = this.plain(py)?;
         jit.code.coarsen = factors;
         // What a launch on such a GPU runs first.
-        jit.code.small = devices::settings(py)?.launch_facts && !host && !jit.device;
+        let is_launched = devices::settings(py)?.launch_facts && !host && !jit.device;
+        jit.code.facts = if is_launched { Facts::ALL } else { Facts::NONE };
         if jit.device {
             if host {
                 return Err(no_host_code(&this.name));

@@ -87,13 +87,13 @@ fn run(
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-    let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, config.block)?;
+    let resolved = Dispatcher::resolve(dispatcher, arguments)?.for_block(dispatcher, config.block)?;
     let executor = &*resolved.overload.executor;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         arguments.lend(&resolved.overload.lent);
-        let general = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
-        let resolved = general.unwrap_or(resolved);
+        let variant = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
+        let resolved = variant.unwrap_or(resolved);
         let order = stream.map_or(0, Stream::order);
         return graph::record(dispatcher, &resolved, config, arguments, args, slots, order);
     }
@@ -112,8 +112,8 @@ fn run(
     let has_hosts = !arguments.hosts.is_empty();
     let staging = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
     let chosen = staging.confined.as_deref().unwrap_or(&resolved);
-    let general = fill_slots(dispatcher, chosen, config, arguments, slots)?;
-    let chosen = general.as_deref().unwrap_or(chosen);
+    let variant = fill_slots(dispatcher, chosen, config, arguments, slots)?;
+    let chosen = variant.as_deref().unwrap_or(chosen);
     chosen.fill_bounds(&staging.written, slots);
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
@@ -141,7 +141,7 @@ fn run(
     finished
 }
 
-/// Makes a launch's slots of its arguments' cells, and gives the kernel's variant for any launch if they are for that.
+/// Makes a launch's slots of its arguments' cells, and gives the kernel's variant for such a launch if they are for one.
 ///
 /// # Errors
 ///
@@ -154,9 +154,9 @@ pub(super) fn fill_slots(
     slots: &mut Vec<u64>,
 ) -> PyResult<Option<Arc<Resolved>>> {
     settle_cells(resolved, arguments);
-    let general = if resolved.takes(config, &arguments.cells) { None } else { Some(resolved.general(dispatcher)?) };
-    make_slots(general.as_deref().unwrap_or(resolved), arguments, slots);
-    Ok(general)
+    let variant = resolved.variant_for(dispatcher, config, arguments)?;
+    make_slots(variant.as_deref().unwrap_or(resolved), arguments, slots);
+    Ok(variant)
 }
 
 /// Makes of its arguments' cells those that a kernel is called with.

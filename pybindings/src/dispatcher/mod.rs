@@ -270,7 +270,7 @@ impl Dispatcher {
         let args = slf.get().complete(args, None)?;
         let mut arguments = crate::args::Arguments::default();
         arguments.push_all(&args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
-        Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments.key)?.overload) })
+        Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments)?.overload) })
     }
 
     /// A dispatcher for the types of these arguments only, values or types.

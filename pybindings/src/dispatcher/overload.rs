@@ -7,7 +7,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyList, PyString, PyTuple},
 };
-use weft_artifact::{ArgType, Artifact, Kernel};
+use weft_artifact::{Addresses, ArgType, Artifact, Facts, Kernel};
 use weft_compiler::{
     pipeline::Output,
     request::{self, JitOptions, Keep},
@@ -63,8 +63,10 @@ pub(crate) struct Overload {
     pub(super) links: Vec<Py<PyAny>>,
     /// The variant that writes nothing beside its arrays.
     pub(super) confined: Later<Overload>,
-    /// The variant for any launch, of a kernel for small ones.
-    pub(super) general: Later<Overload>,
+    /// The most that a variant of it may take for granted of a launch.
+    pub(super) most: Facts,
+    /// The variants for launches of which other facts hold.
+    pub(super) variants: small::Variants<Overload>,
     /// The variant of which a thread does the work of several.
     pub(super) coarsened: Later<Overload>,
     /// How many, along x, y and z; 1 if there is to be no such variant.
@@ -88,10 +90,14 @@ pub(crate) struct Resolved {
     pub(super) bounds: Box<[BoundCell]>,
     /// The same for the kernel's confined variant.
     pub(super) confined: Later<Resolved>,
+    /// What the kernel takes for granted of a launch.
+    pub(super) granted: Facts,
     /// The integers that are to be small.
     pub(super) words: Box<[small::Word]>,
-    /// The same for the kernel's variant for any launch.
-    pub(super) general: Later<Resolved>,
+    /// Where the addresses of its arrays are.
+    pub(super) addresses: Addresses,
+    /// The same for the kernel's variants for launches of which other facts hold.
+    pub(super) variants: small::Variants<Resolved>,
     /// The same for the variant of which a thread does the work of several.
     pub(super) coarsened: Later<Resolved>,
 }
@@ -218,7 +224,8 @@ impl Overload {
             kept,
             links,
             confined: Later::default(),
-            general: Later::default(),
+            most: jit.code.facts,
+            variants: small::Variants::default(),
             coarsened: Later::default(),
             factors: [1; 3],
         })
@@ -228,6 +235,11 @@ impl Overload {
     pub(crate) fn shown(&self) -> String {
         let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
         format!("{}({}) for {}", self.kernel.name, args.join(", "), self.output.artifact.target)
+    }
+
+    /// What it takes for granted of a launch.
+    fn granted(&self) -> Facts {
+        self.jit.code.facts.and(self.kernel.gains)
     }
 
     /// How arguments of the types of `key` reach this kernel.
@@ -241,12 +253,14 @@ impl Overload {
         Ok(Resolved {
             key: words.into(),
             overload: Arc::clone(self),
+            granted: self.granted(),
             words: small::words(&self.kernel.slots, &cells),
+            addresses: Addresses::of(&self.kernel, &given, &cells),
             cells,
             casts: casts.into(),
             bounds,
             confined: Later::default(),
-            general: Later::default(),
+            variants: small::Variants::default(),
             coarsened: Later::default(),
         })
     }
@@ -316,6 +330,14 @@ impl CompiledKernel {
     #[getter]
     fn coarsening(&self) -> String {
         self.overload.coarsened.get().map(|variant| variant.kernel.coarsening.note.clone()).unwrap_or_default()
+    }
+
+    /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
+    /// a launch, of `"small"`, `"disjoint"` and `"aligned"`.
+    #[getter]
+    fn facts(&self) -> Vec<Vec<&'static str>> {
+        let variants = self.overload.variants.iter().map(|variant| variant.granted().names().collect());
+        std::iter::once(self.overload.granted().names().collect()).chain(variants).collect()
     }
 
     /// It has line tables and is not optimized, and raises what Python does.

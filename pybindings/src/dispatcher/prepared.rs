@@ -50,11 +50,11 @@ impl Prepared {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         graph::refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, config.block)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, config.block)?;
         arguments.lend(&resolved.overload.lent);
         let mut slots = Vec::new();
-        let general = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;
-        let resolved = general.unwrap_or(resolved);
+        let variant = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;
+        let resolved = variant.unwrap_or(resolved);
         let overload = &resolved.overload;
         overload.loaded.check(&config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
         Ok(Self {

@@ -11,7 +11,7 @@ use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError},
     prelude::*,
 };
-use weft_artifact::{ArgType, Choice};
+use weft_artifact::{ArgType, Choice, Facts};
 use weft_compiler::request::FunctionDef;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     overload::{Found, Overload, Resolved},
 };
 use crate::{
-    args::convert,
+    args::{Arguments, convert},
     capture::{Capturer, Parsed},
     devices,
     engine::{self, Definition, timing::Timing},
@@ -71,9 +71,9 @@ impl State {
 }
 
 impl Dispatcher {
-    /// The kernel for arguments of the types of a key on the current device.
-    pub(crate) fn resolve(slf: &Bound<'_, Self>, key: &[u32]) -> PyResult<Arc<Resolved>> {
-        let this = slf.get();
+    /// The kernel for a launch's types on the current device. If there is none, one is compiled for launches like this one.
+    pub(crate) fn resolve(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Arc<Resolved>> {
+        let (this, key) = (slf.get(), arguments.key.as_slice());
         devices::check_fork(slf.py())?;
         let device = devices::current_id();
         if let Some(last) = &*this.last.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,7 +86,7 @@ impl Dispatcher {
         let resolved = match known {
             Some(resolved) => resolved,
             None => {
-                let resolved = Arc::new(Self::resolve_new(slf, key)?);
+                let resolved = Arc::new(Self::resolve_new(slf, key, arguments.likely())?);
                 let old = this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
                 drop(old);
                 resolved
@@ -102,7 +102,7 @@ impl Dispatcher {
         std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), resolved)
     }
 
-    fn resolve_new(slf: &Bound<'_, Self>, words: &[u32]) -> PyResult<Resolved> {
+    fn resolve_new(slf: &Bound<'_, Self>, words: &[u32], likely: Facts) -> PyResult<Resolved> {
         let (py, this) = (slf.py(), slf.get());
         let given = key::decode(words);
         this.check_count(given.len())?;
@@ -111,7 +111,7 @@ impl Dispatcher {
         }
         devices::announce(py)?;
         let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
-        Self::overload(slf, &args)?.resolve(py, words, casts)
+        Self::overload_for(slf, &args, likely)?.resolve(py, words, casts)
     }
 
     /// The declared signature that fits best, and the conversions to it.
@@ -149,6 +149,11 @@ impl Dispatcher {
 
     /// The same, compiled if there is none.
     pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
+        Self::overload_for(slf, args, Facts::ALL)
+    }
+
+    /// The same, for launches of which such facts are likely to hold.
+    fn overload_for(slf: &Bound<'_, Self>, args: &[ArgType], likely: Facts) -> PyResult<Arc<Overload>> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(known) = this.compiled(args) {
             return Ok(known);
@@ -166,9 +171,9 @@ impl Dispatcher {
         let function = capturer.dispatcher(slf)?;
         let found = Found { kept: capturer.kept, links: capturer.links };
         let compiled = if found.links.is_empty() {
-            Self::compile_now(slf, &function, args, found)?
+            Self::compile_now(slf, &function, args, found, likely)?
         } else {
-            Self::compile_alone(slf, &function, args, found)?
+            Self::compile_alone(slf, &function, args, found, likely)?
         };
         timing.print(py, || format!("{}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
         Ok(compiled)
@@ -180,12 +185,13 @@ impl Dispatcher {
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         found: Found,
+        likely: Facts,
     ) -> PyResult<Arc<Overload>> {
         let lock = slf.py().import("weft.cuda._code.link")?.getattr("LOCK")?;
         lock.call_method0("acquire")?;
         let compiled = match slf.get().compiled(args) {
             Some(known) => Ok(known),
-            None => Self::compile_now(slf, function, args, found),
+            None => Self::compile_now(slf, function, args, found, likely),
         };
         lock.call_method0("release")?;
         compiled
@@ -196,12 +202,16 @@ impl Dispatcher {
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         found: Found,
+        likely: Facts,
     ) -> PyResult<Arc<Overload>> {
         let this = slf.get();
         // Code of other languages may ask for its thread.
         let is_linked = !found.links.is_empty();
-        let (jit, factors) = this.plain(slf.py())?;
+        let (mut jit, factors) = this.plain(slf.py())?;
+        let most = jit.code.facts;
+        jit.code.facts = Facts::likeliest(likely).and(most);
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
+        compiled.most = most;
         if !is_linked {
             compiled.factors = factors;
         }

@@ -1,21 +1,22 @@
-//! What a kernel may take for granted of its launches, and the variant for those of which it does not hold.
+//! What a kernel may take for granted of its launches, and the variants for those of which it does not hold.
 //!
-//! On a GPU a kernel is compiled for launches that have nothing but what is small
-//! ([`Options::small`](weft_compiler::request::Options::small)): then most of what it computes with integers fits 32 bits.
-//! Each launch looks whether it is one. The variant for all others is compiled when there is one, and belongs to the kernel
-//! that it is a variant of.
+//! On a GPU a kernel is compiled for launches of which all [`Facts`] hold: then most of what it computes with integers fits
+//! 32 bits, and what it reads is not what it writes. Each launch looks whether it is one. The variants for others, as
+//! [`Facts::LADDER`] has them, are compiled when there is a launch for them, and belong to the kernel that they are variants
+//! of.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use weft_artifact::{Scalar, Slot, SlotType};
+use weft_artifact::{Facts, Scalar, Slot, SlotType};
 use weft_runtime::LaunchConfig;
 
 use super::{
     Dispatcher,
+    confined::Later,
     overload::{Found, Overload, Resolved},
 };
-use crate::engine::timing::Timing;
+use crate::{args::Arguments, engine::timing::Timing};
 
 /// An integer of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
@@ -49,42 +50,122 @@ pub(super) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
 impl Resolved {
     /// Whether the kernel is for a launch with such a shape and such arguments, as its casts have left them.
     pub(super) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
-        if !self.overload.jit.code.small {
-            return true;
-        }
+        let Facts { small, disjoint, aligned } = self.granted;
+        (!small || self.is_small(config, cells))
+            && (!disjoint || self.addresses.are_disjoint(cells))
+            && (!aligned || self.addresses.are_aligned(cells))
+    }
+
+    fn is_small(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
         let threads = |axis: usize| u64::from(config.grid[axis]) * u64::from(config.block[axis]);
         (0..3).all(|axis| i32::try_from(threads(axis)).is_ok()) && self.words.iter().all(|word| word.is_small(cells))
     }
 
-    /// The variant for any launch, compiled if it is not there. Its types are known, so that it is also compiled where no
-    /// further ones are.
+    /// The first of the facts that the kernel takes for granted and that do not hold of a launch, for people: what the
+    /// kernel takes instead.
+    pub(super) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
+        let Facts { small, disjoint, aligned: _ } = self.granted;
+        if small && !self.is_small(config, cells) {
+            "with integers and extents below 2**31, and its kernel takes no larger ones"
+        } else if disjoint && !self.addresses.are_disjoint(cells) {
+            "with arrays that share no memory with one that is written, and its kernel takes no others"
+        } else {
+            "with arrays that begin at multiples of 16 bytes, and its kernel takes no others"
+        }
+    }
+
+    /// The variant for a launch, whose cells are as its casts have left them; `None` if it is the kernel itself.
+    ///
+    /// The first of [`Facts::LADDER`] that fits is the variant. Only where the kernel was compiled for a launch of which less
+    /// holds, and it is not [likely](Arguments::likely) that more holds of this one, it is not compiled for this one alone.
     ///
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn general(&self, owner: &Bound<'_, Dispatcher>) -> PyResult<Arc<Self>> {
-        if let Some(known) = self.general.get() {
+    pub(super) fn variant_for(
+        &self,
+        owner: &Bound<'_, Dispatcher>,
+        config: &LaunchConfig,
+        arguments: &Arguments,
+    ) -> PyResult<Option<Arc<Self>>> {
+        let (cells, most) = (arguments.cells.as_slice(), self.overload.most);
+        if self.overload.jit.code.facts == most && self.takes(config, cells) {
+            return Ok(None);
+        }
+        let held = Facts {
+            small: self.is_small(config, cells),
+            disjoint: self.addresses.are_disjoint(cells),
+            aligned: self.addresses.are_aligned(cells),
+        };
+        let gains = self.overload.kernel.gains;
+        let fits = |facts: &Facts| facts.are_among(most) && facts.and(gains).are_among(held);
+        let best = Facts::LADDER.into_iter().find(fits).unwrap_or(Facts::NONE);
+        let is_enough = best.and(gains) == self.granted
+            || self.granted.are_among(held) && self.variants.get(best).is_none() && !best.are_among(arguments.likely());
+        if is_enough { Ok(None) } else { self.variant(owner, best).map(Some) }
+    }
+
+    /// The variant that takes such facts for granted, compiled if it is not there. Its types are known, so that it is also
+    /// compiled where no further ones are.
+    ///
+    /// # Errors
+    ///
+    /// As a launch that compiles.
+    pub(super) fn variant(&self, owner: &Bound<'_, Dispatcher>, facts: Facts) -> PyResult<Arc<Self>> {
+        if let Some(known) = self.variants.get(facts) {
             return Ok(known);
         }
-        let overload = Overload::general(&self.overload, owner)?;
+        let overload = Overload::with_facts(&self.overload, owner, facts)?;
         let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
-        Ok(self.general.keep(&Arc::new(resolved)))
+        Ok(self.variants.keep(facts, &Arc::new(resolved)))
+    }
+}
+
+/// The variants of a kernel by what they take for granted: one for each of [`Facts::LADDER`], where there has been a launch
+/// for it.
+#[derive(Debug)]
+pub(super) struct Variants<T>([Later<T>; Facts::LADDER.len()]);
+
+impl<T> Default for Variants<T> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Later::default()))
+    }
+}
+
+impl<T> Variants<T> {
+    fn place(&self, facts: Facts) -> Option<&Later<T>> {
+        Facts::LADDER.iter().zip(&self.0).find_map(|(known, place)| (*known == facts).then_some(place))
+    }
+
+    fn get(&self, facts: Facts) -> Option<Arc<T>> {
+        self.place(facts)?.get()
+    }
+
+    /// Keeps the first: threads may make one each.
+    fn keep(&self, facts: Facts, made: &Arc<T>) -> Arc<T> {
+        self.place(facts).map_or_else(|| Arc::clone(made), |place| place.keep(made))
+    }
+
+    /// All that are there.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Arc<T>> + '_ {
+        self.0.iter().filter_map(Later::get)
     }
 }
 
 impl Overload {
-    fn general(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>) -> PyResult<Arc<Self>> {
-        if let Some(variant) = known.general.get() {
+    fn with_facts(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>, facts: Facts) -> PyResult<Arc<Self>> {
+        if let Some(variant) = known.variants.get(facts) {
             return Ok(variant);
         }
         let py = owner.py();
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
-        jit.code.small = false;
+        jit.code.facts = facts;
         let compiled = known.variant(owner, &jit)?;
         let kept = if compiled.was_kept { ", kept" } else { "" };
-        timing.print(py, || format!("{}, for any size{kept}", compiled.shown()))?;
-        Ok(known.general.keep(&Arc::new(compiled)))
+        let what = if facts.small { "for any arrays" } else { "for any size" };
+        timing.print(py, || format!("{}, {what}{kept}", compiled.shown()))?;
+        Ok(known.variants.keep(facts, &Arc::new(compiled)))
     }
 
     /// The same kernel with other options.
@@ -98,6 +179,8 @@ impl Overload {
             kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
             links: self.links.iter().map(|link| link.clone_ref(py)).collect(),
         };
-        Self::compile(owner, self.definition.clone(), &self.args, jit, found)
+        let mut made = Self::compile(owner, self.definition.clone(), &self.args, jit, found)?;
+        made.most = self.most;
+        Ok(made)
     }
 }

@@ -8,8 +8,8 @@ pub(crate) mod fake;
 use std::{slice, sync::Arc};
 
 use weft_artifact::{
-    Artifact, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Scalar, Slot, SlotField,
-    SlotSource, SlotType,
+    Artifact, Coarsening, CodeFormat, Facts, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Scalar, Slot,
+    SlotField, SlotSource, SlotType,
 };
 use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
 
@@ -65,6 +65,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         calls_itself: false,
         confinable: false,
         coarsening: Coarsening::default(),
+        gains: Facts::NONE,
         faults: None,
         host: Some(HostEntry { stack_bytes: None, call_bytes: 0, below_bytes: 0, dynamic_offset }),
     }

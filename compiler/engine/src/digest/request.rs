@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use weft_artifact::Facts;
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
@@ -43,12 +44,13 @@ impl Feed {
             max_registers,
             libdevice,
             confined,
-            small,
+            facts: Facts { small, disjoint, aligned },
             notes,
             coarsen,
             entry,
         } = options;
-        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, notes] {
+        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, disjoint, aligned, notes]
+        {
             self.flag(*flag);
         }
         for factor in coarsen {

@@ -2,8 +2,8 @@
 
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
-    Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
-    RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
+    Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record,
+    RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};
@@ -39,11 +39,13 @@ fields!(Kernel {
     calls_itself,
     confinable,
     coarsening,
+    gains,
     faults,
     host,
 });
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes });
+fields!(Facts { small, disjoint, aligned });
 fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });

@@ -138,7 +138,7 @@ impl Walk<'_> {
     fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
         use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
         let (a, b) = (self.part(a)?, self.part(b)?);
-        let threads = if self.module.small { (1 << 31) - 1 } else { THREADS };
+        let threads = if self.module.facts.small { (1 << 31) - 1 } else { THREADS };
         if op == BinaryOp::Mul
             && let (Part::Register(a), Part::Register(b)) = (a, b)
         {
@@ -162,6 +162,9 @@ impl Walk<'_> {
     fn part(&self, id: ExprId) -> Option<Part> {
         let function = self.function;
         let expr = &function.exprs[id];
+        if let Some(register) = self.of_program(id) {
+            return Some(Part::Register(register));
+        }
         match expr.kind.class() {
             Class::Leaf(Leaf::Special(register)) => Some(Part::Register(register)),
             Class::Leaf(Leaf::Local(local)) => self.part(self.fixed.value(local)?),
@@ -174,6 +177,34 @@ impl Walk<'_> {
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
+    }
+
+    /// The register of the program that an expression is where threads are [coarsened](Module::coarsening): its block is that
+    /// of the launch, so many times as wide.
+    fn of_program(&self, id: ExprId) -> Option<SpecialRegister> {
+        use SpecialRegister::{BlockDim, ThreadIdx};
+        let function = self.function;
+        let factor = |axis: u8| self.module.coarsening.factors.get(usize::from(axis)).map(|factor| i128::from(*factor));
+        let register =
+            |id| if let ExprKind::Special(register) = function.exprs[id].kind { Some(register) } else { None };
+        let times = |id: ExprId| {
+            let ExprKind::Binary(BinaryOp::Mul, a, b) = function.exprs[id].kind else { return None };
+            match (function.int(a), function.int(b)) {
+                (None, Some(by)) => Some((register(a)?, by)),
+                (Some(by), None) => Some((register(b)?, by)),
+                (None, None) | (Some(_), Some(_)) => None,
+            }
+        };
+        if let Some((found @ BlockDim(axis), by)) = times(id) {
+            return (factor(axis) == Some(by)).then_some(found);
+        }
+        let ExprKind::Binary(BinaryOp::Add, a, b) = function.exprs[id].kind else { return None };
+        let (axis, copy) = match (register(a), times(a), times(b), function.int(b)) {
+            (_, Some((ThreadIdx(axis), by)), _, Some(copy)) if factor(axis) == Some(by) => (axis, copy),
+            (Some(ThreadIdx(axis)), _, Some((BlockDim(other), copy)), _) if axis == other => (axis, copy),
+            _ => return None,
+        };
+        (copy >= 0 && factor(axis).is_some_and(|factor| copy < factor)).then_some(ThreadIdx(axis))
     }
 }
 

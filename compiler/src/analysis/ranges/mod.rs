@@ -110,10 +110,10 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
     let all = Interval::of_type(local.ty);
     let known = match function.slots.get(index) {
         Some(SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
-            let bits = if module.small { 31 } else { EXTENT_BITS };
+            let bits = if module.facts.small { 31 } else { EXTENT_BITS };
             all.meet(Interval::new(0, (1 << bits) - 1))
         }
-        Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. }) if module.small => {
+        Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. }) if module.facts.small => {
             let small = Interval::of_type(Type::I32);
             if local.ty == Type::I64 || local.ty == Type::Scalar(Scalar::U64) { all.meet(small) } else { all }
         }

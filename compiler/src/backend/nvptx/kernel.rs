@@ -10,7 +10,7 @@ use inkwell::{
     values::{BasicValueEnum, FunctionValue},
 };
 
-use weft_artifact::{ArgItem, SlotField, SlotSource};
+use weft_artifact::{ALIGNED, ArgItem, SlotField, SlotSource};
 
 use crate::{
     backend::{
@@ -56,8 +56,15 @@ pub(super) fn describe<'ctx>(
     }
     match local.ty {
         Type::Ptr(element, _) => {
-            let kind = Attribute::get_named_enum_kind_id("align");
-            value.add_attribute(place, cx.types.context.create_enum_attribute(kind, element.align_bytes()));
+            let granted = cx.ir.granted();
+            let bytes = if granted.aligned { ALIGNED.max(element.align_bytes()) } else { element.align_bytes() };
+            let attribute =
+                |name, value| cx.types.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
+            value.add_attribute(place, attribute("align", bytes));
+            // Not what is written: LLVM would keep it in registers across barriers, where other threads may write it.
+            if granted.disjoint && is_only_read(cx, function, slot) {
+                value.add_attribute(place, attribute("noalias", 0));
+            }
         }
         Type::Scalar(scalar) if local.nonneg && scalar.is_signed_int() => {
             let bits = scalar.size_bytes() as u32 * 8;
@@ -93,6 +100,14 @@ fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize)
         ArgItem::Array(array) => Some((1 << 63) / array.dtype.size_bytes().max(1)),
         ArgItem::Value(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => None,
     }
+}
+
+/// Whether a slot is the address of what the kernel reads and does not write.
+fn is_only_read(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize) -> bool {
+    let Some(SlotSource::Argument { param, field: SlotField::Data, .. }) = function.slots.get(index) else {
+        return false;
+    };
+    cx.ir.params.get(*param as usize).is_some_and(|param| param.access.reads && !param.access.writes)
 }
 
 /// `range(iN 0, end)`.

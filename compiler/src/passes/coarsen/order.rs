@@ -1,11 +1,11 @@
 //! How the copies of a thread lie along x.
 //!
 //! Neighbours merge into wider accesses where each access to global memory is to contiguous elements of at most four bytes
-//! from thread to thread, or to the same one. Otherwise they would take apart what the launch's neighbours access together.
+//! from thread to thread, or to the same one, or an atomic step whose place follows from data. Otherwise they would take apart what the launch's neighbours access together.
 
 use super::{CopyLocals, Order};
 use crate::ir::{
-    Arith, BinaryOp, Class, ExprId, Function, Leaf, Module, Space, SpecialRegister, StmtKind, Type, UnaryOp, Unit,
+    Arith, BinaryOp, Class, ExprId, Function, Leaf, Module, Op, Space, SpecialRegister, StmtKind, Type, UnaryOp, Unit,
     for_each_expr_of_block, for_each_stmt,
 };
 
@@ -148,6 +148,10 @@ fn all_merge(function: &Function, growths: &[Growth]) -> bool {
     });
     for_each_stmt(&function.body, &mut |stmt| match &stmt.kind {
         StmtKind::Store { pointer, .. } => all &= merges(*pointer),
+        // Atomic steps never merge. Where their places follow from data they lie apart in any order.
+        StmtKind::Op { op: Op::Atomic { .. }, args, .. } => {
+            all &= args.iter().all(|arg| merges(*arg) || growth(function, growths, *arg) == Growth::Unknown);
+        }
         StmtKind::Op { args, .. } => all &= args.iter().all(|arg| merges(*arg)),
         StmtKind::Assign(..)
         | StmtKind::Call { .. }

@@ -3,12 +3,12 @@
 use weft_artifact::Scalar;
 
 use super::{HERE, Kernel, grid, narrow_pass as narrow, wide};
-use crate::ir::{BinaryOp, CompareOp, SpecialRegister, Stmt, StmtKind, Type, UnaryOp};
+use crate::ir::{BinaryOp, Builder, CompareOp, ExprKind, SpecialRegister, Stmt, StmtKind, Type, UnaryOp};
 
 /// The lines of a kernel's body after the pass.
 fn lines(kernel: Kernel, small: bool) -> Vec<String> {
     let mut kernel = kernel;
-    kernel.module.small = small;
+    kernel.module.facts.small = small;
     let text = kernel.after(narrow::run).to_string();
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
@@ -134,4 +134,40 @@ fn small_launches_compute_in_32_bits() {
     let found = thread_and_argument(false);
     assert!(found.contains(&"$at = min($i, $n)".to_owned()), "{found:?}");
     assert!(found.contains(&"var $i: int64".to_owned()), "{found:?}");
+}
+
+/// `x[blockIdx.x * (blockDim.x * factor) + (threadIdx.x * 4 + copy)] = 1` in 64 bits, of a kernel that is coarsened by 4.
+fn coarsened(factor: i128, copy: i128) -> Vec<String> {
+    let mut kernel = Kernel::new();
+    let x = kernel.array("x");
+    kernel.module.coarsening.factors = [4, 1, 1];
+    let b = &mut kernel.b;
+    let int = |b: &mut Builder, value| b.int(Scalar::I32, value, HERE);
+    let special = |b: &mut Builder, register| b.expr(ExprKind::Special(register), Type::I32, HERE);
+    let (dim, by) = (special(b, SpecialRegister::BlockDim(0)), int(b, factor));
+    let dim = b.binary(BinaryOp::Mul, dim, by, HERE);
+    let dim = b.convert(dim, Type::I64, HERE);
+    let block = wide(b, SpecialRegister::BlockIdx(0));
+    let first = b.binary(BinaryOp::Mul, block, dim, HERE);
+    let (thread, four, copy) = (special(b, SpecialRegister::ThreadIdx(0)), int(b, 4), int(b, copy));
+    let thread = b.binary(BinaryOp::Mul, thread, four, HERE);
+    let thread = b.binary(BinaryOp::Add, thread, copy, HERE);
+    let thread = b.convert(thread, Type::I64, HERE);
+    let number = b.binary(BinaryOp::Add, first, thread, HERE);
+    let i = b.local("i", Type::I64);
+    b.assign(i, number, HERE);
+    let index = b.read(i, HERE);
+    kernel.store_at(x, index);
+    lines(kernel, true)
+}
+
+#[test]
+fn the_numbers_of_coarsened_threads_are_those_of_the_program() {
+    let narrow = &"var $i: int32".to_owned();
+    for copy in 0..4 {
+        assert!(coarsened(4, copy).contains(narrow), "{:?}", coarsened(4, copy));
+    }
+    // Not the program's block, nor its thread.
+    assert!(!coarsened(8, 0).contains(narrow));
+    assert!(!coarsened(4, 4).contains(narrow));
 }

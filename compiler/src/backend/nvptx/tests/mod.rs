@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests run ptxas where the environment names one")]
 
+mod granted;
 mod loads;
 mod memory;
 mod operators;

@@ -1,0 +1,186 @@
+"""Whether a launch's arrays share memory, and the variants that launches run, without a GPU: over the runtime tests'
+driver made of C."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+KERNELS = """
+@cuda.jit
+def shift(x, y):
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = x[i] + 1
+
+@cuda.jit
+def pairs(x, y):
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = x[2 * i] + x[2 * i + 1]
+
+@cuda.jit
+def total(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] + y[i]
+
+@cuda.jit
+def both(x, y):
+    i = cuda.grid(1)
+    x[i], y[i] = y[i], x[i]
+
+@cuda.jit
+def record(r, out):
+    out[0] = r.a
+    out[1] = r.b
+
+@cuda.jit
+def parts(pair, out):
+    i = cuda.grid(1)
+    out[i] = pair[0][i] + pair[1][i]
+
+@cuda.jit
+def ordered(x, y):
+    y[0] = x[0]
+    cuda.threadfence()
+    y[1] = x[0]
+
+buffer = cuda.to_device(np.zeros(64, np.float32))
+other = cuda.to_device(np.zeros(64, np.float32))
+grid = cuda.to_device(np.zeros((8, 8), np.float32))
+rows = cuda.to_device(np.zeros(4, [("a", "f4"), ("b", "f4")]))
+
+def taken(kernel):
+    (only,) = kernel.overloads.values()
+    return sorted(only.facts)
+"""
+
+ALL = ["small", "disjoint", "aligned"]
+SMALL = ["small"]
+
+# A kernel, its launches, and what each variant of it takes for granted then: one is compiled for the first launch.
+LAUNCHES = [
+    ("shift", ["buffer, other"], [["small", "disjoint"]]),
+    ("shift", ["buffer, other", "other[:32], buffer[32:]"], [["small", "disjoint"]]),
+    ("shift", ["buffer[:32], buffer[32:]", "buffer[32:], buffer[:32]"], [["small", "disjoint"]]),
+    ("shift", ["buffer[:33], buffer[32:]"], [SMALL]),
+    ("shift", ["buffer[:32], buffer[31:]"], [SMALL]),
+    ("shift", ["buffer, buffer", "buffer[1:], buffer[:-1]"], [SMALL]),
+    # Elements between each other.
+    ("shift", ["buffer[::2], buffer[1::2]"], [SMALL]),
+    ("shift", ["buffer[:0], buffer"], [["small", "disjoint"]]),
+    # It is one load and one store that stay alone.
+    ("shift", ["buffer[1:], other[1:]"], [SMALL]),
+    ("shift", ["buffer, other", "buffer[1:], other[1:]"], [["small", "disjoint"]]),
+    # Each has its own, whichever comes first.
+    ("shift", ["buffer, other", "buffer, buffer"], [SMALL, ["small", "disjoint"]]),
+    ("shift", ["buffer, buffer", "buffer, other"], [SMALL, ["small", "disjoint"]]),
+    ("pairs", ["buffer, other"], [ALL]),
+    ("pairs", ["buffer[4:], other"], [ALL]),
+    ("pairs", ["buffer[1:], other"], [SMALL]),
+    ("pairs", ["buffer, other", "buffer, other[2:]"], [SMALL, ALL]),
+    ("pairs", ["buffer, other[2:]", "buffer, other"], [SMALL, ALL]),
+    ("pairs", ["buffer, other", "buffer, buffer"], [SMALL, ALL]),
+    # What is only read may be the same, but that is known only of what is compiled.
+    ("total", ["buffer, other, grid[0]", "buffer, buffer, other"], [["small", "disjoint"]]),
+    ("total", ["buffer, other, grid[0]", "buffer[1:], buffer[:-1], other[1:]"], [["small", "disjoint"]]),
+    ("total", ["buffer, buffer, other"], [SMALL]),
+    ("total", ["buffer, buffer, other", "buffer, other, grid[0]"], [SMALL, ["small", "disjoint"]]),
+    ("total", ["buffer, other, grid[0]", "buffer, other, other"], [SMALL, ["small", "disjoint"]]),
+    ("total", ["buffer, other, grid[0]", "other, buffer, other"], [SMALL, ["small", "disjoint"]]),
+    # Nothing is only read.
+    ("both", ["buffer, other", "buffer, buffer"], [SMALL]),
+    ("both", ["buffer, buffer", "buffer, other"], [SMALL]),
+    ("record", ["rows[0], buffer"], [ALL]),
+    ("record", ["rows[0], buffer", "rows[1], buffer"], [SMALL, ALL]),
+    ("parts", ["(buffer, grid[0]), other", "(buffer, buffer), other"], [["small", "disjoint"]]),
+    ("parts", ["(buffer, grid[0]), other", "(buffer, other), other"], [SMALL, ["small", "disjoint"]]),
+    # What a fence orders is another's.
+    ("ordered", ["buffer, other", "buffer, buffer"], [["small", "aligned"]]),
+]
+
+
+@pytest.mark.parametrize(("kernel", "launches", "facts"), LAUNCHES)
+def test_variants(run, kernel, launches, facts):
+    code = "".join(f"{kernel}[1, 4]({launch})\n" for launch in launches)
+    found = run(KERNELS + code + code + f"print(taken({kernel}))")
+    assert ast.literal_eval(found) == sorted(facts)
+
+
+def test_the_last_variant_is_for_what_is_neither_small_nor_disjoint(run):
+    code = """
+shift[1, 4](buffer, other)
+shift[1, 4](buffer, buffer)
+shift[2**22, 512](buffer, buffer)
+shift[2**22, 512](buffer, other)
+print(taken(shift))
+"""
+    assert ast.literal_eval(run(KERNELS + code)) == [[], ["small"], ["small", "disjoint"]]
+
+
+def test_no_facts(run):
+    code = "shift[1, 4](buffer, buffer)\nshift[1, 4](buffer, other)\nprint(taken(shift))"
+    assert ast.literal_eval(run(KERNELS + code, WEFT_LAUNCH_FACTS="0")) == [[]]
+
+
+def test_transposed_views_share_memory(run):
+    code = """
+@cuda.jit
+def turn(x, y):
+    i, j = cuda.grid(2)
+    if i < x.shape[0] and j < x.shape[1]:
+        y[i, j] = x[i, j]
+
+turn[1, (8, 8)](grid, grid.T)
+print(taken(turn))
+"""
+    assert ast.literal_eval(run(KERNELS + code)) == [["small"]]
+
+
+def test_arrays_of_the_host_are_compared_where_they_were_copied_to(run):
+    code = """
+a = np.zeros(64, np.float32)
+shift[1, 4](a[:32], a[32:])
+shift[1, 4](a, np.zeros(64, np.float32))
+print(taken(shift))
+shift[1, 4](a[:33], a[32:])
+print(taken(shift))
+"""
+    before, after = run(KERNELS + code).splitlines()
+    assert ast.literal_eval(before) == [["small", "disjoint"]]
+    assert ast.literal_eval(after) == [["small"], ["small", "disjoint"]]
+
+
+def test_a_recorded_launch_keeps_to_its_arrays(run):
+    code = """
+def refused(graph, *args):
+    try:
+        graph.set_args(0, *args)
+    except ValueError as error:
+        print(error)
+
+with cuda.graph() as graph:
+    shift[1, 4](buffer, other)
+graph.set_args(0, other, buffer)
+refused(graph, buffer, buffer)
+with cuda.graph() as graph:
+    shift[1, 4](buffer, buffer)
+graph.set_args(0, buffer, other)
+with cuda.graph() as graph:
+    pairs[1, 4](buffer, other)
+refused(graph, buffer[1:], other)
+"""
+    shared, misaligned = run(KERNELS + code).splitlines()
+    assert "arrays that share no memory" in shared
+    assert "multiples of 16 bytes" in misaligned
+
+
+def test_prepared_launches_have_their_variant(run):
+    code = """
+shift[1, 4].prepare(buffer, other)()
+shift[1, 4].prepare(buffer, buffer)()
+print(taken(shift))
+"""
+    assert ast.literal_eval(run(KERNELS + code)) == [["small"], ["small", "disjoint"]]
