@@ -13,10 +13,13 @@ use crate::{
 
 /// What is taken for granted of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Facts {
     /// Numbers of threads along each axis of the grid, extents, strides and 64-bit integers among the arguments are values
     /// of `int32`.
     pub small: bool,
+    /// Signed integers that are arguments, or parts of tuples and records that are, are not negative.
+    pub nonneg: bool,
     /// No array that the kernel only reads shares memory with one that it writes.
     pub disjoint: bool,
     /// The first element of each array, and each record, lies at a multiple of [`ALIGNED`] bytes.
@@ -28,18 +31,25 @@ pub const ALIGNED: u64 = 16;
 
 impl Facts {
     /// Nothing.
-    pub const NONE: Self = Self { small: false, disjoint: false, aligned: false };
+    pub const NONE: Self = Self { small: false, nonneg: false, disjoint: false, aligned: false };
     /// Everything.
-    pub const ALL: Self = Self { small: true, disjoint: true, aligned: true };
+    pub const ALL: Self = Self { small: true, nonneg: true, disjoint: true, aligned: true };
     /// What the variants of a kernel take for granted, in the order in which a launch tries them. The last one is for any
     /// launch.
-    pub const LADDER: [Self; 3] = [Self::ALL, Self { small: true, disjoint: false, aligned: false }, Self::NONE];
+    pub const LADDER: [Self; 5] = [
+        Self::ALL,
+        Self { nonneg: false, ..Self::ALL },
+        Self { small: true, nonneg: true, ..Self::NONE },
+        Self { small: true, ..Self::NONE },
+        Self::NONE,
+    ];
 
     /// Those that are in both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
             small: self.small && other.small,
+            nonneg: self.nonneg && other.nonneg,
             disjoint: self.disjoint && other.disjoint,
             aligned: self.aligned && other.aligned,
         }
@@ -52,8 +62,8 @@ impl Facts {
 
     /// Their names.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let Self { small, disjoint, aligned } = self;
-        [("small", small), ("disjoint", disjoint), ("aligned", aligned)]
+        let Self { small, nonneg, disjoint, aligned } = self;
+        [("small", small), ("nonneg", nonneg), ("disjoint", disjoint), ("aligned", aligned)]
             .into_iter()
             .filter_map(|(name, holds)| holds.then_some(name))
     }
@@ -355,6 +365,6 @@ mod tests {
         }
         let small = Facts { small: true, ..Facts::NONE };
         assert!(small.are_among(Facts::LADDER[1]) && !Facts::ALL.are_among(small));
-        assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "disjoint", "aligned"]);
+        assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "nonneg", "disjoint", "aligned"]);
     }
 }
