@@ -8,15 +8,19 @@ use std::ops::Range;
 use crate::{
     artifact::{Kernel, SlotField, SlotSource},
     fields::ArgItem,
+    number::Number,
     types::ArgType,
 };
 
 /// What is taken for granted of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Facts {
     /// Numbers of threads along each axis of the grid, extents, strides and 64-bit integers among the arguments are values
     /// of `int32`.
     pub small: bool,
+    /// Signed integers that are arguments, or parts of tuples and records that are, are not negative.
+    pub nonneg: bool,
     /// No array that the kernel only reads shares memory with one that it writes.
     pub disjoint: bool,
     /// The first element of each array, and each record, lies at a multiple of [`ALIGNED`] bytes.
@@ -28,18 +32,25 @@ pub const ALIGNED: u64 = 16;
 
 impl Facts {
     /// Nothing.
-    pub const NONE: Self = Self { small: false, disjoint: false, aligned: false };
+    pub const NONE: Self = Self { small: false, nonneg: false, disjoint: false, aligned: false };
     /// Everything.
-    pub const ALL: Self = Self { small: true, disjoint: true, aligned: true };
+    pub const ALL: Self = Self { small: true, nonneg: true, disjoint: true, aligned: true };
     /// What the variants of a kernel take for granted, in the order in which a launch tries them. The last one is for any
     /// launch.
-    pub const LADDER: [Self; 3] = [Self::ALL, Self { small: true, disjoint: false, aligned: false }, Self::NONE];
+    pub const LADDER: [Self; 5] = [
+        Self::ALL,
+        Self { nonneg: false, ..Self::ALL },
+        Self { small: true, nonneg: true, ..Self::NONE },
+        Self { small: true, ..Self::NONE },
+        Self::NONE,
+    ];
 
     /// Those that are in both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
             small: self.small && other.small,
+            nonneg: self.nonneg && other.nonneg,
             disjoint: self.disjoint && other.disjoint,
             aligned: self.aligned && other.aligned,
         }
@@ -57,11 +68,28 @@ impl Facts {
 
     /// Their names.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let Self { small, disjoint, aligned } = self;
-        [("small", small), ("disjoint", disjoint), ("aligned", aligned)]
+        let Self { small, nonneg, disjoint, aligned } = self;
+        [("small", small), ("nonneg", nonneg), ("disjoint", disjoint), ("aligned", aligned)]
             .into_iter()
             .filter_map(|(name, holds)| holds.then_some(name))
     }
+}
+
+/// Whether [`Facts::nonneg`] holds of a launch with arguments of such types and these cells.
+pub fn are_nonneg(given: &[ArgType], cells: &[u64]) -> bool {
+    let (mut are, mut at) = (true, 0);
+    for ty in given {
+        ty.for_each_leaf(&mut |_, leaf| {
+            if let ArgItem::Value(dtype) = leaf
+                && let Some(scalar) = dtype.number().and_then(Number::real)
+                && scalar.is_signed_int()
+            {
+                are &= cells.get(at).is_some_and(|cell| cell & scalar.sign_bit() == 0);
+            }
+            at += leaf.cells();
+        });
+    }
+    are
 }
 
 /// How much memory belongs to an address that a launch passes.
@@ -363,6 +391,6 @@ mod tests {
         assert_eq!(Facts::likeliest(Facts { disjoint: false, ..Facts::ALL }), small);
         assert_eq!(Facts::likeliest(Facts { small: false, ..Facts::ALL }), Facts::NONE);
         assert!(small.are_among(Facts::LADDER[1]) && !Facts::ALL.are_among(small));
-        assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "disjoint", "aligned"]);
+        assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "nonneg", "disjoint", "aligned"]);
     }
 }

@@ -28,7 +28,7 @@ pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
-pub use facts::{ALIGNED, Addresses, Facts};
+pub use facts::{ALIGNED, Addresses, Facts, are_nonneg};
 pub use fault::{Fault, FaultArg, FaultRecord, Faults, Numbers, Place, Raised};
 pub use fields::{ArgItem, Field, Which};
 pub use format::{FormatPart, format_parts};

@@ -93,6 +93,11 @@ impl Scalar {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
+    /// The bit that a signed integer's sign is, in a cell of 64 bits.
+    pub const fn sign_bit(self) -> u64 {
+        1 << (8 * self.size_bytes() - 1)
+    }
+
     /// `true` for `U8`…`U64`.
     pub const fn is_unsigned_int(self) -> bool {
         matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)

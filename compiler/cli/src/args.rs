@@ -92,11 +92,15 @@ pub(crate) struct EmitArgs {
 
 /// What is taken for granted of launches, as the kernels of weft's own launches do first on a GPU.
 #[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct FactFlags {
     /// Compile for launches with nothing but extents, strides, integers and numbers of threads that fit 32 bits. Whoever
     /// launches the code must see to it.
     #[arg(long)]
     small: bool,
+    /// Compile for launches without negative integers among the arguments. Whoever launches the code must see to it.
+    #[arg(long)]
+    nonneg: bool,
     /// Compile for launches in which no array that is only read shares memory with one that is written. Whoever launches the
     /// code must see to it.
     #[arg(long)]
@@ -108,8 +112,8 @@ pub(crate) struct FactFlags {
 
 impl FactFlags {
     pub(crate) const fn facts(self) -> Facts {
-        let Self { small, disjoint, aligned } = self;
-        Facts { small, disjoint, aligned }
+        let Self { small, nonneg, disjoint, aligned } = self;
+        Facts { small, nonneg, disjoint, aligned }
     }
 }
 

@@ -442,6 +442,7 @@ fn every_change_gives_another_digest() {
         options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
         options(Options { confined: true, ..base() }),
         options(Options { facts: Facts { small: true, ..Facts::NONE }, ..base() }),
+        options(Options { facts: Facts { nonneg: true, ..Facts::NONE }, ..base() }),
         options(Options { facts: Facts { disjoint: true, ..Facts::NONE }, ..base() }),
         options(Options { facts: Facts { aligned: true, ..Facts::NONE }, ..base() }),
         options(Options { notes: true, ..base() }),

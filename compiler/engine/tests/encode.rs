@@ -134,7 +134,7 @@ fn everything() -> Output {
         calls_itself: true,
         confinable: true,
         coarsening: Coarsening { factors: [4, 2, 1], note: "4x2x1 threads in one".to_owned() },
-        gains: Facts { small: true, disjoint: false, aligned: true },
+        gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),
         host: Some(host),
     };

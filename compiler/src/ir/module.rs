@@ -44,7 +44,7 @@ pub struct Module {
     pub cooperative: bool,
     /// What holds of every launch.
     pub facts: Facts,
-    /// The facts that the code is better for: a pass finds out.
+    /// The facts that the code is better for: passes find out.
     pub gains: Facts,
     /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
     pub confined: bool,

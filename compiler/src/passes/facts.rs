@@ -2,6 +2,7 @@
 //! and only those make variants of a kernel.
 //!
 //! - *Small*: every kernel computes indices.
+//! - *Nonneg*: `prove_nonneg`, which uses it, has found out: the proofs of indices that it gives.
 //! - *Disjoint*: the kernel reads an array that it does not write, and writes another one. Loads of the first need not be
 //!   done again behind stores, and go through the cache for what nobody writes. Nothing else may write it meanwhile either,
 //!   so a kernel that would see that (it waits in a loop, or orders its memory with others') gains nothing; nor do kernels
@@ -27,6 +28,7 @@ pub(super) fn run(module: &mut Module) {
     module.gains = match module.kernel() {
         Some(kernel) if kernel.kind == FunctionKind::Kernel => Facts {
             small: true,
+            nonneg: module.gains.nonneg,
             disjoint: gains_by_disjoint(module, kernel),
             aligned: gains_by_aligned(module, kernel),
         },

@@ -8,7 +8,7 @@
 //!
 //! What a value can be at its place says [`Ranges`]. Locals that are never negative are marked so for the back ends.
 
-use weft_artifact::Scalar;
+use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use crate::{
     analysis::{Interval, Ranges},
@@ -17,7 +17,7 @@ use crate::{
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    let ranges = Ranges::of(module);
+    let ranges = ranges_and_gains(module);
     for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
         let nonneg: Vec<bool> = function.locals.iter().map(|(id, _)| ranges.local(function, id).is_nonneg()).collect();
         rewrite(function, ranges);
@@ -26,6 +26,47 @@ pub(super) fn run(module: &mut Module) {
             local.nonneg |= signed && nonneg[id.index()];
         }
     }
+}
+
+/// What can be, and in the module whether it is more for launches without negative integers
+/// ([`Facts::nonneg`](weft_artifact::Facts)).
+fn ranges_and_gains(module: &mut Module) -> Vec<Ranges> {
+    let takes_integers = module.kernel().is_some_and(|kernel| {
+        kernel.slots.iter().zip(&kernel.params).any(|(slot, param)| {
+            matches!(slot, SlotSource::Argument { field: SlotField::Value, .. })
+                && kernel.locals[*param].ty.scalar().is_some_and(Scalar::is_signed_int)
+        })
+    });
+    module.gains.nonneg = false;
+    let plain = Ranges::of(module);
+    if !takes_integers {
+        return plain;
+    }
+    let before = proofs(module, &plain);
+    let granted = std::mem::replace(&mut module.facts.nonneg, true);
+    module.gains.nonneg = true;
+    let more = Ranges::of(module);
+    module.facts.nonneg = granted;
+    module.gains.nonneg = proofs(module, &more) > before;
+    if module.granted().nonneg { more } else { plain }
+}
+
+/// How many indices, divisions and remainders are better for what is known.
+fn proofs(module: &Module, ranges: &[Ranges]) -> usize {
+    let mut found = 0;
+    for ((_, function), ranges) in module.functions.iter().zip(ranges) {
+        for_each_expr_of_block(function, &function.body, &mut |id| {
+            let is_nonneg = |id: ExprId| ranges.expr(function, id).is_nonneg();
+            found += usize::from(match function.class(id) {
+                Class::Arith(Arith::Wrap { index, .. }) => is_nonneg(index),
+                Class::Arith(Arith::Binary(BinaryOp::FloorDiv | BinaryOp::FloorMod, a, b)) => {
+                    is_nonneg(a) && is_nonneg(b)
+                }
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+            });
+        });
+    }
+    found
 }
 
 /// Whether an integer is known not to be negative, after the pass, wherever it stands.

@@ -94,6 +94,8 @@ pub(crate) struct Resolved {
     pub(super) granted: Facts,
     /// The integers that are to be small.
     pub(super) words: Box<[small::Word]>,
+    /// The signed integers that its slots are.
+    pub(super) signs: Box<[small::Sign]>,
     /// Where the addresses of its arrays are.
     pub(super) addresses: Addresses,
     /// The same for the kernel's variants for launches of which other facts hold.
@@ -255,6 +257,7 @@ impl Overload {
             overload: Arc::clone(self),
             granted: self.granted(),
             words: small::words(&self.kernel.slots, &cells),
+            signs: small::signs(&self.kernel.slots, &cells),
             addresses: Addresses::of(&self.kernel, &given, &cells),
             cells,
             casts: casts.into(),
@@ -333,7 +336,7 @@ impl CompiledKernel {
     }
 
     /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
-    /// a launch, of `"small"`, `"disjoint"` and `"aligned"`.
+    /// a launch, of `"small"`, `"nonneg"`, `"disjoint"` and `"aligned"`.
     #[getter]
     fn facts(&self) -> Vec<Vec<&'static str>> {
         let variants = self.overload.variants.iter().map(|variant| variant.granted().names().collect());

@@ -86,7 +86,7 @@ impl Dispatcher {
         let resolved = match known {
             Some(resolved) => resolved,
             None => {
-                let resolved = Arc::new(Self::resolve_new(slf, key, arguments.likely())?);
+                let resolved = Arc::new(Self::resolve_new(slf, arguments)?);
                 let old = this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
                 drop(old);
                 resolved
@@ -102,9 +102,10 @@ impl Dispatcher {
         std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), resolved)
     }
 
-    fn resolve_new(slf: &Bound<'_, Self>, words: &[u32], likely: Facts) -> PyResult<Resolved> {
-        let (py, this) = (slf.py(), slf.get());
+    fn resolve_new(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Resolved> {
+        let (py, this, words) = (slf.py(), slf.get(), arguments.key.as_slice());
         let given = key::decode(words);
+        let likely = arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells));
         this.check_count(given.len())?;
         if this.jit.device {
             return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));

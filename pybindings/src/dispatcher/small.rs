@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use weft_artifact::{Facts, Scalar, Slot, SlotType};
+use weft_artifact::{Facts, Scalar, Slot, SlotField, SlotSource, SlotType};
 use weft_runtime::LaunchConfig;
 
 use super::{
@@ -27,6 +27,15 @@ pub(super) struct Word {
     unsigned: bool,
 }
 
+/// The sign of an integer of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sign {
+    /// The argument's cell.
+    cell: u32,
+    /// Where the cell has it; what is above that is not the integer's.
+    bit: u64,
+}
+
 impl Word {
     fn is_small(self, cells: &[u64]) -> bool {
         let Some(&value) = cells.get(self.cell as usize) else { return false };
@@ -34,6 +43,20 @@ impl Word {
         let signed = value.cast_signed();
         i32::try_from(signed).is_ok_and(|small| small >= 0 || !self.unsigned)
     }
+}
+
+/// The signed integers among the arguments that a kernel takes, `cells` being where each of its slots is taken from.
+pub(super) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
+    let sign = |(slot, &cell): (&Slot, &u32)| match (&slot.source, slot.ty) {
+        (SlotSource::Argument { field: SlotField::Value, .. }, SlotType::Scalar(scalar)) if scalar.is_signed_int() => {
+            Some(Sign { cell, bit: scalar.sign_bit() })
+        }
+        (
+            SlotSource::Argument { .. } | SlotSource::Runtime(_),
+            SlotType::Scalar(_) | SlotType::Pointer | SlotType::Bytes { .. },
+        ) => None,
+    };
+    slots.iter().zip(cells).filter_map(sign).collect()
 }
 
 /// The integers of 64 bits among what a kernel takes, `cells` being where each of its slots is taken from.
@@ -50,8 +73,9 @@ pub(super) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
 impl Resolved {
     /// Whether the kernel is for a launch with such a shape and such arguments, as its casts have left them.
     pub(super) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
-        let Facts { small, disjoint, aligned } = self.granted;
+        let Facts { small, nonneg, disjoint, aligned } = self.granted;
         (!small || self.is_small(config, cells))
+            && (!nonneg || self.is_nonneg(cells))
             && (!disjoint || self.addresses.are_disjoint(cells))
             && (!aligned || self.addresses.are_aligned(cells))
     }
@@ -61,12 +85,18 @@ impl Resolved {
         (0..3).all(|axis| i32::try_from(threads(axis)).is_ok()) && self.words.iter().all(|word| word.is_small(cells))
     }
 
+    fn is_nonneg(&self, cells: &[u64]) -> bool {
+        self.signs.iter().all(|sign| cells.get(sign.cell as usize).is_some_and(|cell| cell & sign.bit == 0))
+    }
+
     /// The first of the facts that the kernel takes for granted and that do not hold of a launch, for people: what the
     /// kernel takes instead.
     pub(super) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
-        let Facts { small, disjoint, aligned: _ } = self.granted;
+        let Facts { small, nonneg, disjoint, aligned: _ } = self.granted;
         if small && !self.is_small(config, cells) {
             "with integers and extents below 2**31, and its kernel takes no larger ones"
+        } else if nonneg && !self.is_nonneg(cells) {
+            "with integers that are not negative, and its kernel takes no others"
         } else if disjoint && !self.addresses.are_disjoint(cells) {
             "with arrays that share no memory with one that is written, and its kernel takes no others"
         } else {
@@ -94,6 +124,7 @@ impl Resolved {
         }
         let held = Facts {
             small: self.is_small(config, cells),
+            nonneg: self.is_nonneg(cells),
             disjoint: self.addresses.are_disjoint(cells),
             aligned: self.addresses.are_aligned(cells),
         };
@@ -101,7 +132,9 @@ impl Resolved {
         let fits = |facts: &Facts| facts.are_among(most) && facts.and(gains).are_among(held);
         let best = Facts::LADDER.into_iter().find(fits).unwrap_or(Facts::NONE);
         let is_enough = best.and(gains) == self.granted
-            || self.granted.are_among(held) && self.variants.get(best).is_none() && !best.are_among(arguments.likely());
+            || self.granted.are_among(held)
+                && self.variants.get(best).is_none()
+                && !best.are_among(arguments.likely(held.nonneg));
         if is_enough { Ok(None) } else { self.variant(owner, best).map(Some) }
     }
 
@@ -163,7 +196,11 @@ impl Overload {
         jit.code.facts = facts;
         let compiled = known.variant(owner, &jit)?;
         let kept = if compiled.was_kept { ", kept" } else { "" };
-        let what = if facts.small { "for any arrays" } else { "for any size" };
+        let what = match facts {
+            Facts { small: false, .. } => "for any size",
+            Facts { disjoint: false, .. } | Facts { aligned: false, .. } => "for any arrays",
+            Facts { .. } => "for negative integers, too",
+        };
         timing.print(py, || format!("{}, {what}{kept}", compiled.shown()))?;
         Ok(known.variants.keep(facts, &Arc::new(compiled)))
     }

@@ -47,6 +47,18 @@ def ordered(x, y):
     cuda.threadfence()
     y[1] = x[0]
 
+@cuda.jit
+def shifted(x, k):
+    x[cuda.grid(1) + k] = 1
+
+@cuda.jit
+def scaled(x, k):
+    x[cuda.grid(1)] = k
+
+@cuda.jit
+def of_tuple(x, ks):
+    x[cuda.grid(1) + ks[0] - ks[1]] = x[ks[0]] + ks[1] // 3
+
 buffer = cuda.to_device(np.zeros(64, np.float32))
 other = cuda.to_device(np.zeros(64, np.float32))
 grid = cuda.to_device(np.zeros((8, 8), np.float32))
@@ -97,6 +109,20 @@ LAUNCHES = [
     ("record", ["rows[0], buffer", "rows[1], buffer"], [SMALL, ALL]),
     ("parts", ["(buffer, grid[0]), other", "(buffer, buffer), other"], [["small", "disjoint"]]),
     ("parts", ["(buffer, grid[0]), other", "(buffer, other), other"], [SMALL, ["small", "disjoint"]]),
+    # Integers that indices are made of; of others nobody asks whether they are negative.
+    ("shifted", ["buffer, 3", "buffer, 0"], [["small", "nonneg"]]),
+    ("shifted", ["buffer, np.int8(127)"], [["small", "nonneg"]]),
+    ("shifted", ["buffer, np.uint8(255)"], [SMALL]),
+    ("shifted", ["buffer, -3"], [SMALL]),
+    ("shifted", ["buffer, 3", "buffer, -3"], [SMALL, ["small", "nonneg"]]),
+    ("shifted", ["buffer, -3", "buffer, 3"], [SMALL, ["small", "nonneg"]]),
+    ("shifted", ["buffer, np.int8(-1)"], [SMALL]),
+    ("shifted", ["buffer, 2**31"], [[], ["small", "nonneg"]]),
+    ("shifted", ["buffer, -(2**31) - 1"], [[], SMALL]),
+    ("scaled", ["buffer, -3", "buffer, 4"], [SMALL]),
+    ("of_tuple", ["buffer, (2, 1)"], [["small", "nonneg"]]),
+    ("of_tuple", ["buffer, (2, np.int16(-1))"], [SMALL]),
+    ("of_tuple", ["buffer, (2, 1)", "buffer, (2, np.int16(-1))"], [SMALL, ["small", "nonneg"]]),
     # What a fence orders is another's.
     ("ordered", ["buffer, other", "buffer, buffer"], [["small", "aligned"]]),
 ]
@@ -151,6 +177,22 @@ print(taken(shift))
     before, after = run(KERNELS + code).splitlines()
     assert ast.literal_eval(before) == [["small", "disjoint"]]
     assert ast.literal_eval(after) == [["small"], ["small", "disjoint"]]
+
+
+def test_a_recorded_launch_keeps_to_its_signs(run):
+    code = """
+with cuda.graph() as graph:
+    shifted[1, 4](buffer, 3)
+graph.set_args(0, buffer, 5)
+try:
+    graph.set_args(0, buffer, -5)
+except ValueError as error:
+    print(error)
+with cuda.graph() as graph:
+    shifted[1, 4](buffer, -3)
+graph.set_args(0, buffer, 5)
+"""
+    assert "integers that are not negative" in run(KERNELS + code)
 
 
 def test_a_recorded_launch_keeps_to_its_arrays(run):

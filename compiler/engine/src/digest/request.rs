@@ -44,12 +44,13 @@ impl Feed {
             max_registers,
             libdevice,
             confined,
-            facts: Facts { small, disjoint, aligned },
+            facts: Facts { small, nonneg, disjoint, aligned },
             notes,
             coarsen,
             entry,
         } = options;
-        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, disjoint, aligned, notes]
+        for flag in
+            [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, nonneg, disjoint, aligned, notes]
         {
             self.flag(*flag);
         }

@@ -45,7 +45,7 @@ fields!(Kernel {
 });
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes });
-fields!(Facts { small, disjoint, aligned });
+fields!(Facts { small, nonneg, disjoint, aligned });
 fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });

@@ -119,7 +119,9 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
         }
         Some(SlotSource::Argument { .. } | SlotSource::Runtime(_)) | None => all,
     };
-    if local.nonneg { known.meet(Interval::new(0, i128::MAX)) } else { known }
+    let is_value = matches!(function.slots.get(index), Some(SlotSource::Argument { field: SlotField::Value, .. }));
+    let nonneg = is_value && module.granted().nonneg && local.ty.scalar().is_some_and(Scalar::is_signed_int);
+    if local.nonneg || nonneg { known.meet(Interval::new(0, i128::MAX)) } else { known }
 }
 
 /// A walk over one function.
