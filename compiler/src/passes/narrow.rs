@@ -9,18 +9,21 @@
 //! Numba's rules make most integers `int64`, but a GPU computes with 32 bits: an addition of 64 is two instructions, a
 //! minimum four, a product many, and LLVM keeps the width that it is given. What fits says [`Ranges`]: locals all of whose
 //! values do become `int32`, and so do the expressions that do and whose operands do, or whose operands only count by their
-//! lower halves. What is still needed in 64 bits, above all addresses, is extended where it is used: the product of an
-//! index and an element's size takes 32 bits and gives 64 in one instruction.
+//! lower halves. What is still needed in 64 bits is extended where it is used: the product of an index and an element's size
+//! takes 32 bits and gives 64 in one instruction. What is between brackets fits where the array is known to be small enough,
+//! whatever its parts may be ([`address`]).
 //!
 //! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
 //! what a counter can be.
+
+mod address;
 
 use std::collections::BTreeSet;
 
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Interval, Ranges},
+    analysis::{Interval, Ranges, Reaches},
     ir::{
         Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, Space, Stmt,
         StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
@@ -31,11 +34,14 @@ use crate::{
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let ranges = Ranges::of(module);
-    for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
+    let reaches = Reaches::of(module);
+    let addresses: Vec<_> =
+        module.functions.iter().map(|(id, function)| address::Addresses::of(module, &reaches, id, function)).collect();
+    for (((_, function), ranges), addresses) in module.functions.iter_mut().zip(&ranges).zip(&addresses) {
         let kept = address_counters(function);
         let locals = narrow_locals(function, ranges, &kept);
         let body = std::mem::take(&mut function.body);
-        let mut pass = Narrow { function, ranges, locals, kept };
+        let mut pass = Narrow { function, ranges, addresses, locals, kept };
         let body = pass.block(body);
         let Narrow { function, locals, .. } = pass;
         for local in locals {
@@ -106,6 +112,7 @@ fn address_counters(function: &Function) -> BTreeSet<LocalId> {
 struct Narrow<'a> {
     function: &'a mut Function,
     ranges: &'a Ranges,
+    addresses: &'a address::Addresses,
     locals: BTreeSet<LocalId>,
     /// What stays wide although it would fit.
     kept: BTreeSet<LocalId>,
@@ -203,7 +210,8 @@ impl Narrow<'_> {
                 let narrow = self.narrow(id);
                 self.push(ExprKind::Convert(narrow), Type::I64, span)
             }
-            Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.rebuilt(id),
+            Class::Address { base, by, .. } => self.address(id, base, by),
+            Class::Arith(_) | Class::Load(_) => self.rebuilt(id),
         }
     }
 
