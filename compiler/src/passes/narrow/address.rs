@@ -44,6 +44,8 @@ pub(super) struct Addresses {
     extents: Vec<Vec<LocalId>>,
     /// What a loop counts up, and what is computed of it by sums and products.
     varying: BTreeSet<LocalId>,
+    /// What is added to that in addresses of global memory, and so is there in 64 bits.
+    beside: BTreeSet<LocalId>,
 }
 
 impl Addresses {
@@ -57,8 +59,30 @@ impl Addresses {
         let mut assigned = BTreeSet::new();
         for_each_stmt(&function.body, &mut |stmt| assigned.extend(stmt.kind.assigned()));
         let extents = (0..function.slots.len()).map(|at| extents(module, function, at, &assigned)).collect();
-        Self { bases, extents, varying: varying(function) }
+        let varying = varying(function);
+        let beside = beside(function, &varying);
+        Self { bases, extents, varying, beside }
     }
+}
+
+/// The locals of [`Addresses::beside`].
+fn beside(function: &Function, varying: &BTreeSet<LocalId>) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        if let Class::Address { base, by, .. } = function.class(id)
+            && !is_own(function.exprs[base].ty)
+            && is_linear_in(function, by, &|local| varying.contains(&local))
+            && let Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) = function.class(by)
+        {
+            found.extend([a, b].iter().filter_map(|part| function.local(*part)).filter(|part| !varying.contains(part)));
+        }
+    });
+    found
+}
+
+/// Memory of the block or the thread, whose addresses are not LLVM's pointers.
+fn is_own(ty: Type) -> bool {
+    matches!(ty, Type::Ptr(_, Space::Shared | Space::Local))
 }
 
 /// The extents of [`Addresses::extents`]; none if some are not there.
@@ -188,7 +212,7 @@ impl Narrow<'_> {
         let value = if reach.starts { FROM_START } else { FROM_ANYWHERE };
         let extents = reach.param.and_then(|param| addresses.extents.get(param)).map_or(&[][..], Vec::as_slice);
         let extents = if self.is_made_with(by, extents) { extents } else { &[] };
-        let pointers = !matches!(self.ty(base), Type::Ptr(_, Space::Shared | Space::Local));
+        let pointers = !is_own(self.ty(base));
         let distance = self.distance(by, Part { value, extents, pointers });
         let kind = self.function.exprs[id].kind.clone();
         let kind = kind.map_operands(&mut |operand| if operand == by { distance } else { self.wide(operand) });
@@ -238,7 +262,9 @@ impl Narrow<'_> {
             return self.wide(id);
         }
         let known = part.value.meet(self.range(id));
-        if self.varies(id, part.pointers) {
+        let is_beside = |id| self.function.local(id).is_some_and(|local| self.addresses.beside.contains(&local));
+        let is_split = part.pointers && op == BinaryOp::Add && (is_beside(a) || is_beside(b));
+        if is_split || self.varies(id, part.pointers) {
             let (one, other) = self.parts(op, a, b, Part { value: known, ..part });
             let (a, b) = (self.distance(a, one), self.distance(b, other));
             self.function.exprs[id].kind = ExprKind::Binary(op, a, b);
