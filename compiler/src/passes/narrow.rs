@@ -31,14 +31,19 @@ use crate::{
     source::Span,
 };
 
+/// Values of a counter whose loop LLVM unrolls wholly, as far as its body is short.
+const UNROLLED: i128 = 32;
+
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let ranges = Ranges::of(module);
     let reaches = Reaches::of(module);
-    let addresses: Vec<_> =
-        module.functions.iter().map(|(id, function)| address::Addresses::of(module, &reaches, id, function)).collect();
+    let functions = module.functions.iter().zip(&ranges);
+    let addresses: Vec<_> = functions
+        .map(|((id, function), ranges)| address::Addresses::of(module, &reaches, ranges, (id, function)))
+        .collect();
     for (((_, function), ranges), addresses) in module.functions.iter_mut().zip(&ranges).zip(&addresses) {
-        let kept = address_counters(function);
+        let kept = address_counters(function, ranges);
         let locals = narrow_locals(function, ranges, &kept);
         let body = std::mem::take(&mut function.body);
         let mut pass = Narrow { function, ranges, addresses, locals, kept };
@@ -77,13 +82,14 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
 /// Counters of loops that stand in addresses of global memory, and their copies. LLVM makes pointers of them, which go on by
 /// a constant from turn to turn, so that nothing is gained; and with a counter of 32 bits beside the pointers, ptxas put the
 /// loads of an unrolled matrix product apart, which took 1.3 times as long on an H200.
-fn address_counters(function: &Function) -> BTreeSet<LocalId> {
+fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let mut counters = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Loop { step, .. } = &stmt.kind {
             counters.extend(step.iter().flat_map(|stmt| stmt.kind.assigned()));
         }
     });
+    counters.retain(|counter| !is_short(ranges.local(function, *counter)));
     // The copy, and what it is a copy of.
     let mut copies = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -107,6 +113,11 @@ fn address_counters(function: &Function) -> BTreeSet<LocalId> {
     let kept: Vec<LocalId> = copies.iter().filter(|(_, of)| counters.contains(of)).map(|(copy, _)| *copy).collect();
     counters.extend(kept);
     counters
+}
+
+/// Whether a counter has so few values that LLVM makes its turns straight code.
+fn is_short(values: Interval) -> bool {
+    values.high.saturating_sub(values.low) <= UNROLLED
 }
 
 struct Narrow<'a> {

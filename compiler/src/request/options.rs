@@ -29,8 +29,10 @@ pub struct Options {
     /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
     /// ([`weft_artifact::Kernel::confinable`]).
     pub confined: bool,
-    /// The code is launched with nothing but what is small; NVPTX only. Numbers of threads along each axis of the grid,
-    /// extents, strides and 64-bit integers among the arguments are then values of `int32`.
+    /// The code is launched with nothing but what is small; NVPTX only. Numbers of threads along each axis of the grid and
+    /// extents are then at most [`weft_artifact::SMALL_EXTENT`], strides and 64-bit integers among the arguments values of
+    /// `int32`, and arrays have fewer than 2^31 elements, those of no known layout fewer than 2^31 bytes between their first
+    /// and their last.
     pub small: bool,
     /// Say where Numba's typing makes numbers wider, among the warnings.
     pub notes: bool,

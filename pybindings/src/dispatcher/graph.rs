@@ -252,8 +252,8 @@ impl Graph {
         launch::settle_cells(&resolved, &mut arguments);
         if !resolved.takes(&recorded.config, &arguments.cells) {
             return Err(PyValueError::new_err(
-                "the launch was recorded with integers and extents below 2**31, and its kernel takes no larger ones: record \
-                 the graph again with these arguments",
+                "the launch was recorded with integers, extents and arrays below 2**31, and its kernel takes no larger ones: \
+                 record the graph again with these arguments",
             ));
         }
         launch::make_slots(&resolved, &arguments, &mut slots);

@@ -90,6 +90,8 @@ pub(crate) struct Resolved {
     pub(super) confined: Later<Resolved>,
     /// The integers that are to be small.
     pub(super) words: Box<[small::Word]>,
+    /// The arrays that are to be small, where those do not say it.
+    pub(super) arrays: Box<[small::Array]>,
     /// The same for the kernel's variant for any launch.
     pub(super) general: Later<Resolved>,
     /// The same for the variant of which a thread does the work of several.
@@ -238,10 +240,12 @@ impl Overload {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;
         let bounds = confined::bounds(words, self);
+        let integers = small::words(&self.kernel.slots, &cells);
         Ok(Resolved {
             key: words.into(),
             overload: Arc::clone(self),
-            words: small::words(&self.kernel.slots, &cells),
+            arrays: small::arrays(&given, self, &integers),
+            words: integers,
             cells,
             casts: casts.into(),
             bounds,

@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 
 use weft_artifact::{ArgItem, Layout, SlotField, SlotSource};
 
-use super::Narrow;
+use super::{Narrow, is_short};
 use crate::{
-    analysis::{Interval, Reach, Reaches},
+    analysis::{Interval, Ranges, Reach, Reaches},
     ir::{
         Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, Stmt, StmtKind,
         Type, for_each_expr_of_block, for_each_stmt,
@@ -44,12 +44,19 @@ pub(super) struct Addresses {
     extents: Vec<Vec<LocalId>>,
     /// What a loop counts up, and what is computed of it by sums and products.
     varying: BTreeSet<LocalId>,
-    /// What is added to that in addresses of global memory, and so is there in 64 bits.
+    /// What is added to such a row in addresses of global memory, `x[$counter * $x.shape1 + $column]`. A pointer is made with
+    /// it, so that it is there in 64 bits; where it was there in 32, too, for other addresses, ptxas put the loads of an
+    /// unrolled matrix product apart.
     beside: BTreeSet<LocalId>,
 }
 
 impl Addresses {
-    pub(super) fn of(module: &Module, reaches: &Reaches, id: FuncId, function: &Function) -> Self {
+    pub(super) fn of(
+        module: &Module,
+        reaches: &Reaches,
+        ranges: &Ranges,
+        (id, function): (FuncId, &Function),
+    ) -> Self {
         let mut bases = vec![None; function.exprs.len()];
         for_each_expr_of_block(function, &function.body, &mut |address| {
             if let Class::Address { base, .. } = function.class(address) {
@@ -59,7 +66,7 @@ impl Addresses {
         let mut assigned = BTreeSet::new();
         for_each_stmt(&function.body, &mut |stmt| assigned.extend(stmt.kind.assigned()));
         let extents = (0..function.slots.len()).map(|at| extents(module, function, at, &assigned)).collect();
-        let varying = varying(function);
+        let varying = varying(function, ranges);
         let beside = beside(function, &varying);
         Self { bases, extents, varying, beside }
     }
@@ -71,10 +78,11 @@ fn beside(function: &Function, varying: &BTreeSet<LocalId>) -> BTreeSet<LocalId>
     for_each_expr_of_block(function, &function.body, &mut |id| {
         if let Class::Address { base, by, .. } = function.class(id)
             && !is_own(function.exprs[base].ty)
-            && is_linear_in(function, by, &|local| varying.contains(&local))
-            && let Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) = function.class(by)
+            && let Class::Arith(Arith::Binary(BinaryOp::Add, row, column)) = function.class(by)
+            && let Class::Arith(Arith::Binary(BinaryOp::Mul, counter, _)) = function.class(row)
+            && function.local(counter).is_some_and(|counter| varying.contains(&counter))
         {
-            found.extend([a, b].iter().filter_map(|part| function.local(*part)).filter(|part| !varying.contains(part)));
+            found.extend(function.local(column).filter(|column| !varying.contains(column)));
         }
     });
     found
@@ -111,10 +119,13 @@ fn extents(module: &Module, function: &Function, at: usize, assigned: &BTreeSet<
 }
 
 /// The locals of [`Addresses::varying`].
-fn varying(function: &Function) -> BTreeSet<LocalId> {
+fn varying(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let mut in_loops = Vec::new();
     let mut found = BTreeSet::new();
     collect(&function.body, false, &mut in_loops, &mut found);
+    let is_short = |local| is_short(ranges.local(function, local));
+    found.retain(|counter| !is_short(*counter));
+    in_loops.retain(|(local, _)| !is_short(*local));
     for &(local, value) in &in_loops {
         if is_linear_in(function, value, &|other| other == local) {
             found.insert(local);
