@@ -7,7 +7,8 @@
 use weft_artifact::{ArgItem, Layout, SlotField, SlotSource};
 
 use crate::ir::{
-    Arith, Base, Class, Const, ExprId, Function, FunctionKind, Leaf, LocalId, Module, Space, StmtKind, Type, for_each_stmt,
+    Arith, Base, Class, Const, ExprId, Function, FunctionKind, Leaf, LocalId, Module, Space, StmtKind, Type,
+    for_each_stmt,
 };
 
 /// What is known of the memory that a pointer points into.
@@ -17,8 +18,6 @@ pub(crate) struct Reach {
     pub unit: u64,
     /// The pointer points to its first byte.
     pub starts: bool,
-    /// The pointer is the kernel's parameter of this position.
-    pub param: Option<usize>,
 }
 
 /// What is known of the pointers among the locals of each function.
@@ -30,16 +29,12 @@ pub(crate) struct Reaches {
 }
 
 impl Reach {
-    const UNKNOWN: Self = Self { unit: u64::MAX, starts: false, param: None };
+    const UNKNOWN: Self = Self { unit: u64::MAX, starts: false };
     /// Fewer than 2^31 bytes, and the first of them.
-    const WHOLE: Self = Self { unit: 1, starts: true, param: None };
+    const WHOLE: Self = Self { unit: 1, starts: true };
 
     fn join(self, other: Self) -> Self {
-        Self {
-            unit: self.unit.max(other.unit),
-            starts: self.starts && other.starts,
-            param: self.param.filter(|param| other.param == Some(*param)),
-        }
+        Self { unit: self.unit.max(other.unit), starts: self.starts && other.starts }
     }
 }
 
@@ -72,8 +67,6 @@ impl Reaches {
                     }
                     for (param, arg) in module.functions[*func].params.iter().zip(args) {
                         let found = self.find(module, id.index(), function, *arg);
-                        // Which parameter of the kernel it is does not matter in another function.
-                        let found = found.map(|found| Reach { param: None, ..found });
                         changed |= self.add(func.index(), *param, found);
                     }
                 }
@@ -117,9 +110,7 @@ impl Reaches {
                     (one, other) => one.or(other)?,
                 }
             }
-            Class::Address { base, .. } => {
-                Reach { starts: false, param: None, ..self.find(module, number, function, base)? }
-            }
+            Class::Address { base, .. } => Reach { starts: false, ..self.find(module, number, function, base)? },
             Class::Leaf(Leaf::Const(_) | Leaf::Special(_)) | Class::Arith(_) | Class::Load(_) => Reach::UNKNOWN,
         };
         // A block has less, and so has a thread.
@@ -155,5 +146,5 @@ fn of_slot(module: &Module, function: &Function, index: usize) -> Option<Reach> 
     }
     let packed = array.layout != Layout::Any;
     let unit = if packed { array.dtype.size_bytes().max(1) } else { 1 };
-    Some(Reach { unit, starts: packed, param: Some(index) })
+    Some(Reach { unit, starts: packed })
 }

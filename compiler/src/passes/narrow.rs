@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Values of a counter whose loop LLVM unrolls wholly, as far as its body is short.
-const UNROLLED: i128 = 32;
+const UNROLLED: i128 = 64;
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
