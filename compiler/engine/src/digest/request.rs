@@ -37,6 +37,7 @@ impl Feed {
             exceptions,
             debug,
             boundscheck,
+            wraparound,
             opt,
             launch_bounds,
             cpu_threads,
@@ -48,7 +49,7 @@ impl Feed {
             coarsen,
             entry,
         } = options;
-        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, notes] {
+        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, wraparound, opt, confined, small, notes] {
             self.flag(*flag);
         }
         for factor in coarsen {
