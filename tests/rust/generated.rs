@@ -176,7 +176,7 @@ fn the_page_of_options_is_fresh() {
         };
         let flag = match option.flag {
             Flag::None => String::new(),
-            Flag::Switch(flag) => format!("`--{flag}`"),
+            Flag::Switch(flag) | Flag::Off(flag) => format!("`--{flag}`"),
             Flag::Value(flag, value) => format!("`--{flag} {value}`"),
         };
         let (name, allowed, default) = (option.name, option.allowed, option.default);

@@ -36,6 +36,6 @@ pub use machine::MachineCode;
 pub use number::{Complex, Number, Scalar};
 pub use table::{NUMBERS, Row};
 pub use time::{Time, TimeUnit};
-pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM};
+pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM, SMALL_EXTENT};
 pub use vector::Vector;
 pub use words::article;

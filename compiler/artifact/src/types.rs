@@ -18,6 +18,10 @@ pub const MAX_NDIM: usize = 7;
 /// also where all elements are the same one.
 pub const EXTENT_BITS: u32 = 48;
 
+/// Of a launch that is small, the largest extent of an array, and the most threads along an axis. A little below 2^31, so that
+/// an index and what stands around it, such as `x + i - 3`, are values of `int32` all the same.
+pub const SMALL_EXTENT: i32 = i32::MAX - (1 << 16);
+
 /// The most values that a tuple may hold, with those of the tuples in it, which grow quickly.
 pub const MAX_LEAVES: usize = 10_000;
 

@@ -23,7 +23,7 @@ impl Args for OptionFlags {
         for option in JIT_OPTIONS {
             let arg = match option.flag {
                 Flag::None => continue,
-                Flag::Switch(flag) => Arg::new(option.name).long(flag).action(ArgAction::SetTrue),
+                Flag::Switch(flag) | Flag::Off(flag) => Arg::new(option.name).long(flag).action(ArgAction::SetTrue),
                 Flag::Value(flag, shown) => Arg::new(option.name).long(flag).value_name(shown),
             };
             command = command.arg(arg.help(option.doc.trim_end_matches('.')));
@@ -48,6 +48,7 @@ impl FromArgMatches for OptionFlags {
             let value = match option.flag {
                 Flag::None => continue,
                 Flag::Switch(_) => matches.get_flag(option.name).then_some(OptionValue::Bool(true)),
+                Flag::Off(_) => matches.get_flag(option.name).then_some(OptionValue::Bool(false)),
                 Flag::Value(..) => matches.get_one::<String>(option.name).map(|text| value(text)),
             };
             self.0.extend(value.map(|value| (option.name, value)));

@@ -424,6 +424,7 @@ fn every_change_gives_another_digest() {
         options(Options { exceptions: true, ..base() }),
         options(Options { debug: true, ..base() }),
         options(Options { boundscheck: true, ..base() }),
+        options(Options { wraparound: false, ..base() }),
         options(Options { opt: false, ..base() }),
         options(Options { launch_bounds: None, ..base() }),
         options(Options { launch_bounds: Some(bounds(128, None)), ..base() }),

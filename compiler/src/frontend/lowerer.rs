@@ -48,6 +48,8 @@ pub(super) struct Lowerer {
     pub(super) undefined: Vec<Diagnostic>,
     /// Calls of overloaded functions whose implementations the request does not have.
     pub(super) asks: Vec<Ask>,
+    /// The request promises that no index of an array is negative.
+    pub(super) no_wraparound: bool,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
     /// The request asks for notes.

@@ -83,8 +83,17 @@ fn lowered(request: &Request, reports: state::Reports, ptx: bool) -> lowerer::Lo
     let most_threads = request.options.launch_bounds.map(|bounds| bounds.threads);
     let overloads = request.overloads.clone();
     let notes = request.options.notes;
-    let mut lowerer =
-        lowerer::Lowerer { ptx, root, overloads, most_threads, reports, notes, ..lowerer::Lowerer::default() };
+    let no_wraparound = !request.options.wraparound;
+    let mut lowerer = lowerer::Lowerer {
+        ptx,
+        root,
+        overloads,
+        most_threads,
+        no_wraparound,
+        reports,
+        notes,
+        ..lowerer::Lowerer::default()
+    };
     match request.options.entry {
         Entry::Foreign(Foreign { role: Role::Function(_), .. }) => export::lower_export(&mut lowerer, request),
         Entry::Foreign(Foreign { role: Role::Kernel, .. }) | Entry::Launch => {

@@ -68,6 +68,8 @@ pub enum Flag {
     None,
     /// By a flag of this name.
     Switch(&'static str),
+    /// That it is false, by a flag of this name.
+    Off(&'static str),
     /// By a flag of this name and a value, which is shown as this.
     Value(&'static str, &'static str),
 }
@@ -313,6 +315,27 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         ..NO_CODE
     },
     JitOption {
+        name: "wraparound",
+        default: "True",
+        allowed: "bool",
+        changes: (true, true),
+        flag: Flag::Off("no-wraparound"),
+        doc: "A negative index of an array counts from its end. False is a promise that no index is negative: nothing is done for those that are, one that is written so is an error, and `boundscheck` reports the others. Slices, and tuples and texts, keep Python's meaning.",
+        read: Some(|options, value| {
+            options.code.wraparound = match value {
+                OptionValue::Bool(wraps) => *wraps,
+                OptionValue::None
+                | OptionValue::Int(_)
+                | OptionValue::Str(_)
+                | OptionValue::Tuple(_)
+                | OptionValue::Other { .. } => {
+                    return Err(Refusal::Type(format!("wraparound must be True or False, not {value}")));
+                }
+            };
+            Ok(())
+        }),
+    },
+    JitOption {
         name: "exceptions",
         default: "False",
         allowed: "bool",
@@ -539,6 +562,8 @@ mod tests {
         assert_eq!((name, refusal.message()), (name, "max_registers must be an integer from 16 to 255, not 5"));
         assert!(matches!(refused("max_registers", OptionValue::Bool(true)).1, Refusal::Type(_)));
         assert!(matches!(refused("inline", OptionValue::Str("maybe".into())).1, Refusal::Value(_)));
+        let (_, refusal) = refused("wraparound", OptionValue::Int(0));
+        assert_eq!(refusal, Refusal::Type("wraparound must be True or False, not 0".to_owned()));
         let bounds = OptionValue::Tuple(vec![OptionValue::None, OptionValue::Int(2)]);
         assert!(matches!(refused("launch_bounds", bounds).1, Refusal::Type(_)));
         let (name, refusal) = refused("fastmaths", OptionValue::None);

@@ -18,6 +18,8 @@ pub struct Options {
     pub debug: bool,
     /// Indices of arrays that are out of bounds are reported.
     pub boundscheck: bool,
+    /// An index of an array that is negative counts from its end; else no index is negative.
+    pub wraparound: bool,
     /// Run the optimiser; off is for looking at unoptimised code.
     pub opt: bool,
     /// What the code is bound to be launched with.
@@ -51,6 +53,7 @@ impl Default for Options {
             exceptions: false,
             debug: false,
             boundscheck: false,
+            wraparound: true,
             opt: true,
             launch_bounds: None,
             max_registers: None,

@@ -94,7 +94,9 @@ pub(crate) struct Resolved {
     pub(super) granted: Facts,
     /// The integers that are to be small.
     pub(super) words: Box<[small::Word]>,
-    /// The signed integers that its slots are.
+    /// The arrays that are to be small, where those do not say it.
+    pub(super) arrays: Box<[small::Array]>,
+    /// The integers that are not to be negative.
     pub(super) signs: Box<[small::Sign]>,
     /// Where the addresses of its arrays are.
     pub(super) addresses: Addresses,
@@ -252,11 +254,13 @@ impl Overload {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;
         let bounds = confined::bounds(words, self);
+        let integers = small::words(&self.kernel.slots, &cells);
         Ok(Resolved {
             key: words.into(),
             overload: Arc::clone(self),
             granted: self.granted(),
-            words: small::words(&self.kernel.slots, &cells),
+            arrays: small::arrays(&given, self, &integers),
+            words: integers,
             signs: small::signs(&self.kernel.slots, &cells),
             addresses: Addresses::of(&self.kernel, &given, &cells),
             cells,

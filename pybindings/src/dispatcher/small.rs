@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use weft_artifact::{Facts, Scalar, Slot, SlotField, SlotSource, SlotType};
+use weft_artifact::{ArgType, ArrayType, Facts, Layout, SMALL_EXTENT, Scalar, Slot, SlotField, SlotSource, SlotType};
 use weft_runtime::LaunchConfig;
 
 use super::{
@@ -16,15 +16,15 @@ use super::{
     confined::Later,
     overload::{Found, Overload, Resolved},
 };
-use crate::{args::Arguments, engine::timing::Timing};
+use crate::{args::Arguments, engine::timing::Timing, types::key};
 
-/// An integer of a launch that must be small.
+/// A 64-bit integer of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word {
     /// The argument's cell.
     cell: u32,
-    /// It has no sign.
-    unsigned: bool,
+    least: i32,
+    most: i32,
 }
 
 /// The sign of an integer of a launch.
@@ -39,9 +39,8 @@ pub(super) struct Sign {
 impl Word {
     fn is_small(self, cells: &[u64]) -> bool {
         let Some(&value) = cells.get(self.cell as usize) else { return false };
-        // A cell holds the 64 bits.
-        let signed = value.cast_signed();
-        i32::try_from(signed).is_ok_and(|small| small >= 0 || !self.unsigned)
+        // A cell holds the 64 bits; one without a sign that has the highest bit set is no small negative number either.
+        (i64::from(self.least)..=i64::from(self.most)).contains(&value.cast_signed())
     }
 }
 
@@ -56,18 +55,71 @@ pub(super) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
             SlotType::Scalar(_) | SlotType::Pointer | SlotType::Bytes { .. },
         ) => None,
     };
-    slots.iter().zip(cells).filter_map(sign).collect()
+    with_cells(slots, cells).filter_map(sign).collect()
 }
 
 /// The integers of 64 bits among what a kernel takes, `cells` being where each of its slots is taken from.
 pub(super) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
-    let word = |(slot, &cell): (&Slot, &u32)| match slot.ty {
-        SlotType::Scalar(scalar) if scalar.is_int() && scalar.size_bytes() == 8 => {
-            Some(Word { cell, unsigned: scalar == Scalar::U64 })
+    let word = |(slot, &cell): (&Slot, &u32)| match (slot.ty, &slot.source) {
+        (SlotType::Scalar(Scalar::I64), SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
+            Some(Word { cell, least: 0, most: SMALL_EXTENT })
         }
-        SlotType::Scalar(_) | SlotType::Pointer | SlotType::Bytes { .. } => None,
+        (SlotType::Scalar(Scalar::U64), _) => Some(Word { cell, least: 0, most: i32::MAX }),
+        (SlotType::Scalar(scalar), _) if scalar.is_int() && scalar.size_bytes() == 8 => {
+            Some(Word { cell, least: i32::MIN, most: i32::MAX })
+        }
+        (SlotType::Scalar(_) | SlotType::Pointer | SlotType::Bytes { .. }, _) => None,
     };
-    slots.iter().zip(cells).filter_map(word).collect()
+    with_cells(slots, cells).filter_map(word).collect()
+}
+
+/// What a kernel takes, each with the first of its cells: records have several.
+fn with_cells<'a>(slots: &'a [Slot], cells: &'a [u32]) -> impl Iterator<Item = (&'a Slot, &'a u32)> {
+    let mut first = 0;
+    slots.iter().filter_map(move |slot| {
+        let cell = cells.get(first)?;
+        first += slot.ty.cells();
+        Some((slot, cell))
+    })
+}
+
+/// An array of a launch that must be small.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Array {
+    /// Its first cell: the address, behind which are the extents and then the strides.
+    cell: u32,
+    ndim: u8,
+    /// Its layout is known: there are no gaps in it.
+    packed: bool,
+}
+
+impl Array {
+    fn is_small(self, cells: &[u64]) -> bool {
+        let (first, ndim) = (self.cell as usize + 1, usize::from(self.ndim));
+        let Some(extents) = cells.get(first..first + ndim) else { return false };
+        let size = if self.packed {
+            extents.iter().fold(1, |size: u64, extent| size.saturating_mul(*extent))
+        } else {
+            let Some(strides) = cells.get(first + ndim..first + 2 * ndim) else { return false };
+            let along = |(extent, stride): (&u64, &u64)| extent.saturating_mul(stride.cast_signed().unsigned_abs());
+            extents.iter().zip(strides).map(along).fold(0, u64::saturating_add)
+        };
+        i32::try_from(size).is_ok()
+    }
+}
+
+/// The arrays among what a kernel takes that its words do not say to be small.
+pub(super) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> Box<[Array]> {
+    let arrays = key::arrays_of(given, &overload.args, &overload.kernel.slots);
+    let is_known = |cell: u32, array: ArrayType| {
+        array.ndim == 0
+            || (array.ndim == 1 && array.layout != Layout::Any && words.iter().any(|word| word.cell == cell + 1))
+    };
+    arrays
+        .into_iter()
+        .filter(|(cell, array)| !is_known(*cell, *array))
+        .map(|(cell, array)| Array { cell, ndim: array.ndim, packed: array.layout != Layout::Any })
+        .collect()
 }
 
 impl Resolved {
@@ -82,7 +134,9 @@ impl Resolved {
 
     fn is_small(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
         let threads = |axis: usize| u64::from(config.grid[axis]) * u64::from(config.block[axis]);
-        (0..3).all(|axis| i32::try_from(threads(axis)).is_ok()) && self.words.iter().all(|word| word.is_small(cells))
+        (0..3).all(|axis| threads(axis) <= SMALL_EXTENT as u64)
+            && self.words.iter().all(|word| word.is_small(cells))
+            && self.arrays.iter().all(|array| array.is_small(cells))
     }
 
     fn is_nonneg(&self, cells: &[u64]) -> bool {

@@ -6,7 +6,7 @@
 //! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
 //! the same places.
 
-use weft_artifact::{ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotField, SlotSource};
+use weft_artifact::{ArgItem, ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotField, SlotSource};
 
 const TUPLE: u32 = 1 << 31;
 const ARRAY: u32 = 1 << 30;
@@ -170,6 +170,22 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     Some(cells.into())
 }
 
+/// The arrays that a kernel takes, as they are declared, each with its first cell among those of the arguments; those that are
+/// missing apart.
+pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Vec<(u32, ArrayType)> {
+    let array_of = |slot: &Slot| {
+        let SlotSource::Argument { param, path, field: SlotField::Data } = &slot.source else { return None };
+        let param = *param as usize;
+        let ArgItem::Array(array) = declared.get(param)?.leaf(path)? else { return None };
+        let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
+        match source_of(given.get(param)?, declared.get(param)?, path, SlotField::Data)? {
+            Source::Cell(cell) => Some(((before + cell) as u32, array)),
+            Source::Missing | Source::There => None,
+        }
+    };
+    slots.iter().filter_map(array_of).collect()
+}
+
 /// A cell of a launch that says where a kernel may write an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundCell {
@@ -304,6 +320,23 @@ mod tests {
         assert_eq!(cell(2, &[0], SlotField::Value), None);
         let long = SlotType::Bytes { size: 16, align: 8 };
         assert_eq!(cells(1, &[2], SlotField::Shape(0), long).as_deref(), Some([5, 6].as_slice()));
+    }
+
+    #[test]
+    fn the_arrays_that_a_kernel_takes_are_found() {
+        let types = types();
+        let slot = |param, path: &[u32], field| Slot {
+            source: SlotSource::Argument { param, path: path.to_vec(), field },
+            ty: SlotType::Pointer,
+        };
+        let slots = [slot(0, &[], SlotField::Real), slot(1, &[2], SlotField::Data), slot(1, &[2], SlotField::Shape(0))];
+        let found = arrays_of(&types, &types, &slots);
+        assert_eq!(found.iter().map(|(cell, array)| (*cell, array.layout)).collect::<Vec<_>>(), [(4, Layout::F)]);
+        // What is not there has no cells, and what no address is taken of is not looked at.
+        let maybe = [types[2].clone(), ArgType::Optional(Box::new(types[1].clone()))];
+        let slots = [slot(1, &[1, 2], SlotField::Data)];
+        assert_eq!(arrays_of(&[types[2].clone(), ArgType::None], &maybe, &slots), []);
+        assert_eq!(arrays_of(&types, &types, &[slot(1, &[2], SlotField::Shape(0))]), []);
     }
 
     #[test]

@@ -25,8 +25,8 @@ LAUNCHES = [
     (2**31, 1, 4, True),
     (-(2**31), 1, 4, False),
     (-(2**31) - 1, 1, 4, True),
-    (5, 2**22 - 1, 512, False),
-    (5, 2**22, 512, True),
+    (5, 2**22 - 2**8, 512, False),
+    (5, 2**22 - 2**7, 512, True),
 ]
 
 
@@ -41,6 +41,48 @@ print(len(scale.overloads), flush=True)
 """
     printed = run(COUNT + code, WEFT_TIMING="1").split("then\n")[1]
     assert printed.split()[-1] == "1", "no variant is an overload of its own"
+    assert printed.count("for any size") == is_large
+
+
+# What is looked at of the array, its shape and strides in elements of eight bytes, and whether it is too large. No
+# element is read: nothing runs.
+ARRAYS = [
+    ("x[0, 0]", (2, 2**30 - 1), "C", False),
+    ("x[0, 0]", (2, 2**30), "C", True),
+    ("x[0, 0]", (2**16, 2**16), "C", True),
+    ("x[0, 0]", (0, 2**30), "C", False),
+    ("x[out[0]]", (2**31 - 2**16 - 1,), "C", False),
+    ("x[out[0]]", (2**31 - 2**16,), "C", True),
+    ("x[0]", (2**28 - 1,), (1,), False),
+    ("x[0]", (2**27,), (2,), True),
+    ("x[0]", (2**27,), (-2,), True),
+    ("x[0, 1]", (2**30, 2**30), (0, 0), False),
+    ("x[0, 1]", (2**20, 2**8), (2**8, 1), True),
+    ("x.size", (2, 2**30), "C", False),
+]
+
+
+@pytest.mark.parametrize(("expression", "shape", "strides", "is_large"), ARRAYS)
+def test_large_arrays_have_a_kernel_of_their_own(run, expression, shape, strides, is_large):
+    layout = {"C": "::1"}.get(strides, ":")
+    dims = ", ".join([":"] * (len(shape) - 1) + [layout])
+    steps = None if strides == "C" else tuple(8 * step for step in strides)
+    code = f"""
+    import os
+    os.dup2(1, 2)
+
+    class Large:
+        __cuda_array_interface__ = {{
+            "version": 3, "typestr": "<i8", "data": (2**40, False), "shape": {shape}, "strides": {steps},
+        }}
+
+    @cuda.jit("void(int64[{dims}], int64[::1])")
+    def first(x, out):
+        out[0] = {expression}
+
+    first[1, 1](Large(), cuda.to_device(np.zeros(1, np.int64)))
+    """
+    printed = run(code, WEFT_TIMING="1")
     assert printed.count("for any size") == is_large
 
 

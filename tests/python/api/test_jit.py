@@ -385,6 +385,22 @@ def test_the_parameters_of_jit_are_the_options() -> None:
         assert f"\n    {doc}\n" in inspect.getdoc(cuda.jit)
 
 
+def test_whether_negative_indices_wrap_is_a_bool() -> None:
+    for wrong in (None, 0, 1, "no", 1.0, ()):
+        with pytest.raises(TypeError, match="wraparound must be True or False"):
+            cuda.jit(wraparound=wrong)
+    # The promise changes the code of a GPU: no index is compared with zero.
+    texts = []
+    for wraps in (True, False):
+
+        @cuda.jit(wraparound=wraps)
+        def kernel(x, i):
+            x[i] = 1
+
+        texts.append(kernel.inspect_asm("void(float32[::1], int64)", target="sm_75"))
+    assert ["setp" in text or "shr.s64" in text for text in texts] == [True, False]
+
+
 def test_options_mean_the_same_to_the_command(tmp_path) -> None:
     text = """
 import warnings
@@ -407,7 +423,13 @@ if __name__ == "__main__":
 
     file = tmp_path / "program.py"
     emit = ("-m", "weft", "emit", str(file), "--target", "sm_75")
-    for options in ("debug=True", "debug=True, opt=True", "lineinfo=True, max_registers=64", "launch_bounds=(128, 2)"):
+    for options in (
+        "debug=True",
+        "debug=True, opt=True",
+        "lineinfo=True, max_registers=64",
+        "launch_bounds=(128, 2)",
+        "wraparound=False",
+    ):
         file.write_text(text.replace("{options}", options))
         assert run(*emit).stdout == run(str(file)).stdout, options
     # A flag is the same option.

@@ -38,6 +38,7 @@ impl Feed {
             exceptions,
             debug,
             boundscheck,
+            wraparound,
             opt,
             launch_bounds,
             cpu_threads,
@@ -49,9 +50,22 @@ impl Feed {
             coarsen,
             entry,
         } = options;
-        for flag in
-            [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, nonneg, disjoint, aligned, notes]
-        {
+        let flags = [
+            fastmath,
+            lineinfo,
+            exceptions,
+            debug,
+            boundscheck,
+            wraparound,
+            opt,
+            confined,
+            small,
+            nonneg,
+            disjoint,
+            aligned,
+            notes,
+        ];
+        for flag in flags {
             self.flag(*flag);
         }
         for factor in coarsen {

@@ -1,5 +1,7 @@
 //! What expressions can be, given what the locals can be.
 
+use weft_artifact::SMALL_EXTENT;
+
 use super::Walk;
 use crate::{
     analysis::Interval,
@@ -138,7 +140,7 @@ impl Walk<'_> {
     fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
         use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
         let (a, b) = (self.part(a)?, self.part(b)?);
-        let threads = if self.module.facts.small { (1 << 31) - 1 } else { THREADS };
+        let threads = if self.module.facts.small { i128::from(SMALL_EXTENT) } else { THREADS };
         if op == BinaryOp::Mul
             && let (Part::Register(a), Part::Register(b)) = (a, b)
         {

@@ -14,7 +14,7 @@ mod loops;
 mod refine;
 mod state;
 
-use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
+use weft_artifact::{EXTENT_BITS, SMALL_EXTENT, Scalar, SlotField, SlotSource};
 
 use self::state::State;
 use super::{Fixed, Interval};
@@ -110,8 +110,8 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
     let all = Interval::of_type(local.ty);
     let known = match function.slots.get(index) {
         Some(SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
-            let bits = if module.facts.small { 31 } else { EXTENT_BITS };
-            all.meet(Interval::new(0, (1 << bits) - 1))
+            let most = if module.facts.small { i128::from(SMALL_EXTENT) } else { (1 << EXTENT_BITS) - 1 };
+            all.meet(Interval::new(0, most))
         }
         Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. }) if module.facts.small => {
             let small = Interval::of_type(Type::I32);

@@ -8,6 +8,7 @@ use crate::{
     frontend::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        prelude::is_own,
         promote,
         value::Value,
     },
@@ -209,6 +210,27 @@ impl FnLowerer<'_> {
         let wraps = known.map_or(scalar.is_signed_int(), |known| known < 0);
         let expr = self.number(&value, Scalar::I64, span)?;
         Some(Bound { expr, known, wraps })
+    }
+
+    /// The indices of an array that the request promises not to be negative, without what that would mean; `None` where one
+    /// is known to be, which is reported. The prelude's may be.
+    pub(super) fn without_wraps(&mut self, mut indices: Vec<Index>, span: Span) -> Option<Vec<Index>> {
+        if !self.cx.no_wraparound || is_own(&self.def) {
+            return Some(indices);
+        }
+        for (axis, index) in indices.iter_mut().filter(|index| !matches!(index, Index::NewAxis)).enumerate() {
+            if let Index::At { wraps, known, .. } = index {
+                if let Some(known) = known.filter(|known| *known < 0) {
+                    let message = format!("the index {known} is negative, and `wraparound=False` says that none is");
+                    let help = format!("count from the start, `a.shape[{axis}] - {}`", known.unsigned_abs());
+                    let help = format!("{help}, or leave `wraparound=False` away");
+                    self.report(Diagnostic::error(Code::BadIndex, span, message).help(help));
+                    return None;
+                }
+                *wraps = false;
+            }
+        }
+        Some(indices)
     }
 
     /// Indices that can be used again with [`Self::reread_indices`].

@@ -123,6 +123,7 @@ impl FnLowerer<'_> {
     /// Where indices lead: an element, or a view.
     pub(super) fn selected(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Selected> {
         let indices = self.expand_ellipsis(array, indices, span)?;
+        let indices = self.without_wraps(indices, span)?;
         let indices = self.checked(array, indices, span);
         let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
         if elements && array.ty.layout != Layout::Any {

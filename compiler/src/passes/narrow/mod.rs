@@ -9,8 +9,9 @@
 //! Numba's rules make most integers `int64`, but a GPU computes with 32 bits: an addition of 64 is two instructions, a
 //! minimum four, a product many, and LLVM keeps the width that it is given. What fits says [`Ranges`]: locals all of whose
 //! values do become `int32`, and so do the expressions that do and whose operands do, or whose operands only count by their
-//! lower halves. What is still needed in 64 bits, above all addresses, is extended where it is used: the product of an
-//! index and an element's size takes 32 bits and gives 64 in one instruction.
+//! lower halves. What is still needed in 64 bits is extended where it is used: the product of an index and an element's size
+//! takes 32 bits and gives 64 in one instruction. What is between brackets fits where the array is known to be small enough,
+//! whatever its parts may be ([`address`]).
 //!
 //! So are locals that are larger, if only their lower halves are ever read ([`halves`]); and those that fit `uint32` and are no
 //! more than that: states of random number generators, hashes.
@@ -18,6 +19,7 @@
 //! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
 //! what a counter can be.
 
+mod address;
 mod halves;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Interval, Ranges},
+    analysis::{Interval, Ranges, Reaches},
     ir::{
         Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, Space, Stmt,
         StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
@@ -36,14 +38,22 @@ use crate::{
 /// `uint32`.
 const UNSIGNED: Type = Type::Scalar(Scalar::U32);
 
+/// Values of a counter whose loop LLVM unrolls wholly, as far as its body is short.
+const UNROLLED: i128 = 64;
+
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let ranges = Ranges::of(module);
-    for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
-        let kept = address_counters(function);
+    let reaches = Reaches::of(module);
+    let functions = module.functions.iter().zip(&ranges);
+    let addresses: Vec<_> = functions
+        .map(|((id, function), ranges)| address::Addresses::of(module, &reaches, ranges, (id, function)))
+        .collect();
+    for (((_, function), ranges), addresses) in module.functions.iter_mut().zip(&ranges).zip(&addresses) {
+        let kept = address_counters(function, ranges);
         let locals = narrow_locals(function, ranges, &kept);
         let body = std::mem::take(&mut function.body);
-        let mut pass = Narrow { function, ranges, locals, kept };
+        let mut pass = Narrow { function, ranges, addresses, locals, kept };
         let body = pass.block(body);
         let Narrow { function, locals, .. } = pass;
         for (id, ty) in locals {
@@ -89,13 +99,14 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
 /// Counters of loops that stand in addresses of global memory, and their copies. LLVM makes pointers of them, which go on by
 /// a constant from turn to turn, so that nothing is gained; and with a counter of 32 bits beside the pointers, ptxas put the
 /// loads of an unrolled matrix product apart, which took 1.3 times as long on an H200.
-fn address_counters(function: &Function) -> BTreeSet<LocalId> {
+fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let mut counters = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Loop { step, .. } = &stmt.kind {
             counters.extend(step.iter().flat_map(|stmt| stmt.kind.assigned()));
         }
     });
+    counters.retain(|counter| !is_short(ranges.local(function, *counter)));
     // The copy, and what it is a copy of.
     let mut copies = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -121,9 +132,15 @@ fn address_counters(function: &Function) -> BTreeSet<LocalId> {
     counters
 }
 
+/// Whether a counter has so few values that LLVM makes its turns straight code.
+fn is_short(values: Interval) -> bool {
+    values.high.saturating_sub(values.low) <= UNROLLED
+}
+
 struct Narrow<'a> {
     function: &'a mut Function,
     ranges: &'a Ranges,
+    addresses: &'a address::Addresses,
     locals: BTreeMap<LocalId, Type>,
     /// What stays wide although it would fit.
     kept: BTreeSet<LocalId>,
@@ -227,7 +244,8 @@ impl Narrow<'_> {
                 let narrow = self.narrow(id);
                 self.push(ExprKind::Convert(narrow), Type::I64, span)
             }
-            Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.rebuilt(id),
+            Class::Address { base, by, .. } => self.address(id, base, by),
+            Class::Arith(_) | Class::Load(_) => self.rebuilt(id),
         }
     }
 

@@ -48,6 +48,7 @@ def jit(
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
     boundscheck: bool | None = None,
+    wraparound: bool = True,
     exceptions: bool = False,
     typing: str | None = None,
     source: str | None = None,

@@ -1,0 +1,237 @@
+//! Addresses whose distance from their base is computed in 32 bits.
+//!
+//! ```text
+//! $x.data[$row * $x.shape1 + $column]        $x.data[int64($row * int32($x.shape1) + $column)]
+//! ```
+//!
+//! A program reads and writes nothing but elements of its arrays. So of an array with fewer than 2^31 elements, as
+//! [`Reaches`] knows it, the distance of each address that is used is a value of `int32`, and its lower half says it all. What
+//! is added and multiplied to it may be anything: sums and products of lower halves have the right lower half. They wrap, and
+//! are not marked as exact: LLVM then takes what is the same for neighbours for the base, where it else extended each index.
+//!
+//! What a loop counts up stays as wide as it is in addresses of global memory, with the sums and products that it is in: LLVM
+//! makes pointers of them.
+
+use std::collections::BTreeSet;
+
+use super::{Narrow, is_short};
+use crate::{
+    analysis::{Interval, Ranges, Reach, Reaches},
+    ir::{
+        Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, Stmt,
+        StmtKind, Type, for_each_expr_of_block,
+    },
+};
+
+/// Distances that are used, from where an array starts.
+const FROM_START: Interval = Interval::new(0, i32::MAX as i128 - 1);
+
+/// Distances that are used, from anywhere in an array.
+const FROM_ANYWHERE: Interval = Interval::new(-(i32::MAX as i128), i32::MAX as i128);
+
+/// Of what nothing is known.
+const ANYTHING: Interval = Interval::new(i128::MIN, i128::MAX);
+
+/// What is known of a function's addresses.
+pub(super) struct Addresses {
+    /// By the index of an address: what its base points into.
+    bases: Vec<Option<Reach>>,
+    /// What a loop counts up, and what is computed of it by sums and products.
+    varying: BTreeSet<LocalId>,
+    /// What is added to such a row in addresses of global memory, `x[$counter * $x.shape1 + $column]`. A pointer is made with
+    /// it, so that it is there in 64 bits; where it was there in 32, too, for other addresses, ptxas put the loads of an
+    /// unrolled matrix product apart.
+    beside: BTreeSet<LocalId>,
+}
+
+impl Addresses {
+    pub(super) fn of(module: &Module, reaches: &Reaches, ranges: &Ranges, (id, function): (FuncId, &Function)) -> Self {
+        let mut bases = vec![None; function.exprs.len()];
+        for_each_expr_of_block(function, &function.body, &mut |address| {
+            if let Class::Address { base, .. } = function.class(address) {
+                bases[address.index()] = reaches.get(module, id.index(), function, base);
+            }
+        });
+        let varying = varying(function, ranges);
+        let beside = beside(function, &varying);
+        Self { bases, varying, beside }
+    }
+}
+
+/// The locals of [`Addresses::beside`].
+fn beside(function: &Function, varying: &BTreeSet<LocalId>) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        if let Class::Address { base, by, .. } = function.class(id)
+            && !is_own(function.exprs[base].ty)
+            && let Class::Arith(Arith::Binary(BinaryOp::Add, row, column)) = function.class(by)
+            && let Class::Arith(Arith::Binary(BinaryOp::Mul, counter, _)) = function.class(row)
+            && function.local(counter).is_some_and(|counter| varying.contains(&counter))
+        {
+            found.extend(function.local(column).filter(|column| !varying.contains(column)));
+        }
+    });
+    found
+}
+
+/// Memory of the block or the thread, whose addresses are not LLVM's pointers.
+fn is_own(ty: Type) -> bool {
+    matches!(ty, Type::Ptr(_, Space::Shared | Space::Local))
+}
+
+/// The locals of [`Addresses::varying`].
+fn varying(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
+    let mut in_loops = Vec::new();
+    let mut found = BTreeSet::new();
+    collect(&function.body, false, &mut in_loops, &mut found);
+    let is_short = |local| is_short(ranges.local(function, local));
+    found.retain(|counter| !is_short(*counter));
+    in_loops.retain(|(local, _)| !is_short(*local));
+    for &(local, value) in &in_loops {
+        if is_linear_in(function, value, &|other| other == local) {
+            found.insert(local);
+        }
+    }
+    loop {
+        let before = found.len();
+        for &(local, value) in &in_loops {
+            if is_linear_in(function, value, &|other| found.contains(&other)) {
+                found.insert(local);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+/// The assignments in loops, and what the loops count with.
+fn collect(block: &Block, inside: bool, values: &mut Vec<(LocalId, ExprId)>, counters: &mut BTreeSet<LocalId>) {
+    for Stmt { kind, .. } in block {
+        match kind {
+            StmtKind::Assign(local, value) if inside => values.push((*local, *value)),
+            StmtKind::If { then, otherwise, .. } => {
+                collect(then, inside, values, counters);
+                collect(otherwise, inside, values, counters);
+            }
+            StmtKind::Loop { body, step } => {
+                counters.extend(step.iter().flat_map(|stmt| stmt.kind.assigned()));
+                collect(body, true, values, counters);
+                collect(step, true, values, counters);
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+    }
+}
+
+/// Whether an expression is such a local, or made of one by sums, differences, products and conversions.
+fn is_linear_in(function: &Function, id: ExprId, is: &dyn Fn(LocalId) -> bool) -> bool {
+    match function.class(id) {
+        Class::Leaf(Leaf::Local(local)) => is(local),
+        Class::Arith(Arith::Convert(from)) => is_linear_in(function, from, is),
+        Class::Arith(Arith::Binary(op, a, b)) if is_linear(op) => {
+            is_linear_in(function, a, is) || is_linear_in(function, b, is)
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+    }
+}
+
+/// Whether an operation is a sum, difference or product: its lower half is that of the operands' lower halves, and a pointer
+/// that a loop moves goes with it.
+fn is_linear(op: BinaryOp) -> bool {
+    match op {
+        BinaryOp::Add
+        | BinaryOp::AddExact
+        | BinaryOp::Sub
+        | BinaryOp::SubExact
+        | BinaryOp::Mul
+        | BinaryOp::MulExact => true,
+        BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::FloorMod
+        | BinaryOp::DivNonneg
+        | BinaryOp::ModNonneg
+        | BinaryOp::Pow
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Shl
+        | BinaryOp::Shr
+        | BinaryOp::And
+        | BinaryOp::Or
+        | BinaryOp::Xor => false,
+    }
+}
+
+impl Narrow<'_> {
+    /// An address with its distance from the base in 32 bits, if that is known to fit.
+    pub(super) fn address(&mut self, id: ExprId, base: ExprId, by: ExprId) -> ExprId {
+        let reach = self.addresses.bases.get(id.index()).copied().flatten();
+        let Some(reach) = reach.filter(|reach| self.step(id, base) >= reach.unit) else { return self.rebuilt(id) };
+        let used = if reach.starts { FROM_START } else { FROM_ANYWHERE };
+        let distance = self.distance(by, used, !is_own(self.ty(base)));
+        let kind = self.function.exprs[id].kind.clone();
+        let kind = kind.map_operands(&mut |operand| if operand == by { distance } else { self.wide(operand) });
+        self.function.exprs[id].kind = kind;
+        id
+    }
+
+    /// The bytes that one more of an address's distance goes on by.
+    fn step(&self, id: ExprId, base: ExprId) -> u64 {
+        let scale =
+            if let ExprKind::Offset { scale, .. } = self.function.exprs[id].kind { u64::from(scale) } else { 0 };
+        match self.ty(base) {
+            Type::Ptr(element, _) if scale > 0 => element.size_bytes() * scale,
+            // Bytes.
+            Type::Ptr(..) | Type::Scalar(_) => 1,
+        }
+    }
+
+    /// A distance, or what is added and multiplied to one, in 64 bits: from 32 what fits. It is in `used` where the address is
+    /// used. In addresses of LLVM's `pointers` what loops count up is left as it is.
+    fn distance(&mut self, id: ExprId, used: Interval, pointers: bool) -> ExprId {
+        let sum = match self.function.class(id) {
+            Class::Arith(Arith::Binary(op, a, b)) if is_linear(op) => Some((op, a, b)),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        };
+        let Some((op, a, b)) = sum else { return self.wide(id) };
+        // It fits wherever it stands.
+        if self.fits(id) && !self.goes_with_counter(id) {
+            return self.wide(id);
+        }
+        let is_beside = |id| self.function.local(id).is_some_and(|local| self.addresses.beside.contains(&local));
+        let is_split = pointers && op == BinaryOp::Add && (is_beside(a) || is_beside(b));
+        if is_split || self.varies(id, pointers) {
+            let adds = matches!(op, BinaryOp::Add | BinaryOp::AddExact);
+            let left = |part| if adds { self.without(used, part) } else { ANYTHING };
+            let (of_a, of_b) = (left(b), left(a));
+            let (a, b) = (self.distance(a, of_a, pointers), self.distance(b, of_b, pointers));
+            self.function.exprs[id].kind = ExprKind::Binary(op, a, b);
+            return id;
+        }
+        if !used.fits(Type::I32) {
+            return self.wide(id);
+        }
+        let span = self.span(id);
+        let lower = self.narrow(id);
+        self.push(ExprKind::Convert(lower), Type::I64, span)
+    }
+
+    /// What is left of a sum without one of the numbers in it. The other one is the only number of 64 bits that gives the sum
+    /// with it, so that it is known if what gives it exactly is one.
+    fn without(&self, sum: Interval, part: ExprId) -> Interval {
+        let left = sum.minus(self.range(part));
+        if left.fits(Type::I64) { left } else { ANYTHING }
+    }
+
+    /// Whether an expression goes with what a loop counts up.
+    fn varies(&self, id: ExprId, pointers: bool) -> bool {
+        let varying = &self.addresses.varying;
+        is_linear_in(self.function, id, &|local| self.kept.contains(&local) || (pointers && varying.contains(&local)))
+    }
+}
