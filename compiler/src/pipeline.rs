@@ -5,7 +5,9 @@ use weft_artifact::{ArgType, Artifact};
 use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
-    frontend, passes,
+    frontend,
+    ir::Module,
+    passes,
     request::{Entry, Outcome, Request},
     source::SourceMap,
     stack,
@@ -54,7 +56,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         };
         module.confined = request.options.confined;
         module.small = request.options.small;
-        module.coarsen = coarsen(request);
+        coarsen(&mut module, request);
         match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
@@ -110,9 +112,11 @@ pub fn compile_polled(
 }
 
 /// How many threads of a block one is to do the work of.
-fn coarsen(request: &Request) -> [u32; 3] {
+fn coarsen(module: &mut Module, request: &Request) {
     // Other code launches the block that it says.
-    if request.options.entry == Entry::Launch { request.options.coarsen } else { [1; 3] }
+    let is_own = request.options.entry == Entry::Launch;
+    module.coarsen = if is_own { request.options.coarsen } else { [1; 3] };
+    module.choose = is_own && request.options.choose;
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
@@ -124,7 +128,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
     module.small = request.options.small;
-    module.coarsen = coarsen(request);
+    coarsen(&mut module, request);
     stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;
     stage::begin(Stage::LlvmIr);

@@ -216,10 +216,25 @@ impl Compile<'_> {
             }
         };
         report.add(&compiled.warnings, &compiled.sources);
+        let mut compiled = compiled;
         for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.explain) {
             let note = &kernel.coarsening.note;
             let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
             explained.push(format!("{} for {target}: {note}\n", job.title()));
+            for candidate in &kernel.coarsening.candidates {
+                explained.push(format!("    {}\n", candidate.note));
+            }
+        }
+        // What a large launch has.
+        let chosen = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates).next();
+        if let Some(chosen) = chosen.filter(|chosen| chosen.is_worth_it()) {
+            let options = Options { coarsen: chosen.factors, choose: false, ..request.options.clone() };
+            let request = Request { options, ..request.clone() };
+            match self.engine.compile(&request) {
+                Ok(Outcome::Made(variant)) => compiled = variant,
+                Ok(Outcome::Asks(_)) => report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources),
+                Err(failure) => report.add(&failure.diagnostics, &failure.sources),
+            }
         }
         for &form in self.forms {
             let is_gpu = matches!(target, Target::Sm(..));

@@ -444,6 +444,7 @@ fn every_change_gives_another_digest() {
         options(Options { notes: true, ..base() }),
         options(Options { coarsen: [2, 1, 1], ..base() }),
         options(Options { coarsen: [1, 2, 1], ..base() }),
+        options(Options { choose: true, ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),
         Request { keep: Keep { ir: true, ..Keep::default() }, ..sample() },

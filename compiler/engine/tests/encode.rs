@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
+    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Candidate, Coarsening, CodeFormat, Compound, DType,
     Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
     Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
 };
@@ -133,7 +133,11 @@ fn everything() -> Output {
         cooperative: false,
         calls_itself: true,
         confinable: true,
-        coarsening: Coarsening { factors: [4, 2, 1], note: "4x2x1 threads in one".to_owned() },
+        coarsening: Coarsening {
+            factors: [4, 2, 1],
+            note: "4x2x1 threads in one".to_owned(),
+            candidates: vec![Candidate { factors: [2, 1, 1], time: 812, note: "2x1x1".to_owned() }],
+        },
         faults: Some(Arc::new(faults())),
         host: Some(host),
     };

@@ -234,8 +234,10 @@ impl Graph {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.for_block(dispatcher, recorded.config.block)?;
         let overload = &recorded.resolved.overload;
+        // The variant that was recorded, whatever launches have by now.
+        let factors = overload.jit.code.coarsen;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments.key)?.coarsened_by(dispatcher, factors)?;
         let is_general = resolved.overload.jit.code.small && !overload.jit.code.small;
         let resolved = if is_general { resolved.general(dispatcher)? } else { resolved };
         if !Arc::ptr_eq(&resolved.overload, overload) {

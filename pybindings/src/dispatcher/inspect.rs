@@ -5,11 +5,11 @@
 //! the function that code in C would call.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Coarsening};
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
-use super::{Dispatcher, answers, overload::Found, resolve::Lookups};
+use super::{Dispatcher, answers, coarsened::Wanted, overload::Found, resolve::Lookups};
 use crate::{
     capture::Capturer,
     devices,
@@ -55,8 +55,12 @@ impl Dispatcher {
             Some(overload) => overload.definition.clone(),
             None => Definition::of(Capturer::new(py).dispatcher(slf)?),
         };
-        let (mut jit, factors) = this.plain(py)?;
-        jit.code.coarsen = factors;
+        let (mut jit, wanted) = this.plain(py)?;
+        jit.code.coarsen = match (wanted, this.compiled(args)) {
+            (Wanted::Factors(factors), _) => factors,
+            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.in_use(),
+            (Wanted::Estimate | Wanted::Measure, None) => Coarsening::NONE,
+        };
         jit.code.small &= !host && !jit.device;
         if jit.device {
             if host {

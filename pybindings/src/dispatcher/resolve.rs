@@ -200,10 +200,10 @@ impl Dispatcher {
         let this = slf.get();
         // Code of other languages may ask for its thread.
         let is_linked = !found.links.is_empty();
-        let (jit, factors) = this.plain(slf.py())?;
+        let (jit, wanted) = this.plain(slf.py())?;
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
         if !is_linked {
-            compiled.factors = factors;
+            compiled.wanted = wanted;
         }
         let compiled = Arc::new(compiled);
         let mut state = this.state();

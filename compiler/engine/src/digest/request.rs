@@ -46,9 +46,10 @@ impl Feed {
             small,
             notes,
             coarsen,
+            choose,
             entry,
         } = options;
-        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, notes] {
+        for flag in [fastmath, lineinfo, exceptions, debug, boundscheck, opt, confined, small, notes, choose] {
             self.flag(*flag);
         }
         for factor in coarsen {
