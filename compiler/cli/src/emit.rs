@@ -232,7 +232,9 @@ impl Compile<'_> {
             let request = Request { options, ..request.clone() };
             match self.engine.compile(&request) {
                 Ok(Outcome::Made(variant)) => compiled = variant,
-                Ok(Outcome::Asks(_)) => report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources),
+                Ok(Outcome::Asks(_)) => {
+                    report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources);
+                }
                 Err(failure) => report.add(&failure.diagnostics, &failure.sources),
             }
         }

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Candidate, Coarsening, CodeFormat, Compound, DType,
-    Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
-    Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
+    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
+    Compound, DType, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record,
+    RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},

@@ -113,11 +113,15 @@ impl Resolved {
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn for_block(self: Arc<Self>, owner: &Bound<'_, Dispatcher>, config: &LaunchConfig) -> PyResult<Arc<Self>> {
+    pub(super) fn for_block(
+        self: Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        config: &LaunchConfig,
+    ) -> PyResult<Arc<Self>> {
         let overload = &self.overload;
         let factors = match overload.wanted {
             Wanted::Factors(factors) if factors == Coarsening::NONE => return Ok(self),
-            Wanted::Factors(factors) => overload.fitting(factors, config),
+            Wanted::Factors(factors) => fitting(factors, config),
             Wanted::Estimate => overload.estimated(config),
             Wanted::Measure => overload.best(config),
         };
@@ -171,7 +175,11 @@ impl Resolved {
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn coarsened_by(self: Arc<Self>, owner: &Bound<'_, Dispatcher>, factors: [u32; 3]) -> PyResult<Arc<Self>> {
+    pub(super) fn coarsened_by(
+        self: Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        factors: [u32; 3],
+    ) -> PyResult<Arc<Self>> {
         if factors == Coarsening::NONE {
             return Ok(self);
         }
@@ -204,20 +212,17 @@ impl Overload {
         Ok(known.coarsened.keep(factors, Arc::new(compiled)))
     }
 
-    /// Factors, if a launch's block can be divided by them; else none.
-    fn fitting(&self, factors: [u32; 3], config: &LaunchConfig) -> [u32; 3] {
-        let coarsening = Coarsening { factors, ..Coarsening::default() };
-        if coarsening.divide(config.block).is_some() { factors } else { Coarsening::NONE }
-    }
-
     /// The factors of the kernel's candidates that a launch can have, those first that are likely to be quicker. On a GPU a
     /// block keeps a warp.
-    pub(super) fn candidates<'a>(&'a self, config: &LaunchConfig) -> impl Iterator<Item = &'a weft_artifact::Candidate> {
+    pub(super) fn candidates<'a>(
+        &'a self,
+        config: &LaunchConfig,
+    ) -> impl Iterator<Item = &'a weft_artifact::Candidate> {
         let fewest = if self.executor.kind() == "cuda" { FEWEST_THREADS } else { 1 };
         let config = *config;
         self.kernel.coarsening.candidates.iter().filter(move |candidate| {
             let copies: u64 = candidate.factors.iter().map(|factor| u64::from(*factor)).product();
-            self.fitting(candidate.factors, &config) != Coarsening::NONE && threads(&config) / copies >= fewest
+            fitting(candidate.factors, &config) != Coarsening::NONE && threads(&config) / copies >= fewest
         })
     }
 
@@ -237,6 +242,12 @@ impl Overload {
         let blocks = config.grid.iter().fold(1_u64, |product, extent| product.saturating_mul(u64::from(*extent)));
         blocks.saturating_mul(threads(config)) >= LEAST_WAVES * at_once
     }
+}
+
+/// Factors, if a launch's block can be divided by them; else none.
+fn fitting(factors: [u32; 3], config: &LaunchConfig) -> [u32; 3] {
+    let coarsening = Coarsening { factors, ..Coarsening::default() };
+    if coarsening.divide(config.block).is_some() { factors } else { Coarsening::NONE }
 }
 
 /// Threads of a block.

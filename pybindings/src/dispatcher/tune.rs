@@ -312,7 +312,8 @@ impl Overload {
         let (cache, key) = self.entry(place)?;
         let bytes = cache.read(&key)?;
         let (words, rest) = bytes.as_chunks::<4>();
-        let factors: [u32; 3] = words.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<_>>().try_into().ok()?;
+        let factors: [u32; 3] =
+            words.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<_>>().try_into().ok()?;
         rest.is_empty().then_some(factors)
     }
 }

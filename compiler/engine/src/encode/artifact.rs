@@ -1,9 +1,9 @@
 //! Code, kernels and the types of their arguments.
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
-    Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record, RecordField,
-    RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
+    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
+    Compound, DType, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record,
+    RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};

@@ -94,12 +94,7 @@ struct Prepared {
 }
 
 /// Prepares a copy of a module, or says why it is left as it is.
-fn prepare(
-    module: &Module,
-    factors: [u32; 3],
-    circles: &Circles,
-    effects: &[Effects],
-) -> Result<Prepared, String> {
+fn prepare(module: &Module, factors: [u32; 3], circles: &Circles, effects: &[Effects]) -> Result<Prepared, String> {
     let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
     refuse::module(module, circles, effects)?;
     let mut changed = module.clone();
@@ -111,7 +106,8 @@ fn prepare(
     let copies = callees::number_copies(&mut changed, factors);
     refuse::size(&changed.functions[kernel], factors.iter().product::<u32>() as usize)?;
     let x = order::along_x(&changed, copies);
-    let prepared = Prepared { changed, kernel, copies, plan: Plan { factors, orders: [x, Order::Neighbors, Order::Neighbors] } };
+    let prepared =
+        Prepared { changed, kernel, copies, plan: Plan { factors, orders: [x, Order::Neighbors, Order::Neighbors] } };
     if x == Order::Strided || factors[0] == 1 {
         return Ok(prepared.renamed());
     }

@@ -49,8 +49,11 @@ pub(super) fn along_x(module: &Module, copies: CopyLocals) -> Order {
         return Order::Neighbors;
     }
     let merges = module.functions.iter().all(|(id, function)| {
-        let growths =
-            if Some(id) == module.kernel { growths(function, copies) } else { vec![Growth::Unknown; function.locals.len()] };
+        let growths = if Some(id) == module.kernel {
+            growths(function, copies)
+        } else {
+            vec![Growth::Unknown; function.locals.len()]
+        };
         all_merge(function, &growths)
     });
     if merges { Order::Neighbors } else { Order::Strided }

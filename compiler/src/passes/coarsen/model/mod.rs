@@ -1,12 +1,18 @@
 //! Which factors are worth it: an estimate of the time of each, from what a thread does ([`work`]), the registers that it
 //! needs ([`live`]), and what both leave of a multiprocessor's threads.
 //!
-//! The time of the program's threads is that of the larger of what memory and what a multiprocessor has to do, and of the
-//! waits that are not hidden behind other warps:
+//! Three things are done beside each other: what memory gives, the instructions and accesses of a multiprocessor, and the
+//! waits of the warps that it has at a time. The longest counts most, the others a little, as they never overlap entirely. What
+//! a thread takes to begin and to end comes on top:
 //!
 //! ```text
-//! time = max(bytes, instructions + accesses) + waits / (warps at a time)      all for a warp of the program's
+//! time = (memory^4 + issue^4 + waits^4)^(1/4) + start      each for a warp of the program's
+//! memory = bytes / bandwidth                               issue = instructions / 4 + parts of accesses
+//! waits = cycles that a warp waits / warps at a time       start = cycles / warps at a time, none with barriers
 //! ```
+//!
+//! With barriers nothing was gained by fewer beginnings where that was measured (a transpose, a sum, a softmax on an H200):
+//! others of the multiprocessor's blocks fill the time.
 //!
 //! Nothing of a launch is known here: a launch looks whether its block can be divided so, and is large enough. The figures
 //! are those of an H100 in cycles, as its documents have them or as others have measured them; `tests/benchmarks/coarsening.py`
@@ -15,6 +21,8 @@
 mod live;
 mod place;
 mod work;
+
+use std::cell::RefCell;
 
 use weft_artifact::{Candidate, Coarsening};
 
@@ -39,6 +47,8 @@ const BYTES: f64 = 21.0;
 const FAR: f64 = 600.0;
 const NEAR: f64 = 33.0;
 const BARRIER: f64 = 30.0;
+/// Cycles of a thread besides: a block is placed, its arguments are read, its index is computed, and the block's end is noted.
+const START: f64 = 500.0;
 /// What a multiprocessor has: warps, registers of 32 bits, bytes of shared memory, blocks. What is added to a block's shared
 /// memory.
 const WARPS: f64 = 64.0;
@@ -46,8 +56,8 @@ const REGISTERS: f64 = 65_536.0;
 const SHARED: f64 = 233_472.0;
 const BLOCKS: f64 = 32.0;
 const SHARED_OF_BLOCK: f64 = 1024.0;
-/// Registers of a thread beyond which they would be kept in memory.
-const MOST_REGISTERS: f64 = 200.0;
+/// Registers of a thread beyond which the estimate is not trusted: few warps are left, and some may be kept in memory.
+const MOST_REGISTERS: f64 = 128.0;
 
 /// What is estimated of one tuple of factors.
 #[derive(Clone, Copy, Debug)]
@@ -57,18 +67,22 @@ struct Estimate {
     memory: f64,
     issue: f64,
     waits: f64,
+    start: f64,
     registers: f64,
     warps: f64,
 }
 
 impl Estimate {
     fn time(&self) -> f64 {
-        self.memory.max(self.issue) + self.waits
+        let fourth = |part: f64| part.powi(4);
+        (fourth(self.memory) + fourth(self.issue) + fourth(self.waits)).sqrt().sqrt() + self.start
     }
 
     /// What takes most of its time.
     fn bound(&self) -> &'static str {
-        if self.waits >= self.memory.max(self.issue) {
+        if self.start >= self.memory.max(self.issue).max(self.waits) {
+            "the beginning of its threads"
+        } else if self.waits >= self.memory.max(self.issue) {
             "waiting for memory"
         } else if self.memory >= self.issue {
             "what memory gives"
@@ -85,7 +99,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let effects = Effects::of_module(module);
     let prepared = |factors| prepare(module, factors, &circles, &effects);
     let asked = Analysis::of(prepared(axes.map(|asked| if asked { 2 } else { 1 }))?);
-    let estimate = |factors| estimate(module, Analysis::of(prepared(factors)?), &asked, factors);
+    let estimate = |factors| estimate(module, &Analysis::of(prepared(factors)?), &asked, factors);
     let plain = estimate(Coarsening::NONE)?;
     let factors = |asked: bool| if asked { &[1, 2, 4][..] } else { &[1][..] };
     let mut found = Vec::new();
@@ -190,19 +204,24 @@ impl Analysis {
         &self.prepared.changed.functions[self.prepared.kernel]
     }
 
-    /// Whether something depends on the thread along each axis that the kernel asks for. The body's expressions have the same
-    /// numbers whatever the factors.
-    fn is_own(&self, id: ExprId) -> bool {
-        let asked = self.vary.iter().zip(self.prepared.copies).filter(|(_, copy)| copy.is_some());
-        asked.into_iter().all(|(vary, _)| vary.expr(self.function(), id))
+    /// Whether an address is another one for each thread, along every axis that the kernel asks for. The body's expressions have
+    /// the same numbers whatever the factors.
+    fn is_own(&self, id: ExprId, places: &mut Places<'_>) -> bool {
+        let first = places.sum(id, [0; 3]);
+        self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some()).all(|(axis, _)| {
+            let mut next = [0; 3];
+            next[axis] = 1;
+            places.sum(id, next) != first
+        })
     }
 }
 
-fn estimate(module: &Module, of: Analysis, asked: &Analysis, factors: [u32; 3]) -> Result<Estimate, String> {
+fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: [u32; 3]) -> Result<Estimate, String> {
     let function = of.function();
     let copies = of.prepared.copies;
     let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
-    let is_own = |id| asked.is_own(id);
+    let places = RefCell::new(Places::new(asked.function(), asked.prepared.copies, &asked.vary));
+    let is_own = |id| asked.is_own(id, &mut places.borrow_mut());
     let is_of_thread = |id| asked.vary.iter().any(|vary| vary.expr(asked.function(), id));
     let (vary, alignment) = (&of.vary, alignment(module));
     let analysed = work::Kernel {
@@ -233,6 +252,7 @@ fn timed(work: &Work, factors: [u32; 3], registers: f64, warps: f64) -> Estimate
         memory: work.bytes * 32.0 / BYTES / n,
         issue: (work.issues / ISSUES + work.turns) / n,
         waits: waits / warps / n,
+        start: if work.barriers > 0.0 { 0.0 } else { START / warps / n },
         registers,
         warps,
     }

@@ -68,7 +68,12 @@ pub(super) struct Kernel<'a> {
 impl Kernel<'_> {
     /// How many different values the copies of a thread have of something.
     fn times(&self, varies: impl Fn(&Vary) -> bool) -> f64 {
-        self.vary.iter().zip(self.factors).filter(|(vary, _)| varies(vary)).map(|(_, factor)| f64::from(factor)).product()
+        self.vary
+            .iter()
+            .zip(self.factors)
+            .filter(|(vary, _)| varies(vary))
+            .map(|(_, factor)| f64::from(factor))
+            .product()
     }
 
     pub(super) fn of_local(&self, local: LocalId) -> f64 {
@@ -228,17 +233,20 @@ impl Walk<'_, '_> {
         let first = places[0].0;
         let beside = |(at, (constant, _)): (usize, &(i128, ExprId))| *constant == first + at as i128 * size;
         let side_by_side = places.iter().enumerate().take_while(|place| beside(*place)).count();
-        [4, 2].into_iter().find(|run| {
-            let width = size * *run as i128;
-            let fits = |atoms: &Vec<u32>, factor: i128| {
-                // The start of an array is an atom of its own.
-                factor % width == 0 || (atoms.len() == 1 && factor == 1 && self.kernel.alignment % width == 0)
-            };
-            *run <= side_by_side
-                && width <= WIDEST
-                && first % width == 0
-                && rest.iter().all(|(atoms, factor)| fits(atoms, *factor))
-        }).unwrap_or(1)
+        [4, 2]
+            .into_iter()
+            .find(|run| {
+                let width = size * *run as i128;
+                let fits = |atoms: &Vec<u32>, factor: i128| {
+                    // The start of an array is an atom of its own.
+                    factor % width == 0 || (atoms.len() == 1 && factor == 1 && self.kernel.alignment % width == 0)
+                };
+                *run <= side_by_side
+                    && width <= WIDEST
+                    && first % width == 0
+                    && rest.iter().all(|(atoms, factor)| fits(atoms, *factor))
+            })
+            .unwrap_or(1)
     }
 
     /// How many parts of the cache's width an access of a warp has.
@@ -282,7 +290,11 @@ fn slots(function: &Function, id: ExprId) -> f64 {
         Class::Arith(Arith::Math(..)) => 12.0 * wide,
         Class::Arith(Arith::Binary(op, ..)) => match op {
             BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg => {
-                if is_float { 8.0 * wide } else { 16.0 * wide }
+                if is_float {
+                    8.0 * wide
+                } else {
+                    16.0 * wide
+                }
             }
             BinaryOp::Pow => 30.0 * wide,
             BinaryOp::Add
@@ -297,7 +309,13 @@ fn slots(function: &Function, id: ExprId) -> f64 {
             | BinaryOp::Or
             | BinaryOp::Xor
             | BinaryOp::Min
-            | BinaryOp::Max => if is_float { wide } else { INTEGER },
+            | BinaryOp::Max => {
+                if is_float {
+                    wide
+                } else {
+                    INTEGER
+                }
+            }
         },
         Class::Arith(Arith::Unary(..) | Arith::Compare(..) | Arith::Select(..)) => 1.0,
         Class::Arith(Arith::Wrap { .. }) | Class::Address { .. } => INTEGER,
@@ -311,7 +329,11 @@ fn turns(function: &Function, body: &Block) -> f64 {
     let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return TURNS };
     let bound = match (function.class(*cond), then.as_slice()) {
         (Class::Arith(Arith::Unary(UnaryOp::Not, compare)), [Stmt { kind: StmtKind::Break, .. }]) => {
-            if let ExprKind::Compare(CompareOp::Lt, _, bound) = function.exprs[compare].kind { Some(bound) } else { None }
+            if let ExprKind::Compare(CompareOp::Lt, _, bound) = function.exprs[compare].kind {
+                Some(bound)
+            } else {
+                None
+            }
         }
         (Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_), _) => None,
     };
