@@ -1,9 +1,9 @@
-"""How many threads to coarsen: the compiler's estimate beside the registers that ptxas needs, and beside measured times.
+"""How many threads to coarsen: the compiler's estimate beside the registers that ptxas needs, and beside times.
 
-Without a GPU a table of the estimate: the factors that are chosen and what is expected of them. ``--registers`` has each
-candidate's code made by ptxas. ``--sweep`` needs a GPU and CuPy: it times every kernel with all factors, by itself, with the
-estimate and tuned, and tells how far the estimate's choice is from the best forced one. ``--cpu`` does so on the CPU
-executor, with tiny sizes. With ``OUT`` set the figures are written there as ``coarsening.json``.
+Without a GPU a table of the estimate: the factors that are chosen and what is expected of them. ``--registers`` has
+each candidate's code made by ptxas. ``--sweep`` needs a GPU and CuPy: it times every kernel with all factors, by
+itself, with the estimate and tuned, and tells how far the estimate's choice is from the best forced one. ``--cpu``
+does so on the CPU executor, with tiny sizes. With ``OUT`` set the figures are written there as ``coarsening.json``.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def estimated_registers(note: str) -> tuple[int, int]:
 def static_row(case: Case, target: str | None) -> dict[str, Any]:
     found, why = candidates(case)
     row: dict[str, Any] = {"kernel": case.name, "note": why, "candidates": found}
-    row["chosen"] = next((each for each, share, _ in found if share <= 900), NONE)
+    row["chosen"] = found[0][0] if why.startswith("worth") else NONE
     if target and found:
         row["registers"] = {shown(NONE): [estimated_registers(found[0][2])[1], registers(case, NONE, target)]}
         for factors, _, note in found:
@@ -110,8 +110,8 @@ def orders(rows: list[dict[str, Any]]) -> None:
                 right += (a < b) == (real_a < real_b)
     if ratios and pairs:
         low, middle, high = np.percentile(ratios, [10, 50, 90])
-        print(f"\nEstimated / ptxas: {low:.2f} to {high:.2f} (10 % to 90 %), median {middle:.2f}; of {pairs} pairs of one"
-              f" kernel's that differ by 8 or more {right} are in the right order.")  # fmt: skip
+        print(f"\nEstimated / ptxas: {low:.2f} to {high:.2f} (10 % to 90 %), median {middle:.2f}; of {pairs} pairs of"
+              f" one kernel's that differ by 8 or more {right} are in the right order.")  # fmt: skip
 
 
 def all_factors(block: tuple[int, ...], least: int) -> list[Factors]:

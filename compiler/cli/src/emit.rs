@@ -191,12 +191,15 @@ impl Compile<'_> {
         outputs: &mut Vec<Output>,
         explained: &mut Vec<String>,
     ) -> Result<(), Stop> {
+        let options = self.options(job.kernel.jit)?;
+        // The estimate is one of GPUs.
+        let choose = options.choose && matches!(target, Target::Sm(..));
         let request = Request {
             function: job.def.clone(),
             overloads: Overloads::default(),
             args: job.signature.args.clone(),
             target: target.clone(),
-            options: Options { entry: self.entry(job.is_function), ..self.options(job.kernel.jit)? },
+            options: Options { entry: self.entry(job.is_function), choose, ..options },
             keep: Keep {
                 ir: self.forms.contains(&Form::Ir),
                 llvm: self.forms.contains(&Form::Llvm),

@@ -58,7 +58,7 @@ impl Dispatcher {
         let (mut jit, wanted) = this.plain(py)?;
         jit.code.coarsen = match (wanted, this.compiled(args)) {
             (Wanted::Factors(factors), _) => factors,
-            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.in_use(),
+            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Coarsening::NONE),
             (Wanted::Estimate | Wanted::Measure, None) => Coarsening::NONE,
         };
         jit.code.small &= !host && !jit.device;

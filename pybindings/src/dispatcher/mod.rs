@@ -5,12 +5,13 @@
 //! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
 //! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
 //! call, [`confined`] has the variant of a kernel for arrays that it writes where they are, [`coarsened`] those of which a thread does the work of
-//! several, among which [`tune`] finds the quickest.
+//! several, among which [`tune`] finds the quickest; [`explain`] tells of all that.
 
 mod answers;
 mod call;
 mod coarsened;
 mod confined;
+mod explain;
 pub(crate) mod forall;
 mod foreign;
 pub(crate) mod graph;

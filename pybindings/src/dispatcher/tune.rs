@@ -18,7 +18,7 @@ use weft_artifact::Coarsening;
 use weft_engine::{About, Digest, DiskCache};
 use weft_runtime::{Event, Executor, LaunchConfig, Stream};
 
-use super::{Dispatcher, coarsened::Wanted, overload::Overload};
+use super::overload::Overload;
 use crate::engine;
 
 /// Candidates besides the kernel as it is.
@@ -68,9 +68,18 @@ impl Tunings {
         self.lock().in_use = Some(factors);
     }
 
-    /// The factors of the last launch.
-    pub(super) fn in_use(&self) -> [u32; 3] {
-        self.lock().in_use.unwrap_or(Coarsening::NONE)
+    /// The factors of the last launch; `None` if there was none that had a choice.
+    pub(super) fn last(&self) -> Option<[u32; 3]> {
+        self.lock().in_use
+    }
+
+    /// A line for people on each place.
+    pub(super) fn told(&self) -> Vec<String> {
+        let places = self.lock().places.iter().map(|(place, tuning)| (*place, Arc::clone(tuning))).collect::<Vec<_>>();
+        let mut lines: Vec<_> =
+            places.into_iter().map(|(place, tuning)| (place, told(place, &tuning.lock()))).collect();
+        lines.sort_unstable_by_key(|(place, _)| (place.block, place.grid));
+        lines.into_iter().map(|(_, line)| line).collect()
     }
 }
 
@@ -318,68 +327,6 @@ impl Overload {
     }
 }
 
-impl Dispatcher {
-    /// Which variants launches run, and why, of each kernel or of that for a signature.
-    ///
-    /// # Errors
-    ///
-    /// As compiling for the signature.
-    pub(super) fn explained(slf: &Bound<'_, Self>, signature: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
-        let this = slf.get();
-        let overloads = match signature.filter(|signature| !signature.is_none()) {
-            Some(signature) => vec![Self::overload(slf, &this.types(signature)?)?],
-            None => this.state().overloads.clone(),
-        };
-        let texts: Vec<String> = overloads.iter().map(|overload| overload.explained()).collect();
-        Ok(texts.join("\n"))
-    }
-}
-
-impl Overload {
-    fn explained(&self) -> String {
-        let mut text = self.shown();
-        let mut line = |words: &str| {
-            text.push_str("\n  ");
-            text.push_str(words);
-        };
-        if self.jit.code.small {
-            let general = if self.general.get().is_some() { "one had more" } else { "none had more yet" };
-            line(&format!("for launches whose sizes fit 32 bits, with another kernel for others: {general}"));
-        } else {
-            line("for launches of any size");
-        }
-        match self.wanted {
-            Wanted::Factors(factors) if factors == Coarsening::NONE => line("each thread does its own work"),
-            Wanted::Factors(factors) => match self.coarsened.get(factors) {
-                Some(variant) => line(&variant.kernel.coarsening.note),
-                None => line(&format!("{} threads in one are asked for: no launch had such a block", shown(factors))),
-            },
-            Wanted::Estimate | Wanted::Measure => {
-                line(&self.kernel.coarsening.note);
-                for candidate in &self.kernel.coarsening.candidates {
-                    line(&format!("  {}", candidate.note));
-                }
-            }
-        }
-        if self.wanted == Wanted::Estimate {
-            line("launches that fill the device less than twice, and blocks that cannot be divided, run as they are");
-        }
-        let state = self.tunings.lock();
-        let mut places: Vec<_> = state.places.iter().map(|(place, tuning)| (*place, Arc::clone(tuning))).collect();
-        let in_use = state.in_use;
-        drop(state);
-        places.sort_unstable_by_key(|(place, _)| (place.block, place.grid));
-        for (place, tuning) in places {
-            line(&told(place, &tuning.lock()));
-        }
-        if let Some(in_use) = in_use {
-            line(&format!("the last launch ran {}", shown(in_use)));
-        }
-        text.push('\n');
-        text
-    }
-}
-
 /// One line about a place.
 fn told(place: Place, measured: &Measured) -> String {
     let mut text = format!("blocks of {}, from 2^{} on: ", shown(place.block), place.grid);
@@ -400,6 +347,6 @@ fn told(place: Place, measured: &Measured) -> String {
 }
 
 /// `2x1x1`.
-fn shown([x, y, z]: [u32; 3]) -> String {
+pub(super) fn shown([x, y, z]: [u32; 3]) -> String {
     format!("{x}x{y}x{z}")
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,21 @@ def test_the_estimate_says_why() -> None:
         compiled = kernel.compile(types)
         assert compiled.coarsening_candidates == []
         assert reason in kernel.explain(types)
+
+
+def test_more_copies_never_need_fewer_registers() -> None:
+    kernel = cuda.jit(product, tune=True)
+    compiled = kernel.compile("void(float32[:,::1], float32[:,::1], float32[:,::1])")
+    counts = {}
+    for factors, _, note in compiled.coarsening_candidates:
+        of, plain = re.findall(r"(\d+) registers for (\d+)", note)[0]
+        counts[factors] = int(of)
+        counts[1, 1, 1] = int(plain)
+    assert len(counts) > 3
+    for a in counts:
+        for b in counts:
+            if all(x <= y for x, y in zip(a, b, strict=True)):
+                assert counts[a] <= counts[b], (a, b)
 
 
 def test_without_a_choice_nothing_is_estimated() -> None:

@@ -18,6 +18,7 @@
 //! are those of an H100 in cycles, as its documents have them or as others have measured them; `tests/benchmarks/coarsening.py`
 //! measures what comes of them.
 
+mod data;
 mod live;
 mod place;
 mod work;
@@ -124,7 +125,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let sentence = match candidates.first() {
         None => "not coarsened: it asks for no thread of its block".to_owned(),
         Some(best) if best.is_worth_it() => format!("worth coarsening: {}", best.note),
-        Some(best) => format!("not coarsened: its time is {}; at best {}", plain.bound(), best.note),
+        Some(best) => format!("not coarsened: what takes its time is {}; at best {}", plain.bound(), best.note),
     };
     Ok((candidates, sentence))
 }

@@ -233,3 +233,36 @@ fn sources(function: &Function, vary: &[Vary; 3]) -> Vec<Source> {
     };
     values.into_iter().enumerate().map(source).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Sum, added, constant, product, split};
+
+    /// A sum of one atom.
+    fn atom(number: u32) -> Sum {
+        Sum::from([(vec![number], 1)])
+    }
+
+    #[test]
+    fn the_row_below_of_one_copy_is_the_row_of_the_next() {
+        let (row, stride, column) = (atom(0), atom(1), atom(2));
+        let at = |copy: i128, below: i128, beside: i128| {
+            let row = added(added(row.clone(), &constant(copy), 1), &constant(below), 1);
+            let index = added(product(&row, &stride), &added(column.clone(), &constant(beside), 1), 1);
+            product(&index, &constant(4))
+        };
+        assert_eq!(at(0, 1, 0), at(1, 0, 0));
+        assert_eq!(at(2, -1, 3), at(0, 1, 3));
+        assert_ne!(at(0, 1, 0), at(0, 0, 1));
+        let (rest, first) = split(at(1, 0, 0));
+        let (of_next, second) = split(at(1, 0, 1));
+        assert_eq!((rest, second - first), (of_next, 4));
+    }
+
+    #[test]
+    fn what_is_nothing_is_no_term() {
+        assert_eq!(added(atom(3), &atom(3), -1), Sum::new());
+        assert_eq!(product(&atom(3), &constant(0)), Sum::new());
+        assert_eq!(product(&atom(3), &atom(1)), product(&atom(1), &atom(3)));
+    }
+}

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use weft_artifact::Scalar;
-
-use super::place::{Places, Sum, split};
+use super::{
+    data::{Data, is_float},
+    place::{Places, Sum, split},
+};
 use crate::{
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Op, Space, Stmt,
@@ -91,9 +92,9 @@ impl Kernel<'_> {
 
 /// Adds up what the thread does.
 pub(super) fn of(kernel: &Kernel<'_>, places: &mut Places<'_>) -> Result<Work, Refusal> {
-    let tainted = tainted(kernel.function);
+    let data = Data::of(kernel.function);
     let growths = growths(kernel.function, kernel.copies_of);
-    let mut walk = Walk { kernel, places, tainted, growths, work: Work::default() };
+    let mut walk = Walk { kernel, places, data, growths, work: Work::default() };
     walk.block(&kernel.function.body, 1.0, false)?;
     Ok(walk.work)
 }
@@ -101,8 +102,7 @@ pub(super) fn of(kernel: &Kernel<'_>, places: &mut Places<'_>) -> Result<Work, R
 struct Walk<'a, 'b> {
     kernel: &'a Kernel<'a>,
     places: &'a mut Places<'b>,
-    /// By local: it depends on what was read from memory, or given by an operation. So do floats: data, whatever they are of.
-    tainted: Vec<bool>,
+    data: Data,
     growths: Vec<Growth>,
     work: Work,
 }
@@ -136,13 +136,13 @@ impl Walk<'_, '_> {
                 }
                 StmtKind::Call { .. } => self.work.issues += weight * kernel.copies() * CALL,
                 StmtKind::If { cond, then, otherwise } => {
-                    let parts = kernel.any.expr(function, *cond) && self.is_tainted(*cond);
+                    let parts = kernel.any.expr(function, *cond) && self.data.decides(function, *cond);
                     let weight = if parts { weight / 2.0 } else { weight };
                     self.block(then, weight, apart || parts)?;
                     self.block(otherwise, weight, apart || parts)?;
                 }
                 StmtKind::Loop { body, step } => {
-                    if kernel.any.splits(function, body) && self.leaves_by_data(body) {
+                    if kernel.any.splits(function, body) && self.data.leaves(kernel.any, function, body) {
                         return Err("its threads leave a loop when the data says so");
                     }
                     let weight = weight * turns(function, body);
@@ -161,23 +161,6 @@ impl Walk<'_, '_> {
         }
         self.accesses(&stores, weight, apart, false);
         Ok(())
-    }
-
-    fn is_tainted(&self, root: ExprId) -> bool {
-        is_tainted(self.kernel.function, root, &self.tainted)
-    }
-
-    /// Whether a way out of a loop depends on data that differs between copies.
-    fn leaves_by_data(&self, block: &[Stmt]) -> bool {
-        let mut found = false;
-        let leaves = crate::analysis::escapes;
-        for_each_stmt(block, &mut |stmt| {
-            if let StmtKind::If { cond, then, otherwise } = &stmt.kind {
-                let jumps = leaves(then).any() || leaves(otherwise).any();
-                found |= jumps && self.kernel.any.expr(self.kernel.function, *cond) && self.is_tainted(*cond);
-            }
-        });
-        found
     }
 
     /// Adds up accesses that stand together, equal ones of several copies once. Whether one of them goes far: to memory that
@@ -265,10 +248,6 @@ impl Walk<'_, '_> {
         };
         beside.max(width as f64 / BYTES_A_THREAD as f64)
     }
-}
-
-fn is_float(function: &Function, id: ExprId) -> bool {
-    function.exprs[id].ty.scalar().is_some_and(|scalar| !scalar.is_int() && scalar != Scalar::Bool)
 }
 
 /// Instructions of an integer operation: a part of them becomes the same one, or a part of an address.
@@ -359,65 +338,5 @@ fn root(function: &Function, pointer: ExprId) -> usize {
         Class::Address { base, .. } | Class::Arith(Arith::Convert(base)) => root(function, base),
         Class::Leaf(Leaf::Local(local)) => local.index(),
         Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => usize::MAX,
-    }
-}
-
-fn is_tainted(function: &Function, root: ExprId, tainted: &[bool]) -> bool {
-    let mut found = false;
-    for_each_expr(function, root, &mut |id| {
-        found |= match function.class(id) {
-            Class::Load(_) => true,
-            Class::Leaf(Leaf::Local(local)) => tainted[local.index()] || is_float(function, id),
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
-        };
-    });
-    found
-}
-
-/// By local: whether it may depend on what is in memory, or on what an operation gives.
-fn tainted(function: &Function) -> Vec<bool> {
-    let mut tainted = vec![false; function.locals.len()];
-    loop {
-        let before = tainted.clone();
-        taint(function, &function.body, false, &mut tainted);
-        if tainted == before {
-            return tainted;
-        }
-    }
-}
-
-fn taint(function: &Function, block: &Block, inside: bool, tainted: &mut [bool]) {
-    // What stands behind a jump that data decides is decided by it, too.
-    let mut inside = inside;
-    for stmt in block {
-        let value = match &stmt.kind {
-            StmtKind::Assign(_, value) => is_tainted(function, *value, tainted),
-            StmtKind::Op { .. } | StmtKind::Call { .. } => true,
-            StmtKind::If { cond, then, otherwise } => {
-                let decides = is_tainted(function, *cond, tainted);
-                taint(function, then, inside || decides, tainted);
-                taint(function, otherwise, inside || decides, tainted);
-                let leaves = crate::analysis::escapes;
-                inside |= decides && (leaves(then).any() || leaves(otherwise).any());
-                continue;
-            }
-            StmtKind::Loop { body, step } => {
-                let mut decided = inside;
-                for_each_stmt(body, &mut |inner| {
-                    if let StmtKind::If { cond, then, otherwise } = &inner.kind {
-                        let leaves = crate::analysis::escapes;
-                        let jumps = leaves(then).any() || leaves(otherwise).any();
-                        decided |= jumps && is_tainted(function, *cond, tainted);
-                    }
-                });
-                taint(function, body, decided, tainted);
-                taint(function, step, decided, tainted);
-                continue;
-            }
-            StmtKind::Store { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => continue,
-        };
-        for local in stmt.kind.assigned() {
-            tainted[local.index()] |= value || inside;
-        }
     }
 }
