@@ -5,10 +5,8 @@ use weft_artifact::{ArgType, Artifact};
 use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
-    frontend,
-    ir::Module,
-    passes,
-    request::{Entry, Outcome, Request},
+    frontend, passes,
+    request::{Entry, Options, Outcome, Request},
     source::SourceMap,
     stack,
     stage::{self, Stage, Watch},
@@ -56,7 +54,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         };
         module.confined = request.options.confined;
         module.small = request.options.small;
-        coarsen(&mut module, request);
+        (module.coarsen, module.choose) = coarsen(request);
         match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
@@ -111,12 +109,11 @@ pub fn compile_polled(
     stack::polled(work, poll)
 }
 
-/// How many threads of a block one is to do the work of.
-fn coarsen(module: &mut Module, request: &Request) {
+/// How many threads of a block one is to do the work of, and whether that is to be estimated.
+fn coarsen(request: &Request) -> ([u32; 3], bool) {
+    let Options { coarsen, choose, .. } = request.options;
     // Other code launches the block that it says.
-    let is_own = request.options.entry == Entry::Launch;
-    module.coarsen = if is_own { request.options.coarsen } else { [1; 3] };
-    module.choose = is_own && request.options.choose;
+    if request.options.entry == Entry::Launch { (coarsen, choose) } else { ([1; 3], false) }
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
@@ -128,7 +125,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
     module.small = request.options.small;
-    coarsen(&mut module, request);
+    (module.coarsen, module.choose) = coarsen(request);
     stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;
     stage::begin(Stage::LlvmIr);

@@ -65,6 +65,21 @@ fn vector(scalar: Scalar, lanes: u8) -> DType {
     DType::intern(Compound::Vector(Vector::new(scalar, lanes).expect("good lanes"))).expect("there is room")
 }
 
+#[test]
+fn measurements_have_digests_by_all_that_they_are_of() {
+    let all = [
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 7),
+        Digest::of_measurement(b"cod", "eH200", [64, 1, 1], 7),
+        Digest::of_measurement(b"code", "H100", [64, 1, 1], 7),
+        Digest::of_measurement(b"code", "H200", [1, 64, 1], 7),
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 8),
+    ];
+    assert_eq!(all[0], Digest::of_measurement(b"code", "H200", [64, 1, 1], 7));
+    for (i, one) in all.iter().enumerate() {
+        assert!(all[..i].iter().all(|other| other != one));
+    }
+}
+
 fn bounds(threads: u32, blocks: Option<u32>) -> LaunchBounds {
     LaunchBounds { threads, blocks, cluster: None }
 }
@@ -162,7 +177,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "f622831308dc9f57c470fca6027d3e124e7c5b7f4efc0acecac3c274b40beb3d"
+        "d86f789be90b5fa124e0d6e8b72072667037cdbec35963397c97ad4af0c4556a"
     );
 }
 
