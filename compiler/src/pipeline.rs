@@ -6,7 +6,7 @@ use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend, passes,
-    request::{Entry, Outcome, Request},
+    request::{Entry, Options, Outcome, Request},
     source::SourceMap,
     stack,
     stage::{self, Stage, Watch},
@@ -54,7 +54,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         };
         module.confined = request.options.confined;
         module.facts = request.options.facts;
-        module.coarsen = coarsen(request);
+        (module.coarsen, module.choose) = coarsen(request);
         match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
@@ -109,10 +109,11 @@ pub fn compile_polled(
     stack::polled(work, poll)
 }
 
-/// How many threads of a block one is to do the work of.
-fn coarsen(request: &Request) -> [u32; 3] {
+/// How many threads of a block one is to do the work of, and whether that is to be estimated.
+fn coarsen(request: &Request) -> ([u32; 3], bool) {
+    let Options { coarsen, choose, .. } = request.options;
     // Other code launches the block that it says.
-    if request.options.entry == Entry::Launch { request.options.coarsen } else { [1; 3] }
+    if request.options.entry == Entry::Launch { (coarsen, choose) } else { ([1; 3], false) }
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
@@ -124,7 +125,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
     module.facts = request.options.facts;
-    module.coarsen = coarsen(request);
+    (module.coarsen, module.choose) = coarsen(request);
     stage::begin(Stage::Passes);
     passes::run(&mut module, &request.target).map_err(fail)?;
     stage::begin(Stage::LlvmIr);

@@ -30,5 +30,5 @@ pub use libdevice::Libdevice;
 pub use random::xoroshiro128p_states;
 pub use ranges::{Category, Range, range};
 pub use rows::Rows;
-pub use settings::{CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, SETTINGS, Setting, Settings};
+pub use settings::{CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, SETTINGS, Setting, Settings};
 pub use toolkit::Toolkit;

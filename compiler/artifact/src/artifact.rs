@@ -80,6 +80,30 @@ pub struct Coarsening {
     pub factors: [u32; 3],
     /// For people: how, or why not; empty where nobody asked for more than one.
     pub note: String,
+    /// Of a kernel whose threads each do their own: other factors, those first that are likely to be quicker. Empty where
+    /// nobody asked for a choice, or there is none.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Factors that a kernel can have, and what is to be expected of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Along x, y and z.
+    pub factors: [u32; 3],
+    /// The estimated time of a large launch, in thousandths of that of the kernel as it is.
+    pub time: u32,
+    /// For people.
+    pub note: String,
+}
+
+impl Candidate {
+    /// The most thousandths of the time with which factors are chosen that nobody has measured: the estimate is rough.
+    const WORTH: u32 = 900;
+
+    /// Whether the factors are chosen without being measured.
+    pub fn is_worth_it(&self) -> bool {
+        self.time <= Self::WORTH
+    }
 }
 
 impl Coarsening {
@@ -98,7 +122,7 @@ impl Coarsening {
 
 impl Default for Coarsening {
     fn default() -> Self {
-        Self { factors: Self::NONE, note: String::new() }
+        Self { factors: Self::NONE, note: String::new(), candidates: Vec::new() }
     }
 }
 
@@ -426,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_block_is_divided_or_it_is_not() {
-        let by = |factors| Coarsening { factors, note: String::new() };
+        let by = |factors| Coarsening { factors, ..Coarsening::default() };
         assert_eq!(by([2, 4, 1]).divide([64, 4, 3]), Some([32, 1, 3]));
         assert_eq!(by([2, 4, 1]).divide([64, 6, 3]), None);
         assert_eq!(by([4, 1, 1]).divide([2, 1, 1]), None);

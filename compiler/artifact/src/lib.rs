@@ -21,7 +21,7 @@ mod vector;
 mod words;
 
 pub use artifact::{
-    Access, Artifact, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param,
+    Access, Artifact, Candidate, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param,
     RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
 };
 pub use class::{Class, ClassId, ClassKind};

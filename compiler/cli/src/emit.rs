@@ -191,12 +191,15 @@ impl Compile<'_> {
         outputs: &mut Vec<Output>,
         explained: &mut Vec<String>,
     ) -> Result<(), Stop> {
+        let options = self.options(job.kernel.jit)?;
+        // The estimate is one of GPUs.
+        let choose = options.choose && matches!(target, Target::Sm(..));
         let request = Request {
             function: job.def.clone(),
             overloads: Overloads::default(),
             args: job.signature.args.clone(),
             target: target.clone(),
-            options: Options { entry: self.entry(job.is_function), ..self.options(job.kernel.jit)? },
+            options: Options { entry: self.entry(job.is_function), choose, ..options },
             keep: Keep {
                 ir: self.forms.contains(&Form::Ir),
                 llvm: self.forms.contains(&Form::Llvm),
@@ -216,6 +219,7 @@ impl Compile<'_> {
             }
         };
         report.add(&compiled.warnings, &compiled.sources);
+        let mut compiled = compiled;
         for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.explain) {
             let note = &kernel.coarsening.note;
             let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
@@ -223,6 +227,22 @@ impl Compile<'_> {
             let taken: Vec<_> = kernel.gains.and(request.options.facts).names().collect();
             if !taken.is_empty() {
                 explained.push(format!("{} for {target}: for launches that are {}\n", job.title(), taken.join(", ")));
+            }
+            for candidate in &kernel.coarsening.candidates {
+                explained.push(format!("    {}\n", candidate.note));
+            }
+        }
+        // What a large launch has.
+        let chosen = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates).next();
+        if let Some(chosen) = chosen.filter(|chosen| chosen.is_worth_it()) {
+            let options = Options { coarsen: chosen.factors, choose: false, ..request.options.clone() };
+            let request = Request { options, ..request.clone() };
+            match self.engine.compile(&request) {
+                Ok(Outcome::Made(variant)) => compiled = variant,
+                Ok(Outcome::Asks(_)) => {
+                    report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources);
+                }
+                Err(failure) => report.add(&failure.diagnostics, &failure.sources),
             }
         }
         for &form in self.forms {

@@ -65,6 +65,21 @@ fn vector(scalar: Scalar, lanes: u8) -> DType {
     DType::intern(Compound::Vector(Vector::new(scalar, lanes).expect("good lanes"))).expect("there is room")
 }
 
+#[test]
+fn measurements_have_digests_by_all_that_they_are_of() {
+    let all = [
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 7),
+        Digest::of_measurement(b"cod", "eH200", [64, 1, 1], 7),
+        Digest::of_measurement(b"code", "H100", [64, 1, 1], 7),
+        Digest::of_measurement(b"code", "H200", [1, 64, 1], 7),
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 8),
+    ];
+    assert_eq!(all[0], Digest::of_measurement(b"code", "H200", [64, 1, 1], 7));
+    for (i, one) in all.iter().enumerate() {
+        assert!(all[..i].iter().all(|other| other != one));
+    }
+}
+
 fn bounds(threads: u32, blocks: Option<u32>) -> LaunchBounds {
     LaunchBounds { threads, blocks, cluster: None }
 }
@@ -449,6 +464,7 @@ fn every_change_gives_another_digest() {
         options(Options { notes: true, ..base() }),
         options(Options { coarsen: [2, 1, 1], ..base() }),
         options(Options { coarsen: [1, 2, 1], ..base() }),
+        options(Options { choose: true, ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),
         Request { keep: Keep { ir: true, ..Keep::default() }, ..sample() },

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
-    Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record,
-    RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
+    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
+    Compound, DType, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place,
+    Record, RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -133,7 +133,11 @@ fn everything() -> Output {
         cooperative: false,
         calls_itself: true,
         confinable: true,
-        coarsening: Coarsening { factors: [4, 2, 1], note: "4x2x1 threads in one".to_owned() },
+        coarsening: Coarsening {
+            factors: [4, 2, 1],
+            note: "4x2x1 threads in one".to_owned(),
+            candidates: vec![Candidate { factors: [2, 1, 1], time: 812, note: "2x1x1".to_owned() }],
+        },
         gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),
         host: Some(host),

@@ -42,7 +42,7 @@ pub enum Leaf {
 }
 
 /// Memory that is declared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// An array of the block's.
     Shared(SharedId),

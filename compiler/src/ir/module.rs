@@ -52,6 +52,8 @@ pub struct Module {
     pub confinable: bool,
     /// By axis: how many threads of a block one is to do the work of, if that is possible; 0 is 1.
     pub coarsen: [u32; 3],
+    /// A pass is to estimate which of these are worth it, where one is to do its own work alone.
+    pub choose: bool,
     /// How many one does: a pass says.
     pub coarsening: Coarsening,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.

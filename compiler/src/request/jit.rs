@@ -18,6 +18,8 @@ pub struct JitOptions {
     pub inline: bool,
     /// Code that is linked is optimized together with the kernel.
     pub lto: bool,
+    /// Which threads to coarsen is measured on its launches.
+    pub tune: bool,
     /// What is compiled of it is not kept on the disk, nor taken from there.
     pub no_cache: bool,
     /// The types that its numbers have; nothing for a device function that follows its caller.
@@ -269,14 +271,23 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "coarsen",
-        allowed: "1, 2, 4 or tuple of up to three of these",
+        allowed: "1, 2, 4, a tuple of up to three of these, or 'auto'",
         changes: (true, true),
         flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
-        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. `threadIdx` and `blockDim` keep the values that the program asks for, and results are the same. Blocks whose extents it does not divide, and kernels in which a thread may notice when another one does what, run as they are.",
+        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. `threadIdx` and `blockDim` keep the values that the program asks for, and results are the same. Blocks whose extents it does not divide, and kernels in which a thread may notice when another one does what, run as they are. With `'auto'` an estimate says how many, on GPUs, and small launches run as they are; `explain()` of the kernel tells.",
         read: Some(|options, value| {
-            options.code.coarsen = coarsen(value)?;
+            options.code.choose = *value == OptionValue::Str("auto".to_owned());
+            options.code.coarsen = if options.code.choose { [1; 3] } else { coarsen(value)? };
             Ok(())
         }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "tune",
+        default: "False",
+        allowed: "bool",
+        doc: "Find out on the first launches how many threads are best coarsened: each does its work once, with one of a few candidates, and is timed by events of its stream. The best one is kept for the shape of the block and the size of the grid, in the process and on the disk. Without effect where `coarsen` says factors.",
+        read: truth!(tune),
         ..NO_CODE
     },
     JitOption {
@@ -434,7 +445,7 @@ impl Refusal {
 }
 
 fn coarsen(value: &OptionValue) -> Result<[u32; 3], Refusal> {
-    let message = || format!("coarsen must be 1, 2 or 4, or a tuple of up to three of these, not {value}");
+    let message = || format!("coarsen must be 1, 2 or 4, or a tuple of up to three of these, or 'auto', not {value}");
     let mut factors = [1; 3];
     let values = match value {
         OptionValue::None => return Ok(factors),

@@ -41,6 +41,8 @@ pub struct Options {
     /// Along x, y and z: so many threads of a block are one of a launch, if that is possible
     /// ([`weft_artifact::Kernel::coarsening`]). 1, 2 or 4 each.
     pub coarsen: [u32; 3],
+    /// Where those are 1: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). It changes no code.
+    pub choose: bool,
     /// Who calls the code.
     pub entry: Entry,
 }
@@ -63,6 +65,7 @@ impl Default for Options {
             facts: Facts::NONE,
             notes: false,
             coarsen: [1; 3],
+            choose: false,
             entry: Entry::Launch,
         }
     }

@@ -1,55 +1,194 @@
-//! The variant of a kernel of which a thread does the work of several neighbours: by the option `coarsen` of `cuda.jit`, or by
-//! the setting.
+//! The variants of a kernel of which a thread does the work of several neighbours: with factors that `coarsen` of `cuda.jit` or
+//! the setting names, that an estimate of the compiler's says, or that were [measured](super::tune).
 //!
-//! It is compiled when a launch first has a block that can be divided so, and belongs to the kernel that it is a variant of.
-//! Other blocks run the kernel itself, and so do all if the compiler leaves the kernel as it is.
+//! One is compiled when a launch first needs it, and belongs to the kernel that it is a variant of. Blocks that cannot be
+//! divided so run the kernel itself, and so do all if the compiler leaves the kernel as it is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use weft_artifact::{Coarsening, Facts};
 use weft_compiler::request::JitOptions;
+use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
 use super::{
     Dispatcher,
     overload::{Overload, Resolved},
+    tune::Timed,
 };
 use crate::{devices, engine::timing::Timing};
 
+/// The fewest threads of a block on a GPU: those of a warp.
+const FEWEST_THREADS: u64 = 32;
+
+/// How often a launch must fill the device with threads for an estimate to hold: with fewer, all of them are needed to hide
+/// how long memory takes.
+const LEAST_WAVES: u64 = 2;
+
+/// Which factors launches have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// These, along x, y and z.
+    Factors([u32; 3]),
+    /// Those that the compiler estimates to be the best.
+    Estimate,
+    /// Those that are measured to be.
+    Measure,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self::Factors(Coarsening::NONE)
+    }
+}
+
+/// Variants by their factors; there may be none yet.
+#[derive(Debug)]
+pub(super) struct Variants<T>(Mutex<Vec<([u32; 3], Arc<T>)>>);
+
+impl<T> Default for Variants<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl<T> Variants<T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<([u32; 3], Arc<T>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, factors: [u32; 3]) -> Option<Arc<T>> {
+        self.lock().iter().find(|(of, _)| *of == factors).map(|(_, variant)| Arc::clone(variant))
+    }
+
+    /// The one that was made last.
+    pub(super) fn last(&self) -> Option<Arc<T>> {
+        self.lock().last().map(|(_, variant)| Arc::clone(variant))
+    }
+
+    /// Keeps the first: threads may make one each.
+    fn keep(&self, factors: [u32; 3], made: Arc<T>) -> Arc<T> {
+        let mut kept = self.lock();
+        if let Some((_, first)) = kept.iter().find(|(of, _)| *of == factors) {
+            return Arc::clone(first);
+        }
+        kept.push((factors, Arc::clone(&made)));
+        made
+    }
+}
+
 impl Dispatcher {
-    /// The options of the kernel itself, which on a GPU is for launches of which all [facts](super::small) hold, and the factors of its
-    /// variant.
+    /// The options of the kernel itself, which on a GPU is for launches of which all [facts](super::small) hold, and which
+    /// factors its launches have.
     ///
     /// # Errors
     ///
     /// `ValueError` for a setting that makes no sense.
-    pub(super) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, [u32; 3])> {
+    pub(super) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, Wanted)> {
         let mut jit = self.jit.clone();
         let own = std::mem::replace(&mut jit.code.coarsen, Coarsening::NONE);
         let settings = devices::settings(py)?;
         let is_gpu = devices::current(py)?.kind() == "cuda";
         jit.code.facts = if settings.launch_facts && is_gpu { Facts::ALL } else { Facts::NONE };
-        Ok((jit, settings.coarsen.unwrap_or(own)))
+        let estimates = jit.code.choose || settings.coarsen == CoarsenChoice::Auto;
+        let wanted = match settings.coarsen {
+            CoarsenChoice::Factors(factors) => Wanted::Factors(factors),
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if own != Coarsening::NONE => Wanted::Factors(own),
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => Wanted::Measure,
+            // The estimate is one of GPUs.
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if estimates && is_gpu => Wanted::Estimate,
+            CoarsenChoice::Kernel | CoarsenChoice::Auto => Wanted::Factors(Coarsening::NONE),
+        };
+        jit.code.choose = match wanted {
+            Wanted::Factors(_) => false,
+            Wanted::Estimate | Wanted::Measure => true,
+        };
+        Ok((jit, wanted))
     }
 }
 
 impl Resolved {
-    /// What a launch with such a block runs.
+    /// What a launch with such a shape runs that is not measured.
     ///
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn for_block(self: Arc<Self>, owner: &Bound<'_, Dispatcher>, block: [u32; 3]) -> PyResult<Arc<Self>> {
-        let factors = self.overload.factors;
-        if factors == Coarsening::NONE || (Coarsening { factors, note: String::new() }).divide(block).is_none() {
+    pub(super) fn for_block(
+        self: Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        config: &LaunchConfig,
+    ) -> PyResult<Arc<Self>> {
+        let overload = &self.overload;
+        let factors = match overload.wanted {
+            Wanted::Factors(factors) if factors == Coarsening::NONE => return Ok(self),
+            Wanted::Factors(factors) => fitting(factors, config),
+            Wanted::Estimate => overload.estimated(config),
+            Wanted::Measure => overload.best(config),
+        };
+        self.for_factors(owner, factors, config)
+    }
+
+    /// What a launch in a stream runs, and how it is timed if it is measured.
+    ///
+    /// # Errors
+    ///
+    /// As a launch that compiles.
+    pub(super) fn for_launch(
+        self: Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+    ) -> PyResult<(Arc<Self>, Option<Timed>)> {
+        if self.overload.wanted != Wanted::Measure {
+            return Ok((self.for_block(owner, config)?, None));
+        }
+        let (factors, timed) = self.overload.tuned(owner.py(), config, stream);
+        let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
+        // The candidate is none.
+        if chosen.overload.jit.code.coarsen != factors {
+            timed.into_iter().for_each(Timed::refused);
+            return Ok((chosen, None));
+        }
+        Ok((chosen, timed))
+    }
+
+    /// The variant with some factors if it can have such a launch, else the kernel itself.
+    fn for_factors(
+        self: Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        factors: [u32; 3],
+        config: &LaunchConfig,
+    ) -> PyResult<Arc<Self>> {
+        let overload = Arc::clone(&self.overload);
+        let mut chosen = Arc::clone(&self).coarsened_by(owner, factors)?;
+        let asked = overload.wanted != Wanted::Factors(factors);
+        // More registers may mean smaller blocks.
+        if asked && u64::from(chosen.overload.loaded.max_threads_per_block()) < threads(config) {
+            chosen = self;
+        }
+        overload.tunings.use_now(chosen.overload.jit.code.coarsen);
+        Ok(chosen)
+    }
+
+    /// The variant with some factors, compiled if it is not there; the kernel itself where the compiler leaves it alone.
+    ///
+    /// # Errors
+    ///
+    /// As a launch that compiles.
+    pub(super) fn coarsened_by(
+        self: Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        factors: [u32; 3],
+    ) -> PyResult<Arc<Self>> {
+        if factors == Coarsening::NONE {
             return Ok(self);
         }
-        let variant = match self.coarsened.get() {
+        let variant = match self.coarsened.get(factors) {
             Some(known) => known,
             None => {
-                let overload = Overload::coarsened(&self.overload, owner)?;
+                let overload = Overload::coarsened(&self.overload, owner, factors)?;
                 let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
-                self.coarsened.keep(&Arc::new(resolved))
+                self.coarsened.keep(factors, Arc::new(resolved))
             }
         };
         Ok(if variant.overload.kernel.coarsening.factors == factors { variant } else { self })
@@ -57,18 +196,70 @@ impl Resolved {
 }
 
 impl Overload {
-    fn coarsened(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>) -> PyResult<Arc<Self>> {
-        if let Some(variant) = known.coarsened.get() {
+    fn coarsened(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>, factors: [u32; 3]) -> PyResult<Arc<Self>> {
+        if let Some(variant) = known.coarsened.get(factors) {
             return Ok(variant);
         }
         let py = owner.py();
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
-        jit.code.coarsen = known.factors;
+        jit.code.coarsen = factors;
+        jit.code.choose = false;
         let compiled = known.variant(owner, &jit)?;
         let note = &compiled.kernel.coarsening.note;
         timing
             .print(py, || format!("{}, {note}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
-        Ok(known.coarsened.keep(&Arc::new(compiled)))
+        Ok(known.coarsened.keep(factors, Arc::new(compiled)))
+    }
+
+    /// The factors of the kernel's candidates that a launch can have, those first that are likely to be quicker. On a GPU a
+    /// block keeps a warp.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        config: &LaunchConfig,
+    ) -> impl Iterator<Item = &'a weft_artifact::Candidate> {
+        let fewest = if self.executor.kind() == "cuda" { FEWEST_THREADS } else { 1 };
+        let config = *config;
+        self.kernel.coarsening.candidates.iter().filter(move |candidate| {
+            let copies: u64 = candidate.factors.iter().map(|factor| u64::from(*factor)).product();
+            fitting(candidate.factors, &config) != Coarsening::NONE && threads(&config) / copies >= fewest
+        })
+    }
+
+    /// What the estimate says of a launch: nothing of a small one.
+    fn estimated(&self, config: &LaunchConfig) -> [u32; 3] {
+        if !self.fills_device(config) {
+            return Coarsening::NONE;
+        }
+        let best = self.candidates(config).find(|candidate| candidate.is_worth_it());
+        best.map_or(Coarsening::NONE, |candidate| candidate.factors)
+    }
+
+    /// Whether a launch has threads for the device, [`LEAST_WAVES`] times.
+    fn fills_device(&self, config: &LaunchConfig) -> bool {
+        let attributes = self.executor.attributes();
+        let at_once = u64::from(attributes.multiprocessor_count) * threads_at_once(attributes.compute_capability);
+        let blocks = config.grid.iter().fold(1_u64, |product, extent| product.saturating_mul(u64::from(*extent)));
+        blocks.saturating_mul(threads(config)) >= LEAST_WAVES * at_once
+    }
+}
+
+/// Factors, if a launch's block can be divided by them; else none.
+fn fitting(factors: [u32; 3], config: &LaunchConfig) -> [u32; 3] {
+    let coarsening = Coarsening { factors, ..Coarsening::default() };
+    if coarsening.divide(config.block).is_some() { factors } else { Coarsening::NONE }
+}
+
+/// Threads of a block.
+pub(super) fn threads(config: &LaunchConfig) -> u64 {
+    config.block.iter().fold(1, |product: u64, extent| product.saturating_mul(u64::from(*extent)))
+}
+
+/// Threads that a multiprocessor has at a time: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+fn threads_at_once(capability: (u32, u32)) -> u64 {
+    match capability {
+        (7, 5) => 1024,
+        (8, 6..) | (12.., _) => 1536,
+        _ => 2048,
     }
 }

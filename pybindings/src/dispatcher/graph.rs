@@ -234,8 +234,10 @@ impl Graph {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, recorded.config.block)?;
         let overload = &recorded.resolved.overload;
+        // The variant that was recorded, whatever launches have by now.
+        let factors = overload.jit.code.coarsen;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.coarsened_by(dispatcher, factors)?;
         let facts = overload.jit.code.facts;
         let is_variant = resolved.overload.jit.code.facts != facts;
         let resolved = if is_variant { resolved.variant(dispatcher, facts)? } else { resolved };

@@ -5,11 +5,11 @@
 //! the function that code in C would call.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
-use weft_artifact::{ArgType, Facts};
+use weft_artifact::{ArgType, Coarsening, Facts};
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
-use super::{Dispatcher, answers, overload::Found, resolve::Lookups};
+use super::{Dispatcher, answers, coarsened::Wanted, overload::Found, resolve::Lookups};
 use crate::{
     capture::Capturer,
     devices,
@@ -55,11 +55,15 @@ impl Dispatcher {
             Some(overload) => overload.definition.clone(),
             None => Definition::of(Capturer::new(py).dispatcher(slf)?),
         };
-        let (mut jit, factors) = this.plain(py)?;
-        jit.code.coarsen = factors;
-        // What a launch on such a GPU runs first.
-        let is_launched = devices::settings(py)?.launch_facts && !host && !jit.device;
-        jit.code.facts = if is_launched { Facts::ALL } else { Facts::NONE };
+        let (mut jit, wanted) = this.plain(py)?;
+        jit.code.coarsen = match (wanted, this.compiled(args)) {
+            (Wanted::Factors(factors), _) => factors,
+            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Coarsening::NONE),
+            (Wanted::Estimate | Wanted::Measure, None) => Coarsening::NONE,
+        };
+        if host || jit.device {
+            jit.code.facts = Facts::NONE;
+        }
         if jit.device {
             if host {
                 return Err(no_host_code(&this.name));

@@ -87,10 +87,10 @@ fn run(
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-    let resolved = Dispatcher::resolve(dispatcher, arguments)?.for_block(dispatcher, config.block)?;
-    let executor = &*resolved.overload.executor;
+    let resolved = Dispatcher::resolve(dispatcher, arguments)?;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
+        let resolved = resolved.for_block(dispatcher, config)?;
         arguments.lend(&resolved.overload.lent);
         let variant = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
         let resolved = variant.unwrap_or(resolved);
@@ -99,6 +99,8 @@ fn run(
     }
     let followed = if stream.is_none() { tensors::followed(py, &resolved, arguments)? } else { None };
     let stream = stream.or(followed.as_deref());
+    let (resolved, mut timed) = resolved.for_launch(dispatcher, config, stream)?;
+    let executor = &*resolved.overload.executor;
     arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream, executor)?;
@@ -118,7 +120,13 @@ fn run(
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
         let poll = || errors::handle_signals(&stopped);
+        if let Some(timed) = &mut timed {
+            timed.begin(executor, stream);
+        }
         let launched = chosen.overload.loaded.launch_polled(config, stream, slots, Some(&poll));
+        if let Some(timed) = timed {
+            timed.end(executor, stream, launched.is_ok());
+        }
         if launched.is_ok() && !arguments.lent.is_empty() {
             executor.note_use(&arguments.lent, stream);
         }

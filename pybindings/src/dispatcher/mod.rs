@@ -4,13 +4,14 @@
 //! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
 //! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
 //! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
-//! call, [`confined`] has the variant of a kernel for arrays that it writes where they are, [`coarsened`] that of which a thread does the work of
-//! several.
+//! call, [`confined`] has the variant of a kernel for arrays that it writes where they are, [`coarsened`] those of which a thread does the work of
+//! several, among which [`tune`] finds the quickest; [`explain`] tells of all that.
 
 mod answers;
 mod call;
 mod coarsened;
 mod confined;
+mod explain;
 pub(crate) mod forall;
 mod foreign;
 pub(crate) mod graph;
@@ -24,6 +25,7 @@ mod resolve;
 mod small;
 mod staging;
 mod tensors;
+mod tune;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -419,6 +421,12 @@ impl Dispatcher {
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         Self::texts(slf, "asm", signature, target)
+    }
+
+    /// Which variants of its kernels launches run, and why: a text for people, by argument types or of one signature.
+    #[pyo3(name = "explain", signature = (signature=None))]
+    fn explain_variants(slf: &Bound<'_, Self>, signature: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        Self::explained(slf, signature)
     }
 
     /// What numba-cuda shows of kernels that it links as LTO-IR. There is none of weft's.

@@ -16,8 +16,10 @@ use weft_runtime::{Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, Lo
 
 use super::{
     Dispatcher, answers,
+    coarsened::{self, Wanted},
     confined::{self, Later},
     small,
+    tune::Tunings,
 };
 use crate::{
     args::convert::Cast,
@@ -67,10 +69,14 @@ pub(crate) struct Overload {
     pub(super) most: Facts,
     /// The variants for launches of which other facts hold.
     pub(super) variants: small::Variants<Overload>,
-    /// The variant of which a thread does the work of several.
-    pub(super) coarsened: Later<Overload>,
-    /// How many, along x, y and z; 1 if there is to be no such variant.
-    pub(super) factors: [u32; 3],
+    /// The variants of which a thread does the work of several.
+    pub(super) coarsened: coarsened::Variants<Overload>,
+    /// Which of them launches are to have.
+    pub(super) wanted: Wanted,
+    /// What was measured for that.
+    pub(super) tunings: Tunings,
+    /// Another process may find it: no address of this one is in it.
+    pub(super) is_lasting: bool,
     /// Memory of them, if work in streams whose number is not this must be noted.
     pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
 }
@@ -102,8 +108,8 @@ pub(crate) struct Resolved {
     pub(super) addresses: Addresses,
     /// The same for the kernel's variants for launches of which other facts hold.
     pub(super) variants: small::Variants<Resolved>,
-    /// The same for the variant of which a thread does the work of several.
-    pub(super) coarsened: Later<Resolved>,
+    /// The same for the variants of which a thread does the work of several.
+    pub(super) coarsened: coarsened::Variants<Resolved>,
 }
 
 /// What capturing a kernel's functions has found besides their definitions.
@@ -230,9 +236,21 @@ impl Overload {
             confined: Later::default(),
             most: jit.code.facts,
             variants: small::Variants::default(),
-            coarsened: Later::default(),
-            factors: [1; 3],
+            coarsened: coarsened::Variants::default(),
+            wanted: Wanted::default(),
+            tunings: Tunings::default(),
+            is_lasting,
         })
+    }
+
+    /// The code as it was loaded.
+    pub(super) fn code(&self) -> &[u8] {
+        &self.output.artifact.code
+    }
+
+    /// What it was compiled for.
+    pub(super) fn target(&self) -> &str {
+        &self.output.artifact.target
     }
 
     /// Its name with the types of its arguments, and what it is for.
@@ -242,7 +260,7 @@ impl Overload {
     }
 
     /// What it takes for granted of a launch.
-    fn granted(&self) -> Facts {
+    pub(super) fn granted(&self) -> Facts {
         self.jit.code.facts.and(self.kernel.gains)
     }
 
@@ -268,7 +286,7 @@ impl Overload {
             bounds,
             confined: Later::default(),
             variants: small::Variants::default(),
-            coarsened: Later::default(),
+            coarsened: coarsened::Variants::default(),
         })
     }
 }
@@ -332,11 +350,20 @@ impl CompiledKernel {
         Signature::from_request(&request::Signature { args, returns: None })
     }
 
-    /// How its threads are coarsened, or why they are not, for people; empty where nobody has asked for it, or no launch
-    /// has had a block that can be divided so.
+    /// How its threads are coarsened, or why they are not, for people: as for the last launch that had another variant. Empty
+    /// where nobody has asked for it, or no launch has had a block that can be divided so.
     #[getter]
     fn coarsening(&self) -> String {
-        self.overload.coarsened.get().map(|variant| variant.kernel.coarsening.note.clone()).unwrap_or_default()
+        let last = self.overload.coarsened.last();
+        last.as_ref().unwrap_or(&self.overload).kernel.coarsening.note.clone()
+    }
+
+    /// Factors that its threads can be coarsened by, those first that are estimated to be quicker, each with its time in
+    /// thousandths of the kernel's and a line for people; empty where nobody asked for a choice.
+    #[getter]
+    fn coarsening_candidates(&self) -> Vec<((u32, u32, u32), u32, &str)> {
+        let candidates = self.overload.kernel.coarsening.candidates.iter();
+        candidates.map(|one| (one.factors.into(), one.time, one.note.as_str())).collect()
     }
 
     /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of

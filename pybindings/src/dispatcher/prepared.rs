@@ -50,7 +50,7 @@ impl Prepared {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         graph::refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, config.block)?;
+        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, &config)?;
         arguments.lend(&resolved.overload.lent);
         let mut slots = Vec::new();
         let variant = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;

@@ -208,13 +208,13 @@ impl Dispatcher {
         let this = slf.get();
         // Code of other languages may ask for its thread.
         let is_linked = !found.links.is_empty();
-        let (mut jit, factors) = this.plain(slf.py())?;
+        let (mut jit, wanted) = this.plain(slf.py())?;
         let most = jit.code.facts;
         jit.code.facts = Facts::likeliest(likely).and(most);
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
         compiled.most = most;
         if !is_linked {
-            compiled.factors = factors;
+            compiled.wanted = wanted;
         }
         let compiled = Arc::new(compiled);
         let mut state = this.state();

@@ -58,6 +58,17 @@ pub enum FileChoice {
     Path(PathBuf),
 }
 
+/// `WEFT_COARSEN`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoarsenChoice {
+    /// What each kernel says.
+    Kernel,
+    /// An estimate, for those that do not say.
+    Auto,
+    /// So many along x, y and z.
+    Factors([u32; 3]),
+}
+
 /// All settings. [`Settings::default`] is what an empty environment means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -70,8 +81,10 @@ pub struct Settings {
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
     pub cpu_strategy: CpuStrategy,
-    /// `WEFT_COARSEN`: along x, y and z, how many threads of a block become one; `None` is what each kernel says.
-    pub coarsen: Option<[u32; 3]>,
+    /// `WEFT_COARSEN`: how many threads of a block become one.
+    pub coarsen: CoarsenChoice,
+    /// `WEFT_TUNE`: measure on launches which factors are the best.
+    pub tune: bool,
     /// `WEFT_HOST_CPU`: LLVM's name of the CPU that code is made for; `None` is this machine's own.
     pub host_cpu: Option<String>,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
@@ -145,7 +158,8 @@ impl Default for Settings {
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
             cpu_strategy: CpuStrategy::Auto,
-            coarsen: None,
+            coarsen: CoarsenChoice::Kernel,
+            tune: false,
             host_cpu: None,
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
-use super::{CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, Setting};
+use super::{CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, Setting};
 
 /// Every setting.
 pub const SETTINGS: &[Setting] = &[
@@ -57,13 +57,14 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_COARSEN",
-        default: "auto",
-        allowed: "auto, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1",
-        doc: "How many threads of a block become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for blocks whose extents it divides. `auto` is what `cuda.jit(coarsen=...)` says of each kernel, and else `off`.",
+        default: "kernel",
+        allowed: "kernel, auto, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1",
+        doc: "How many threads of a block become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for blocks whose extents it divides. `kernel` is what `cuda.jit(coarsen=...)` says of each, and else `off`; `auto` an estimate for those that do not say.",
         parse: |settings, value| {
             settings.coarsen = match value {
-                "auto" => None,
-                "off" => Some([1; 3]),
+                "kernel" => CoarsenChoice::Kernel,
+                "auto" => CoarsenChoice::Auto,
+                "off" => CoarsenChoice::Factors([1; 3]),
                 _ => {
                     let mut factors = [1; 3];
                     let given: Vec<&str> = value.split('x').collect();
@@ -73,11 +74,18 @@ pub const SETTINGS: &[Setting] = &[
                     for (factor, given) in factors.iter_mut().zip(given) {
                         *factor = given.parse().ok().filter(|factor| [1, 2, 4].contains(factor))?;
                     }
-                    Some(factors)
+                    CoarsenChoice::Factors(factors)
                 }
             };
             Some(())
         },
+    },
+    Setting {
+        name: "WEFT_TUNE",
+        default: "0",
+        allowed: SWITCH,
+        doc: "Measure for every kernel that does not say how its threads are coarsened, on its own launches, which factors are the best, as `cuda.jit(tune=True)` does for one.",
+        parse: |settings, value| switch(&mut settings.tune, value),
     },
     Setting {
         name: "WEFT_HOST_CPU",

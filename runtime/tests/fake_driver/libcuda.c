@@ -20,6 +20,7 @@
  *   FAKE_BUSY=1          streams and events are not ready before the host has waited for them
  *   FAKE_LATE=1          copies of page-locked memory are made when the host has waited for them
  *   FAKE_SHARED=folder   cuMemAlloc takes files there, which other processes can open
+ *   FAKE_TIMES=32:5,64:9 launches of blocks of 32 threads take 5 milliseconds more, of 64 threads 9
  *   FAKE_PEERS=1         devices reach each other's memory
  *   FAKE_CONCURRENT=0    devices do not reach managed memory while the host does
  *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
@@ -485,6 +486,16 @@ result cuFuncSetAttribute(struct function *function, int attribute, int value)
     return OK;
 }
 
+/* The clock is that of the events. */
+static void take_time(unsigned threads)
+{
+    for (const char *at = getenv("FAKE_TIMES"); at && *at; at += strcspn(at, ","), at += *at == ',') {
+        unsigned of, ms;
+        if (sscanf(at, "%u:%u", &of, &ms) == 2 && of == threads)
+            records += ms;
+    }
+}
+
 result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
@@ -499,6 +510,7 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
         unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
         return captured(stream)->invalid ? INVALIDATED : capture_kernel(captured(stream)->captured, function, sizes, params);
     }
+    take_time(bx * by * bz);
     if (!strcmp(function->name, "fault")) {
         fault = ILLEGAL_ADDRESS;
         return OK;

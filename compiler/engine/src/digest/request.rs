@@ -48,6 +48,7 @@ impl Feed {
             facts: Facts { small, nonneg, disjoint, aligned },
             notes,
             coarsen,
+            choose,
             entry,
         } = options;
         let flags = [
@@ -64,6 +65,7 @@ impl Feed {
             disjoint,
             aligned,
             notes,
+            choose,
         ];
         for flag in flags {
             self.flag(*flag);

@@ -1,9 +1,9 @@
 //! Code, kernels and the types of their arguments.
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat, Compound, DType,
-    Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place, Record,
-    RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
+    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
+    Compound, DType, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place,
+    Record, RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};
@@ -54,20 +54,42 @@ variants!(SlotType { 0 => Scalar(scalar), 1 => Pointer, 2 => Bytes { size, align
 
 impl Encode for Coarsening {
     fn write(&self, out: &mut Vec<u8>) {
-        let Self { factors, note } = self;
+        let Self { factors, note, candidates } = self;
         for factor in factors {
             factor.write(out);
         }
         note.write(out);
+        candidates.write(out);
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut factors = [0; 3];
-        for factor in &mut factors {
-            *factor = Encode::read(from)?;
-        }
-        Ok(Self { factors, note: Encode::read(from)? })
+        let factors = factors(from)?;
+        Ok(Self { factors, note: Encode::read(from)?, candidates: Encode::read(from)? })
     }
+}
+
+impl Encode for Candidate {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self { factors, time, note } = self;
+        for factor in factors {
+            factor.write(out);
+        }
+        time.write(out);
+        note.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let factors = factors(from)?;
+        Ok(Self { factors, time: Encode::read(from)?, note: Encode::read(from)? })
+    }
+}
+
+fn factors(from: &mut Reader<'_>) -> Result<[u32; 3], Malformed> {
+    let mut factors = [0; 3];
+    for factor in &mut factors {
+        *factor = Encode::read(from)?;
+    }
+    Ok(factors)
 }
 
 /// There is none.

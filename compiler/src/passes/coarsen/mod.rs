@@ -28,6 +28,7 @@ mod callees;
 mod emit;
 mod guarded;
 mod masked;
+mod model;
 mod order;
 mod refuse;
 mod returns;
@@ -36,7 +37,7 @@ mod vary;
 use weft_artifact::{Coarsening, Scalar};
 
 use crate::ir::{
-    BinaryOp, Circles, Const, Effects, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module,
+    BinaryOp, Circles, Const, Effects, Expr, ExprId, ExprKind, FuncId, Function, Local, LocalId, LocalKind, Module,
     SpecialRegister, Type,
 };
 
@@ -66,36 +67,73 @@ pub(super) fn run(module: &mut Module) {
     // A module that nobody has told of has zeros.
     let factors = module.coarsen.map(|factor| factor.max(1));
     if factors == Coarsening::NONE {
+        if module.choose {
+            module.coarsening = match model::candidates(module) {
+                Ok((candidates, note)) => Coarsening { factors, note, candidates },
+                Err(why) => refused(&why),
+            };
+        }
         return;
     }
     module.coarsening = match coarsen(module, factors) {
-        Ok(note) => Coarsening { factors, note },
-        Err(why) => Coarsening { factors: Coarsening::NONE, note: format!("not coarsened: {why}") },
+        Ok(note) => Coarsening { factors, note, candidates: Vec::new() },
+        Err(why) => refused(&why),
     };
+}
+
+fn refused(why: &str) -> Coarsening {
+    Coarsening { note: format!("not coarsened: {why}"), ..Coarsening::default() }
+}
+
+/// A module whose kernel has the registers of the program, and numbers of its copies.
+struct Prepared {
+    changed: Module,
+    kernel: FuncId,
+    copies: CopyLocals,
+    plan: Plan,
+}
+
+/// Prepares a copy of a module, or says why it is left as it is.
+fn prepare(module: &Module, factors: [u32; 3], circles: &Circles, effects: &[Effects]) -> Result<Prepared, String> {
+    let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
+    refuse::module(module, circles, effects)?;
+    let mut changed = module.clone();
+    // Which arrays are only read.
+    super::access::run(&mut changed);
+    refuse::waits(&changed, circles)?;
+    returns::structure(&mut changed.functions[kernel]);
+    super::drop_dead::clean(&mut changed.functions[kernel]);
+    let copies = callees::number_copies(&mut changed, factors);
+    refuse::size(&changed.functions[kernel], factors.iter().product::<u32>() as usize)?;
+    let x = order::along_x(&changed, copies);
+    let prepared =
+        Prepared { changed, kernel, copies, plan: Plan { factors, orders: [x, Order::Neighbors, Order::Neighbors] } };
+    if x == Order::Strided || factors[0] == 1 {
+        return Ok(prepared.renamed());
+    }
+    // Neighbors whose accesses cannot merge would take apart what the launch's neighbors access together.
+    let strided = Plan { factors, orders: [Order::Strided, Order::Neighbors, Order::Neighbors] };
+    let apart = Prepared { changed: prepared.changed.clone(), plan: strided, ..prepared };
+    let neighbors = prepared.renamed();
+    Ok(if model::merges(&neighbors) { neighbors } else { apart.renamed() })
+}
+
+impl Prepared {
+    /// With the registers of the program.
+    fn renamed(mut self) -> Self {
+        for (id, function) in self.changed.functions.iter_mut() {
+            let locals = if id == self.kernel { self.copies } else { callees::params(function, self.plan.factors) };
+            rename(function, &self.plan, locals);
+        }
+        self
+    }
 }
 
 /// Coarsens the kernel and says how, or leaves the module as it is and says why.
 fn coarsen(module: &mut Module, factors: [u32; 3]) -> Result<String, String> {
-    let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
-    let circles = Circles::of(module);
-    let effects = Effects::of_module(module);
-    refuse::module(module, &circles, &effects)?;
-    // Which arrays are only read.
-    super::access::run(module);
-    refuse::waits(module, &circles)?;
-    let mut changed = module.clone();
-    returns::structure(&mut changed.functions[kernel]);
-    super::drop_dead::clean(&mut changed.functions[kernel]);
-    let copies = callees::number_copies(&mut changed, factors);
-    let x = order::along_x(&changed, copies);
-    let plan = Plan { factors, orders: [x, Order::Neighbors, Order::Neighbors] };
-    for (id, function) in changed.functions.iter_mut() {
-        let locals = if id == kernel { copies } else { callees::params(function, factors) };
-        rename(function, &plan, locals);
-    }
+    let (circles, effects) = (Circles::of(module), Effects::of_module(module));
+    let Prepared { mut changed, kernel, copies, plan } = prepare(module, factors, &circles, &effects)?;
     let vary = vary::Vary::of(&changed, kernel, copies);
-    let n = factors.iter().product::<u32>() as usize;
-    refuse::size(&changed.functions[kernel], n)?;
     emit::copies(&mut changed.functions[kernel], &vary, &plan, copies);
     super::drop_dead::clean(&mut changed.functions[kernel]);
     *module = changed;

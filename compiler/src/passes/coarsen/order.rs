@@ -14,7 +14,7 @@ const LARGEST: i64 = 4;
 
 /// By how much a value grows from one thread to the next along x; of a pointer in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Growth {
+pub(super) enum Growth {
     /// Nothing is known yet.
     New,
     By(i64),
@@ -49,18 +49,21 @@ pub(super) fn along_x(module: &Module, copies: CopyLocals) -> Order {
         return Order::Neighbors;
     }
     let merges = module.functions.iter().all(|(id, function)| {
-        let growths =
-            if Some(id) == module.kernel { growths(function) } else { vec![Growth::Unknown; function.locals.len()] };
+        let growths = if Some(id) == module.kernel {
+            growths(function, copies)
+        } else {
+            vec![Growth::Unknown; function.locals.len()]
+        };
         all_merge(function, &growths)
     });
     if merges { Order::Neighbors } else { Order::Strided }
 }
 
-/// By the local's index.
-fn growths(function: &Function) -> Vec<Growth> {
+/// By the local's index. The number of the copy is none of the thread's.
+pub(super) fn growths(function: &Function, copies: CopyLocals) -> Vec<Growth> {
     let mut growths = vec![Growth::New; function.locals.len()];
-    for param in &function.params {
-        growths[param.index()] = Growth::By(0);
+    for local in function.params.iter().chain(copies.iter().flatten()) {
+        growths[local.index()] = Growth::By(0);
     }
     loop {
         let before = growths.clone();
@@ -86,7 +89,7 @@ fn growths(function: &Function) -> Vec<Growth> {
     }
 }
 
-fn growth(function: &Function, growths: &[Growth], root: ExprId) -> Growth {
+pub(super) fn growth(function: &Function, growths: &[Growth], root: ExprId) -> Growth {
     let of = |id| growth(function, growths, id);
     let fixed = |ids: &[ExprId]| {
         ids.iter().fold(Growth::By(0), |all, id| all.with(of(*id), |a, b| (a == 0 && b == 0).then_some(0)))
@@ -95,13 +98,15 @@ fn growth(function: &Function, growths: &[Growth], root: ExprId) -> Growth {
         Class::Leaf(Leaf::Local(local)) => growths[local.index()],
         Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Growth::By(1),
         Class::Leaf(Leaf::Const(_) | Leaf::Special(_) | Leaf::Base(_)) => Growth::By(0),
-        Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) => of(a).with(of(b), i64::checked_add),
-        Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) => of(a).with(of(b), i64::checked_sub),
-        Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => match (function.int(a), function.int(b)) {
-            (Some(factor), _) => of(b).times(factor),
-            (_, Some(factor)) => of(a).times(factor),
-            (None, None) => fixed(&[a, b]),
-        },
+        Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => of(a).with(of(b), i64::checked_add),
+        Class::Arith(Arith::Binary(BinaryOp::Sub | BinaryOp::SubExact, a, b)) => of(a).with(of(b), i64::checked_sub),
+        Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
+            match (function.int(a), function.int(b)) {
+                (Some(factor), _) => of(b).times(factor),
+                (_, Some(factor)) => of(a).times(factor),
+                (None, None) => fixed(&[a, b]),
+            }
+        }
         Class::Arith(Arith::Unary(UnaryOp::Neg, a)) => of(a).times(-1),
         Class::Arith(Arith::Convert(a))
             if function.exprs[root].ty.scalar().is_none_or(weft_artifact::Scalar::is_int) =>
@@ -123,7 +128,7 @@ fn growth(function: &Function, growths: &[Growth], root: ExprId) -> Growth {
 }
 
 /// Bytes that a step of an [`ExprKind::Offset`](crate::ir::ExprKind::Offset) moves.
-fn step(function: &Function, offset: ExprId) -> i128 {
+pub(super) fn step(function: &Function, offset: ExprId) -> i128 {
     let expr = &function.exprs[offset];
     let size = if let Type::Ptr(elem, _) = expr.ty { elem.size_bytes() } else { 1 };
     let scale = if let crate::ir::ExprKind::Offset { scale, .. } = expr.kind { scale } else { 1 };

@@ -1,0 +1,88 @@
+//! What data decides: which locals and conditions depend on memory, on what operations give, or on floats. Threads that lie side
+//! by side mostly agree in what depends on their indices alone, and part where data decides.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    analysis::escapes,
+    ir::{Block, Class, ExprId, Function, Leaf, Stmt, StmtKind, for_each_expr, for_each_stmt},
+    passes::coarsen::vary::Vary,
+};
+
+/// The locals of a function that depend on data, by their index.
+pub(super) struct Data(Vec<bool>);
+
+impl Data {
+    pub(super) fn of(function: &Function) -> Self {
+        let mut this = Self(vec![false; function.locals.len()]);
+        loop {
+            let before = this.0.clone();
+            this.block(function, &function.body, false);
+            if this.0 == before {
+                return this;
+            }
+        }
+    }
+
+    /// Whether data decides a condition.
+    pub(super) fn decides(&self, function: &Function, root: ExprId) -> bool {
+        let mut found = false;
+        for_each_expr(function, root, &mut |id| {
+            found |= match function.class(id) {
+                Class::Load(_) => true,
+                Class::Leaf(Leaf::Local(local)) => self.0[local.index()] || is_float(function, id),
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
+            };
+        });
+        found
+    }
+
+    /// Whether some statements are left by a jump on which data decides that differs between copies.
+    pub(super) fn leaves(&self, vary: &Vary, function: &Function, block: &[Stmt]) -> bool {
+        self.jumps(function, block, &|cond| vary.expr(function, cond))
+    }
+
+    fn jumps(&self, function: &Function, block: &[Stmt], counts: &dyn Fn(ExprId) -> bool) -> bool {
+        let mut found = false;
+        for_each_stmt(block, &mut |stmt| {
+            if let StmtKind::If { cond, then, otherwise } = &stmt.kind {
+                let jumps = escapes(then).any() || escapes(otherwise).any();
+                found |= jumps && counts(*cond) && self.decides(function, *cond);
+            }
+        });
+        found
+    }
+
+    /// `inside`: data decides whether the statements are done.
+    fn block(&mut self, function: &Function, block: &Block, mut inside: bool) {
+        for stmt in block {
+            let from_data = match &stmt.kind {
+                StmtKind::Assign(_, value) => self.decides(function, *value),
+                StmtKind::Op { .. } | StmtKind::Call { .. } => true,
+                StmtKind::If { cond, then, otherwise } => {
+                    let decided = self.decides(function, *cond);
+                    self.block(function, then, inside || decided);
+                    self.block(function, otherwise, inside || decided);
+                    // So is what stands behind a jump.
+                    inside |= decided && (escapes(then).any() || escapes(otherwise).any());
+                    false
+                }
+                StmtKind::Loop { body, step } => {
+                    let decided = inside || self.jumps(function, body, &|_| true);
+                    self.block(function, body, decided);
+                    self.block(function, step, decided);
+                    false
+                }
+                StmtKind::Store { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => false,
+            };
+            for local in stmt.kind.assigned() {
+                self.0[local.index()] |= from_data || inside;
+            }
+        }
+    }
+}
+
+/// Whether a value is a float.
+pub(super) fn is_float(function: &Function, id: ExprId) -> bool {
+    function.exprs[id].ty.scalar().is_some_and(|scalar| !scalar.is_int() && scalar != Scalar::Bool)
+}

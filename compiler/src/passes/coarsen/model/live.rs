@@ -1,0 +1,104 @@
+//! How many registers a coarsened thread needs at most: the locals that are alive at a time, and what a statement loads for
+//! all copies before it uses it. What the machine's compiler makes of it differs; more copies never need fewer here.
+
+use crate::{
+    analysis::for_each_read,
+    ir::{Block, Class, Function, LocalId, Stmt, StmtKind, Type, for_each_expr},
+};
+
+/// Registers of any thread, and the part of what is alive that needs one: indices of 64 bits become 32, and part of an address,
+/// and values are computed again. Fitted to ptxas 13.5 for the kernels of `tests/benchmarks/suite`.
+const ALWAYS: f64 = 10.0;
+const HELD: f64 = 0.7;
+
+/// By local: whether somebody reads it later.
+type Live = Vec<bool>;
+
+/// What is asked of the copies.
+pub(super) struct Copies<'a> {
+    /// How many different values the copies of a thread have in a local.
+    pub(super) of_local: &'a dyn Fn(LocalId) -> f64,
+    /// How many different loads an expression makes for them.
+    pub(super) of_load: &'a dyn Fn(crate::ir::ExprId) -> f64,
+}
+
+/// The most registers of 32 bits that are alive at a time.
+pub(super) fn registers(function: &Function, copies: &Copies<'_>) -> f64 {
+    let mut walk = Walk { function, copies, most: 0.0, leave: Vec::new(), next: Vec::new() };
+    walk.block(&function.body, vec![false; function.locals.len()]);
+    ALWAYS + HELD * walk.most
+}
+
+struct Walk<'a> {
+    function: &'a Function,
+    copies: &'a Copies<'a>,
+    most: f64,
+    /// What is alive behind each loop that is open.
+    leave: Vec<Live>,
+    /// What is alive where a turn of it ends.
+    next: Vec<Live>,
+}
+
+impl Walk<'_> {
+    /// What is alive before some statements, of what is alive behind them.
+    fn block(&mut self, block: &Block, behind: Live) -> Live {
+        block.iter().rev().fold(behind, |live, stmt| self.stmt(stmt, live))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, behind: Live) -> Live {
+        let mut live = match &stmt.kind {
+            StmtKind::If { then, otherwise, .. } => {
+                let then = self.block(then, behind.clone());
+                joined(&then, &self.block(otherwise, behind))
+            }
+            StmtKind::Loop { body, step } => {
+                self.leave.push(behind);
+                let mut head = vec![false; self.function.locals.len()];
+                loop {
+                    let end = self.block(step, head.clone());
+                    self.next.push(end.clone());
+                    let before = joined(&head, &self.block(body, end));
+                    self.next.pop();
+                    if before == head {
+                        break;
+                    }
+                    head = before;
+                }
+                self.leave.pop();
+                head
+            }
+            StmtKind::Break => self.leave.last().cloned().unwrap_or(behind),
+            StmtKind::Continue => self.next.last().cloned().unwrap_or(behind),
+            StmtKind::Return(_) => vec![false; self.function.locals.len()],
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => behind,
+        };
+        for local in stmt.kind.assigned() {
+            live[local.index()] = false;
+        }
+        let mut loads = 0.0;
+        for root in stmt.kind.exprs() {
+            for_each_read(self.function, root, &mut |local| live[local.index()] = true);
+            for_each_expr(self.function, root, &mut |id| {
+                if let Class::Load(_) = self.function.class(id) {
+                    loads += words(self.function.exprs[id].ty) * (self.copies.of_load)(id);
+                }
+            });
+        }
+        let locals = self.function.locals.iter().filter(|(id, _)| live[id.index()]);
+        let held: f64 = locals.map(|(id, local)| words(local.ty) * (self.copies.of_local)(id)).sum();
+        self.most = self.most.max(held + loads);
+        live
+    }
+}
+
+fn joined(a: &Live, b: &Live) -> Live {
+    a.iter().zip(b).map(|(a, b)| *a || *b).collect()
+}
+
+/// Registers of a value.
+fn words(ty: Type) -> f64 {
+    match ty {
+        Type::Scalar(scalar) if scalar.size_bytes() <= 4 => 1.0,
+        Type::Scalar(_) | Type::Ptr(..) => 2.0,
+    }
+}

@@ -1,0 +1,288 @@
+//! Which factors are worth it: an estimate of the time of each, from what a thread does ([`work`]), the registers that it
+//! needs ([`live`]), and what both leave of a multiprocessor's threads.
+//!
+//! Three things are done beside each other: what memory gives, the instructions and accesses of a multiprocessor, and the
+//! waits of the warps that it has at a time. The longest counts most, the others a little, as they never overlap entirely. What
+//! a thread takes to begin and to end comes on top:
+//!
+//! ```text
+//! time = (memory^4 + issue^4 + waits^4)^(1/4) + start      each for a warp of the program's
+//! memory = bytes / bandwidth                               issue = instructions / 4 + parts of accesses
+//! waits = cycles that a warp waits / warps at a time       start = cycles / warps at a time, none with barriers
+//! ```
+//!
+//! With barriers nothing was gained by fewer beginnings where that was measured (a transpose, a sum, a softmax on an H200):
+//! others of the multiprocessor's blocks fill the time.
+//!
+//! Nothing of a launch is known here: a launch looks whether its block can be divided so, and is large enough. The figures
+//! are those of an H100 in cycles, as its documents have them or as others have measured them; `tests/benchmarks/coarsening.py`
+//! measures what comes of them.
+
+mod data;
+mod live;
+mod place;
+mod work;
+
+use std::cell::RefCell;
+
+use weft_artifact::{ALIGNED, Candidate, Coarsening};
+
+use self::{place::Places, work::Work};
+use super::{Prepared, prepare, vary::Vary};
+use crate::ir::{
+    Circles, Class, Effects, ExprId, ExprKind, Function, Module, Space, SpecialRegister, StmtKind, Type, for_each_expr,
+    for_each_expr_of_block, for_each_stmt,
+};
+
+/// Copies of a thread beyond which nothing is estimated.
+const MOST_COPIES: u32 = 8;
+/// Candidates that are kept.
+const MOST_KEPT: usize = 6;
+/// Threads of a block of which nothing is known.
+const BLOCK: f64 = 256.0;
+/// Instructions that a multiprocessor begins in a cycle, of a warp each: its four parts one each.
+const ISSUES: f64 = 4.0;
+/// Bytes of device memory for one of 132 multiprocessors in a cycle of 1.7 GHz, at 4.8 TB/s.
+const BYTES: f64 = 21.0;
+/// Cycles until device memory answers; until the caches of the multiprocessor do; that threads wait for each other.
+const FAR: f64 = 600.0;
+const NEAR: f64 = 33.0;
+const BARRIER: f64 = 30.0;
+/// Cycles of a thread besides: a block is placed, its arguments are read, its index is computed, and the block's end is noted.
+const START: f64 = 500.0;
+/// What a multiprocessor has: warps, registers of 32 bits, bytes of shared memory, blocks. What is added to a block's shared
+/// memory.
+const WARPS: f64 = 64.0;
+const REGISTERS: f64 = 65_536.0;
+const SHARED: f64 = 233_472.0;
+const BLOCKS: f64 = 32.0;
+const SHARED_OF_BLOCK: f64 = 1024.0;
+/// Registers of a thread beyond which the estimate is not trusted: few warps are left, and some may be kept in memory.
+const MOST_REGISTERS: f64 = 128.0;
+
+/// What is estimated of one tuple of factors.
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    factors: [u32; 3],
+    /// Of a warp of the program's, by parts.
+    memory: f64,
+    issue: f64,
+    waits: f64,
+    start: f64,
+    registers: f64,
+    warps: f64,
+}
+
+impl Estimate {
+    fn time(&self) -> f64 {
+        let fourth = |part: f64| part.powi(4);
+        (fourth(self.memory) + fourth(self.issue) + fourth(self.waits)).sqrt().sqrt() + self.start
+    }
+
+    /// What takes most of its time.
+    fn bound(&self) -> &'static str {
+        if self.start >= self.memory.max(self.issue).max(self.waits) {
+            "the beginning of its threads"
+        } else if self.waits >= self.memory.max(self.issue) {
+            "waiting for memory"
+        } else if self.memory >= self.issue {
+            "what memory gives"
+        } else {
+            "instructions and accesses"
+        }
+    }
+}
+
+/// The factors that are worth being looked at, the best ones first, and a sentence on them; or why the kernel is left alone.
+pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), String> {
+    let axes = axes(module);
+    let circles = Circles::of(module);
+    let effects = Effects::of_module(module);
+    let prepared = |factors| prepare(module, factors, &circles, &effects);
+    let asked = Analysis::of(prepared(axes.map(|asked| if asked { 2 } else { 1 }))?);
+    let estimate = |factors| estimate(module, &Analysis::of(prepared(factors)?), &asked, factors);
+    let plain = estimate(Coarsening::NONE)?;
+    let factors = |asked: bool| if asked { &[1, 2, 4][..] } else { &[1][..] };
+    let mut found = Vec::new();
+    for &z in factors(axes[2]) {
+        for &y in factors(axes[1]) {
+            for &x in factors(axes[0]) {
+                if (2..=MOST_COPIES).contains(&(x * y * z)) {
+                    found.push(estimate([x, y, z])?);
+                }
+            }
+        }
+    }
+    let share = |estimate: &Estimate| (estimate.time() / plain.time() * 1000.0).round() as u32;
+    // Of those that are about as good the one with the fewest copies.
+    found.sort_by_key(|one| (share(one) / 40, one.factors.iter().product::<u32>(), share(one), one.factors));
+    let candidates: Vec<Candidate> = found
+        .iter()
+        .filter(|one| one.registers <= MOST_REGISTERS)
+        .take(MOST_KEPT)
+        .map(|one| Candidate { factors: one.factors, time: share(one), note: told(one, &plain, share(one)) })
+        .collect();
+    let sentence = match candidates.first() {
+        None => "not coarsened: it asks for no thread of its block".to_owned(),
+        Some(best) if best.is_worth_it() => format!("worth coarsening: {}", best.note),
+        Some(best) => format!("not coarsened: what takes its time is {}; at best {}", plain.bound(), best.note),
+    };
+    Ok((candidates, sentence))
+}
+
+/// One line for people.
+fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
+    let [x, y, z] = one.factors;
+    let percent = |part: f64, whole: f64| if whole > 0.0 { (part / whole * 100.0).round() } else { 100.0 };
+    format!(
+        "{x}x{y}x{z} is estimated at {}.{} % of the time (memory {} %, instructions and accesses {} %, waits {} %; {} \
+         registers for {}, {} warps for {})",
+        share / 10,
+        share % 10,
+        percent(one.memory, plain.memory),
+        percent(one.issue, plain.issue),
+        percent(one.waits, plain.waits),
+        one.registers.round(),
+        plain.registers.round(),
+        one.warps,
+        plain.warps,
+    )
+}
+
+/// Whether the accesses to global memory of copies that are neighbors along x can be one, if the arrays begin where accesses of
+/// any width may: whether each lies a multiple of that behind.
+pub(super) fn merges(prepared: &Prepared) -> bool {
+    let vary = &vary(prepared);
+    let function = &prepared.changed.functions[prepared.kernel];
+    let mut places = Places::new(function, prepared.copies, vary);
+    let mut all = true;
+    let mut look = |pointer: ExprId| {
+        if let Type::Ptr(elem, Space::Global | Space::Generic) = function.exprs[pointer].ty
+            && vary[0].expr(function, pointer)
+        {
+            let width = i128::from(elem.size_bytes()) * i128::from(prepared.plan.factors[0]);
+            let at = places.sum(pointer, [0; 3]);
+            all &= at.iter().all(|(atoms, factor)| factor % width == 0 || atoms.len() == 1 && *factor == 1);
+        }
+    };
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Store { pointer, .. } = &stmt.kind {
+            look(*pointer);
+        }
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| {
+                if let Class::Load(pointer) = function.class(id) {
+                    look(pointer);
+                }
+            });
+        }
+    });
+    all
+}
+
+/// What differs between the copies of a prepared kernel along each axis.
+fn vary(prepared: &Prepared) -> [Vary; 3] {
+    let along = |axis: usize| {
+        let mut only = [None; 3];
+        only[axis] = prepared.copies[axis];
+        Vary::of(&prepared.changed, prepared.kernel, only)
+    };
+    [along(0), along(1), along(2)]
+}
+
+/// A kernel that is prepared for some factors, and what differs between its copies along each axis.
+struct Analysis {
+    prepared: Prepared,
+    vary: [Vary; 3],
+}
+
+impl Analysis {
+    fn of(prepared: Prepared) -> Self {
+        Self { vary: vary(&prepared), prepared }
+    }
+
+    fn function(&self) -> &Function {
+        &self.prepared.changed.functions[self.prepared.kernel]
+    }
+
+    /// Whether an address is another one for each thread, along every axis that the kernel asks for. The body's expressions have
+    /// the same numbers whatever the factors.
+    fn is_own(&self, id: ExprId, places: &mut Places<'_>) -> bool {
+        let first = places.sum(id, [0; 3]);
+        self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some()).all(|(axis, _)| {
+            let mut next = [0; 3];
+            next[axis] = 1;
+            places.sum(id, next) != first
+        })
+    }
+}
+
+fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: [u32; 3]) -> Result<Estimate, String> {
+    let function = of.function();
+    let copies = of.prepared.copies;
+    let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
+    let places = RefCell::new(Places::new(asked.function(), asked.prepared.copies, &asked.vary));
+    let is_own = |id| asked.is_own(id, &mut places.borrow_mut());
+    let is_of_thread = |id| asked.vary.iter().any(|vary| vary.expr(asked.function(), id));
+    let (vary, alignment) = (&of.vary, alignment(module));
+    let analysed = work::Kernel {
+        function,
+        vary,
+        any: &any,
+        factors,
+        copies_of: copies,
+        is_own: &is_own,
+        is_of_thread: &is_of_thread,
+        alignment,
+    };
+    let n = f64::from(factors.iter().product::<u32>());
+    let of_load = |id| analysed.of_expr(id);
+    let of_local = |id| analysed.of_local(id);
+    let registers = live::registers(function, &live::Copies { of_local: &of_local, of_load: &of_load });
+    let work = work::of(&analysed, &mut Places::new(function, copies, vary))?;
+    let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
+    let warps = warps(registers, shared as f64, n);
+    Ok(timed(&work, factors, registers, warps))
+}
+
+fn timed(work: &Work, factors: [u32; 3], registers: f64, warps: f64) -> Estimate {
+    let n = f64::from(factors.iter().product::<u32>());
+    let waits = work.far_waits * FAR + work.near_waits * NEAR + work.barriers * BARRIER;
+    Estimate {
+        factors,
+        memory: work.bytes * 32.0 / BYTES / n,
+        issue: (work.issues / ISSUES + work.turns) / n,
+        waits: waits / warps / n,
+        start: if work.barriers > 0.0 { 0.0 } else { START / warps / n },
+        registers,
+        warps,
+    }
+}
+
+/// Warps of a launch that a multiprocessor has at a time, for blocks of [`BLOCK`] threads of the program's.
+fn warps(registers: f64, shared: f64, copies: f64) -> f64 {
+    let allocated = (registers / 8.0).ceil() * 8.0;
+    let of_block = (BLOCK / copies / 32.0).max(1.0);
+    let by_registers = (REGISTERS / (allocated * 32.0)).floor();
+    let blocks = (SHARED / (shared + SHARED_OF_BLOCK)).floor().clamp(1.0, BLOCKS);
+    let blocks = blocks.min((WARPS.min(by_registers) / of_block).floor().max(1.0));
+    blocks * of_block
+}
+
+/// Bytes that the starts of arrays are known to be multiples of, besides their elements' own.
+fn alignment(module: &Module) -> i128 {
+    if module.facts.aligned { i128::from(ALIGNED) } else { 1 }
+}
+
+/// The axes of the block along which the kernel, or a function that it calls, asks for its thread.
+fn axes(module: &Module) -> [bool; 3] {
+    let mut axes = [false; 3];
+    for (_, function) in module.functions.iter() {
+        for_each_expr_of_block(function, &function.body, &mut |id| {
+            if let ExprKind::Special(SpecialRegister::ThreadIdx(axis)) = function.exprs[id].kind {
+                axes[usize::from(axis)] = true;
+            }
+        });
+    }
+    axes
+}

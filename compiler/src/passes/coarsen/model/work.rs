@@ -1,0 +1,342 @@
+//! What a coarsened thread does: instructions, accesses to memory, and how often it waits for them, each weighed by how often
+//! it is done.
+
+use std::collections::BTreeMap;
+
+use super::{
+    data::{Data, is_float},
+    place::{Places, Sum, split},
+};
+use crate::{
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Op, Space, Stmt,
+        StmtKind, Type, UnaryOp, for_each_expr, for_each_stmt,
+    },
+    passes::coarsen::{
+        CopyLocals,
+        order::{Growth, growth, growths},
+        vary::Vary,
+    },
+};
+
+/// Turns of a loop of which nothing is known, and the most that are counted of one that says how many it makes.
+const TURNS: f64 = 16.0;
+const MOST_TURNS: f64 = 64.0;
+/// How many turns of an innermost loop wait for their loads together: LLVM, or a pass, makes one of them.
+const TURNS_TOGETHER: f64 = 4.0;
+/// Bytes that a multiprocessor's cache gives a warp at a time, by the threads of a warp.
+const BYTES_A_THREAD: i64 = 4;
+/// The most bytes of one access.
+const WIDEST: i128 = 16;
+/// How many parts an access has whose place is not known to be beside that of the next thread.
+const SCATTERED: f64 = 8.0;
+
+/// What a thread of the launch does in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    /// Instructions of a warp, and how many turns of its load and store units its accesses take.
+    pub(super) issues: f64,
+    pub(super) turns: f64,
+    /// Bytes that a thread asks of memory beyond what others ask for, too.
+    pub(super) bytes: f64,
+    /// Times it waits: for memory, for what is near, for the other threads of its block.
+    pub(super) far_waits: f64,
+    pub(super) near_waits: f64,
+    pub(super) barriers: f64,
+}
+
+/// Why a kernel is left alone, whatever the factors.
+pub(super) type Refusal = &'static str;
+
+/// The analyses of a kernel whose registers are those of the program, with the numbers of copies as locals.
+pub(super) struct Kernel<'a> {
+    pub(super) function: &'a Function,
+    /// By axis: what differs between copies along it.
+    pub(super) vary: &'a [Vary; 3],
+    /// What differs between any.
+    pub(super) any: &'a Vary,
+    pub(super) factors: [u32; 3],
+    /// The locals that stand for the number of the copy.
+    pub(super) copies_of: CopyLocals,
+    /// Whether each thread of the program has its own value of an expression.
+    pub(super) is_own: &'a dyn Fn(ExprId) -> bool,
+    /// Whether an expression depends on the thread at all.
+    pub(super) is_of_thread: &'a dyn Fn(ExprId) -> bool,
+    /// Bytes that the start of each array of the arguments is a multiple of; its element's own at least.
+    pub(super) alignment: i128,
+}
+
+impl Kernel<'_> {
+    /// How many different values the copies of a thread have of something.
+    fn times(&self, varies: impl Fn(&Vary) -> bool) -> f64 {
+        self.vary
+            .iter()
+            .zip(self.factors)
+            .filter(|(vary, _)| varies(vary))
+            .map(|(_, factor)| f64::from(factor))
+            .product()
+    }
+
+    pub(super) fn of_local(&self, local: LocalId) -> f64 {
+        self.times(|vary| vary.local(local))
+    }
+
+    pub(super) fn of_expr(&self, id: ExprId) -> f64 {
+        self.times(|vary| vary.expr(self.function, id))
+    }
+
+    fn copies(&self) -> f64 {
+        self.factors.iter().map(|factor| f64::from(*factor)).product()
+    }
+}
+
+/// Adds up what the thread does.
+pub(super) fn of(kernel: &Kernel<'_>, places: &mut Places<'_>) -> Result<Work, Refusal> {
+    let data = Data::of(kernel.function);
+    let growths = growths(kernel.function, kernel.copies_of);
+    let mut walk = Walk { kernel, places, data, growths, work: Work::default() };
+    walk.block(&kernel.function.body, 1.0, false)?;
+    Ok(walk.work)
+}
+
+struct Walk<'a, 'b> {
+    kernel: &'a Kernel<'a>,
+    places: &'a mut Places<'b>,
+    data: Data,
+    growths: Vec<Growth>,
+    work: Work,
+}
+
+impl Walk<'_, '_> {
+    /// Statements that are done so often. `apart`: each copy does them alone.
+    fn block(&mut self, block: &Block, weight: f64, apart: bool) -> Result<(), Refusal> {
+        let kernel = self.kernel;
+        let function = kernel.function;
+        let (mut loads, mut stores) = (Vec::new(), Vec::new());
+        let together = if weight >= TURNS && is_innermost(block) { TURNS_TOGETHER } else { 1.0 };
+        for stmt in block {
+            for root in stmt.kind.exprs() {
+                for_each_expr(function, root, &mut |id| {
+                    let times = if apart { kernel.copies() } else { kernel.of_expr(id) };
+                    // What is the same for the copies mostly is so for turns, of which several become one.
+                    let once = if (kernel.is_of_thread)(id) { 1.0 } else { together };
+                    self.work.issues += weight * times / once * slots(function, id);
+                    if let Class::Load(pointer) = function.class(id) {
+                        loads.push(pointer);
+                    }
+                });
+            }
+            match &stmt.kind {
+                StmtKind::Store { pointer, .. } => stores.push(*pointer),
+                StmtKind::Op { op: Op::Barrier | Op::BarrierReduce(_), .. } => self.work.barriers += weight,
+                StmtKind::Op { args, .. } => {
+                    // Each copy's own, one after the other.
+                    self.work.issues += weight * kernel.copies();
+                    self.work.turns += weight * kernel.copies() * SCATTERED * args.len().min(1) as f64;
+                }
+                StmtKind::Call { .. } => self.work.issues += weight * kernel.copies() * CALL,
+                StmtKind::If { cond, then, otherwise } => {
+                    let parts = kernel.any.expr(function, *cond) && self.data.decides(function, *cond);
+                    let weight = if parts { weight / 2.0 } else { weight };
+                    self.block(then, weight, apart || parts)?;
+                    self.block(otherwise, weight, apart || parts)?;
+                }
+                StmtKind::Loop { body, step } => {
+                    if kernel.any.splits(function, body) && self.data.leaves(kernel.any, function, body) {
+                        return Err("its threads leave a loop when the data says so");
+                    }
+                    let weight = weight * turns(function, body);
+                    self.block(body, weight, apart)?;
+                    self.block(step, weight, apart)?;
+                }
+                StmtKind::Assign(..) | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
+            }
+        }
+        let far = self.accesses(&loads, weight, apart, true);
+        let times = if apart { kernel.copies() } else { 1.0 };
+        if far {
+            self.work.far_waits += weight * times / together;
+        } else if !loads.is_empty() {
+            self.work.near_waits += weight * times / together;
+        }
+        self.accesses(&stores, weight, apart, false);
+        Ok(())
+    }
+
+    /// Adds up accesses that stand together, equal ones of several copies once. Whether one of them goes far: to memory that
+    /// the threads do not share.
+    fn accesses(&mut self, pointers: &[ExprId], weight: f64, apart: bool, loads: bool) -> bool {
+        let [x, y, z] = self.kernel.factors;
+        let mut far = false;
+        let mut bytes_of = BTreeMap::new();
+        // By what is not constant of an address: the constants, each with its pointer.
+        let mut groups: BTreeMap<(i128, Sum), BTreeMap<i128, ExprId>> = BTreeMap::new();
+        for &pointer in pointers {
+            let Type::Ptr(elem, space) = self.kernel.function.exprs[pointer].ty else { continue };
+            let size = i128::from(elem.size_bytes());
+            match space {
+                Space::Local => continue,
+                Space::Global | Space::Generic => {
+                    // What all threads along an axis read is near for all but one of them.
+                    let own = (self.kernel.is_own)(pointer);
+                    far |= own;
+                    if own {
+                        bytes_of.insert(root(self.kernel.function, pointer), size);
+                    }
+                }
+                Space::Shared | Space::Constant => {}
+            }
+            for copy in (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z]))) {
+                let (rest, constant) = split(self.places.sum(pointer, copy));
+                groups.entry((size, rest)).or_default().insert(constant, pointer);
+            }
+        }
+        let alone = if apart { self.kernel.copies() } else { 1.0 };
+        for ((size, rest), places) in groups {
+            let mut places: Vec<(i128, ExprId)> = places.into_iter().collect();
+            places.sort_unstable_by_key(|(constant, _)| *constant);
+            let mut at = 0;
+            while at < places.len() {
+                let (first, pointer) = places[at];
+                let run = self.run(&rest, &places[at..], size);
+                let turns = self.parts(pointer, size * run as i128);
+                self.work.issues += weight;
+                self.work.turns += weight * turns * if apart && loads { alone.min(2.0) } else { 1.0 };
+                debug_assert!(places[at..].iter().all(|(constant, _)| *constant >= first), "they are in order");
+                at += run;
+            }
+        }
+        let size: i128 = bytes_of.values().sum();
+        self.work.bytes += weight * size as f64 * self.kernel.copies();
+        far
+    }
+
+    /// How many accesses that lie side by side are one: the widest whose place is known to be a multiple of its width.
+    fn run(&self, rest: &Sum, places: &[(i128, ExprId)], size: i128) -> usize {
+        let first = places[0].0;
+        let beside = |(at, (constant, _)): (usize, &(i128, ExprId))| *constant == first + at as i128 * size;
+        let side_by_side = places.iter().enumerate().take_while(|place| beside(*place)).count();
+        [4, 2]
+            .into_iter()
+            .find(|run| {
+                let width = size * *run as i128;
+                let fits = |atoms: &Vec<u32>, factor: i128| {
+                    // The start of an array is an atom of its own.
+                    factor % width == 0 || (atoms.len() == 1 && factor == 1 && self.kernel.alignment % width == 0)
+                };
+                *run <= side_by_side
+                    && width <= WIDEST
+                    && first % width == 0
+                    && rest.iter().all(|(atoms, factor)| fits(atoms, *factor))
+            })
+            .unwrap_or(1)
+    }
+
+    /// How many parts of the cache's width an access of a warp has.
+    fn parts(&self, pointer: ExprId, width: i128) -> f64 {
+        let growth = growth(self.kernel.function, &self.growths, pointer);
+        let is_shared = matches!(self.kernel.function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
+        let beside = match growth {
+            Growth::By(0) => return 1.0,
+            // Threads that meet in a bank.
+            Growth::By(bytes) if is_shared => {
+                let words = bytes.unsigned_abs() / BYTES_A_THREAD.unsigned_abs();
+                if words == 0 { 1.0 } else { f64::from(1_u32 << words.trailing_zeros().min(5)) }
+            }
+            Growth::By(bytes) => (bytes.unsigned_abs() as f64 / BYTES_A_THREAD as f64).clamp(1.0, 32.0),
+            Growth::New | Growth::Unknown => SCATTERED,
+        };
+        beside.max(width as f64 / BYTES_A_THREAD as f64)
+    }
+}
+
+/// Instructions of an integer operation: a part of them becomes the same one, or a part of an address.
+const INTEGER: f64 = 0.5;
+
+/// Instructions of a call besides its own.
+const CALL: f64 = 40.0;
+
+/// Instructions of an expression by itself; the unit is one of 32 bits.
+fn slots(function: &Function, id: ExprId) -> f64 {
+    let wide = match function.exprs[id].ty {
+        Type::Scalar(scalar) if scalar.size_bytes() == 8 => 2.0,
+        Type::Scalar(_) | Type::Ptr(..) => 1.0,
+    };
+    let is_float = is_float(function, id);
+    match function.class(id) {
+        Class::Leaf(_) => 0.0,
+        Class::Arith(Arith::Convert(_)) => 0.5,
+        Class::Arith(Arith::Math(..)) => 12.0 * wide,
+        Class::Arith(Arith::Binary(op, ..)) => match op {
+            BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg => {
+                if is_float {
+                    8.0 * wide
+                } else {
+                    16.0 * wide
+                }
+            }
+            BinaryOp::Pow => 30.0 * wide,
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::AddExact
+            | BinaryOp::SubExact
+            | BinaryOp::MulExact
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Min
+            | BinaryOp::Max => {
+                if is_float {
+                    wide
+                } else {
+                    INTEGER
+                }
+            }
+        },
+        Class::Arith(Arith::Unary(..) | Arith::Compare(..) | Arith::Select(..)) => 1.0,
+        Class::Arith(Arith::Wrap { .. }) | Class::Address { .. } => INTEGER,
+        // Its access counts by itself.
+        Class::Load(_) => 0.0,
+    }
+}
+
+/// How often a loop turns: what a counter is held to if that is a constant.
+fn turns(function: &Function, body: &Block) -> f64 {
+    let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return TURNS };
+    let bound = match (function.class(*cond), then.as_slice()) {
+        (Class::Arith(Arith::Unary(UnaryOp::Not, compare)), [Stmt { kind: StmtKind::Break, .. }]) => {
+            if let ExprKind::Compare(CompareOp::Lt, _, bound) = function.exprs[compare].kind {
+                Some(bound)
+            } else {
+                None
+            }
+        }
+        (Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_), _) => None,
+    };
+    let known = bound.and_then(|bound| match function.class(bound) {
+        Class::Leaf(Leaf::Const(Const::Int(turns))) => Some(turns as f64),
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+    });
+    known.map_or(TURNS, |turns| turns.clamp(1.0, MOST_TURNS))
+}
+
+fn is_innermost(block: &Block) -> bool {
+    let mut found = false;
+    for_each_stmt(block, &mut |stmt| {
+        found |= matches!(stmt.kind, StmtKind::Loop { .. })
+            || matches!(stmt.kind, StmtKind::Op { op: Op::Barrier | Op::BarrierReduce(_), .. });
+    });
+    !found
+}
+
+/// The array that a pointer leads into.
+fn root(function: &Function, pointer: ExprId) -> usize {
+    match function.class(pointer) {
+        Class::Address { base, .. } | Class::Arith(Arith::Convert(base)) => root(function, base),
+        Class::Leaf(Leaf::Local(local)) => local.index(),
+        Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => usize::MAX,
+    }
+}

@@ -1,0 +1,66 @@
+//! Which variants of a kernel launches run, and why, as a text for people.
+
+use pyo3::prelude::*;
+use weft_artifact::Coarsening;
+
+use super::{Dispatcher, coarsened::Wanted, overload::Overload, tune::shown};
+
+impl Dispatcher {
+    /// Which variants launches run, and why, of each kernel or of that for a signature.
+    ///
+    /// # Errors
+    ///
+    /// As compiling for the signature.
+    pub(super) fn explained(slf: &Bound<'_, Self>, signature: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let this = slf.get();
+        let overloads = match signature.filter(|signature| !signature.is_none()) {
+            Some(signature) => vec![Self::overload(slf, &this.types(signature)?)?],
+            None => this.state().overloads.clone(),
+        };
+        let texts: Vec<String> = overloads.iter().map(|overload| overload.explained()).collect();
+        Ok(texts.join("\n"))
+    }
+}
+
+impl Overload {
+    fn explained(&self) -> String {
+        let mut text = self.shown();
+        let mut line = |words: &str| {
+            text.push_str("\n  ");
+            text.push_str(words);
+        };
+        let taken = |of: &Self| of.granted().names().collect::<Vec<_>>().join(", ");
+        let general = || "launches of any kind".to_owned();
+        let kinds = |of: &Self| {
+            Some(taken(of))
+                .filter(|names| !names.is_empty())
+                .map_or_else(general, |names| format!("launches that are {names}"))
+        };
+        line(&format!("for {}", kinds(self)));
+        for variant in self.variants.iter() {
+            line(&format!("with a variant for {}", kinds(&variant)));
+        }
+        match self.wanted {
+            Wanted::Factors(factors) if factors == Coarsening::NONE => line("each thread does its own work"),
+            Wanted::Factors(factors) => match self.coarsened.get(factors) {
+                Some(variant) => line(&variant.kernel.coarsening.note),
+                None => line(&format!("{} threads in one are asked for: no launch had such a block", shown(factors))),
+            },
+            Wanted::Estimate | Wanted::Measure => {
+                line(&self.kernel.coarsening.note);
+                for candidate in &self.kernel.coarsening.candidates {
+                    line(&format!("  {}", candidate.note));
+                }
+            }
+        }
+        if self.wanted == Wanted::Estimate {
+            line("launches that fill the device less than twice, and blocks that cannot be divided, run as they are");
+        }
+        self.tunings.told().iter().for_each(|place| line(place));
+        if let Some(in_use) = self.tunings.last() {
+            line(&format!("the last launch ran {}", shown(in_use)));
+        }
+        text.push('\n');
+        text
+    }
+}

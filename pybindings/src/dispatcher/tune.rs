@@ -1,0 +1,352 @@
+//! Which of a kernel's coarsened variants is the quickest, found out on its launches (`cuda.jit(tune=True)`).
+//!
+//! Each launch does its own work once, whichever variant does it: all compute the same. As long as nothing is decided for its
+//! block and the size of its grid, it runs the candidate that has had the fewest launches, between two events of its stream.
+//! Nobody waits for them: a later launch asks which are done. A candidate's first launch does not count, which may load code;
+//! of the others the shortest does. Launches that somebody captures for a graph run what is the best so far, untimed.
+//!
+//! What is decided stays in the process, and on the disk for kernels that are kept there.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pyo3::prelude::*;
+use weft_artifact::Coarsening;
+use weft_engine::{About, Digest, DiskCache};
+use weft_runtime::{Event, Executor, LaunchConfig, Stream};
+
+use super::overload::Overload;
+use crate::engine;
+
+/// Candidates besides the kernel as it is.
+const CANDIDATES: usize = 5;
+/// Launches of each that are timed; the first of them does not count.
+const LAUNCHES: u32 = 4;
+/// A candidate is given up if its shortest time is so many times the best one's.
+const FAR_BEHIND: f32 = 2.0;
+/// The kernel as it is stays unless a candidate takes at most this part of its time: what is less may be chance.
+const GAIN: f32 = 0.98;
+/// Timed launches that are not over yet, beyond which no more are timed.
+const MOST_PENDING: usize = 64;
+
+/// What launches have in common that is measured together: their block, and the power of two that their number of blocks
+/// reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    block: [u32; 3],
+    grid: u32,
+}
+
+impl Place {
+    fn of(config: &LaunchConfig) -> Self {
+        let blocks = config.grid.iter().fold(1_u64, |product, extent| product.saturating_mul(u64::from(*extent)));
+        Self { block: config.block, grid: blocks.max(1).ilog2() }
+    }
+}
+
+/// What is measured of a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Tunings(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    places: HashMap<Place, Arc<Tuning>>,
+    /// The factors of the last launch that had a choice.
+    in_use: Option<[u32; 3]>,
+}
+
+impl Tunings {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a launch runs.
+    pub(super) fn use_now(&self, factors: [u32; 3]) {
+        self.lock().in_use = Some(factors);
+    }
+
+    /// The factors of the last launch; `None` if there was none that had a choice.
+    pub(super) fn last(&self) -> Option<[u32; 3]> {
+        self.lock().in_use
+    }
+
+    /// A line for people on each place.
+    pub(super) fn told(&self) -> Vec<String> {
+        let places = self.lock().places.iter().map(|(place, tuning)| (*place, Arc::clone(tuning))).collect::<Vec<_>>();
+        let mut lines: Vec<_> =
+            places.into_iter().map(|(place, tuning)| (place, told(place, &tuning.lock()))).collect();
+        lines.sort_unstable_by_key(|(place, _)| (place.block, place.grid));
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+/// What is measured at one place.
+#[derive(Debug, Default)]
+struct Tuning(Mutex<Measured>);
+
+#[derive(Debug, Default)]
+struct Measured {
+    /// The kernel as it is first.
+    tried: Vec<Tried>,
+    pending: Vec<Pending>,
+    /// The best one, once it is known.
+    winner: Option<usize>,
+    /// It was measured by another process.
+    was_kept: bool,
+}
+
+#[derive(Debug)]
+struct Tried {
+    factors: [u32; 3],
+    /// Launches that were begun, and timed ones that are over.
+    begun: u32,
+    over: u32,
+    /// The shortest, in milliseconds.
+    best: f32,
+    given_up: bool,
+}
+
+impl Tried {
+    fn new(factors: [u32; 3]) -> Self {
+        Self { factors, begun: 0, over: 0, best: f32::INFINITY, given_up: false }
+    }
+}
+
+#[derive(Debug)]
+struct Pending {
+    candidate: usize,
+    /// It is the candidate's first.
+    first: bool,
+    start: Arc<dyn Event>,
+    end: Arc<dyn Event>,
+}
+
+impl Measured {
+    /// Takes the times of launches that are over, and decides if all are.
+    fn settle(&mut self, executor: &dyn Executor) {
+        for Pending { candidate, first, start, end } in std::mem::take(&mut self.pending) {
+            match executor.query_event(&*end) {
+                Ok(false) => self.pending.push(Pending { candidate, first, start, end }),
+                Ok(true) => {
+                    let time = executor.elapsed_ms(&*start, &*end).ok();
+                    self.tried[candidate].over += 1;
+                    if let Some(time) = time.filter(|_| !first) {
+                        let best = &mut self.tried[candidate].best;
+                        *best = best.min(time);
+                    }
+                }
+                // What a kernel has done wrong is told where the host waits.
+                Err(_) => self.tried[candidate].over += 1,
+            }
+        }
+        let best = self.tried.iter().map(|tried| tried.best).fold(f32::INFINITY, f32::min);
+        for tried in self.tried.iter_mut().skip(1) {
+            tried.given_up |= tried.best.is_finite() && tried.best > best * FAR_BEHIND;
+        }
+        let is_done = |tried: &Tried| tried.given_up || tried.over >= LAUNCHES;
+        if self.winner.is_none() && self.tried.iter().all(is_done) {
+            self.winner = Some(self.best());
+        }
+    }
+
+    /// The best one so far.
+    fn best(&self) -> usize {
+        let plain = self.tried.first().map_or(f32::INFINITY, |plain| plain.best);
+        let measured = self.tried.iter().enumerate().skip(1).filter(|(_, tried)| !tried.given_up);
+        let quickest = measured.min_by(|(_, a), (_, b)| a.best.total_cmp(&b.best));
+        quickest.filter(|(_, tried)| plain.is_finite() && tried.best <= plain * GAIN).map_or(0, |(index, _)| index)
+    }
+
+    /// The candidate whose turn it is, if one still has to be timed.
+    fn next(&self) -> Option<usize> {
+        if self.pending.len() >= MOST_PENDING {
+            return None;
+        }
+        let open = self.tried.iter().enumerate().filter(|(_, tried)| !tried.given_up && tried.begun < LAUNCHES);
+        open.min_by_key(|(index, tried)| (tried.begun, *index)).map(|(index, _)| index)
+    }
+
+    fn factors(&self, index: usize) -> [u32; 3] {
+        self.tried.get(index).map_or(Coarsening::NONE, |tried| tried.factors)
+    }
+}
+
+impl Tuning {
+    fn lock(&self) -> MutexGuard<'_, Measured> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A launch that is timed.
+pub(super) struct Timed {
+    tuning: Arc<Tuning>,
+    candidate: usize,
+    first: bool,
+    events: Option<(Arc<dyn Event>, Arc<dyn Event>)>,
+    /// What came of it is noted.
+    noted: bool,
+}
+
+impl Timed {
+    /// Records the first event, right before the launch.
+    pub(super) fn begin(&mut self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+        let events = || -> Result<_, weft_runtime::Error> {
+            let events = (executor.new_event(true)?, executor.new_event(true)?);
+            executor.record(&*events.0, stream)?;
+            Ok(events)
+        };
+        // Without events the launch is not timed, and that is all.
+        self.events = events().ok();
+    }
+
+    /// Records the second one, right behind it.
+    pub(super) fn end(mut self, executor: &dyn Executor, stream: Option<&dyn Stream>, launched: bool) {
+        let events = self.events.take();
+        let recorded = events.filter(|(_, end)| launched && executor.record(&**end, stream).is_ok());
+        self.noted = true;
+        let mut measured = self.tuning.lock();
+        match recorded {
+            Some((start, end)) => {
+                measured.pending.push(Pending { candidate: self.candidate, first: self.first, start, end });
+            }
+            None => measured.tried[self.candidate].over += 1,
+        }
+    }
+
+    /// The compiler, or the device, does not take the candidate.
+    pub(super) fn refused(mut self) {
+        self.noted = true;
+        self.tuning.lock().tried[self.candidate].given_up = self.candidate > 0;
+    }
+}
+
+impl Drop for Timed {
+    /// A launch that did not come to its end, since an argument is wrong, is as if it had not begun.
+    fn drop(&mut self) {
+        if !self.noted {
+            self.tuning.lock().tried[self.candidate].begun -= 1;
+        }
+    }
+}
+
+impl Overload {
+    /// The factors of a launch that is measured, and how it is timed if it still is.
+    pub(super) fn tuned(
+        &self,
+        py: Python<'_>,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+    ) -> ([u32; 3], Option<Timed>) {
+        let place = Place::of(config);
+        let tuning = self.tuning(place, config);
+        {
+            let measured = tuning.lock();
+            if let Some(winner) = measured.winner {
+                return (measured.factors(winner), None);
+            }
+        }
+        // The driver is asked without the interpreter, which a thread in a call back of the driver's may need.
+        py.detach(|| {
+            let executor = &*self.executor;
+            // Events of a capture say nothing of now; where nobody knows, neither do others.
+            if executor.is_captured(stream).unwrap_or(true) {
+                let measured = tuning.lock();
+                return (measured.factors(measured.best()), None);
+            }
+            let mut measured = tuning.lock();
+            let is_new = measured.winner.is_none();
+            measured.settle(executor);
+            if let Some(winner) = measured.winner {
+                let factors = measured.factors(winner);
+                drop(measured);
+                if is_new {
+                    self.keep(place, factors);
+                }
+                return (factors, None);
+            }
+            let Some(candidate) = measured.next() else {
+                return (measured.factors(measured.best()), None);
+            };
+            let factors = measured.factors(candidate);
+            measured.tried[candidate].begun += 1;
+            let first = measured.tried[candidate].begun == 1;
+            drop(measured);
+            (factors, Some(Timed { tuning: Arc::clone(&tuning), candidate, first, events: None, noted: false }))
+        })
+    }
+
+    /// The best factors for a launch, so far.
+    pub(super) fn best(&self, config: &LaunchConfig) -> [u32; 3] {
+        let tuning = self.tuning(Place::of(config), config);
+        let measured = tuning.lock();
+        measured.factors(measured.winner.unwrap_or_else(|| measured.best()))
+    }
+
+    fn tuning(&self, place: Place, config: &LaunchConfig) -> Arc<Tuning> {
+        let known = self.tunings.lock().places.get(&place).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let factors = self.candidates(config).take(CANDIDATES).map(|candidate| candidate.factors);
+        let tried: Vec<Tried> = std::iter::once(Coarsening::NONE).chain(factors).map(Tried::new).collect();
+        let kept = self.kept(place);
+        let kept = kept.and_then(|kept| tried.iter().position(|tried| tried.factors == kept));
+        // With nothing to choose from there is nothing to measure.
+        let winner = if tried.len() == 1 { Some(0) } else { kept };
+        let measured = Measured { tried, pending: Vec::new(), winner, was_kept: kept.is_some() };
+        let made = Arc::new(Tuning(Mutex::new(measured)));
+        Arc::clone(self.tunings.lock().places.entry(place).or_insert(made))
+    }
+
+    /// Where what was measured at a place is kept, if it is.
+    fn entry(&self, place: Place) -> Option<(&'static DiskCache, Digest)> {
+        let cache = engine::cache(&self.jit).filter(|_| self.is_lasting)?;
+        let attributes = self.executor.attributes();
+        let device = format!("{} {:?} {:?}", attributes.name, attributes.compute_capability, attributes.driver_version);
+        Some((cache, Digest::of_measurement(self.code(), &device, place.block, place.grid)))
+    }
+
+    fn keep(&self, place: Place, factors: [u32; 3]) {
+        if let Some((cache, key)) = self.entry(place) {
+            let about = About::of(&self.kernel.name, &self.args, format!("{} measured", self.target()));
+            let bytes: Vec<u8> = factors.iter().flat_map(|factor| factor.to_le_bytes()).collect();
+            cache.write(&key, &about, &bytes);
+        }
+    }
+
+    fn kept(&self, place: Place) -> Option<[u32; 3]> {
+        let (cache, key) = self.entry(place)?;
+        let bytes = cache.read(&key)?;
+        let (words, rest) = bytes.as_chunks::<4>();
+        let factors: [u32; 3] =
+            words.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<_>>().try_into().ok()?;
+        rest.is_empty().then_some(factors)
+    }
+}
+
+/// One line about a place.
+fn told(place: Place, measured: &Measured) -> String {
+    let mut text = format!("blocks of {}, from 2^{} on: ", shown(place.block), place.grid);
+    match measured.winner {
+        Some(winner) => {
+            let from = if measured.was_kept { ", measured by another process" } else { "" };
+            let _infallible = write!(text, "{} is the best{from}", shown(measured.factors(winner)));
+        }
+        None => text.push_str("not decided yet"),
+    }
+    for tried in measured.tried.iter().filter(|tried| tried.best.is_finite()) {
+        let _infallible = write!(text, "; {} {:.4} ms", shown(tried.factors), tried.best);
+    }
+    for tried in measured.tried.iter().filter(|tried| tried.given_up) {
+        let _infallible = write!(text, "; {} given up", shown(tried.factors));
+    }
+    text
+}
+
+/// `2x1x1`.
+pub(super) fn shown([x, y, z]: [u32; 3]) -> String {
+    format!("{x}x{y}x{z}")
+}
