@@ -92,6 +92,8 @@ pub struct Candidate {
     pub factors: [u32; 3],
     /// The estimated time of a large launch, in thousandths of that of the kernel as it is.
     pub time: u32,
+    /// The fewest threads that it may leave of a block on a GPU.
+    pub fewest: u32,
     /// For people.
     pub note: String,
 }

@@ -136,7 +136,7 @@ fn everything() -> Output {
         coarsening: Coarsening {
             factors: [4, 2, 1],
             note: "4x2x1 threads in one".to_owned(),
-            candidates: vec![Candidate { factors: [2, 1, 1], time: 812, note: "2x1x1".to_owned() }],
+            candidates: vec![Candidate { factors: [2, 1, 1], time: 812, fewest: 32, note: "2x1x1".to_owned() }],
         },
         gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),

@@ -18,6 +18,8 @@ pub struct JitOptions {
     pub inline: bool,
     /// Code that is linked is optimized together with the kernel.
     pub lto: bool,
+    /// The decorator says how many threads to coarsen, be it none.
+    pub says_factors: bool,
     /// Which threads to coarsen is measured on its launches.
     pub tune: bool,
     /// What is compiled of it is not kept on the disk, nor taken from there.
@@ -274,10 +276,11 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "1, 2, 4, a tuple of up to three of these, or 'auto'",
         changes: (true, true),
         flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
-        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. `threadIdx` and `blockDim` keep the values that the program asks for, and results are the same. Blocks whose extents it does not divide, and kernels in which a thread may notice when another one does what, run as they are. With `'auto'` an estimate says how many, on GPUs, and small launches run as they are; `explain()` of the kernel tells.",
+        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. `threadIdx` and `blockDim` keep the values that the program asks for, and results are the same. Blocks whose extents it does not divide, and kernels in which a thread may notice when another one does what, run as they are. If nothing is said, and with `'auto'`, an estimate says how many, on GPUs, and small launches run as they are; `explain()` of the kernel tells. 1 leaves the threads alone.",
         read: Some(|options, value| {
             options.code.choose = *value == OptionValue::Str("auto".to_owned());
-            options.code.coarsen = if options.code.choose { [1; 3] } else { coarsen(value)? };
+            options.says_factors = !options.code.choose && *value != OptionValue::None;
+            options.code.coarsen = if options.says_factors { coarsen(value)? } else { [1; 3] };
             Ok(())
         }),
         ..NO_CODE

@@ -18,9 +18,6 @@ use super::{
 };
 use crate::{devices, engine::timing::Timing};
 
-/// The fewest threads of a block on a GPU: those of a warp.
-const FEWEST_THREADS: u64 = 32;
-
 /// How often a launch must fill the device with threads for an estimate to hold: with fewer, all of them are needed to hide
 /// how long memory takes.
 const LEAST_WAVES: u64 = 2;
@@ -90,13 +87,13 @@ impl Dispatcher {
         let settings = devices::settings(py)?;
         let is_gpu = devices::current(py)?.kind() == "cuda";
         jit.code.facts = if settings.launch_facts && is_gpu { Facts::ALL } else { Facts::NONE };
-        let estimates = jit.code.choose || settings.coarsen == CoarsenChoice::Auto;
         let wanted = match settings.coarsen {
             CoarsenChoice::Factors(factors) => Wanted::Factors(factors),
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if own != Coarsening::NONE => Wanted::Factors(own),
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => Wanted::Factors(own),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => Wanted::Measure,
             // The estimate is one of GPUs.
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if estimates && is_gpu => Wanted::Estimate,
+            CoarsenChoice::Auto if is_gpu => Wanted::Estimate,
+            CoarsenChoice::Kernel if is_gpu && jit.code.choose => Wanted::Estimate,
             CoarsenChoice::Kernel | CoarsenChoice::Auto => Wanted::Factors(Coarsening::NONE),
         };
         jit.code.choose = match wanted {
@@ -212,18 +209,27 @@ impl Overload {
         Ok(known.coarsened.keep(factors, Arc::new(compiled)))
     }
 
-    /// The factors of the kernel's candidates that a launch can have, those first that are likely to be quicker. On a GPU a
-    /// block keeps a warp.
+    /// The factors of the kernel's candidates that a launch can have, those first that are likely to be quicker.
     pub(super) fn candidates<'a>(
         &'a self,
         config: &LaunchConfig,
     ) -> impl Iterator<Item = &'a weft_artifact::Candidate> {
-        let fewest = if self.executor.kind() == "cuda" { FEWEST_THREADS } else { 1 };
+        let is_gpu = self.executor.kind() == "cuda";
         let config = *config;
         self.kernel.coarsening.candidates.iter().filter(move |candidate| {
             let copies: u64 = candidate.factors.iter().map(|factor| u64::from(*factor)).product();
+            let fewest = if is_gpu { u64::from(candidate.fewest) } else { 1 };
             fitting(candidate.factors, &config) != Coarsening::NONE && threads(&config) / copies >= fewest
         })
+    }
+
+    /// The same where there is a choice to be made: launches of kernels of which the estimate chooses nothing ask for none.
+    pub(super) fn settled(&self, wanted: Wanted) -> Wanted {
+        let is_worth_it = || self.kernel.coarsening.candidates.iter().any(weft_artifact::Candidate::is_worth_it);
+        match wanted {
+            Wanted::Estimate if !is_worth_it() => Wanted::Factors(Coarsening::NONE),
+            Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => wanted,
+        }
     }
 
     /// What the estimate says of a launch: nothing of a small one.

@@ -41,12 +41,14 @@ impl Overload {
             line(&format!("with a variant for {}", kinds(&variant)));
         }
         match self.wanted {
-            Wanted::Factors(factors) if factors == Coarsening::NONE => line("each thread does its own work"),
-            Wanted::Factors(factors) => match self.coarsened.get(factors) {
+            Wanted::Factors(factors) if factors == Coarsening::NONE && self.kernel.coarsening.note.is_empty() => {
+                line("each thread does its own work");
+            }
+            Wanted::Factors(factors) if factors != Coarsening::NONE => match self.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
                 None => line(&format!("{} threads in one are asked for: no launch had such a block", shown(factors))),
             },
-            Wanted::Estimate | Wanted::Measure => {
+            Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => {
                 line(&self.kernel.coarsening.note);
                 for candidate in &self.kernel.coarsening.candidates {
                     line(&format!("  {}", candidate.note));

@@ -158,7 +158,7 @@ impl Default for Settings {
             cpu_compute_capability: (9, 0),
             cpu_threads: None,
             cpu_strategy: CpuStrategy::Auto,
-            coarsen: CoarsenChoice::Kernel,
+            coarsen: CoarsenChoice::Auto,
             tune: false,
             host_cpu: None,
             libdevice: FileChoice::Auto,

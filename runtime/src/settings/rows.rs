@@ -57,9 +57,9 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_COARSEN",
-        default: "kernel",
-        allowed: "kernel, auto, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1",
-        doc: "How many threads of a block become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for blocks whose extents it divides. `kernel` is what `cuda.jit(coarsen=...)` says of each, and else `off`; `auto` an estimate for those that do not say.",
+        default: "auto",
+        allowed: "auto, kernel, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1",
+        doc: "How many threads of a block become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for blocks whose extents it divides. `auto` is what `cuda.jit(coarsen=...)` says of each, and an estimate for those that do not say; `kernel` is `off` for these.",
         parse: |settings, value| {
             settings.coarsen = match value {
                 "kernel" => CoarsenChoice::Kernel,

@@ -70,17 +70,18 @@ impl Encode for Coarsening {
 
 impl Encode for Candidate {
     fn write(&self, out: &mut Vec<u8>) {
-        let Self { factors, time, note } = self;
+        let Self { factors, time, fewest, note } = self;
         for factor in factors {
             factor.write(out);
         }
         time.write(out);
+        fewest.write(out);
         note.write(out);
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         let factors = factors(from)?;
-        Ok(Self { factors, time: Encode::read(from)?, note: Encode::read(from)? })
+        Ok(Self { factors, time: Encode::read(from)?, fewest: Encode::read(from)?, note: Encode::read(from)? })
     }
 }
 

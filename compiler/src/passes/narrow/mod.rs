@@ -16,11 +16,14 @@
 //! So are locals that are larger, if only their lower halves are ever read ([`halves`]); and those that fit `uint32` and are no
 //! more than that: states of random number generators, hashes.
 //!
+//! Clamps of floats that became integers are computed in 32 bits where they fit ([`saturated`]).
+//!
 //! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
 //! what a counter can be.
 
 mod address;
 mod halves;
+mod saturated;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -240,6 +243,12 @@ impl Narrow<'_> {
                 let (a, b) = (self.narrow(a), self.narrow(b));
                 self.push(ExprKind::Compare(op, a, b), Type::BOOL, span)
             }
+            Class::Arith(Arith::Compare(op, a, b))
+                if self.compares(a, b) && !self.goes_with_counter(a) && !self.goes_with_counter(b) =>
+            {
+                let compared = self.compared(op, a, b);
+                self.push(compared, Type::BOOL, span)
+            }
             Class::Arith(arith) if self.fits(id) && self.gains(id, arith) && !self.goes_with_counter(id) => {
                 let narrow = self.narrow(id);
                 self.push(ExprKind::Convert(narrow), Type::I64, span)
@@ -271,6 +280,7 @@ impl Narrow<'_> {
                 ExprKind::Convert(self.wide(from))
             }
             Class::Arith(Arith::Binary(op, a, b)) => match self.narrow_op(id, op, a, b) {
+                None if self.clamps(id, op, a, b) => self.clamped(op, a, b),
                 Some(op) => ExprKind::Binary(op, self.narrow(a), self.narrow(b)),
                 None => ExprKind::Convert(self.rebuilt(id)),
             },
@@ -294,7 +304,7 @@ impl Narrow<'_> {
     /// Whether what fits is computed in 32 bits then, and not only cut to them.
     fn gains(&self, id: ExprId, arith: Arith<'_>) -> bool {
         match arith {
-            Arith::Binary(op, a, b) => self.narrow_op(id, op, a, b).is_some(),
+            Arith::Binary(op, a, b) => self.narrow_op(id, op, a, b).is_some() || self.clamps(id, op, a, b),
             Arith::Unary(UnaryOp::Abs, a) | Arith::Wrap { index: a, .. } => self.fits(a),
             Arith::Unary(UnaryOp::Neg | UnaryOp::Not, _) | Arith::Select(..) => true,
             Arith::Compare(..) | Arith::Convert(_) | Arith::Math(..) => false,

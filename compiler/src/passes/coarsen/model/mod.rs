@@ -28,14 +28,14 @@ use std::cell::RefCell;
 use weft_artifact::{ALIGNED, Candidate, Coarsening};
 
 use self::{place::Places, work::Work};
-use super::{Prepared, prepare, vary::Vary};
+use super::{Order, Prepared, prepare, vary::Vary};
 use crate::ir::{
     Circles, Class, Effects, ExprId, ExprKind, Function, Module, Space, SpecialRegister, StmtKind, Type, for_each_expr,
     for_each_expr_of_block, for_each_stmt,
 };
 
 /// Copies of a thread beyond which nothing is estimated.
-const MOST_COPIES: u32 = 8;
+const MOST_COPIES: u32 = 4;
 /// Candidates that are kept.
 const MOST_KEPT: usize = 6;
 /// Threads of a block of which nothing is known.
@@ -57,6 +57,14 @@ const REGISTERS: f64 = 65_536.0;
 const SHARED: f64 = 233_472.0;
 const BLOCKS: f64 = 32.0;
 const SHARED_OF_BLOCK: f64 = 1024.0;
+/// The part of what is gained in loops of unknown length that is believed: each copy has its own loads there, and LLVM and ptxas
+/// unroll less of a longer body.
+const GAIN_IN_LOOPS: f64 = 0.5;
+/// What copies along x cost whose accesses do not merge.
+const APART: f64 = 1.1;
+/// The fewest threads of a block, and of one that has barriers: while some wait at one, others of the block must have work.
+const FEWEST: u32 = 32;
+const FEWEST_WITH_BARRIERS: u32 = 128;
 /// Registers of a thread beyond which the estimate is not trusted: few warps are left, and some may be kept in memory.
 const MOST_REGISTERS: f64 = 128.0;
 
@@ -71,9 +79,26 @@ struct Estimate {
     start: f64,
     registers: f64,
     warps: f64,
+    /// It has barriers; loops of unknown length; copies along x whose accesses do not merge.
+    has_barriers: bool,
+    has_loops: bool,
+    is_apart: bool,
 }
 
 impl Estimate {
+    /// Whether launches may have the factors: with barriers, threads beside each other along x mostly share what lies in
+    /// shared memory side by side, so that copies along x meet in its banks.
+    fn is_allowed(&self) -> bool {
+        self.registers <= MOST_REGISTERS && !(self.has_barriers && self.factors[0] > 1)
+    }
+
+    /// Its time as a part of that of the kernel as it is.
+    fn share(&self, plain: &Self) -> f64 {
+        let share = self.time() / plain.time();
+        let believed = if self.has_loops { 1.0 - (1.0 - share) * GAIN_IN_LOOPS } else { share };
+        if self.is_apart { believed * APART } else { believed }
+    }
+
     fn time(&self) -> f64 {
         let fourth = |part: f64| part.powi(4);
         (fourth(self.memory) + fourth(self.issue) + fourth(self.waits)).sqrt().sqrt() + self.start
@@ -113,14 +138,19 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
             }
         }
     }
-    let share = |estimate: &Estimate| (estimate.time() / plain.time() * 1000.0).round() as u32;
+    let share = |estimate: &Estimate| (estimate.share(&plain) * 1000.0).round() as u32;
     // Of those that are about as good the one with the fewest copies.
-    found.sort_by_key(|one| (share(one) / 40, one.factors.iter().product::<u32>(), share(one), one.factors));
+    found.sort_by_key(|one| (share(one) / 20, one.factors.iter().product::<u32>(), share(one), one.factors));
     let candidates: Vec<Candidate> = found
         .iter()
-        .filter(|one| one.registers <= MOST_REGISTERS)
+        .filter(|one| one.is_allowed())
         .take(MOST_KEPT)
-        .map(|one| Candidate { factors: one.factors, time: share(one), note: told(one, &plain, share(one)) })
+        .map(|one| Candidate {
+            factors: one.factors,
+            time: share(one),
+            fewest: if one.has_barriers { FEWEST_WITH_BARRIERS } else { FEWEST },
+            note: told(one, &plain, share(one)),
+        })
         .collect();
     let sentence = match candidates.first() {
         None => "not coarsened: it asks for no thread of its block".to_owned(),
@@ -242,7 +272,8 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: [u32; 3])
     let work = work::of(&analysed, &mut Places::new(function, copies, vary))?;
     let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
     let warps = warps(registers, shared as f64, n);
-    Ok(timed(&work, factors, registers, warps))
+    let is_apart = factors[0] > 1 && of.prepared.plan.orders[0] == Order::Strided;
+    Ok(Estimate { is_apart, ..timed(&work, factors, registers, warps) })
 }
 
 fn timed(work: &Work, factors: [u32; 3], registers: f64, warps: f64) -> Estimate {
@@ -256,6 +287,9 @@ fn timed(work: &Work, factors: [u32; 3], registers: f64, warps: f64) -> Estimate
         start: if work.barriers > 0.0 { 0.0 } else { START / warps / n },
         registers,
         warps,
+        has_barriers: work.barriers > 0.0,
+        has_loops: work.has_loops,
+        is_apart: false,
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Work {
     pub(super) far_waits: f64,
     pub(super) near_waits: f64,
     pub(super) barriers: f64,
+    /// There are loops that turn nobody knows how often.
+    pub(super) has_loops: bool,
 }
 
 /// Why a kernel is left alone, whatever the factors.
@@ -145,7 +147,9 @@ impl Walk<'_, '_> {
                     if kernel.any.splits(function, body) && self.data.leaves(kernel.any, function, body) {
                         return Err("its threads leave a loop when the data says so");
                     }
-                    let weight = weight * turns(function, body);
+                    let known = turns(function, body);
+                    self.work.has_loops |= known.is_none();
+                    let weight = weight * known.map_or(TURNS, |turns| turns.clamp(1.0, MOST_TURNS));
                     self.block(body, weight, apart)?;
                     self.block(step, weight, apart)?;
                 }
@@ -304,8 +308,8 @@ fn slots(function: &Function, id: ExprId) -> f64 {
 }
 
 /// How often a loop turns: what a counter is held to if that is a constant.
-fn turns(function: &Function, body: &Block) -> f64 {
-    let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return TURNS };
+fn turns(function: &Function, body: &Block) -> Option<f64> {
+    let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return None };
     let bound = match (function.class(*cond), then.as_slice()) {
         (Class::Arith(Arith::Unary(UnaryOp::Not, compare)), [Stmt { kind: StmtKind::Break, .. }]) => {
             if let ExprKind::Compare(CompareOp::Lt, _, bound) = function.exprs[compare].kind {
@@ -316,11 +320,10 @@ fn turns(function: &Function, body: &Block) -> f64 {
         }
         (Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_), _) => None,
     };
-    let known = bound.and_then(|bound| match function.class(bound) {
+    match function.class(bound?) {
         Class::Leaf(Leaf::Const(Const::Int(turns))) => Some(turns as f64),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
-    });
-    known.map_or(TURNS, |turns| turns.clamp(1.0, MOST_TURNS))
+    }
 }
 
 fn is_innermost(block: &Block) -> bool {

@@ -1,0 +1,72 @@
+//! Clamps and comparisons of floats that became 64-bit integers.
+//!
+//! ```text
+//! max(min(int64($f), 31), 0)        int64(max(min(int32($f), 31), 0))
+//! ```
+//!
+//! A float that becomes an integer saturates ([`ExprKind::Convert`]), so as an `int32` it is the value of the `int64` with what
+//! lies beyond the smaller type's ends put there. Minimum, maximum and comparisons with what lies between the ends are the
+//! same of both: the order of two numbers is kept, or they have become one.
+
+use weft_artifact::Scalar;
+
+use super::Narrow;
+use crate::{
+    analysis::Interval,
+    ir::{Arith, BinaryOp, Class, CompareOp, ExprId, ExprKind, Type},
+};
+
+/// What nothing beyond the ends of `int32` is taken for.
+const BETWEEN: Interval = Interval::new(i32::MIN as i128 + 1, i32::MAX as i128 - 1);
+
+impl Narrow<'_> {
+    /// Whether there is an expression of 32 bits for the nearest value of `int32`.
+    fn saturates(&self, id: ExprId) -> bool {
+        if self.ty(id) != Type::I64 {
+            return false;
+        }
+        match self.function.class(id) {
+            Class::Arith(Arith::Convert(from)) if is_float(self.ty(from)) => true,
+            Class::Arith(Arith::Binary(BinaryOp::Min | BinaryOp::Max, a, b)) => self.saturates(a) && self.saturates(b),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.fits(id),
+        }
+    }
+
+    /// The nearest value of `int32` of what [`saturates`](Self::saturates).
+    fn saturated(&mut self, id: ExprId) -> ExprId {
+        let span = self.span(id);
+        let kind = match self.function.class(id) {
+            Class::Arith(Arith::Convert(from)) if is_float(self.ty(from)) => ExprKind::Convert(self.wide(from)),
+            Class::Arith(Arith::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b)) => {
+                ExprKind::Binary(op, self.saturated(a), self.saturated(b))
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return self.narrow(id),
+        };
+        self.push(kind, Type::I32, span)
+    }
+
+    /// Whether a minimum or maximum fits though its operands may not, and can be computed in 32 bits.
+    pub(super) fn clamps(&self, id: ExprId, op: BinaryOp, a: ExprId, b: ExprId) -> bool {
+        matches!(op, BinaryOp::Min | BinaryOp::Max) && self.fits(id) && self.saturates(a) && self.saturates(b)
+    }
+
+    /// The operation that [`clamps`](Self::clamps), of 32 bits.
+    pub(super) fn clamped(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprKind {
+        ExprKind::Binary(op, self.saturated(a), self.saturated(b))
+    }
+
+    /// Whether a comparison can be one of 32 bits though an operand is no more than saturated.
+    pub(super) fn compares(&self, a: ExprId, b: ExprId) -> bool {
+        let is_between = |id| self.ty(id) == Type::I64 && self.range(id).within(BETWEEN);
+        is_between(a) && self.saturates(b) || is_between(b) && self.saturates(a)
+    }
+
+    /// The comparison that [`compares`](Self::compares), of 32 bits.
+    pub(super) fn compared(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> ExprKind {
+        ExprKind::Compare(op, self.saturated(a), self.saturated(b))
+    }
+}
+
+fn is_float(ty: Type) -> bool {
+    ty.scalar().is_some_and(Scalar::is_float)
+}
