@@ -13,7 +13,9 @@
 //! LLVM unrolls loops that count by one. It leaves strided ones alone, since their number of turns is a division; the
 //! test above needs none. Only loops that count up from a non-negative number in 64 bits are taken, whose bodies read
 //! global memory, write at most shared and local memory, and have no loop, barrier, call or jump of their own: the
-//! turns' loads can then be moved together. The order of the turns stays as it is.
+//! turns' loads can then be moved together ([`front`]). The order of the turns stays as it is.
+
+mod front;
 
 use weft_artifact::Scalar;
 
@@ -60,7 +62,9 @@ fn unroll_in(function: &mut Function, block: &mut Block) {
                 if let Some(strided) = strided(function, body, step) {
                     let (turn, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
                     let step = step.clone();
-                    let unrolled = unrolled(function, &strided, &turn, &step, span);
+                    let in_front =
+                        body.first().map_or_else(Vec::new, |head| front::front(function, head, &turn, strided.counter));
+                    let unrolled = unrolled(function, &strided, (&turn, &step), &in_front, span);
                     block.insert(index, unrolled);
                     index += 1;
                 }
@@ -143,17 +147,18 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
 }
 
 /// The loop of four turns.
-fn unrolled(function: &mut Function, strided: &Strided, turn: &[Stmt], step: &Block, span: Span) -> Stmt {
+fn unrolled(
+    function: &mut Function,
+    strided: &Strided,
+    turn: (&[Stmt], &[Stmt]),
+    in_front: &[bool],
+    span: Span,
+) -> Stmt {
     let go_on = test(function, strided, span);
     let leave = function.exprs.push(Expr { kind: ExprKind::Unary(UnaryOp::Not, go_on), ty: Type::BOOL, span });
     let exit = vec![Stmt { kind: StmtKind::Break, span }];
     let mut body = vec![Stmt { kind: StmtKind::If { cond: leave, then: exit, otherwise: Block::new() }, span }];
-    for _ in 0..TURNS {
-        for stmt in turn.iter().chain(step) {
-            let copy = copy_stmt(function, stmt);
-            body.push(copy);
-        }
-    }
+    body.extend(front::turns(function, strided, turn, in_front, TURNS));
     Stmt { kind: StmtKind::Loop { body, step: Block::new() }, span }
 }
 

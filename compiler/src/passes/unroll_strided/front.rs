@@ -1,0 +1,164 @@
+//! What of a turn is done before the turns in front of it are over: its loads, and what is computed of them.
+//!
+//! ```text
+//! $v = load $x.data[$c]                  $v.0 = load $x.data[$c]
+//! atomic_add $counts[int32($v)], 1       $v.1 = load $x.data[$c + $s * 1]
+//! $c = $c + $s                           …
+//! …three times more                      atomic_add $counts[int32($v.0)], 1
+//!                                        $c = $c + $s
+//!                                        …
+//! ```
+//!
+//! Neither LLVM nor ptxas moves all of them there by itself, and then each turn waits for memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
+
+use super::{Strided, copy_expr, copy_stmt};
+use crate::ir::{
+    BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, Space, Stmt, StmtKind, Type,
+    for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+};
+
+/// By the statements of a turn: whether it is done in front. None is where nothing else has an effect: loads are not held up
+/// then.
+pub(super) fn front(function: &Function, head: &Stmt, turn: &[Stmt], counter: LocalId) -> Vec<bool> {
+    let mut assigned: BTreeMap<LocalId, usize> = BTreeMap::new();
+    for_each_stmt(turn, &mut |stmt| {
+        for local in stmt.kind.assigned() {
+            *assigned.entry(local).or_default() += 1;
+        }
+    });
+    let mut read = BTreeSet::new();
+    reads(function, std::slice::from_ref(head), &mut read);
+    let mut moved = BTreeSet::new();
+    let mut front = Vec::new();
+    for stmt in turn {
+        let is_known = |local: LocalId| local == counter || moved.contains(&local) || !assigned.contains_key(&local);
+        let local = match stmt.kind {
+            StmtKind::Assign(local, value)
+                if assigned.get(&local) == Some(&1)
+                    && !read.contains(&local)
+                    && can_move(function, value, &is_known) =>
+            {
+                Some(local)
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => None,
+        };
+        reads(function, std::slice::from_ref(stmt), &mut read);
+        moved.extend(local);
+        front.push(local.is_some());
+    }
+    let mut has_effects = false;
+    for_each_stmt(turn, &mut |stmt| {
+        has_effects |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
+    });
+    if has_effects { front } else { vec![false; turn.len()] }
+}
+
+/// Adds the locals that statements read.
+fn reads(function: &Function, block: &[Stmt], read: &mut BTreeSet<LocalId>) {
+    for_each_stmt(block, &mut |stmt| {
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| read.extend(function.local(id)));
+    });
+}
+
+/// Whether a value is made of such locals and of what lies in global memory.
+fn can_move(function: &Function, value: ExprId, is_known: &dyn Fn(LocalId) -> bool) -> bool {
+    let mut can = true;
+    for_each_expr(function, value, &mut |id| match function.class(id) {
+        Class::Leaf(Leaf::Local(local)) => can &= is_known(local),
+        Class::Load(pointer) => can &= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global)),
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
+    });
+    can
+}
+
+/// So many turns, one behind the other, with what is in `front` of each before all of them.
+pub(super) fn turns(
+    function: &mut Function,
+    strided: &Strided,
+    (turn, step): (&[Stmt], &[Stmt]),
+    front: &[bool],
+    count: i128,
+) -> Block {
+    let mut body = Block::new();
+    let moved = |is: bool| turn.iter().zip(front).filter(move |(_, front)| **front == is).map(|(stmt, _)| stmt);
+    let mut renamed: Vec<BTreeMap<LocalId, LocalId>> = Vec::new();
+    for number in 0..count {
+        let mut names = BTreeMap::new();
+        for stmt in moved(true) {
+            let mut copy = copy_stmt(function, stmt);
+            rename(function, &mut copy, &names);
+            ahead(function, &mut copy, strided, number);
+            if let StmtKind::Assign(local, _) = &mut copy.kind {
+                // What is there behind the loop is the last turn's.
+                if number + 1 < count {
+                    let original = function.locals[*local].clone();
+                    let name = format!("{}.{number}", original.name);
+                    let new = function.locals.push(Local { name, ..original });
+                    names.insert(*local, new);
+                    *local = new;
+                }
+            }
+            body.push(copy);
+        }
+        renamed.push(names);
+    }
+    for names in &renamed {
+        for stmt in moved(false) {
+            let mut copy = copy_stmt(function, stmt);
+            rename(function, &mut copy, names);
+            body.push(copy);
+        }
+        body.extend(step.iter().map(|stmt| copy_stmt(function, stmt)));
+    }
+    body
+}
+
+/// Puts other locals into the expressions of a statement, which are its own.
+fn rename(function: &mut Function, stmt: &mut Stmt, names: &BTreeMap<LocalId, LocalId>) {
+    for id in exprs(function, stmt) {
+        if let Some(new) = function.local(id).and_then(|local| names.get(&local)) {
+            function.exprs[id].kind = ExprKind::Local(*new);
+        }
+    }
+}
+
+/// Puts what the counter will be in so many turns for the counter.
+fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, turns: i128) {
+    if turns == 0 {
+        return;
+    }
+    for id in exprs(function, stmt) {
+        if function.local(id) != Some(strided.counter) {
+            continue;
+        }
+        let Expr { ty, span, .. } = function.exprs[id].clone();
+        let now = function.exprs.push(Expr { kind: ExprKind::Local(strided.counter), ty, span });
+        let stride = copy_expr(function, strided.stride);
+        let turns = function.exprs.push(Expr::int(Scalar::I64, turns, span));
+        let far = function.exprs.push(Expr { kind: ExprKind::Binary(BinaryOp::Mul, stride, turns), ty, span });
+        function.exprs[id].kind = ExprKind::Binary(BinaryOp::Add, now, far);
+    }
+}
+
+/// The expressions of a statement and of those in it.
+fn exprs(function: &Function, stmt: &Stmt) -> Vec<ExprId> {
+    let mut found = Vec::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| found.push(id));
+        }
+    });
+    found
+}
