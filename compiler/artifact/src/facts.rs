@@ -388,7 +388,9 @@ mod tests {
         }
         let small = Facts { small: true, ..Facts::NONE };
         assert_eq!(Facts::likeliest(Facts::ALL), Facts::ALL);
-        assert_eq!(Facts::likeliest(Facts { disjoint: false, ..Facts::ALL }), small);
+        assert_eq!(Facts::likeliest(Facts { nonneg: false, ..Facts::ALL }), Facts::LADDER[1]);
+        assert_eq!(Facts::likeliest(Facts { disjoint: false, ..Facts::ALL }), Facts { nonneg: true, ..small });
+        assert_eq!(Facts::likeliest(Facts { nonneg: false, aligned: false, ..Facts::ALL }), small);
         assert_eq!(Facts::likeliest(Facts { small: false, ..Facts::ALL }), Facts::NONE);
         assert!(small.are_among(Facts::LADDER[1]) && !Facts::ALL.are_among(small));
         assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "nonneg", "disjoint", "aligned"]);

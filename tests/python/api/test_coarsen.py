@@ -568,7 +568,7 @@ print([c.coarsening for d in (k, l) for c in d.overloads.values()])
         "2": "['2x1x1 threads in one, strided in x', '2x1x1 threads in one, strided in x']",
         "1x4": "['', '']",
         "off": "['', '']",
-        "": "['', '4x1x1 threads in one, strided in x']",
+        "kernel": "['', '4x1x1 threads in one, strided in x']",
     }
     for setting, shown in expected.items():
         environment = os.environ | {"WEFT_COARSEN": setting}

@@ -395,7 +395,7 @@ def test_whether_negative_indices_wrap_is_a_bool() -> None:
 
         @cuda.jit(wraparound=wraps)
         def kernel(x, i):
-            x[i] = 1
+            x[i - 5] = 1
 
         texts.append(kernel.inspect_asm("void(float32[::1], int64)", target="sm_75"))
     assert ["setp" in text or "shr.s64" in text for text in texts] == [True, False]
