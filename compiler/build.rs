@@ -31,6 +31,7 @@ const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
+    "src/backend/nvptx/differences.cpp",
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",
     "src/backend/nvptx/passes.cpp",
@@ -59,6 +60,7 @@ fn main() {
     for file in CPP {
         println!("cargo:rerun-if-changed={file}");
     }
+    println!("cargo:rerun-if-changed=src/backend/nvptx/differences.h");
     println!("cargo:rerun-if-changed=src/backend/nvptx/divisions.h");
     println!("cargo:rerun-if-changed=src/backend/nvptx/switches.h");
     println!("cargo:rerun-if-changed=build.rs");

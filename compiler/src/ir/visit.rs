@@ -3,7 +3,7 @@
 //! [`ExprKind::operands`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], with the forms of
 //! them that change a node, list what a node holds; a walk that asks no more than that goes through them.
 
-use super::{Block, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
+use super::{Block, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
 use crate::stop;
 
 impl ExprKind {
@@ -127,6 +127,20 @@ impl StmtKind {
             Self::Loop { body, .. } => has_break(body),
             Self::Assign(..) | Self::Store { .. } | Self::Op { .. } | Self::Call { .. } => true,
         }
+    }
+}
+
+impl Function {
+    /// A tree of its own that is like another one.
+    pub fn copy_expr(&mut self, id: ExprId) -> ExprId {
+        let Expr { kind, ty, span } = self.exprs[id].clone();
+        let kind = kind.map_operands(&mut |child| self.copy_expr(child));
+        self.exprs.push(Expr { kind, ty, span })
+    }
+
+    /// A statement like another one, whose expressions are its own.
+    pub fn copy_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        Stmt { kind: stmt.kind.clone().map_exprs(&mut |id| self.copy_expr(id)), span: stmt.span }
     }
 }
 

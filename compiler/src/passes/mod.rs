@@ -14,6 +14,7 @@ mod fold_temps;
 mod lower_reductions;
 mod narrow;
 mod prove_nonneg;
+mod split_signs;
 #[cfg(test)]
 mod tests;
 mod unroll_strided;
@@ -53,10 +54,16 @@ pub enum Targets {
 /// Every pass, in order.
 pub const PASSES: &[Pass] = &[
     Pass {
+        name: "split_signs",
+        run: split_signs::run,
+        targets: Targets::Nvptx,
+        why_here: "first: the proofs find what it makes provable; a CPU's indices are 64 bits wide, and their wraps cost little",
+    },
+    Pass {
         name: "prove_nonneg",
         run: prove_nonneg::run,
         targets: Targets::All,
-        why_here: "first: an index without its wrap no longer reads the extent, which may then be dead",
+        why_here: "before all that reads what it makes dead: an index without its wrap no longer reads the extent, which may then be dead",
     },
     Pass {
         name: "fold_temps",

@@ -24,6 +24,7 @@
 #include "llvm/Passes/StandardInstrumentations.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include "differences.h"
 #include "divisions.h"
 #include "switches.h"
 
@@ -200,6 +201,7 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
   callbacks.registerAfterPassCallback([&](llvm::StringRef pass, llvm::Any unit, const llvm::PreservedAnalyses &) {
     if (llvm::Function *function = function_of(unit); function && speculates(pass)) hidden.show(*function);
   });
+  weft::register_differences(builder);
   weft::register_divisions(builder);
   weft::register_switches(builder);
   llvm::ModulePassManager passes;

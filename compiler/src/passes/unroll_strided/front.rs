@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
-use super::{Strided, copy_expr, copy_stmt};
+use super::Strided;
 use crate::ir::{
     BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, Space, Stmt, StmtKind, Type,
     for_each_expr, for_each_expr_of_stmt, for_each_stmt,
@@ -97,7 +97,7 @@ pub(super) fn turns(
     for number in 0..count {
         let mut names = BTreeMap::new();
         for stmt in moved(true) {
-            let mut copy = copy_stmt(function, stmt);
+            let mut copy = function.copy_stmt(stmt);
             rename(function, &mut copy, &names);
             ahead(function, &mut copy, strided, number);
             if let StmtKind::Assign(local, _) = &mut copy.kind {
@@ -116,11 +116,11 @@ pub(super) fn turns(
     }
     for names in &renamed {
         for stmt in moved(false) {
-            let mut copy = copy_stmt(function, stmt);
+            let mut copy = function.copy_stmt(stmt);
             rename(function, &mut copy, names);
             body.push(copy);
         }
-        body.extend(step.iter().map(|stmt| copy_stmt(function, stmt)));
+        body.extend(step.iter().map(|stmt| function.copy_stmt(stmt)));
     }
     body
 }
@@ -145,7 +145,7 @@ fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, turns: i12
         }
         let Expr { ty, span, .. } = function.exprs[id].clone();
         let now = function.exprs.push(Expr { kind: ExprKind::Local(strided.counter), ty, span });
-        let stride = copy_expr(function, strided.stride);
+        let stride = function.copy_expr(strided.stride);
         let turns = function.exprs.push(Expr::int(Scalar::I64, turns, span));
         let far = function.exprs.push(Expr { kind: ExprKind::Binary(BinaryOp::Mul, stride, turns), ty, span });
         function.exprs[id].kind = ExprKind::Binary(BinaryOp::Add, now, far);

@@ -171,35 +171,23 @@ fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
     let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));
     let compare = |function: &mut Function, op, a, b| push(function, ExprKind::Compare(op, a, b), Type::BOOL);
     let now = push(function, ExprKind::Local(strided.counter), Type::I64);
-    let stop = copy_expr(function, strided.stop);
+    let stop = function.copy_expr(strided.stop);
     let below = compare(function, CompareOp::Lt, now, stop);
     let now = push(function, ExprKind::Local(strided.counter), Type::I64);
-    let stop = copy_expr(function, strided.stop);
+    let stop = function.copy_expr(strided.stop);
     let end = int(function, i128::from(i64::MAX) - LARGEST_STRIDE);
     let stop = push(function, ExprKind::Binary(BinaryOp::Min, stop, end), Type::I64);
     let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), Type::I64);
-    let (stride, more) = (copy_expr(function, strided.stride), int(function, TURNS - 1));
+    let (stride, more) = (function.copy_expr(strided.stride), int(function, TURNS - 1));
     let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), Type::I64);
     let enough = compare(function, CompareOp::Gt, left, needed);
     let mut all = push(function, ExprKind::Binary(BinaryOp::And, below, enough), Type::BOOL);
     if !matches!(function.exprs[strided.stride].kind, ExprKind::Const(_)) {
         for (op, bound) in [(CompareOp::Gt, 0), (CompareOp::Lt, LARGEST_STRIDE)] {
-            let (stride, bound) = (copy_expr(function, strided.stride), int(function, bound));
+            let (stride, bound) = (function.copy_expr(strided.stride), int(function, bound));
             let inside = compare(function, op, stride, bound);
             all = push(function, ExprKind::Binary(BinaryOp::And, all, inside), Type::BOOL);
         }
     }
     all
-}
-
-/// A statement whose expressions are its own.
-fn copy_stmt(function: &mut Function, stmt: &Stmt) -> Stmt {
-    Stmt { kind: stmt.kind.clone().map_exprs(&mut |expr| copy_expr(function, expr)), span: stmt.span }
-}
-
-/// A tree of its own.
-fn copy_expr(function: &mut Function, expr: ExprId) -> ExprId {
-    let Expr { kind, ty, span } = function.exprs[expr].clone();
-    let kind = kind.map_operands(&mut |child| copy_expr(function, child));
-    function.exprs.push(Expr { kind, ty, span })
 }

@@ -1,0 +1,118 @@
+//! Puts loops that may begin below zero into two: one for when they do, and one whose counter is never negative.
+//!
+//! ```text
+//! $c = load $starts.data[$i]             $c = load $starts.data[$i]
+//! loop {                                 if $c >= 0 { loop { …, as it was } } else { loop { …, as it was } }
+//!     if not $c < $stop { break }
+//!     … $x.data[wrap($c, $x.shape0)]
+//! } step {
+//!     $c = $c + 1
+//! }
+//! ```
+//!
+//! What a program reads from memory may be anything, so each index by such a counter has its wrap in each turn: rows of
+//! sparse matrices, neighbours in graphs. In the first loop the proofs find that it needs none.
+
+use crate::{
+    analysis::Ranges,
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprKind, Function, LocalId, Module, Stmt, StmtKind, Together,
+        Type, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    },
+};
+
+/// Expressions of a loop that is done twice at most.
+const LARGEST: usize = 200;
+
+/// Runs the pass.
+pub(super) fn run(module: &mut Module) {
+    let has_loops = module.functions.iter().any(|(_, function)| {
+        let mut found = false;
+        for_each_stmt(&function.body, &mut |stmt| found |= counter(function, stmt).is_some());
+        found
+    });
+    if !has_loops {
+        return;
+    }
+    let ranges = Ranges::of(module);
+    for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
+        let mut body = std::mem::take(&mut function.body);
+        split(function, ranges, &mut body);
+        function.body = body;
+    }
+}
+
+fn split(function: &mut Function, ranges: &Ranges, block: &mut Block) {
+    for stmt in block {
+        match &stmt.kind {
+            StmtKind::If { .. } | StmtKind::Loop { .. } => {
+                if let Some(counter) = counter(function, stmt)
+                    && !ranges.local(function, counter).is_nonneg()
+                {
+                    *stmt = in_two(function, stmt, counter);
+                    continue;
+                }
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            split(function, ranges, inner);
+        }
+    }
+}
+
+/// The counter of a loop that is worth two: it counts up by a constant, has indices by the counter that may be negative, no
+/// loop, call or meeting of threads inside, and is not large.
+fn counter(function: &Function, stmt: &Stmt) -> Option<LocalId> {
+    let StmtKind::Loop { body, step } = &stmt.kind else { return None };
+    let [Stmt { kind: StmtKind::Assign(counter, next), .. }] = step.as_slice() else { return None };
+    let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[*next].kind else { return None };
+    let counts_up = function.local(now) == Some(*counter) && function.int(by).is_some_and(|by| by > 0);
+    let (mut size, mut is_fine) = (0, true);
+    // The counter, and what is made of it.
+    let mut copies = vec![*counter];
+    for_each_stmt(body, &mut |stmt| match &stmt.kind {
+        StmtKind::Assign(local, value) => {
+            is_fine &= local != counter;
+            for_each_expr(function, *value, &mut |part| {
+                if function.local(part).is_some_and(|of| copies.contains(&of)) {
+                    copies.push(*local);
+                }
+            });
+        }
+        StmtKind::Op { op, results, .. } => {
+            let row = op.row();
+            is_fine &= row.together == Together::None && !row.orders && !results.contains(counter);
+        }
+        StmtKind::Loop { .. } | StmtKind::Call { .. } => is_fine = false,
+        StmtKind::If { .. } | StmtKind::Store { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
+    });
+    let mut has_wraps = false;
+    for_each_expr_of_block(function, body, &mut |id| {
+        size += 1;
+        if let Class::Arith(Arith::Wrap { index, .. }) = function.class(id) {
+            for_each_expr(function, index, &mut |part| {
+                has_wraps |= function.local(part).is_some_and(|local| copies.contains(&local));
+            });
+        }
+    });
+    (counts_up && is_fine && has_wraps && size <= LARGEST).then_some(*counter)
+}
+
+/// Both loops, and the test that one of them is for.
+fn in_two(function: &mut Function, stmt: &Stmt, counter: LocalId) -> Stmt {
+    let span = stmt.span;
+    let ty = function.locals[counter].ty;
+    let now = function.exprs.push(Expr { kind: ExprKind::Local(counter), ty, span });
+    let zero = ty.scalar().map(|scalar| function.exprs.push(Expr::int(scalar, 0, span)));
+    let Some(zero) = zero else { return stmt.clone() };
+    let cond = function.exprs.push(Expr { kind: ExprKind::Compare(CompareOp::Ge, now, zero), ty: Type::BOOL, span });
+    let copy = function.copy_stmt(stmt);
+    Stmt { kind: StmtKind::If { cond, then: vec![copy], otherwise: vec![stmt.clone()] }, span }
+}
