@@ -13,6 +13,8 @@
 //! What a program reads from memory may be anything, so each index by such a counter has its wrap in each turn: rows of
 //! sparse matrices, neighbours in graphs. In the first loop the proofs find that it needs none.
 
+use std::collections::BTreeSet;
+
 use crate::{
     analysis::Ranges,
     ir::{
@@ -37,17 +39,32 @@ pub(super) fn run(module: &mut Module) {
     let ranges = Ranges::of(module);
     for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
         let mut body = std::mem::take(&mut function.body);
-        split(function, ranges, &mut body);
+        let constant = constants(function, &body);
+        split(function, ranges, &constant, &mut body);
         function.body = body;
     }
 }
 
-fn split(function: &mut Function, ranges: &Ranges, block: &mut Block) {
+/// The locals that are somewhere given a constant: loops that begin there have reasons to.
+fn constants(function: &Function, body: &Block) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    for_each_stmt(body, &mut |stmt| {
+        if let StmtKind::Assign(local, value) = stmt.kind
+            && function.int(value).is_some()
+        {
+            found.insert(local);
+        }
+    });
+    found
+}
+
+fn split(function: &mut Function, ranges: &Ranges, constant: &BTreeSet<LocalId>, block: &mut Block) {
     for stmt in block {
         match &stmt.kind {
             StmtKind::If { .. } | StmtKind::Loop { .. } => {
                 if let Some(counter) = counter(function, stmt)
-                    && !ranges.local(function, counter).is_nonneg()
+                    && ranges.local(function, counter).low <= i128::from(i32::MIN)
+                    && !constant.contains(&counter)
                 {
                     *stmt = in_two(function, stmt, counter);
                     continue;
@@ -62,7 +79,7 @@ fn split(function: &mut Function, ranges: &Ranges, block: &mut Block) {
             | StmtKind::Return(_) => {}
         }
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-            split(function, ranges, inner);
+            split(function, ranges, constant, inner);
         }
     }
 }

@@ -17,6 +17,9 @@ const PLAIN_TURNS: u32 = 3;
 /// Turns of the walk in which the loop's test takes back what was given too much.
 const BACK_TURNS: u32 = 3;
 
+/// Loops around one that is not walked from nothing again: the walk would take too long.
+const DEEP: usize = 2;
+
 /// A loop that the walk is in.
 pub(super) struct Open {
     /// Where its turn began.
@@ -31,7 +34,8 @@ pub(super) struct Open {
     added: BTreeMap<LocalId, Option<Interval>>,
 }
 
-type Values = BTreeMap<LocalId, Interval>;
+/// What locals can be.
+pub(super) type Values = BTreeMap<LocalId, Interval>;
 
 impl<'a> Walk<'a> {
     /// Control leaves the innermost loop, or its turn.
@@ -55,6 +59,14 @@ impl<'a> Walk<'a> {
             });
         }
         let mut head = entry.clone();
+        let place = std::ptr::from_ref(body).addr();
+        // A loop in others is walked for each of their turns, and mostly finds what it found before.
+        let is_deep = self.loops.len() >= DEEP;
+        if let Some(before) = self.heads.get(&place).filter(|_| is_deep) {
+            for (local, known) in &mut head {
+                *known = known.join(before[local]);
+            }
+        }
         let mut turn = 0;
         while let Some(back) = self.turn(body, step, &head, None).back {
             let mut changed = false;
@@ -102,6 +114,9 @@ impl<'a> Walk<'a> {
             if !changed || self.patience == 0 {
                 break;
             }
+        }
+        if is_deep {
+            self.heads.insert(place, head.clone());
         }
         (self.notes, self.sums) = (notes, sums);
         let breaks = self.turn(body, step, &head, turns).breaks;

@@ -14,6 +14,8 @@ mod loops;
 mod refine;
 mod state;
 
+use std::collections::BTreeMap;
+
 use weft_artifact::{EXTENT_BITS, SMALL_EXTENT, Scalar, SlotField, SlotSource};
 
 use self::state::State;
@@ -21,7 +23,7 @@ use super::{Fixed, Interval};
 use crate::ir::{Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type};
 
 /// Evaluations of expressions, for each expression of a function, after which the walk is given up.
-const PATIENCE: usize = 256;
+const PATIENCE: usize = 1500;
 
 /// What is known of one function.
 #[derive(Clone, Debug)]
@@ -135,6 +137,8 @@ struct Walk<'a> {
     state: State,
     /// The loops around the place of the walk, the innermost last.
     loops: Vec<loops::Open>,
+    /// By the address of a loop's body: what held at its start when it was last walked.
+    heads: BTreeMap<usize, loops::Values>,
     /// The last walk, on what holds for good: only then is anything noted.
     notes: bool,
     /// What a turn adds to sums is counted: on the last walk of each inner loop.
@@ -165,6 +169,7 @@ impl<'a> Walk<'a> {
             fixed: Fixed::of(function, &function.body),
             state: State::new(locals),
             loops: Vec::new(),
+            heads: BTreeMap::new(),
             notes: true,
             sums: false,
             in_arm: false,

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Narrow, is_short};
+use super::{Narrow, around_short, is_short};
 use crate::{
     analysis::{Interval, Ranges, Reach, Reaches},
     ir::{
@@ -84,7 +84,8 @@ fn varying(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let mut in_loops = Vec::new();
     let mut found = BTreeSet::new();
     collect(&function.body, false, &mut in_loops, &mut found);
-    let is_short = |local| is_short(ranges.local(function, local));
+    let around = around_short(function, ranges);
+    let is_short = |local| is_short(ranges.local(function, local)) || around.contains(&local);
     found.retain(|counter| !is_short(*counter));
     in_loops.retain(|(local, _)| !is_short(*local));
     for &(local, value) in &in_loops {

@@ -109,7 +109,8 @@ fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
             counters.extend(step.iter().flat_map(|stmt| stmt.kind.assigned()));
         }
     });
-    counters.retain(|counter| !is_short(ranges.local(function, *counter)));
+    let around = around_short(function, ranges);
+    counters.retain(|counter| !is_short(ranges.local(function, *counter)) && !around.contains(counter));
     // The copy, and what it is a copy of.
     let mut copies = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -133,6 +134,43 @@ fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let kept: Vec<LocalId> = copies.iter().filter(|(_, of)| counters.contains(of)).map(|(copy, _)| *copy).collect();
     counters.extend(kept);
     counters
+}
+
+/// Counters, and their copies, in addresses of global memory in loops inside theirs that are short: LLVM makes straight code of
+/// those, and then a pointer of each of many accesses, for which there are not the registers.
+fn around_short(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
+    let counter_of = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Loop { step, .. } => step.iter().flat_map(|stmt| stmt.kind.assigned()).next(),
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => None,
+    };
+    let mut in_short = BTreeSet::new();
+    for_each_stmt(&function.body, &mut |stmt| {
+        let short = counter_of(stmt).filter(|counter| is_short(ranges.local(function, *counter)));
+        for block in short.into_iter().flat_map(|_| stmt.kind.blocks()).flatten() {
+            for_each_expr_of_block(function, block, &mut |id| {
+                if let Class::Address { base, by, .. } = function.class(id)
+                    && !matches!(function.exprs[base].ty, Type::Ptr(_, Space::Shared | Space::Local))
+                {
+                    for_each_expr(function, by, &mut |part| in_short.extend(function.local(part)));
+                }
+            });
+        }
+    });
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Assign(copy, value) = stmt.kind
+            && in_short.contains(&copy)
+        {
+            in_short.extend(function.local(value));
+        }
+    });
+    in_short
 }
 
 /// Whether a counter has so few values that LLVM makes its turns straight code.
