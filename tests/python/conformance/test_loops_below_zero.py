@@ -69,7 +69,7 @@ def deep(x, out):
             for c in range(2):
                 for d in range(-1, 2):
                     n += 1
-                    best = min(best, x[a, b - d] + c * d + i)
+                    best = min(best, x[a, b - 1 - d] + c * d + i)
     out[i] = best * 1000 + n
 
 
