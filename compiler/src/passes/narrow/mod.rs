@@ -153,7 +153,7 @@ fn around_short(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let mut in_short = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
         let short = counter_of(stmt).filter(|counter| is_short(ranges.local(function, *counter)));
-        for block in short.into_iter().flat_map(|_| stmt.kind.blocks()).flatten() {
+        for block in short.into_iter().filter_map(|_| stmt.kind.blocks()).flatten() {
             for_each_expr_of_block(function, block, &mut |id| {
                 if let Class::Address { base, by, .. } = function.class(id)
                     && !matches!(function.exprs[base].ty, Type::Ptr(_, Space::Shared | Space::Local))
