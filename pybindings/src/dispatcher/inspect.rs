@@ -57,8 +57,7 @@ impl Dispatcher {
         };
         let (mut jit, factors) = this.plain(py)?;
         jit.code.coarsen = factors;
-        // What a launch on such a GPU runs first.
-        jit.code.small = devices::settings(py)?.launch_facts && !host && !jit.device;
+        jit.code.small &= !host && !jit.device;
         if jit.device {
             if host {
                 return Err(no_host_code(&this.name));
