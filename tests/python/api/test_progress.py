@@ -21,10 +21,13 @@ import time
 import pytest
 
 PROGRAM = """
+import signal
 import sys
 import numpy as np
 from weft import _weft, cuda
 
+# A shell's job in the background is deaf to it, and so is what that starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 _weft.progress_limits(AFTER, 1 << 20)
 
 def slow(name, n=150, last="x"):
