@@ -1,6 +1,6 @@
 //! How far the memory goes that a pointer points into: whether a number of 32 bits says every place in it.
 //!
-//! Pointers come from arrays that are arguments, of which [`Module::small`] says how far they go, and from arrays of the
+//! Pointers come from arrays that are arguments, of which the facts of a launch say how far they go, and from arrays of the
 //! block, the thread and the code, whose extents are known. They are followed through locals, addresses, conversions and
 //! calls; of any other nothing is known.
 
