@@ -91,9 +91,9 @@ impl Dispatcher {
             CoarsenChoice::Factors(factors) => Wanted::Factors(factors),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => Wanted::Factors(own),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => Wanted::Measure,
-            // The estimate is one of GPUs.
-            CoarsenChoice::Auto if is_gpu => Wanted::Estimate,
-            CoarsenChoice::Kernel if is_gpu && jit.code.choose => Wanted::Estimate,
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => Wanted::Estimate,
+            // The estimate is one of GPUs. Who looks for a fault wants to see the threads of the program.
+            CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => Wanted::Estimate,
             CoarsenChoice::Kernel | CoarsenChoice::Auto => Wanted::Factors(Coarsening::NONE),
         };
         jit.code.choose = match wanted {

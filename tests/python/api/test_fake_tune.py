@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 PROGRAM = """
 import os
 os.environ.setdefault("WEFT_CACHE", "off")
@@ -243,4 +245,10 @@ def test_blocks_with_barriers_keep_more_threads(run):
 
 def test_what_the_decorator_says_is_not_estimated(run):
     code = PROGRAM.replace("(tune=True)", "(coarsen=1)") + "add[4096, 128](x, y)\nprint(add.explain())\n"
+    assert "each thread does its own work" in run(code)
+
+
+@pytest.mark.parametrize("options", ["debug=True, opt=False", "opt=False"])
+def test_what_is_looked_into_is_not_coarsened(run, options):
+    code = PROGRAM.replace("(tune=True)", f"({options})") + "add[4096, 128](x, y)\nprint(add.explain())\n"
     assert "each thread does its own work" in run(code)
