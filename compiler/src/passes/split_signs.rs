@@ -15,6 +15,8 @@
 
 use std::collections::BTreeSet;
 
+use weft_artifact::Scalar;
+
 use crate::{
     analysis::Ranges,
     ir::{
@@ -28,9 +30,11 @@ const LARGEST: usize = 200;
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
+    // Nearly all loops begin at a constant: what else can be is asked for the others alone.
     let has_loops = module.functions.iter().any(|(_, function)| {
+        let constant = constants(function);
         let mut found = false;
-        for_each_stmt(&function.body, &mut |stmt| found |= counter(function, stmt).is_some());
+        for_each_stmt(&function.body, &mut |stmt| found |= counter(function, &constant, stmt).is_some());
         found
     });
     if !has_loops {
@@ -38,17 +42,17 @@ pub(super) fn run(module: &mut Module) {
     }
     let ranges = Ranges::of(module);
     for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
+        let constant = constants(function);
         let mut body = std::mem::take(&mut function.body);
-        let constant = constants(function, &body);
         split(function, ranges, &constant, &mut body);
         function.body = body;
     }
 }
 
 /// The locals that are somewhere given a constant: loops that begin there have reasons to.
-fn constants(function: &Function, body: &Block) -> BTreeSet<LocalId> {
+fn constants(function: &Function) -> BTreeSet<LocalId> {
     let mut found = BTreeSet::new();
-    for_each_stmt(body, &mut |stmt| {
+    for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Assign(local, value) = stmt.kind
             && function.int(value).is_some()
         {
@@ -60,23 +64,11 @@ fn constants(function: &Function, body: &Block) -> BTreeSet<LocalId> {
 
 fn split(function: &mut Function, ranges: &Ranges, constant: &BTreeSet<LocalId>, block: &mut Block) {
     for stmt in block {
-        match &stmt.kind {
-            StmtKind::If { .. } | StmtKind::Loop { .. } => {
-                if let Some(counter) = counter(function, stmt)
-                    && ranges.local(function, counter).low <= i128::from(i32::MIN)
-                    && !constant.contains(&counter)
-                {
-                    *stmt = in_two(function, stmt, counter);
-                    continue;
-                }
-            }
-            StmtKind::Assign(..)
-            | StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => {}
+        if let Some((counter, scalar)) = counter(function, constant, stmt)
+            && ranges.local(function, counter).low <= i128::from(i32::MIN)
+        {
+            *stmt = in_two(function, stmt, counter, scalar);
+            continue;
         }
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
             split(function, ranges, constant, inner);
@@ -84,11 +76,12 @@ fn split(function: &mut Function, ranges: &Ranges, constant: &BTreeSet<LocalId>,
     }
 }
 
-/// The counter of a loop that is worth two: it counts up by a constant, has indices by the counter that may be negative, no
-/// loop, call or meeting of threads inside, and is not large.
-fn counter(function: &Function, stmt: &Stmt) -> Option<LocalId> {
+/// The counter, with its type, of a loop that is worth two: it counts up by a constant from what is none, has indices by the
+/// counter, no loop, call or meeting of threads inside, and is not large.
+fn counter(function: &Function, constant: &BTreeSet<LocalId>, stmt: &Stmt) -> Option<(LocalId, Scalar)> {
     let StmtKind::Loop { body, step } = &stmt.kind else { return None };
     let [Stmt { kind: StmtKind::Assign(counter, next), .. }] = step.as_slice() else { return None };
+    let scalar = function.locals[*counter].ty.scalar().filter(|_| !constant.contains(counter))?;
     let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[*next].kind else { return None };
     let counts_up = function.local(now) == Some(*counter) && function.int(by).is_some_and(|by| by > 0);
     let (mut size, mut is_fine) = (0, true);
@@ -119,16 +112,14 @@ fn counter(function: &Function, stmt: &Stmt) -> Option<LocalId> {
             });
         }
     });
-    (counts_up && is_fine && has_wraps && size <= LARGEST).then_some(*counter)
+    (counts_up && is_fine && has_wraps && size <= LARGEST).then_some((*counter, scalar))
 }
 
 /// Both loops, and the test that one of them is for.
-fn in_two(function: &mut Function, stmt: &Stmt, counter: LocalId) -> Stmt {
+fn in_two(function: &mut Function, stmt: &Stmt, counter: LocalId, scalar: Scalar) -> Stmt {
     let span = stmt.span;
-    let ty = function.locals[counter].ty;
-    let now = function.exprs.push(Expr { kind: ExprKind::Local(counter), ty, span });
-    let zero = ty.scalar().map(|scalar| function.exprs.push(Expr::int(scalar, 0, span)));
-    let Some(zero) = zero else { return stmt.clone() };
+    let now = function.exprs.push(Expr { kind: ExprKind::Local(counter), ty: Type::Scalar(scalar), span });
+    let zero = function.exprs.push(Expr::int(scalar, 0, span));
     let cond = function.exprs.push(Expr { kind: ExprKind::Compare(CompareOp::Ge, now, zero), ty: Type::BOOL, span });
     let copy = function.copy_stmt(stmt);
     Stmt { kind: StmtKind::If { cond, then: vec![copy], otherwise: vec![stmt.clone()] }, span }

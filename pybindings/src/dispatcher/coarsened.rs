@@ -245,8 +245,7 @@ impl Overload {
     fn fills_device(&self, config: &LaunchConfig) -> bool {
         let attributes = self.executor.attributes();
         let at_once = u64::from(attributes.multiprocessor_count) * threads_at_once(attributes.compute_capability);
-        let blocks = config.grid.iter().fold(1_u64, |product, extent| product.saturating_mul(u64::from(*extent)));
-        blocks.saturating_mul(threads(config)) >= LEAST_WAVES * at_once
+        blocks(config).saturating_mul(threads(config)) >= LEAST_WAVES * at_once
     }
 }
 
@@ -257,8 +256,17 @@ fn fitting(factors: [u32; 3], config: &LaunchConfig) -> [u32; 3] {
 }
 
 /// Threads of a block.
-pub(super) fn threads(config: &LaunchConfig) -> u64 {
-    config.block.iter().fold(1, |product: u64, extent| product.saturating_mul(u64::from(*extent)))
+fn threads(config: &LaunchConfig) -> u64 {
+    product(config.block)
+}
+
+/// Blocks of the grid.
+pub(super) fn blocks(config: &LaunchConfig) -> u64 {
+    product(config.grid)
+}
+
+fn product(extents: [u32; 3]) -> u64 {
+    extents.iter().fold(1, |product: u64, extent| product.saturating_mul(u64::from(*extent)))
 }
 
 /// Threads that a multiprocessor has at a time: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".

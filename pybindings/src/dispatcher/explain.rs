@@ -23,36 +23,38 @@ impl Dispatcher {
 }
 
 impl Overload {
+    /// The launches that it is for.
+    fn kinds(&self) -> String {
+        let names: Vec<_> = self.granted().names().collect();
+        if names.is_empty() {
+            "launches of any kind".to_owned()
+        } else {
+            format!("launches that are {}", names.join(", "))
+        }
+    }
+
     fn explained(&self) -> String {
         let mut text = self.shown();
         let mut line = |words: &str| {
             text.push_str("\n  ");
             text.push_str(words);
         };
-        let taken = |of: &Self| of.granted().names().collect::<Vec<_>>().join(", ");
-        let general = || "launches of any kind".to_owned();
-        let kinds = |of: &Self| {
-            Some(taken(of))
-                .filter(|names| !names.is_empty())
-                .map_or_else(general, |names| format!("launches that are {names}"))
-        };
-        line(&format!("for {}", kinds(self)));
+        line(&format!("for {}", self.kinds()));
         for variant in self.variants.iter() {
-            line(&format!("with a variant for {}", kinds(&variant)));
+            line(&format!("with a variant for {}", variant.kinds()));
         }
+        let coarsening = &self.kernel.coarsening;
         match self.wanted {
-            Wanted::Factors(factors) if factors == Coarsening::NONE && self.kernel.coarsening.note.is_empty() => {
-                line("each thread does its own work");
-            }
             Wanted::Factors(factors) if factors != Coarsening::NONE => match self.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
                 None => line(&format!("{} threads in one are asked for: no launch had such a block", shown(factors))),
             },
+            Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure if coarsening.note.is_empty() => {
+                line("each thread does its own work");
+            }
             Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => {
-                line(&self.kernel.coarsening.note);
-                for candidate in &self.kernel.coarsening.candidates {
-                    line(&format!("  {}", candidate.note));
-                }
+                line(&coarsening.note);
+                coarsening.candidates.iter().for_each(|candidate| line(&format!("  {}", candidate.note)));
             }
         }
         if self.wanted == Wanted::Estimate {

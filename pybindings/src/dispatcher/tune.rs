@@ -18,7 +18,7 @@ use weft_artifact::Coarsening;
 use weft_engine::{About, Digest, DiskCache};
 use weft_runtime::{Event, Executor, LaunchConfig, Stream};
 
-use super::overload::Overload;
+use super::{coarsened::blocks, overload::Overload};
 use crate::engine;
 
 /// Candidates besides the kernel as it is.
@@ -42,8 +42,7 @@ struct Place {
 
 impl Place {
     fn of(config: &LaunchConfig) -> Self {
-        let blocks = config.grid.iter().fold(1_u64, |product, extent| product.saturating_mul(u64::from(*extent)));
-        Self { block: config.block, grid: blocks.max(1).ilog2() }
+        Self { block: config.block, grid: blocks(config).max(1).ilog2() }
     }
 }
 

@@ -14,9 +14,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Narrow, around_short, is_short};
+use super::Narrow;
 use crate::{
-    analysis::{Interval, Ranges, Reach, Reaches},
+    analysis::{Interval, Reach, Reaches},
     ir::{
         Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, Stmt,
         StmtKind, Type, for_each_expr_of_block,
@@ -45,14 +45,20 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn of(module: &Module, reaches: &Reaches, ranges: &Ranges, (id, function): (FuncId, &Function)) -> Self {
+    /// `narrow` says which counters need not stay wide.
+    pub(super) fn of(
+        module: &Module,
+        reaches: &Reaches,
+        narrow: &dyn Fn(LocalId) -> bool,
+        (id, function): (FuncId, &Function),
+    ) -> Self {
         let mut bases = vec![None; function.exprs.len()];
         for_each_expr_of_block(function, &function.body, &mut |address| {
             if let Class::Address { base, .. } = function.class(address) {
                 bases[address.index()] = reaches.get(module, id.index(), function, base);
             }
         });
-        let varying = varying(function, ranges);
+        let varying = varying(function, narrow);
         let beside = beside(function, &varying);
         Self { bases, varying, beside }
     }
@@ -75,19 +81,17 @@ fn beside(function: &Function, varying: &BTreeSet<LocalId>) -> BTreeSet<LocalId>
 }
 
 /// Memory of the block or the thread, whose addresses are not LLVM's pointers.
-fn is_own(ty: Type) -> bool {
+pub(super) fn is_own(ty: Type) -> bool {
     matches!(ty, Type::Ptr(_, Space::Shared | Space::Local))
 }
 
 /// The locals of [`Addresses::varying`].
-fn varying(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
+fn varying(function: &Function, narrow: &dyn Fn(LocalId) -> bool) -> BTreeSet<LocalId> {
     let mut in_loops = Vec::new();
     let mut found = BTreeSet::new();
     collect(&function.body, false, &mut in_loops, &mut found);
-    let around = around_short(function, ranges);
-    let is_short = |local| is_short(ranges.local(function, local)) || around.contains(&local);
-    found.retain(|counter| !is_short(*counter));
-    in_loops.retain(|(local, _)| !is_short(*local));
+    found.retain(|counter| !narrow(*counter));
+    in_loops.retain(|(local, _)| !narrow(*local));
     for &(local, value) in &in_loops {
         if is_linear_in(function, value, &|other| other == local) {
             found.insert(local);

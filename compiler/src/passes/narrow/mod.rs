@@ -32,8 +32,8 @@ use weft_artifact::Scalar;
 use crate::{
     analysis::{Interval, Ranges, Reaches},
     ir::{
-        Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, Space, Stmt,
-        StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
+        Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, Stmt, StmtKind,
+        Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
     },
     source::Span,
 };
@@ -50,10 +50,16 @@ pub(super) fn run(module: &mut Module) {
     let reaches = Reaches::of(module);
     let functions = module.functions.iter().zip(&ranges);
     let addresses: Vec<_> = functions
-        .map(|((id, function), ranges)| address::Addresses::of(module, &reaches, ranges, (id, function)))
+        .map(|((id, function), ranges)| {
+            // Counters that need no pointers.
+            let around = around_short(function, ranges);
+            let narrow = |local| around.contains(&local) || is_short(ranges.local(function, local));
+            let addresses = address::Addresses::of(module, &reaches, &narrow, (id, function));
+            (addresses, address_counters(function, &narrow))
+        })
         .collect();
-    for (((_, function), ranges), addresses) in module.functions.iter_mut().zip(&ranges).zip(&addresses) {
-        let kept = address_counters(function, ranges);
+    for (((_, function), ranges), (addresses, kept)) in module.functions.iter_mut().zip(&ranges).zip(addresses) {
+        let addresses = &addresses;
         let locals = narrow_locals(function, ranges, &kept);
         let body = std::mem::take(&mut function.body);
         let mut pass = Narrow { function, ranges, addresses, locals, kept };
@@ -102,15 +108,14 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
 /// Counters of loops that stand in addresses of global memory, and their copies. LLVM makes pointers of them, which go on by
 /// a constant from turn to turn, so that nothing is gained; and with a counter of 32 bits beside the pointers, ptxas put the
 /// loads of an unrolled matrix product apart, which took 1.3 times as long on an H200.
-fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
+fn address_counters(function: &Function, narrow: &dyn Fn(LocalId) -> bool) -> BTreeSet<LocalId> {
     let mut counters = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Loop { step, .. } = &stmt.kind {
             counters.extend(step.iter().flat_map(|stmt| stmt.kind.assigned()));
         }
     });
-    let around = around_short(function, ranges);
-    counters.retain(|counter| !is_short(ranges.local(function, *counter)) && !around.contains(counter));
+    counters.retain(|counter| !narrow(*counter));
     // The copy, and what it is a copy of.
     let mut copies = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -120,14 +125,7 @@ fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
             copies.push((local, of));
         }
     });
-    let mut addressed = BTreeSet::new();
-    for_each_expr_of_block(function, &function.body, &mut |id| {
-        if let Class::Address { base, by, .. } = function.class(id)
-            && !matches!(function.exprs[base].ty, Type::Ptr(_, Space::Shared | Space::Local))
-        {
-            for_each_expr(function, by, &mut |part| addressed.extend(function.local(part)));
-        }
-    });
+    let addressed = addressed(function, &function.body);
     counters.retain(|counter| {
         addressed.contains(counter) || copies.iter().any(|(copy, of)| of == counter && addressed.contains(copy))
     });
@@ -136,31 +134,29 @@ fn address_counters(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     counters
 }
 
+/// The locals in addresses of memory that is not the block's or the thread's.
+fn addressed(function: &Function, block: &Block) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    for_each_expr_of_block(function, block, &mut |id| {
+        if let Class::Address { base, by, .. } = function.class(id)
+            && !address::is_own(function.exprs[base].ty)
+        {
+            for_each_expr(function, by, &mut |part| found.extend(function.local(part)));
+        }
+    });
+    found
+}
+
 /// Counters, and their copies, in addresses of global memory in loops inside theirs that are short: LLVM makes straight code of
 /// those, and then a pointer of each of many accesses, for which there are not the registers.
 fn around_short(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
-    let counter_of = |stmt: &Stmt| match &stmt.kind {
-        StmtKind::Loop { step, .. } => step.iter().flat_map(|stmt| stmt.kind.assigned()).next(),
-        StmtKind::Assign(..)
-        | StmtKind::Store { .. }
-        | StmtKind::Op { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::If { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => None,
-    };
     let mut in_short = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
-        let short = counter_of(stmt).filter(|counter| is_short(ranges.local(function, *counter)));
-        for block in short.into_iter().filter_map(|_| stmt.kind.blocks()).flatten() {
-            for_each_expr_of_block(function, block, &mut |id| {
-                if let Class::Address { base, by, .. } = function.class(id)
-                    && !matches!(function.exprs[base].ty, Type::Ptr(_, Space::Shared | Space::Local))
-                {
-                    for_each_expr(function, by, &mut |part| in_short.extend(function.local(part)));
-                }
-            });
+        if let StmtKind::Loop { body, step } = &stmt.kind
+            && let Some(counter) = step.iter().flat_map(|stmt| stmt.kind.assigned()).next()
+            && is_short(ranges.local(function, counter))
+        {
+            in_short.extend([body, step].into_iter().flat_map(|block| addressed(function, block)));
         }
     });
     for_each_stmt(&function.body, &mut |stmt| {

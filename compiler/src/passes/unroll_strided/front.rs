@@ -36,27 +36,17 @@ pub(super) fn front(function: &Function, head: &Stmt, turn: &[Stmt], counter: Lo
     let mut front = Vec::new();
     for stmt in turn {
         let is_known = |local: LocalId| local == counter || moved.contains(&local) || !assigned.contains_key(&local);
-        let local = match stmt.kind {
-            StmtKind::Assign(local, value)
-                if assigned.get(&local) == Some(&1)
-                    && !read.contains(&local)
-                    && can_move(function, value, &is_known) =>
-            {
-                Some(local)
-            }
-            StmtKind::Assign(..)
-            | StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => None,
+        let is_front = if let StmtKind::Assign(local, value) = stmt.kind
+            && assigned.get(&local) == Some(&1)
+            && !read.contains(&local)
+            && can_move(function, value, &is_known)
+        {
+            moved.insert(local)
+        } else {
+            false
         };
         reads(function, std::slice::from_ref(stmt), &mut read);
-        moved.extend(local);
-        front.push(local.is_some());
+        front.push(is_front);
     }
     let mut has_effects = false;
     for_each_stmt(turn, &mut |stmt| {
