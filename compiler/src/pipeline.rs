@@ -1,6 +1,6 @@
 //! The compiler, stage by stage.
 
-use weft_artifact::{ArgType, Artifact};
+use weft_artifact::{ArgType, Artifact, Factors};
 
 use crate::{
     backend,
@@ -109,11 +109,11 @@ pub fn compile_polled(
     stack::polled(work, poll)
 }
 
-/// How many threads of a block one is to do the work of, and whether that is to be estimated.
-fn coarsen(request: &Request) -> ([u32; 3], bool) {
+/// How many threads one is to do the work of, and whether that is to be estimated.
+fn coarsen(request: &Request) -> (Factors, bool) {
     let Options { coarsen, choose, .. } = request.options;
     // Other code launches the block that it says.
-    if request.options.entry == Entry::Launch { (coarsen, choose) } else { ([1; 3], false) }
+    if request.options.entry == Entry::Launch { (coarsen, choose) } else { (Factors::NONE, false) }
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {

@@ -1,6 +1,6 @@
 //! The limits that a launch must keep, checked alike and with the same words on every executor.
 
-use weft_artifact::Coarsening;
+use weft_artifact::Factors;
 
 use crate::{
     error::{Error, ErrorKind},
@@ -18,31 +18,28 @@ pub(crate) struct KernelLimits {
     pub(crate) max_threads_per_block: u32,
     /// Registers a thread; 0 where that means nothing.
     pub(crate) registers: u32,
-    /// How many threads of a block are one of the device's.
-    pub(crate) factors: [u32; 3],
+    /// How many threads and blocks are one of the device's.
+    pub(crate) factors: Factors,
     /// How many cells a launch passes: one a slot, or more where a slot is longer than eight bytes.
     pub(crate) cells: usize,
 }
 
 impl KernelLimits {
-    /// What the device is given of a launch that was checked: the threads of a block by its factors.
+    /// What the device is given of a launch that was checked: blocks and their threads by the factors.
     #[inline]
     pub(crate) fn on_device(&self, config: &LaunchConfig) -> LaunchConfig {
-        if self.factors == Coarsening::NONE {
+        if self.factors == Factors::NONE {
             return *config;
         }
-        let mut divided = *config;
-        for (extent, factor) in divided.block.iter_mut().zip(self.factors) {
-            *extent /= factor.max(1);
-        }
-        divided
+        let divided = self.factors.divide(config.grid, config.block);
+        let (grid, block) = divided.expect("the launch was checked");
+        LaunchConfig { grid, block, ..*config }
     }
 
-    /// Whether a block can be divided so.
+    /// Whether a launch can be divided so.
     #[inline]
     fn divides(&self, config: &LaunchConfig) -> bool {
-        self.factors == Coarsening::NONE
-            || config.block.iter().zip(self.factors).all(|(extent, factor)| extent.is_multiple_of(factor))
+        self.factors == Factors::NONE || self.factors.divide(config.grid, config.block).is_some()
     }
 }
 
@@ -128,9 +125,10 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
         ));
     }
     if !kernel.divides(config) {
-        let (block, factors) = (shown(config.block), shown(*factors));
-        let message =
-            format!("cannot launch `{name}`: it is coarsened by {factors}, which does not divide block {block}");
+        let (grid, block) = (shown(config.grid), shown(config.block));
+        let message = format!(
+            "cannot launch `{name}`: it is coarsened by {factors}, which does not divide grid {grid} and block {block}"
+        );
         return Error::new(ErrorKind::Internal, message);
     }
     Error::new(ErrorKind::Internal, format!("a launch of `{name}` passes {n_cells} cells; the kernel takes {cells}"))

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use crate::{facts::Facts, fault::Faults, number::Scalar, types::ArgType};
+use crate::{factors::Factors, facts::Facts, fault::Faults, number::Scalar, types::ArgType};
 
 /// The form of [`Artifact::code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ pub struct Kernel {
     pub calls_itself: bool,
     /// For the host: it can be compiled so that it writes nothing beside its arrays.
     pub confinable: bool,
-    /// How many threads of a block one of a launch does the work of.
+    /// How many threads one of a launch does the work of.
     pub coarsening: Coarsening,
     /// The facts of launches that its code is better for. It takes for granted those of them that it was compiled for.
     pub gains: Facts,
@@ -73,11 +73,11 @@ pub struct Kernel {
     pub host: Option<HostEntry>,
 }
 
-/// How many threads of a block one thread of a launch does the work of. The program sees the block that it asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How many threads one thread of a launch does the work of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coarsening {
-    /// Along x, y and z: a launch divides the block's extents by them, which are multiples.
-    pub factors: [u32; 3],
+    /// A launch divides its extents by them, which are multiples.
+    pub factors: Factors,
     /// For people: how, or why not; empty where nobody asked for more than one.
     pub note: String,
     /// Of a kernel whose threads each do their own: other factors, those first that are likely to be quicker. Empty where
@@ -88,8 +88,8 @@ pub struct Coarsening {
 /// Factors that a kernel can have, and what is to be expected of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Along x, y and z.
-    pub factors: [u32; 3],
+    /// What a launch divides its extents by.
+    pub factors: Factors,
     /// The estimated time of a large launch, in thousandths of that of the kernel as it is.
     pub time: u32,
     /// The fewest threads that it may leave of a block on a GPU.
@@ -105,26 +105,6 @@ impl Candidate {
     /// Whether the factors are chosen without being measured.
     pub fn is_worth_it(&self) -> bool {
         self.time <= Self::WORTH
-    }
-}
-
-impl Coarsening {
-    /// Each thread does its own.
-    pub const NONE: [u32; 3] = [1; 3];
-
-    /// What a launch has of a block, if the block can be divided so.
-    pub fn divide(&self, block: [u32; 3]) -> Option<[u32; 3]> {
-        let mut divided = [0; 3];
-        for ((part, extent), factor) in divided.iter_mut().zip(block).zip(self.factors) {
-            *part = extent.checked_div(factor).filter(|part| part.checked_mul(factor) == Some(extent))?;
-        }
-        Some(divided)
-    }
-}
-
-impl Default for Coarsening {
-    fn default() -> Self {
-        Self { factors: Self::NONE, note: String::new(), candidates: Vec::new() }
     }
 }
 
@@ -443,19 +423,5 @@ impl Kernel {
     /// How many cells a launch passes.
     pub fn n_cells(&self) -> usize {
         self.slots.iter().map(|slot| slot.ty.cells()).sum()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Coarsening;
-
-    #[test]
-    fn a_block_is_divided_or_it_is_not() {
-        let by = |factors| Coarsening { factors, ..Coarsening::default() };
-        assert_eq!(by([2, 4, 1]).divide([64, 4, 3]), Some([32, 1, 3]));
-        assert_eq!(by([2, 4, 1]).divide([64, 6, 3]), None);
-        assert_eq!(by([4, 1, 1]).divide([2, 1, 1]), None);
-        assert_eq!(Coarsening::default().divide([5, 7, 1]), Some([5, 7, 1]));
     }
 }

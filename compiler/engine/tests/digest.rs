@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Facts, Layout, MachineCode, Nested, Number,
-    Record, Scalar, Time, Vector,
+    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Factors, Facts, Layout, MachineCode, Nested,
+    Number, Record, Scalar, Time, Vector,
 };
 use weft_compiler::{
     request::{
@@ -68,13 +68,14 @@ fn vector(scalar: Scalar, lanes: u8) -> DType {
 #[test]
 fn measurements_have_digests_by_all_that_they_are_of() {
     let all = [
-        Digest::of_measurement(b"code", "H200", [64, 1, 1], 7),
-        Digest::of_measurement(b"cod", "eH200", [64, 1, 1], 7),
-        Digest::of_measurement(b"code", "H100", [64, 1, 1], 7),
-        Digest::of_measurement(b"code", "H200", [1, 64, 1], 7),
-        Digest::of_measurement(b"code", "H200", [64, 1, 1], 8),
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 7, [4, 1, 1]),
+        Digest::of_measurement(b"cod", "eH200", [64, 1, 1], 7, [4, 1, 1]),
+        Digest::of_measurement(b"code", "H100", [64, 1, 1], 7, [4, 1, 1]),
+        Digest::of_measurement(b"code", "H200", [1, 64, 1], 7, [4, 1, 1]),
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 8, [4, 1, 1]),
+        Digest::of_measurement(b"code", "H200", [64, 1, 1], 7, [1, 4, 1]),
     ];
-    assert_eq!(all[0], Digest::of_measurement(b"code", "H200", [64, 1, 1], 7));
+    assert_eq!(all[0], Digest::of_measurement(b"code", "H200", [64, 1, 1], 7, [4, 1, 1]));
     for (i, one) in all.iter().enumerate() {
         assert!(all[..i].iter().all(|other| other != one));
     }
@@ -177,7 +178,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "75cc1070bb1c322cd1caeaf584c6b3562b053f296893bd54c657a55b80a43bea"
+        "3b851ee336b6f37abe3500be2f83da2555e37efb493b6484f16420532487051c"
     );
 }
 
@@ -462,8 +463,10 @@ fn every_change_gives_another_digest() {
         options(Options { facts: Facts { disjoint: true, ..Facts::NONE }, ..base() }),
         options(Options { facts: Facts { aligned: true, ..Facts::NONE }, ..base() }),
         options(Options { notes: true, ..base() }),
-        options(Options { coarsen: [2, 1, 1], ..base() }),
-        options(Options { coarsen: [1, 2, 1], ..base() }),
+        options(Options { coarsen: Factors::of_threads([2, 1, 1]), ..base() }),
+        options(Options { coarsen: Factors::of_threads([1, 2, 1]), ..base() }),
+        options(Options { coarsen: Factors::of_blocks([2, 1, 1]), ..base() }),
+        options(Options { coarsen: Factors::of_blocks([1, 2, 1]), ..base() }),
         options(Options { choose: true, ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![])), ..base() }),
         options(Options { libdevice: Some(Arc::new(vec![1])), ..base() }),

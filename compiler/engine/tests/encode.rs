@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
-    Compound, DType, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place,
-    Record, RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
+    Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
+    Param, Place, Record, RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -134,9 +134,14 @@ fn everything() -> Output {
         calls_itself: true,
         confinable: true,
         coarsening: Coarsening {
-            factors: [4, 2, 1],
+            factors: Factors { blocks: [1, 1, 2], ..Factors::of_threads([4, 2, 1]) },
             note: "4x2x1 threads in one".to_owned(),
-            candidates: vec![Candidate { factors: [2, 1, 1], time: 812, fewest: 32, note: "2x1x1".to_owned() }],
+            candidates: vec![Candidate {
+                factors: Factors::of_threads([2, 1, 1]),
+                time: 812,
+                fewest: 32,
+                note: "2x1x1".to_owned(),
+            }],
         },
         gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),

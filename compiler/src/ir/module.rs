@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use weft_artifact::{
-    ArgItem, ArgType, ArrayType, Coarsening, Facts, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType, Which,
+    ArgItem, ArgType, ArrayType, Coarsening, Factors, Facts, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType,
+    Which,
 };
 
 use super::{
@@ -50,8 +51,8 @@ pub struct Module {
     pub confined: bool,
     /// `true` if it is: a pass finds out.
     pub confinable: bool,
-    /// By axis: how many threads of a block one is to do the work of, if that is possible; 0 is 1.
-    pub coarsen: [u32; 3],
+    /// How many threads one is to do the work of, if that is possible.
+    pub coarsen: Factors,
     /// A pass is to estimate which of these are worth it, where one is to do its own work alone.
     pub choose: bool,
     /// How many one does: a pass says.

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use weft_artifact::{Factors, NoFactors};
+
 use super::{GpuBody, LaunchBounds, Options, Typing};
 
 /// What a decorator says of a function, its signatures apart.
@@ -273,14 +275,14 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "coarsen",
-        allowed: "1, 2, 4, a tuple of up to three of these, or 'auto'",
+        allowed: "1, 2, 4, a tuple of up to three of these, a text, or 'auto'",
         changes: (true, true),
-        flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
-        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. `threadIdx` and `blockDim` keep the values that the program asks for, and results are the same. Blocks whose extents it does not divide, and kernels in which a thread may notice when another one does what, run as they are. If nothing is said, and with `'auto'`, an estimate says how many, on GPUs, and small launches run as they are; `explain()` of the kernel tells. 1 leaves the threads alone.",
+        flag: Flag::Value("coarsen", "X[,Y[,Z]]|TEXT"),
+        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. A text says so, too (`'1x2'`), and of neighbouring blocks that become one (`'blocks:2x2'`), or of both along different axes (`'2x1+blocks:1x2'`). `threadIdx`, `blockIdx` and the extents keep the values that the program asks for, and results are the same. Launches whose extents it does not divide, kernels in which a thread may notice when another one does what, and with blocks those with shared memory, run as they are. If nothing is said, and with `'auto'`, an estimate says how many, on GPUs, and small launches run as they are; `explain()` of the kernel tells. 1 leaves the threads alone.",
         read: Some(|options, value| {
             options.code.choose = *value == OptionValue::Str("auto".to_owned());
             options.says_factors = !options.code.choose && *value != OptionValue::None;
-            options.code.coarsen = if options.says_factors { coarsen(value)? } else { [1; 3] };
+            options.code.coarsen = if options.says_factors { coarsen(value)? } else { Factors::NONE };
             Ok(())
         }),
         ..NO_CODE
@@ -447,15 +449,26 @@ impl Refusal {
     }
 }
 
-fn coarsen(value: &OptionValue) -> Result<[u32; 3], Refusal> {
-    let message = || format!("coarsen must be 1, 2 or 4, or a tuple of up to three of these, or 'auto', not {value}");
+fn coarsen(value: &OptionValue) -> Result<Factors, Refusal> {
+    let message = || {
+        format!(
+            "coarsen must be 1, 2 or 4, or a tuple of up to three of these, or a text such as '2x1' or 'blocks:2x2', or \
+             'auto', not {value}"
+        )
+    };
     let mut factors = [1; 3];
     let values = match value {
-        OptionValue::None => return Ok(factors),
-        OptionValue::Tuple(values) => values.as_slice(),
-        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Str(_) | OptionValue::Other { .. } => {
-            std::slice::from_ref(value)
+        OptionValue::None => return Ok(Factors::NONE),
+        OptionValue::Str(text) => {
+            return text.parse().map_err(|why| match why {
+                NoFactors::Text => Refusal::Value(message()),
+                NoFactors::Meet => Refusal::Value(format!(
+                    "coarsen takes threads or blocks together along an axis, not both as in '{text}'"
+                )),
+            });
         }
+        OptionValue::Tuple(values) => values.as_slice(),
+        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Other { .. } => std::slice::from_ref(value),
     };
     if !(1..=3).contains(&values.len()) {
         return Err(Refusal::Value(message()));
@@ -471,7 +484,7 @@ fn coarsen(value: &OptionValue) -> Result<[u32; 3], Refusal> {
             | OptionValue::Other { .. } => return Err(Refusal::Type(message())),
         };
     }
-    Ok(factors)
+    Ok(Factors::of_threads(factors))
 }
 
 fn launch_bounds(value: &OptionValue) -> Result<Option<LaunchBounds>, Refusal> {

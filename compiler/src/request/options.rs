@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::Facts;
+use weft_artifact::{Factors, Facts};
 
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,10 +38,9 @@ pub struct Options {
     pub facts: Facts,
     /// Say where Numba's typing makes numbers wider, among the warnings.
     pub notes: bool,
-    /// Along x, y and z: so many threads of a block are one of a launch, if that is possible
-    /// ([`weft_artifact::Kernel::coarsening`]). 1, 2 or 4 each.
-    pub coarsen: [u32; 3],
-    /// Where those are 1: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). It changes no code.
+    /// So many threads are one of a launch, if that is possible ([`weft_artifact::Kernel::coarsening`]).
+    pub coarsen: Factors,
+    /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). It changes no code.
     pub choose: bool,
     /// Who calls the code.
     pub entry: Entry,
@@ -64,7 +63,7 @@ impl Default for Options {
             confined: false,
             facts: Facts::NONE,
             notes: false,
-            coarsen: [1; 3],
+            coarsen: Factors::NONE,
             choose: false,
             entry: Entry::Launch,
         }

@@ -1,13 +1,13 @@
 //! The variants of a kernel of which a thread does the work of several neighbours: with factors that `coarsen` of `cuda.jit` or
 //! the setting names, that an estimate of the compiler's says, or that were [measured](super::tune).
 //!
-//! One is compiled when a launch first needs it, and belongs to the kernel that it is a variant of. Blocks that cannot be
+//! One is compiled when a launch first needs it, and belongs to the kernel that it is a variant of. Launches that cannot be
 //! divided so run the kernel itself, and so do all if the compiler leaves the kernel as it is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use weft_artifact::{Coarsening, Facts};
+use weft_artifact::{Factors, Facts};
 use weft_compiler::request::JitOptions;
 use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
@@ -25,8 +25,8 @@ const LEAST_WAVES: u64 = 2;
 /// Which factors launches have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// These, along x, y and z.
-    Factors([u32; 3]),
+    /// These.
+    Factors(Factors),
     /// Those that the compiler estimates to be the best.
     Estimate,
     /// Those that are measured to be.
@@ -35,13 +35,13 @@ pub(super) enum Wanted {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self::Factors(Coarsening::NONE)
+        Self::Factors(Factors::NONE)
     }
 }
 
 /// Variants by their factors; there may be none yet.
 #[derive(Debug)]
-pub(super) struct Variants<T>(Mutex<Vec<([u32; 3], Arc<T>)>>);
+pub(super) struct Variants<T>(Mutex<Vec<(Factors, Arc<T>)>>);
 
 impl<T> Default for Variants<T> {
     fn default() -> Self {
@@ -50,11 +50,11 @@ impl<T> Default for Variants<T> {
 }
 
 impl<T> Variants<T> {
-    fn lock(&self) -> MutexGuard<'_, Vec<([u32; 3], Arc<T>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Factors, Arc<T>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, factors: [u32; 3]) -> Option<Arc<T>> {
+    pub(super) fn get(&self, factors: Factors) -> Option<Arc<T>> {
         self.lock().iter().find(|(of, _)| *of == factors).map(|(_, variant)| Arc::clone(variant))
     }
 
@@ -64,7 +64,7 @@ impl<T> Variants<T> {
     }
 
     /// Keeps the first: threads may make one each.
-    fn keep(&self, factors: [u32; 3], made: Arc<T>) -> Arc<T> {
+    fn keep(&self, factors: Factors, made: Arc<T>) -> Arc<T> {
         let mut kept = self.lock();
         if let Some((_, first)) = kept.iter().find(|(of, _)| *of == factors) {
             return Arc::clone(first);
@@ -83,7 +83,7 @@ impl Dispatcher {
     /// `ValueError` for a setting that makes no sense.
     pub(super) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, Wanted)> {
         let mut jit = self.jit.clone();
-        let own = std::mem::replace(&mut jit.code.coarsen, Coarsening::NONE);
+        let own = std::mem::replace(&mut jit.code.coarsen, Factors::NONE);
         let settings = devices::settings(py)?;
         let is_gpu = devices::current(py)?.kind() == "cuda";
         jit.code.facts = if settings.launch_facts && is_gpu { Facts::ALL } else { Facts::NONE };
@@ -94,7 +94,7 @@ impl Dispatcher {
             CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => Wanted::Estimate,
             // The estimate is one of GPUs. Who looks for a fault wants to see the threads of the program.
             CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => Wanted::Estimate,
-            CoarsenChoice::Kernel | CoarsenChoice::Auto => Wanted::Factors(Coarsening::NONE),
+            CoarsenChoice::Kernel | CoarsenChoice::Auto => Wanted::Factors(Factors::NONE),
         };
         jit.code.choose = match wanted {
             Wanted::Factors(_) => false,
@@ -117,7 +117,7 @@ impl Resolved {
     ) -> PyResult<Arc<Self>> {
         let overload = &self.overload;
         let factors = match overload.wanted {
-            Wanted::Factors(factors) if factors == Coarsening::NONE => return Ok(self),
+            Wanted::Factors(factors) if factors == Factors::NONE => return Ok(self),
             Wanted::Factors(factors) => fitting(factors, config),
             Wanted::Estimate => overload.estimated(config),
             Wanted::Measure => overload.best(config),
@@ -153,7 +153,7 @@ impl Resolved {
     fn for_factors(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
-        factors: [u32; 3],
+        factors: Factors,
         config: &LaunchConfig,
     ) -> PyResult<Arc<Self>> {
         let overload = Arc::clone(&self.overload);
@@ -175,9 +175,9 @@ impl Resolved {
     pub(super) fn coarsened_by(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
-        factors: [u32; 3],
+        factors: Factors,
     ) -> PyResult<Arc<Self>> {
-        if factors == Coarsening::NONE {
+        if factors == Factors::NONE {
             return Ok(self);
         }
         let variant = match self.coarsened.get(factors) {
@@ -193,7 +193,7 @@ impl Resolved {
 }
 
 impl Overload {
-    fn coarsened(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>, factors: [u32; 3]) -> PyResult<Arc<Self>> {
+    fn coarsened(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>, factors: Factors) -> PyResult<Arc<Self>> {
         if let Some(variant) = known.coarsened.get(factors) {
             return Ok(variant);
         }
@@ -217,9 +217,9 @@ impl Overload {
         let is_gpu = self.executor.kind() == "cuda";
         let config = *config;
         self.kernel.coarsening.candidates.iter().filter(move |candidate| {
-            let copies: u64 = candidate.factors.iter().map(|factor| u64::from(*factor)).product();
+            let in_one = u64::from(candidate.factors.threads_in_one());
             let fewest = if is_gpu { u64::from(candidate.fewest) } else { 1 };
-            fitting(candidate.factors, &config) != Coarsening::NONE && threads(&config) / copies >= fewest
+            fitting(candidate.factors, &config) != Factors::NONE && threads(&config) / in_one >= fewest
         })
     }
 
@@ -227,32 +227,33 @@ impl Overload {
     pub(super) fn settled(&self, wanted: Wanted) -> Wanted {
         let is_worth_it = || self.kernel.coarsening.candidates.iter().any(weft_artifact::Candidate::is_worth_it);
         match wanted {
-            Wanted::Estimate if !is_worth_it() => Wanted::Factors(Coarsening::NONE),
+            Wanted::Estimate if !is_worth_it() => Wanted::Factors(Factors::NONE),
             Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => wanted,
         }
     }
 
     /// What the estimate says of a launch: nothing of a small one.
-    fn estimated(&self, config: &LaunchConfig) -> [u32; 3] {
-        if !self.fills_device(config) {
-            return Coarsening::NONE;
+    fn estimated(&self, config: &LaunchConfig) -> Factors {
+        if !self.fills_device(config, 1) {
+            return Factors::NONE;
         }
-        let best = self.candidates(config).find(|candidate| candidate.is_worth_it());
-        best.map_or(Coarsening::NONE, |candidate| candidate.factors)
+        let best = self.candidates(config).find(|candidate| {
+            candidate.is_worth_it() && self.fills_device(config, u64::from(candidate.factors.blocks_in_one()))
+        });
+        best.map_or(Factors::NONE, |candidate| candidate.factors)
     }
 
-    /// Whether a launch has threads for the device, [`LEAST_WAVES`] times.
-    fn fills_device(&self, config: &LaunchConfig) -> bool {
+    /// Whether a launch has threads for the device, [`LEAST_WAVES`] times, when so many of its blocks are one.
+    fn fills_device(&self, config: &LaunchConfig, blocks_in_one: u64) -> bool {
         let attributes = self.executor.attributes();
         let at_once = u64::from(attributes.multiprocessor_count) * threads_at_once(attributes.compute_capability);
-        blocks(config).saturating_mul(threads(config)) >= LEAST_WAVES * at_once
+        (blocks(config) / blocks_in_one).saturating_mul(threads(config)) >= LEAST_WAVES * at_once
     }
 }
 
-/// Factors, if a launch's block can be divided by them; else none.
-fn fitting(factors: [u32; 3], config: &LaunchConfig) -> [u32; 3] {
-    let coarsening = Coarsening { factors, ..Coarsening::default() };
-    if coarsening.divide(config.block).is_some() { factors } else { Coarsening::NONE }
+/// Factors, if a launch can be divided by them; else none.
+fn fitting(factors: Factors, config: &LaunchConfig) -> Factors {
+    if factors.divide(config.grid, config.block).is_some() { factors } else { Factors::NONE }
 }
 
 /// Threads of a block.

@@ -1,9 +1,9 @@
 //! Which variants of a kernel launches run, and why, as a text for people.
 
 use pyo3::prelude::*;
-use weft_artifact::Coarsening;
+use weft_artifact::Factors;
 
-use super::{Dispatcher, coarsened::Wanted, overload::Overload, tune::shown};
+use super::{Dispatcher, coarsened::Wanted, overload::Overload};
 
 impl Dispatcher {
     /// Which variants launches run, and why, of each kernel or of that for a signature.
@@ -45,9 +45,9 @@ impl Overload {
         }
         let coarsening = &self.kernel.coarsening;
         match self.wanted {
-            Wanted::Factors(factors) if factors != Coarsening::NONE => match self.coarsened.get(factors) {
+            Wanted::Factors(factors) if factors != Factors::NONE => match self.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
-                None => line(&format!("{} threads in one are asked for: no launch had such a block", shown(factors))),
+                None => line(&format!("coarsening by {factors} is asked for: no launch had such a grid and block")),
             },
             Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure if coarsening.note.is_empty() => {
                 line("each thread does its own work");
@@ -58,11 +58,11 @@ impl Overload {
             }
         }
         if self.wanted == Wanted::Estimate {
-            line("launches that fill the device less than twice, and blocks that cannot be divided, run as they are");
+            line("launches that fill the device less than twice, and those that cannot be divided, run as they are");
         }
         self.tunings.told().iter().for_each(|place| line(place));
         if let Some(in_use) = self.tunings.last() {
-            line(&format!("the last launch ran {}", shown(in_use)));
+            line(&format!("the last launch ran {in_use}"));
         }
         text.push('\n');
         text

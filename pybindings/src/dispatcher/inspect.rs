@@ -5,7 +5,7 @@
 //! the function that code in C would call.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
-use weft_artifact::{ArgType, Coarsening, Facts};
+use weft_artifact::{ArgType, Factors, Facts};
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
@@ -58,8 +58,8 @@ impl Dispatcher {
         let (mut jit, wanted) = this.plain(py)?;
         jit.code.coarsen = match (wanted, this.compiled(args)) {
             (Wanted::Factors(factors), _) => factors,
-            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Coarsening::NONE),
-            (Wanted::Estimate | Wanted::Measure, None) => Coarsening::NONE,
+            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Factors::NONE),
+            (Wanted::Estimate | Wanted::Measure, None) => Factors::NONE,
         };
         if host || jit.device {
             jit.code.facts = Facts::NONE;

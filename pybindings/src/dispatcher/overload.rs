@@ -351,19 +351,19 @@ impl CompiledKernel {
     }
 
     /// How its threads are coarsened, or why they are not, for people: as for the last launch that had another variant. Empty
-    /// where nobody has asked for it, or no launch has had a block that can be divided so.
+    /// where nobody has asked for it, or no launch could be divided so.
     #[getter]
     fn coarsening(&self) -> String {
         let last = self.overload.coarsened.last();
         last.as_ref().unwrap_or(&self.overload).kernel.coarsening.note.clone()
     }
 
-    /// Factors that its threads can be coarsened by, those first that are estimated to be quicker, each with its time in
-    /// thousandths of the kernel's and a line for people; empty where nobody asked for a choice.
+    /// Factors that its threads can be coarsened by, as texts that `coarsen` takes, those first that are estimated to be
+    /// quicker, each with its time in thousandths of the kernel's and a line for people; empty where nobody asked for a choice.
     #[getter]
-    fn coarsening_candidates(&self) -> Vec<((u32, u32, u32), u32, &str)> {
+    fn coarsening_candidates(&self) -> Vec<(String, u32, &str)> {
         let candidates = self.overload.kernel.coarsening.candidates.iter();
-        candidates.map(|one| (one.factors.into(), one.time, one.note.as_str())).collect()
+        candidates.map(|one| (one.factors.to_string(), one.time, one.note.as_str())).collect()
     }
 
     /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of

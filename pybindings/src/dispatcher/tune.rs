@@ -14,7 +14,7 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_artifact::Coarsening;
+use weft_artifact::Factors;
 use weft_engine::{About, Digest, DiskCache};
 use weft_runtime::{Event, Executor, LaunchConfig, Stream};
 
@@ -32,17 +32,21 @@ const GAIN: f32 = 0.98;
 /// Timed launches that are not over yet, beyond which no more are timed.
 const MOST_PENDING: usize = 64;
 
-/// What launches have in common that is measured together: their block, and the power of two that their number of blocks
-/// reaches.
+/// What launches have in common that is measured together: their block, the power of two that their number of blocks
+/// reaches, and by which of the factors of blocks their grid can be divided. So all have the same candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     block: [u32; 3],
     grid: u32,
+    /// Along each axis 1, 2 or 4; 1 for kernels without candidates that merge blocks.
+    multiples: [u32; 3],
 }
 
 impl Place {
-    fn of(config: &LaunchConfig) -> Self {
-        Self { block: config.block, grid: blocks(config).max(1).ilog2() }
+    fn of(overload: &Overload, config: &LaunchConfig) -> Self {
+        let merges = overload.kernel.coarsening.candidates.iter().any(|one| one.factors.blocks_in_one() > 1);
+        let multiple = |extent: u32| if merges { 1 << extent.trailing_zeros().min(2) } else { 1 };
+        Self { block: config.block, grid: blocks(config).max(1).ilog2(), multiples: config.grid.map(multiple) }
     }
 }
 
@@ -54,7 +58,7 @@ pub(super) struct Tunings(Mutex<State>);
 struct State {
     places: HashMap<Place, Arc<Tuning>>,
     /// The factors of the last launch that had a choice.
-    in_use: Option<[u32; 3]>,
+    in_use: Option<Factors>,
 }
 
 impl Tunings {
@@ -63,12 +67,12 @@ impl Tunings {
     }
 
     /// Notes what a launch runs.
-    pub(super) fn use_now(&self, factors: [u32; 3]) {
+    pub(super) fn use_now(&self, factors: Factors) {
         self.lock().in_use = Some(factors);
     }
 
     /// The factors of the last launch; `None` if there was none that had a choice.
-    pub(super) fn last(&self) -> Option<[u32; 3]> {
+    pub(super) fn last(&self) -> Option<Factors> {
         self.lock().in_use
     }
 
@@ -77,7 +81,7 @@ impl Tunings {
         let places = self.lock().places.iter().map(|(place, tuning)| (*place, Arc::clone(tuning))).collect::<Vec<_>>();
         let mut lines: Vec<_> =
             places.into_iter().map(|(place, tuning)| (place, told(place, &tuning.lock()))).collect();
-        lines.sort_unstable_by_key(|(place, _)| (place.block, place.grid));
+        lines.sort_unstable_by_key(|(place, _)| (place.block, place.grid, place.multiples));
         lines.into_iter().map(|(_, line)| line).collect()
     }
 }
@@ -99,7 +103,7 @@ struct Measured {
 
 #[derive(Debug)]
 struct Tried {
-    factors: [u32; 3],
+    factors: Factors,
     /// Launches that were begun, and timed ones that are over.
     begun: u32,
     over: u32,
@@ -109,7 +113,7 @@ struct Tried {
 }
 
 impl Tried {
-    fn new(factors: [u32; 3]) -> Self {
+    fn new(factors: Factors) -> Self {
         Self { factors, begun: 0, over: 0, best: f32::INFINITY, given_up: false }
     }
 }
@@ -168,8 +172,8 @@ impl Measured {
         open.min_by_key(|(index, tried)| (tried.begun, *index)).map(|(index, _)| index)
     }
 
-    fn factors(&self, index: usize) -> [u32; 3] {
-        self.tried.get(index).map_or(Coarsening::NONE, |tried| tried.factors)
+    fn factors(&self, index: usize) -> Factors {
+        self.tried.get(index).map_or(Factors::NONE, |tried| tried.factors)
     }
 }
 
@@ -238,8 +242,8 @@ impl Overload {
         py: Python<'_>,
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
-    ) -> ([u32; 3], Option<Timed>) {
-        let place = Place::of(config);
+    ) -> (Factors, Option<Timed>) {
+        let place = Place::of(self, config);
         let tuning = self.tuning(place, config);
         {
             let measured = tuning.lock();
@@ -278,8 +282,8 @@ impl Overload {
     }
 
     /// The best factors for a launch, so far.
-    pub(super) fn best(&self, config: &LaunchConfig) -> [u32; 3] {
-        let tuning = self.tuning(Place::of(config), config);
+    pub(super) fn best(&self, config: &LaunchConfig) -> Factors {
+        let tuning = self.tuning(Place::of(self, config), config);
         let measured = tuning.lock();
         measured.factors(measured.winner.unwrap_or_else(|| measured.best()))
     }
@@ -290,7 +294,7 @@ impl Overload {
             return known;
         }
         let factors = self.candidates(config).take(CANDIDATES).map(|candidate| candidate.factors);
-        let tried: Vec<Tried> = std::iter::once(Coarsening::NONE).chain(factors).map(Tried::new).collect();
+        let tried: Vec<Tried> = std::iter::once(Factors::NONE).chain(factors).map(Tried::new).collect();
         let kept = self.kept(place);
         let kept = kept.and_then(|kept| tried.iter().position(|tried| tried.factors == kept));
         // With nothing to choose from there is nothing to measure.
@@ -305,47 +309,47 @@ impl Overload {
         let cache = engine::cache(&self.jit).filter(|_| self.is_lasting)?;
         let attributes = self.executor.attributes();
         let device = format!("{} {:?} {:?}", attributes.name, attributes.compute_capability, attributes.driver_version);
-        Some((cache, Digest::of_measurement(self.code(), &device, place.block, place.grid)))
+        let Place { block, grid, multiples } = place;
+        Some((cache, Digest::of_measurement(self.code(), &device, block, grid, multiples)))
     }
 
-    fn keep(&self, place: Place, factors: [u32; 3]) {
+    fn keep(&self, place: Place, factors: Factors) {
         if let Some((cache, key)) = self.entry(place) {
             let about = About::of(&self.kernel.name, &self.args, format!("{} measured", self.target()));
-            let bytes: Vec<u8> = factors.iter().flat_map(|factor| factor.to_le_bytes()).collect();
-            cache.write(&key, &about, &bytes);
+            cache.write(&key, &about, factors.to_string().as_bytes());
         }
     }
 
-    fn kept(&self, place: Place) -> Option<[u32; 3]> {
+    fn kept(&self, place: Place) -> Option<Factors> {
         let (cache, key) = self.entry(place)?;
-        let bytes = cache.read(&key)?;
-        let (words, rest) = bytes.as_chunks::<4>();
-        let factors: [u32; 3] =
-            words.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<_>>().try_into().ok()?;
-        rest.is_empty().then_some(factors)
+        str::from_utf8(&cache.read(&key)?).ok()?.parse().ok()
     }
 }
 
 /// One line about a place.
 fn told(place: Place, measured: &Measured) -> String {
-    let mut text = format!("blocks of {}, from 2^{} on: ", shown(place.block), place.grid);
+    let Place { block, grid, multiples } = place;
+    let mut text = format!("blocks of {}, from 2^{grid} on: ", shown(block));
+    if multiples != [1; 3] {
+        let _infallible = write!(text, "grids in multiples of {}: ", shown(multiples));
+    }
     match measured.winner {
         Some(winner) => {
             let from = if measured.was_kept { ", measured by another process" } else { "" };
-            let _infallible = write!(text, "{} is the best{from}", shown(measured.factors(winner)));
+            let _infallible = write!(text, "{} is the best{from}", measured.factors(winner));
         }
         None => text.push_str("not decided yet"),
     }
     for tried in measured.tried.iter().filter(|tried| tried.best.is_finite()) {
-        let _infallible = write!(text, "; {} {:.4} ms", shown(tried.factors), tried.best);
+        let _infallible = write!(text, "; {} {:.4} ms", tried.factors, tried.best);
     }
     for tried in measured.tried.iter().filter(|tried| tried.given_up) {
-        let _infallible = write!(text, "; {} given up", shown(tried.factors));
+        let _infallible = write!(text, "; {} given up", tried.factors);
     }
     text
 }
 
 /// `2x1x1`.
-pub(super) fn shown([x, y, z]: [u32; 3]) -> String {
+fn shown([x, y, z]: [u32; 3]) -> String {
     format!("{x}x{y}x{z}")
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Factors};
 use weft_compiler::{
     Poll,
     diagnostic::render_text,
@@ -112,7 +112,7 @@ pub(crate) fn compile(
     if let Outcome::Made(output) = &outcome
         && !output.warnings.is_empty()
         && !jit.code.confined
-        && jit.code.coarsen == [1; 3]
+        && jit.code.coarsen == Factors::NONE
     {
         errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
     }

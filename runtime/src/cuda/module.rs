@@ -299,7 +299,7 @@ impl Module for CudaModule {
                 shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
                 // The attribute knows the threads of the device, the program's bound those that it sees.
                 max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?
-                    .saturating_mul(kernel.coarsening.factors.iter().product())
+                    .saturating_mul(kernel.coarsening.factors.threads_in_one())
                     .min(kernel.max_threads.unwrap_or(u32::MAX)),
                 factors: kernel.coarsening.factors,
                 registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,

@@ -8,6 +8,8 @@ use std::{
     path::{self, PathBuf},
 };
 
+use weft_artifact::Factors;
+
 use crate::error::{Error, ErrorKind};
 
 mod rows;
@@ -65,8 +67,8 @@ pub enum CoarsenChoice {
     Kernel,
     /// An estimate, for those that do not say.
     Auto,
-    /// So many along x, y and z.
-    Factors([u32; 3]),
+    /// So many.
+    Factors(Factors),
 }
 
 /// All settings. [`Settings::default`] is what an empty environment means.
@@ -81,7 +83,7 @@ pub struct Settings {
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
     pub cpu_strategy: CpuStrategy,
-    /// `WEFT_COARSEN`: how many threads of a block become one.
+    /// `WEFT_COARSEN`: how many threads, or blocks, become one.
     pub coarsen: CoarsenChoice,
     /// `WEFT_TUNE`: measure on launches which factors are the best.
     pub tune: bool,

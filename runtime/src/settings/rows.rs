@@ -2,6 +2,8 @@
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
+use weft_artifact::Factors;
+
 use super::{CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, Setting};
 
 /// Every setting.
@@ -58,24 +60,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_COARSEN",
         default: "auto",
-        allowed: "auto, kernel, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1",
-        doc: "How many threads of a block become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for blocks whose extents it divides. `auto` is what `cuda.jit(coarsen=...)` says of each, and an estimate for those that do not say; `kernel` is `off` for these.",
+        allowed: "auto, kernel, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1; of blocks: blocks:2x2; of both, along different axes: 2x1+blocks:1x2",
+        doc: "How many threads of a block, or with `blocks:` how many neighbouring blocks, become one that does the work of all, along x, y and z: in every kernel in which it changes no result, and for launches whose extents it divides. Blocks of kernels with shared memory stay as they are. `auto` is what `cuda.jit(coarsen=...)` says of each, and an estimate for those that do not say; `kernel` is `off` for these.",
         parse: |settings, value| {
             settings.coarsen = match value {
                 "kernel" => CoarsenChoice::Kernel,
                 "auto" => CoarsenChoice::Auto,
-                "off" => CoarsenChoice::Factors([1; 3]),
-                _ => {
-                    let mut factors = [1; 3];
-                    let given: Vec<&str> = value.split('x').collect();
-                    if given.len() > factors.len() {
-                        return None;
-                    }
-                    for (factor, given) in factors.iter_mut().zip(given) {
-                        *factor = given.parse().ok().filter(|factor| [1, 2, 4].contains(factor))?;
-                    }
-                    CoarsenChoice::Factors(factors)
-                }
+                "off" => CoarsenChoice::Factors(Factors::NONE),
+                _ => CoarsenChoice::Factors(value.parse().ok()?),
             };
             Some(())
         },

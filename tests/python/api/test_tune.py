@@ -77,6 +77,10 @@ def test_factors_that_are_asked_for_are_not_measured() -> None:
     assert kernel.overloads[next(iter(kernel.overloads))].coarsening_candidates == []
 
 
+def of_axes(factors: str) -> tuple[int, ...]:
+    return tuple(map(int, factors.split("x")))
+
+
 def test_the_estimate_says_why() -> None:
     def searches(x: Any, out: Any) -> None:
         i = cuda.grid(1)
@@ -91,8 +95,8 @@ def test_the_estimate_says_why() -> None:
     tuned = cuda.jit(product, tune=True)
     compiled = tuned.compile("void(float32[:,::1], float32[:,::1], float32[:,::1])")
     factors = [each for each, _, _ in compiled.coarsening_candidates]
-    assert factors[0] in ((1, 4, 1), (2, 2, 1))
-    assert all(np.prod(each) in (2, 4) for each in factors)
+    assert factors[0] in ("1x4x1", "2x2x1")
+    assert all(np.prod(of_axes(each)) in (2, 4) for each in factors)
     for time, note in [(time, note) for _, time, note in compiled.coarsening_candidates]:
         assert f"{time // 10}.{time % 10} % of the time" in note
     assert "worth coarsening" in tuned.explain()
@@ -112,7 +116,7 @@ def test_more_copies_never_need_fewer_registers() -> None:
     counts = {}
     for factors, _, note in compiled.coarsening_candidates:
         of, plain = re.findall(r"(\d+) registers for (\d+)", note)[0]
-        counts[factors] = int(of)
+        counts[of_axes(factors)] = int(of)
         counts[1, 1, 1] = int(plain)
     assert len(counts) > 3
     for a in counts:
@@ -131,5 +135,5 @@ def test_without_a_choice_nothing_is_estimated() -> None:
 
 @pytest.mark.parametrize("wrong", ["Auto", "off", ""])
 def test_what_coarsen_cannot_be(wrong: str) -> None:
-    with pytest.raises(TypeError, match="or 'auto', not"):
+    with pytest.raises(ValueError, match="or 'auto', not"):
         cuda.jit(gathers, coarsen=wrong)

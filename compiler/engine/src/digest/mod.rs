@@ -65,17 +65,18 @@ impl Digest {
         Self(feed.finish())
     }
 
-    /// The digest of what was measured of a kernel's code on a device, for blocks and grids like these.
-    pub fn of_measurement(code: &[u8], device: &str, block: [u32; 3], grid: u32) -> Self {
+    /// The digest of what was measured of a kernel's code on a device, for blocks and grids like these: the power of
+    /// two that a grid reaches, and by what its extents can be divided.
+    pub fn of_measurement(code: &[u8], device: &str, block: [u32; 3], grid: u32, multiples: [u32; 3]) -> Self {
         let mut feed = Feed::default();
         // Another number where something else is kept, or it means something else.
-        feed.text("weft measurement 1");
+        feed.text("weft measurement 2");
         for part in BUILD {
             feed.text(part);
         }
         feed.bytes(code);
         feed.text(device);
-        for number in block.into_iter().chain([grid]) {
+        for number in block.into_iter().chain([grid]).chain(multiples) {
             feed.number(u64::from(number));
         }
         Self(feed.finish())

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use weft_artifact::Facts;
+use weft_artifact::{Factors, Facts};
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
@@ -70,7 +70,8 @@ impl Feed {
         for flag in flags {
             self.flag(*flag);
         }
-        for factor in coarsen {
+        let Factors { threads, blocks } = coarsen;
+        for factor in threads.iter().chain(blocks) {
             self.number(u64::from(*factor));
         }
         self.optional(*launch_bounds, |feed, LaunchBounds { threads, blocks, cluster }| {

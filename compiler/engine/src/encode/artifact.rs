@@ -2,8 +2,9 @@
 
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
-    Compound, DType, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers, Param, Place,
-    Record, RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit, Vector,
+    Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
+    Param, Place, Record, RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit,
+    Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};
@@ -52,45 +53,24 @@ variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) 
 variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim), 6 => Start, 7 => Room, 8 => Least, 9 => Limit });
 variants!(SlotType { 0 => Scalar(scalar), 1 => Pointer, 2 => Bytes { size, align } });
 
-impl Encode for Coarsening {
+fields!(Coarsening { factors, note, candidates });
+fields!(Candidate { factors, time, fewest, note });
+
+impl Encode for Factors {
     fn write(&self, out: &mut Vec<u8>) {
-        let Self { factors, note, candidates } = self;
-        for factor in factors {
+        let Self { threads, blocks } = self;
+        for factor in threads.iter().chain(blocks) {
             factor.write(out);
         }
-        note.write(out);
-        candidates.write(out);
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let factors = factors(from)?;
-        Ok(Self { factors, note: Encode::read(from)?, candidates: Encode::read(from)? })
-    }
-}
-
-impl Encode for Candidate {
-    fn write(&self, out: &mut Vec<u8>) {
-        let Self { factors, time, fewest, note } = self;
-        for factor in factors {
-            factor.write(out);
+        let mut factors = Self::NONE;
+        for factor in factors.threads.iter_mut().chain(&mut factors.blocks) {
+            *factor = Encode::read(from)?;
         }
-        time.write(out);
-        fewest.write(out);
-        note.write(out);
+        Ok(factors)
     }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let factors = factors(from)?;
-        Ok(Self { factors, time: Encode::read(from)?, fewest: Encode::read(from)?, note: Encode::read(from)? })
-    }
-}
-
-fn factors(from: &mut Reader<'_>) -> Result<[u32; 3], Malformed> {
-    let mut factors = [0; 3];
-    for factor in &mut factors {
-        *factor = Encode::read(from)?;
-    }
-    Ok(factors)
 }
 
 /// There is none.

@@ -1,6 +1,6 @@
 //! What expressions can be, given what the locals can be.
 
-use weft_artifact::SMALL_EXTENT;
+use weft_artifact::{Factors, SMALL_EXTENT};
 
 use super::Walk;
 use crate::{
@@ -181,12 +181,19 @@ impl Walk<'_> {
         }
     }
 
-    /// The register of the program that an expression is where threads are [coarsened](Module::coarsening): its block is that
-    /// of the launch, so many times as wide.
+    /// The register of the program that an expression is where threads are [coarsened](Module::coarsening): its block, or
+    /// grid, is that of the launch, so many times as wide.
     fn of_program(&self, id: ExprId) -> Option<SpecialRegister> {
-        use SpecialRegister::{BlockDim, ThreadIdx};
+        use SpecialRegister::{BlockDim, BlockIdx, GridDim, ThreadIdx};
         let function = self.function;
-        let factor = |axis: u8| self.module.coarsening.factors.get(usize::from(axis)).map(|factor| i128::from(*factor));
+        let Factors { threads, blocks } = self.module.coarsening.factors;
+        let of = |factors: [u32; 3], axis: u8| factors.get(usize::from(axis)).map(|factor| i128::from(*factor));
+        // That of which so many are one of the launch's.
+        let factor = |register| match register {
+            ThreadIdx(axis) | BlockDim(axis) => of(threads, axis),
+            BlockIdx(axis) | GridDim(axis) => of(blocks, axis),
+            SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => None,
+        };
         let register =
             |id| if let ExprKind::Special(register) = function.exprs[id].kind { Some(register) } else { None };
         let times = |id: ExprId| {
@@ -197,16 +204,18 @@ impl Walk<'_> {
                 (None, None) | (Some(_), Some(_)) => None,
             }
         };
-        if let Some((found @ BlockDim(axis), by)) = times(id) {
-            return (factor(axis) == Some(by)).then_some(found);
+        if let Some((found @ (BlockDim(_) | GridDim(_)), by)) = times(id) {
+            return (factor(found) == Some(by)).then_some(found);
         }
         let ExprKind::Binary(BinaryOp::Add, a, b) = function.exprs[id].kind else { return None };
-        let (axis, copy) = match (register(a), times(a), times(b), function.int(b)) {
-            (_, Some((ThreadIdx(axis), by)), _, Some(copy)) if factor(axis) == Some(by) => (axis, copy),
-            (Some(ThreadIdx(axis)), _, Some((BlockDim(other), copy)), _) if axis == other => (axis, copy),
+        let (found, copy) = match (register(a), times(a), times(b), function.int(b)) {
+            (_, Some((found @ (ThreadIdx(_) | BlockIdx(_)), by)), _, Some(copy)) if factor(found) == Some(by) => {
+                (found, copy)
+            }
+            (Some(ThreadIdx(axis)), _, Some((BlockDim(other), copy)), _) if axis == other => (ThreadIdx(axis), copy),
             _ => return None,
         };
-        (copy >= 0 && factor(axis).is_some_and(|factor| copy < factor)).then_some(ThreadIdx(axis))
+        (copy >= 0 && factor(found).is_some_and(|factor| copy < factor)).then_some(found)
     }
 }
 

@@ -1,16 +1,17 @@
 //! Device functions are called once a copy. Those that ask for their thread, or call one that does, get the numbers of the
 //! copy as further parameters.
 
-use super::{CopyLocals, copy_local};
+use weft_artifact::Factors;
+
+use super::{CopyLocals, coarsened, copy_local};
 use crate::ir::{
-    Expr, ExprKind, FuncId, Function, Module, SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block,
-    for_each_stmt,
+    Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_stmt,
 };
 
 /// Gives the kernel locals that stand for the number of the copy, and the functions that ask for their thread parameters
 /// for it, which every call passes.
-pub(super) fn number_copies(module: &mut Module, factors: [u32; 3]) -> CopyLocals {
-    let asks = asking(module, factors);
+pub(super) fn number_copies(module: &mut Module, factors: Factors) -> CopyLocals {
+    let (asks, by_axis) = (asking(module, factors), factors.by_axis());
     let kernel = module.kernel;
     let mut of_kernel = [None; 3];
     for (id, function) in module.functions.iter_mut() {
@@ -19,7 +20,7 @@ pub(super) fn number_copies(module: &mut Module, factors: [u32; 3]) -> CopyLocal
             continue;
         }
         let mut locals = [None; 3];
-        for (axis, local) in locals.iter_mut().enumerate().filter(|(axis, _)| factors[*axis] > 1) {
+        for (axis, local) in locals.iter_mut().enumerate().filter(|(axis, _)| by_axis[*axis] > 1) {
             let new = copy_local(function, axis);
             if !is_kernel {
                 function.params.push(new);
@@ -35,24 +36,26 @@ pub(super) fn number_copies(module: &mut Module, factors: [u32; 3]) -> CopyLocal
 }
 
 /// The parameters of a device function that [`number_copies`] has added.
-pub(super) fn params(function: &Function, factors: [u32; 3]) -> CopyLocals {
+pub(super) fn params(function: &Function, factors: Factors) -> CopyLocals {
     let mut locals = [None; 3];
-    for (axis, local) in locals.iter_mut().enumerate().filter(|(axis, _)| factors[*axis] > 1) {
+    let by_axis = factors.by_axis();
+    for (axis, local) in locals.iter_mut().enumerate().filter(|(axis, _)| by_axis[*axis] > 1) {
         let name = ["copy.x", "copy.y", "copy.z"][axis];
         *local = function.params.iter().copied().find(|param| function.locals[*param].name == name);
     }
     locals
 }
 
-/// By function: it, or one that it calls, asks for the number of its thread along a coarsened axis.
-fn asking(module: &Module, factors: [u32; 3]) -> Vec<bool> {
+/// By function: it, or one that it calls, asks for the number of its thread, or block, along an axis of which these are coarsened.
+fn asking(module: &Module, factors: Factors) -> Vec<bool> {
     let mut asks = vec![false; module.functions.len()];
     // Callees stand before their callers.
     for (id, function) in module.functions.iter() {
         let mut found = false;
         for_each_expr_of_block(function, &function.body, &mut |expr| {
-            found |= matches!(function.exprs[expr].kind,
-                ExprKind::Special(SpecialRegister::ThreadIdx(axis)) if factors[usize::from(axis)] > 1);
+            if let ExprKind::Special(register) = function.exprs[expr].kind {
+                found |= coarsened(factors, register).is_some_and(|of| of.numbers);
+            }
         });
         for_each_stmt(&function.body, &mut |stmt| {
             found |= matches!(stmt.kind, StmtKind::Call { func, .. } if asks[func.index()]);

@@ -23,7 +23,7 @@ use crate::{
 /// Coarsens a kernel whose registers are the program's.
 pub(super) fn copies(function: &mut Function, vary: &Vary, plan: &Plan, copies: CopyLocals) {
     let body = std::mem::take(&mut function.body);
-    let [x, y, z] = plan.factors;
+    let [x, y, z] = plan.factors.by_axis();
     let numbers: Vec<[u32; 3]> =
         (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z]))).collect();
     let arrays: Vec<Vec<LocalArrayId>> = function

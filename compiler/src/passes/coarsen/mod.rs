@@ -1,5 +1,5 @@
-//! Coarsens the threads of a block: one does the work of several neighbours, its *copies*, along the axes that
-//! [`Module::coarsen`] says.
+//! Coarsens threads: one does the work of several, its *copies*, along the axes that [`Module::coarsen`] says. They are
+//! neighbours in the block, or stand at the same place of neighbouring blocks, which are *merged*.
 //!
 //! ```text
 //! $i = threadIdx.x + …                 $i = threadIdx.x * 2 + 0 + …
@@ -14,8 +14,8 @@
 //!                                      }
 //! ```
 //!
-//! The launch has a block whose extents are divided by the factors; `threadIdx` and `blockDim` keep the values that the
-//! program asked for. What is the same for the copies ([`vary`]) is computed once. Control flow that is the same for them
+//! The launch has a block, or a grid, whose extents are divided by the factors; `threadIdx`, `blockDim`, `blockIdx` and
+//! `gridDim` keep the values that the program asked for. What is the same for the copies ([`vary`]) is computed once. Control flow that is the same for them
 //! is jammed: one flow, in which each statement stands once a copy. What may differ is tested for agreement, with a copy of
 //! the statement for each where they do not agree ([`emit`]). A barrier is made once, for all; where some of the copies have
 //! returned, the others go on under guards ([`guarded`]), and where they may be in different arms or turns, under masks
@@ -34,7 +34,7 @@ mod refuse;
 mod returns;
 mod vary;
 
-use weft_artifact::{Coarsening, Scalar};
+use weft_artifact::{Coarsening, Factors, Scalar};
 
 use crate::ir::{
     BinaryOp, Circles, Const, Effects, Expr, ExprId, ExprKind, FuncId, Function, Local, LocalId, LocalKind, Module,
@@ -48,13 +48,14 @@ enum Order {
     Neighbors,
     /// It is thread `t + k * n`, of the launch's `n`: neighbours of the launch stay neighbours.
     Strided,
+    /// It is the same thread of block `b * factor + k`, in block `b` of the launch.
+    Blocks,
 }
 
 /// How the threads are coarsened.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    /// By axis: copies of a thread.
-    factors: [u32; 3],
+    factors: Factors,
     /// By axis.
     orders: [Order; 3],
 }
@@ -64,9 +65,8 @@ type CopyLocals = [Option<LocalId>; 3];
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    // A module that nobody has told of has zeros.
-    let factors = module.coarsen.map(|factor| factor.max(1));
-    if factors == Coarsening::NONE {
+    let factors = module.coarsen;
+    if factors == Factors::NONE {
         if module.choose {
             module.coarsening = match model::candidates(module) {
                 Ok((candidates, note)) => Coarsening { factors, note, candidates },
@@ -94,25 +94,29 @@ struct Prepared {
 }
 
 /// Prepares a copy of a module, or says why it is left as it is.
-fn prepare(module: &Module, factors: [u32; 3], circles: &Circles, effects: &[Effects]) -> Result<Prepared, String> {
+fn prepare(module: &Module, factors: Factors, circles: &Circles, effects: &[Effects]) -> Result<Prepared, String> {
     let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
     refuse::module(module, circles, effects)?;
+    if factors.blocks_in_one() > 1 {
+        refuse::merging(module)?;
+    }
     let mut changed = module.clone();
     // Which arrays are only read.
     super::access::run(&mut changed);
-    refuse::waits(&changed, circles)?;
+    refuse::waits(&changed, circles, factors)?;
     returns::structure(&mut changed.functions[kernel]);
     super::drop_dead::clean(&mut changed.functions[kernel]);
     let copies = callees::number_copies(&mut changed, factors);
-    refuse::size(&changed.functions[kernel], factors.iter().product::<u32>() as usize)?;
-    let x = order::along_x(&changed, copies);
-    let prepared =
-        Prepared { changed, kernel, copies, plan: Plan { factors, orders: [x, Order::Neighbors, Order::Neighbors] } };
-    if x == Order::Strided || factors[0] == 1 {
+    refuse::size(&changed.functions[kernel], factors.copies() as usize)?;
+    let orders = factors.blocks.map(|blocks| if blocks > 1 { Order::Blocks } else { Order::Neighbors });
+    let along_x = |x: Order| Plan { factors, orders: [x, orders[1], orders[2]] };
+    let x = if factors.threads[0] > 1 { order::along_x(&changed, copies) } else { orders[0] };
+    let prepared = Prepared { changed, kernel, copies, plan: along_x(x) };
+    if x != Order::Neighbors || factors.threads[0] == 1 {
         return Ok(prepared.renamed());
     }
     // Neighbors whose accesses cannot merge would take apart what the launch's neighbors access together.
-    let strided = Plan { factors, orders: [Order::Strided, Order::Neighbors, Order::Neighbors] };
+    let strided = along_x(Order::Strided);
     let apart = Prepared { changed: prepared.changed.clone(), plan: strided, ..prepared };
     let neighbors = prepared.renamed();
     Ok(if model::merges(&neighbors) { neighbors } else { apart.renamed() })
@@ -130,54 +134,78 @@ impl Prepared {
 }
 
 /// Coarsens the kernel and says how, or leaves the module as it is and says why.
-fn coarsen(module: &mut Module, factors: [u32; 3]) -> Result<String, String> {
+fn coarsen(module: &mut Module, factors: Factors) -> Result<String, String> {
     let (circles, effects) = (Circles::of(module), Effects::of_module(module));
     let Prepared { mut changed, kernel, copies, plan } = prepare(module, factors, &circles, &effects)?;
     let vary = vary::Vary::of(&changed, kernel, copies);
     emit::copies(&mut changed.functions[kernel], &vary, &plan, copies);
     super::drop_dead::clean(&mut changed.functions[kernel]);
     *module = changed;
-    let [x, y, z] = factors;
-    let order = match (plan.factors, plan.orders) {
-        ([1, ..], _) => "",
-        (_, [Order::Neighbors, ..]) => ", neighbors in x",
-        (_, [Order::Strided, ..]) => ", strided in x",
+    Ok(plan.told())
+}
+
+impl Plan {
+    /// For people.
+    fn told(&self) -> String {
+        let Factors { threads, blocks } = self.factors;
+        let one = |what: &str, [x, y, z]: [u32; 3]| format!("{x}x{y}x{z} {what}");
+        let what = match (threads == [1; 3], blocks == [1; 3]) {
+            (_, true) => one("threads", threads),
+            (true, false) => one("blocks", blocks),
+            (false, false) => format!("{} and {}", one("threads", threads), one("blocks", blocks)),
+        };
+        let order = match (threads[0], self.orders[0]) {
+            (1, _) | (_, Order::Blocks) => "",
+            (_, Order::Neighbors) => ", neighbors in x",
+            (_, Order::Strided) => ", strided in x",
+        };
+        format!("{what} in one{order}")
+    }
+}
+
+/// What a register says of something that is coarsened.
+struct Coarsened {
+    axis: usize,
+    /// Copies along it.
+    factor: u32,
+    /// It numbers the threads or blocks; else it counts them.
+    numbers: bool,
+}
+
+/// What a register says of threads or blocks that are coarsened; `None` if it does of others.
+fn coarsened(Factors { threads, blocks }: Factors, register: SpecialRegister) -> Option<Coarsened> {
+    let (axis, factors, numbers) = match register {
+        SpecialRegister::ThreadIdx(axis) => (axis, threads, true),
+        SpecialRegister::BlockDim(axis) => (axis, threads, false),
+        SpecialRegister::BlockIdx(axis) => (axis, blocks, true),
+        SpecialRegister::GridDim(axis) => (axis, blocks, false),
+        SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => return None,
     };
-    Ok(format!("{x}x{y}x{z} threads in one{order}"))
+    let axis = usize::from(axis);
+    let factor = factors[axis];
+    (factor > 1).then_some(Coarsened { axis, factor, numbers })
 }
 
 /// Makes the registers of the launch's threads those of the program's.
 fn rename(function: &mut Function, plan: &Plan, copies: CopyLocals) {
     for id in (0..function.exprs.len()).map(|index| ExprId::new(index as u32)) {
         let ExprKind::Special(register) = function.exprs[id].kind else { continue };
-        let (axis, is_index) = match register {
-            SpecialRegister::ThreadIdx(axis) => (axis, true),
-            SpecialRegister::BlockDim(axis) => (axis, false),
-            SpecialRegister::BlockIdx(_)
-            | SpecialRegister::GridDim(_)
-            | SpecialRegister::LaneId
-            | SpecialRegister::WarpSize
-            | SpecialRegister::DynamicSharedBytes => continue,
-        };
-        let factor = plan.factors[usize::from(axis)];
-        if factor == 1 {
-            continue;
-        }
+        let Some(Coarsened { axis, factor, numbers }) = coarsened(plan.factors, register) else { continue };
         let span = function.exprs[id].span;
         let mut push = |kind| function.exprs.push(Expr { kind, ty: Type::I32, span });
         let own = push(ExprKind::Special(register));
-        function.exprs[id].kind = match (is_index, copies[usize::from(axis)]) {
+        function.exprs[id].kind = match (numbers, copies[axis]) {
             (true, Some(copy)) => {
                 let mut push = |kind| function.exprs.push(Expr { kind, ty: Type::I32, span });
                 let copy = push(ExprKind::Local(copy));
-                match plan.orders[usize::from(axis)] {
-                    Order::Neighbors => {
+                match plan.orders[axis] {
+                    Order::Neighbors | Order::Blocks => {
                         let factor = push(ExprKind::Const(Const::Int(i128::from(factor))));
                         let first = push(ExprKind::Binary(BinaryOp::Mul, own, factor));
                         ExprKind::Binary(BinaryOp::Add, first, copy)
                     }
                     Order::Strided => {
-                        let extent = push(ExprKind::Special(SpecialRegister::BlockDim(axis)));
+                        let extent = push(ExprKind::Special(SpecialRegister::BlockDim(axis as u8)));
                         let far = push(ExprKind::Binary(BinaryOp::Mul, copy, extent));
                         ExprKind::Binary(BinaryOp::Add, own, far)
                     }

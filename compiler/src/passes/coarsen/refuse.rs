@@ -1,6 +1,8 @@
 //! Why a kernel is left alone: its threads may notice in which order the statements of others are done, or something of it
 //! has no meaning for several threads in one. Each reason is a part of a sentence for people.
 
+use weft_artifact::Factors;
+
 use super::vary::{is_read_only, read_only};
 use crate::{
     analysis::{Waiting, escapes},
@@ -53,6 +55,20 @@ pub(super) fn module(module: &Module, circles: &Circles, effects: &[Effects]) ->
     Ok(())
 }
 
+/// What can be said of a module whose blocks are to be merged: what a block has for itself would be needed once a copy.
+pub(super) fn merging(module: &Module) -> Result<(), String> {
+    if !module.shared.is_empty() || module.dynamic_shared {
+        return Err("its blocks cannot be merged: it has shared memory".to_owned());
+    }
+    let mut counts = false;
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            counts |= matches!(stmt.kind, StmtKind::Op { op: Op::BarrierReduce(_), .. });
+        });
+    }
+    if counts { Err("its blocks cannot be merged: it counts over the threads of each".to_owned()) } else { Ok(()) }
+}
+
 /// Why a kernel with an operation is left alone.
 fn reason(op: Op) -> Option<&'static str> {
     match op {
@@ -84,8 +100,9 @@ fn reason(op: Op) -> Option<&'static str> {
 }
 
 /// Loops in which a thread may wait for what another one writes: that one may be a copy which comes behind it. In a loop
-/// whose turns all come to a barrier nobody waits longer than that, nor for what no thread of the launch writes.
-pub(super) fn waits(module: &Module, circles: &Circles) -> Result<(), String> {
+/// whose turns all come to a barrier nobody waits longer than that for a thread of its block, nor for what no thread of the
+/// launch writes.
+pub(super) fn waits(module: &Module, circles: &Circles, factors: Factors) -> Result<(), String> {
     let waiting = Waiting::of(module, circles);
     let mut waits = false;
     for (id, function) in module.functions.iter() {
@@ -99,7 +116,7 @@ pub(super) fn waits(module: &Module, circles: &Circles) -> Result<(), String> {
         };
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Loop { body, step } = &stmt.kind
-                && !meets(body)
+                && (factors.blocks_in_one() > 1 || !meets(body))
                 && let Some(wait) = waiting.wait(function, body, step)
             {
                 waits |= wait.calls || reads_otherwise(body) || wait.loads.iter().any(is_written);

@@ -1,6 +1,6 @@
 //! What is computed in 32 bits.
 
-use weft_artifact::Scalar;
+use weft_artifact::{Factors, Scalar};
 
 use super::{HERE, Kernel, grid, narrow_pass as narrow, wide};
 use crate::ir::{BinaryOp, Builder, CompareOp, ExprKind, SpecialRegister, Stmt, StmtKind, Type, UnaryOp};
@@ -140,7 +140,7 @@ fn small_launches_compute_in_32_bits() {
 fn coarsened(factor: i128, copy: i128) -> Vec<String> {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
-    kernel.module.coarsening.factors = [4, 1, 1];
+    kernel.module.coarsening.factors = Factors::of_threads([4, 1, 1]);
     let b = &mut kernel.b;
     let int = |b: &mut Builder, value| b.int(Scalar::I32, value, HERE);
     let special = |b: &mut Builder, register| b.expr(ExprKind::Special(register), Type::I32, HERE);

@@ -25,7 +25,7 @@ mod work;
 
 use std::cell::RefCell;
 
-use weft_artifact::{ALIGNED, Candidate, Coarsening};
+use weft_artifact::{ALIGNED, Candidate, Factors};
 
 use self::{place::Places, work::Work};
 use super::{Order, Prepared, prepare, vary::Vary};
@@ -71,7 +71,7 @@ const MOST_REGISTERS: f64 = 128.0;
 /// What is estimated of one tuple of factors.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
-    factors: [u32; 3],
+    factors: Factors,
     /// Of a warp of the program's, by parts.
     memory: f64,
     issue: f64,
@@ -89,7 +89,7 @@ impl Estimate {
     /// Whether launches may have the factors: with barriers, threads beside each other along x mostly share what lies in
     /// shared memory side by side, so that copies along x meet in its banks.
     fn is_allowed(&self) -> bool {
-        self.registers <= MOST_REGISTERS && !(self.has_barriers && self.factors[0] > 1)
+        self.registers <= MOST_REGISTERS && !(self.has_barriers && self.factors.threads[0] > 1)
     }
 
     /// Its time as a part of that of the kernel as it is.
@@ -124,23 +124,23 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let circles = Circles::of(module);
     let effects = Effects::of_module(module);
     let prepared = |factors| prepare(module, factors, &circles, &effects);
-    let asked = Analysis::of(prepared(axes.map(|asked| if asked { 2 } else { 1 }))?);
+    let asked = Analysis::of(prepared(Factors::of_threads(axes.map(|asked| if asked { 2 } else { 1 })))?);
     let estimate = |factors| estimate(module, &Analysis::of(prepared(factors)?), &asked, factors);
-    let plain = estimate(Coarsening::NONE)?;
+    let plain = estimate(Factors::NONE)?;
     let factors = |asked: bool| if asked { &[1, 2, 4][..] } else { &[1][..] };
     let mut found = Vec::new();
     for &z in factors(axes[2]) {
         for &y in factors(axes[1]) {
             for &x in factors(axes[0]) {
                 if (2..=MOST_COPIES).contains(&(x * y * z)) {
-                    found.push(estimate([x, y, z])?);
+                    found.push(estimate(Factors::of_threads([x, y, z]))?);
                 }
             }
         }
     }
     let share = |estimate: &Estimate| (estimate.share(&plain) * 1000.0).round() as u32;
     // Of those that are about as good the one with the fewest copies.
-    found.sort_by_key(|one| (share(one) / 20, one.factors.iter().product::<u32>(), share(one), one.factors));
+    found.sort_by_key(|one| (share(one) / 20, one.factors.copies(), share(one), one.factors));
     let candidates: Vec<Candidate> = found
         .iter()
         .filter(|one| one.is_allowed())
@@ -162,10 +162,10 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
 
 /// One line for people.
 fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
-    let [x, y, z] = one.factors;
+    let factors = one.factors;
     let percent = |part: f64, whole: f64| if whole > 0.0 { (part / whole * 100.0).round() } else { 100.0 };
     format!(
-        "{x}x{y}x{z} is estimated at {}.{} % of the time (memory {} %, instructions and accesses {} %, waits {} %; {} \
+        "{factors} is estimated at {}.{} % of the time (memory {} %, instructions and accesses {} %, waits {} %; {} \
          registers for {}, {} warps for {})",
         share / 10,
         share % 10,
@@ -190,7 +190,7 @@ pub(super) fn merges(prepared: &Prepared) -> bool {
         if let Type::Ptr(elem, Space::Global | Space::Generic) = function.exprs[pointer].ty
             && vary[0].expr(function, pointer)
         {
-            let width = i128::from(elem.size_bytes()) * i128::from(prepared.plan.factors[0]);
+            let width = i128::from(elem.size_bytes()) * i128::from(prepared.plan.factors.threads[0]);
             let at = places.sum(pointer, [0; 3]);
             all &= at.iter().all(|(atoms, factor)| factor % width == 0 || atoms.len() == 1 && *factor == 1);
         }
@@ -247,7 +247,7 @@ impl Analysis {
     }
 }
 
-fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: [u32; 3]) -> Result<Estimate, String> {
+fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) -> Result<Estimate, String> {
     let function = of.function();
     let copies = of.prepared.copies;
     let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
@@ -259,25 +259,25 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: [u32; 3])
         function,
         vary,
         any: &any,
-        factors,
+        factors: factors.by_axis(),
         copies_of: copies,
         is_own: &is_own,
         is_of_thread: &is_of_thread,
         alignment,
     };
-    let n = f64::from(factors.iter().product::<u32>());
+    let n = f64::from(factors.copies());
     let of_load = |id| analysed.of_expr(id);
     let of_local = |id| analysed.of_local(id);
     let registers = live::registers(function, &live::Copies { of_local: &of_local, of_load: &of_load });
     let work = work::of(&analysed, &mut Places::new(function, copies, vary))?;
     let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
     let warps = warps(registers, shared as f64, n);
-    let is_apart = factors[0] > 1 && of.prepared.plan.orders[0] == Order::Strided;
+    let is_apart = factors.threads[0] > 1 && of.prepared.plan.orders[0] == Order::Strided;
     Ok(Estimate { is_apart, ..timed(&work, factors, registers, warps) })
 }
 
-fn timed(work: &Work, factors: [u32; 3], registers: f64, warps: f64) -> Estimate {
-    let n = f64::from(factors.iter().product::<u32>());
+fn timed(work: &Work, factors: Factors, registers: f64, warps: f64) -> Estimate {
+    let n = f64::from(factors.copies());
     let waits = work.far_waits * FAR + work.near_waits * NEAR + work.barriers * BARRIER;
     Estimate {
         factors,

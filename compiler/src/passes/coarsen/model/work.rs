@@ -57,6 +57,7 @@ pub(super) struct Kernel<'a> {
     pub(super) vary: &'a [Vary; 3],
     /// What differs between any.
     pub(super) any: &'a Vary,
+    /// By axis: copies of a thread.
     pub(super) factors: [u32; 3],
     /// The locals that stand for the number of the copy.
     pub(super) copies_of: CopyLocals,
