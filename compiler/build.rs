@@ -34,6 +34,7 @@ const CPP: &[&str] = &[
     "src/backend/nvptx/differences.cpp",
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",
+    "src/backend/nvptx/exits.cpp",
     "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/turns.cpp",
@@ -63,6 +64,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src/backend/nvptx/differences.h");
     println!("cargo:rerun-if-changed=src/backend/nvptx/divisions.h");
     println!("cargo:rerun-if-changed=src/backend/nvptx/switches.h");
+    println!("cargo:rerun-if-changed=src/backend/nvptx/exits.h");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");

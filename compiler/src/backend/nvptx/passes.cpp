@@ -26,6 +26,7 @@
 
 #include "differences.h"
 #include "divisions.h"
+#include "exits.h"
 #include "switches.h"
 
 namespace {
@@ -204,6 +205,7 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
   weft::register_differences(builder);
   weft::register_divisions(builder);
   weft::register_switches(builder);
+  weft::register_exits(builder);
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) return llvm::wrap(std::move(error));
   passes.run(module, modules);
