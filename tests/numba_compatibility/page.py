@@ -25,6 +25,8 @@ Made by `./weft-dev conformance` of weft {commit}, on Python {python}; change th
 those of numba-cuda's own suite that use nothing but the public API of `numba.cuda`, as they come in its wheel, with
 imports led to weft. Nothing in weft knows of them. A test of many parts passes with all of them or not at all.
 
+[drop-in.md](drop-in.md) says how a program for `numba.cuda` runs unedited.
+
 ## Where weft differs on purpose
 
 What numba-cuda leaves undefined or does by accident has one defined meaning in weft, the same on GPU and CPU

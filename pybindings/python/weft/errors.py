@@ -1,11 +1,25 @@
 """The exceptions and warnings of weft.
 
 One exception for each kind of remedy: a `CompileError` is for the program's author, a `LaunchError` for the
-launch's, a `DriverError` for the machine's, an `InternalError` for weft's. Numba's names are kept as aliases, so that
-``except`` clauses of a program that moves go on working.
+launch's, a `DriverError` for the machine's, an `InternalError` for weft's. They derive from Numba's of the same meaning
+(`weft.numba.errors`), so that ``except`` clauses of a program that moves go on working. Those may have bases of Numba's
+own, with other arguments: what is here calls `Exception.__init__`.
 """
 
 from __future__ import annotations
+
+from weft.numba.errors import (
+    CudaAPIError,
+    CudaDriverError,
+    CudaRuntimeError,
+    LoweringError,
+    NumbaError,
+    NumbaInvalidConfigWarning,
+    NumbaPerformanceWarning,
+    NumbaWarning,
+    TypingError,
+    UnsupportedError,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +30,7 @@ class WeftError(Exception):
     """The base of weft's exceptions."""
 
 
-class CompileError(WeftError):
+class CompileError(WeftError, TypingError, LoweringError, UnsupportedError):
     """A kernel that weft cannot compile; the text names file and line and shows the place.
 
     Parameters
@@ -28,8 +42,9 @@ class CompileError(WeftError):
     """
 
     def __init__(self, message: str, diagnostics: str = "[]") -> None:
-        super().__init__(message, diagnostics)
-        self.message = message
+        Exception.__init__(self, message, diagnostics)
+        # Numba's errors have the text as `msg`.
+        self.message = self.msg = message
         self._json = diagnostics
 
     def __str__(self) -> str:
@@ -43,11 +58,6 @@ class CompileError(WeftError):
         found: list[dict[str, Any]] = json.loads(self._json)
         return found
 
-    @property
-    def msg(self) -> str:
-        """The text, as Numba's errors have it."""
-        return self.message
-
 
 class InternalError(CompileError):
     """A fault of weft's own. Please report it with the text."""
@@ -57,7 +67,7 @@ class SourceError(WeftError, OSError):
     """A function whose text weft cannot find, or whose file no longer has it."""
 
 
-class DriverError(WeftError, RuntimeError):
+class DriverError(WeftError, CudaAPIError, CudaRuntimeError, RuntimeError):
     """A call of the CUDA driver that failed; the text names the call.
 
     Parameters
@@ -69,12 +79,12 @@ class DriverError(WeftError, RuntimeError):
     """
 
     def __init__(self, msg: str, code: int | None = None) -> None:
-        super().__init__(msg, code)
+        Exception.__init__(self, msg, code)
         self.msg = msg
         self.code = code
 
     def __str__(self) -> str:
-        return self.msg
+        return str(self.msg)
 
 
 class LinkerError(DriverError):
@@ -117,7 +127,7 @@ class WeftWarning(Warning):
     """The base of weft's warnings."""
 
 
-class PerformanceWarning(WeftWarning):
+class PerformanceWarning(WeftWarning, NumbaPerformanceWarning):
     """Something that works, slowly."""
 
 
@@ -133,18 +143,39 @@ class LinkerWarning(WeftWarning, UserWarning):
     """What the compiler of code says that is linked with a kernel."""
 
 
-class InvalidConfigWarning(WeftWarning):
+class InvalidConfigWarning(WeftWarning, NumbaInvalidConfigWarning):
     """Options that do not fit together, or that do less than they say."""
 
 
-# Numba's names.
-NumbaError = WeftError
-TypingError = CompileError
-LoweringError = CompileError
-UnsupportedError = CompileError
-CudaDriverError = DriverError
-CudaAPIError = DriverError
-CudaRuntimeError = DriverError
-NumbaWarning = WeftWarning
-NumbaPerformanceWarning = PerformanceWarning
-NumbaInvalidConfigWarning = InvalidConfigWarning
+__all__ = [
+    "CompileError",
+    "CompileWarning",
+    "CudaAPIError",
+    "CudaDriverError",
+    "CudaRuntimeError",
+    "CudaSupportError",
+    "DeviceMemoryError",
+    "DeviceWarning",
+    "DriverError",
+    "EventError",
+    "InternalError",
+    "InvalidConfigWarning",
+    "KernelRuntimeError",
+    "LaunchError",
+    "LinkerError",
+    "LinkerWarning",
+    "LoweringError",
+    "NumbaError",
+    "NumbaInvalidConfigWarning",
+    "NumbaPerformanceWarning",
+    "NumbaWarning",
+    "NvrtcCompilationError",
+    "NvrtcError",
+    "NvrtcSupportError",
+    "PerformanceWarning",
+    "SourceError",
+    "TypingError",
+    "UnsupportedError",
+    "WeftError",
+    "WeftWarning",
+]

@@ -122,7 +122,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     /// A function that Numba's own `njit` or `cuda.jit` made, as a jitted function of ours; the same for the same one.
     fn foreign_function(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let module = value.get_type().getattr(intern!(self.py, "__module__"))?;
-        let is_numba = module.extract::<&str>().is_ok_and(|module| module == "numba" || module.starts_with("numba."));
+        let is_numba = module
+            .extract::<&str>()
+            .is_ok_and(|module| module == "numba" || module.starts_with("numba.") || module.starts_with("weft.numba."));
         if !is_numba || !matches!(value.getattr_opt(intern!(self.py, "py_func")), Ok(Some(_))) {
             return Ok(None);
         }
@@ -150,7 +152,8 @@ impl<'py, D: Jitted> Capturer<'py, D> {
 
     fn module(&mut self, module: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
         let name: String = module.getattr(intern!(module.py(), "__name__"))?.extract()?;
-        if let Some(path) = known_path(&name) {
+        // Not all that numba has at its top is weft's: some of it is Python's, and some functions that it has jitted.
+        if let Some(path) = known_path(&name).filter(|_| name != "numba") {
             return Ok(Captured::Known(path));
         }
         Ok(Captured::Module(name, self.attributes(module, chains, depth)?))
@@ -281,9 +284,12 @@ fn known_path(path: &str) -> Option<String> {
     if !KNOWN_MODULES.contains(&top) {
         return None;
     }
-    let top = match top {
-        "_operator" => "operator",
-        "numba" => "weft",
+    let (top, rest) = match (top, rest) {
+        ("_operator", rest) => ("operator", rest),
+        // What numba has in several places is in one of weft's.
+        ("numba", Some("core.types" | "cuda.types")) => ("weft", Some("types")),
+        ("numba", Some("cuda.stubs" | "cuda.intrinsics" | "cuda.vector_types")) => ("weft", Some("cuda")),
+        ("numba", rest) => ("weft", rest),
         other => other,
     };
     Some(rest.map_or_else(|| top.to_owned(), |rest| format!("{top}.{rest}")))
@@ -305,6 +311,7 @@ fn known_member(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         // NumPy's functions say in which of its inner modules they are; users reach all of them from the top.
         "numpy" => Some(format!("numpy.{name}")),
         // `numba.cuda.grid` and its like are classes and functions of inner modules.
+        "numba" if name == "prange" => Some("builtins.range".to_owned()),
         "numba" if module.starts_with("numba.cuda") => Some(format!("weft.cuda.{name}")),
         "weft" => None,
         _ => known_path(&format!("{module}.{name}")),

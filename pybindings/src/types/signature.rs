@@ -25,7 +25,7 @@ pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature>
         });
     }
     if is_numbas(signature)? {
-        return read(&signature.py().import("weft._foreign")?.call_method1("own_signature", (signature,))?);
+        return read(&signature.py().import("weft.numba._types")?.call_method1("own_signature", (signature,))?);
     }
     let types = signature.try_iter().map_err(|_| wrong(signature))?;
     let args = types
@@ -47,7 +47,7 @@ fn is_numbas(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// weft's type for one of Numba's, and anything else as it is.
 pub(super) fn own_type<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_numbas(value)? {
-        return value.py().import("weft._foreign")?.call_method1("own_type", (value,));
+        return value.py().import("weft.numba._types")?.call_method1("own_type", (value,));
     }
     Ok(value.clone())
 }

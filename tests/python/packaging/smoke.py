@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -21,4 +22,8 @@ y = np.ones(n, dtype=np.float32)
 out = np.zeros(n, dtype=np.float32)
 saxpy[8, 128](np.float32(2.0), x, y, out)
 np.testing.assert_array_equal(out, 2.0 * x + y)
+# The drop-in, in a process and in one that it starts, which finds it by a folder of the wheel's.
+child = "from numba import cuda; assert cuda.implementation == 'weft'"
+code = f"{child}; import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+subprocess.run([sys.executable, "-m", "weft.numba", "-c", code], check=True)
 print(f"weft works on Python {sys.version_info.major}.{sys.version_info.minor}")

@@ -6,7 +6,7 @@ import functools
 import types
 import warnings
 
-from weft import _foreign, _source, config
+from weft import _source, config
 from weft._weft import (
     Dispatcher,
     Signature,
@@ -19,6 +19,7 @@ from weft._weft import (
     typeof_value,
 )
 from weft.errors import InvalidConfigWarning
+from weft.numba._types import is_signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def jit(
     options["link"] = _links(link)
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
-    if isinstance(func_or_sig, _SIGNATURES) or _foreign.is_signature(func_or_sig):
+    if isinstance(func_or_sig, _SIGNATURES) or is_signature(func_or_sig):
         signatures = [parse_signature(func_or_sig)]
     elif isinstance(func_or_sig, list):
         signatures = [parse_signature(signature) for signature in func_or_sig]

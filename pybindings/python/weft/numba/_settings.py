@@ -1,0 +1,66 @@
+"""numba's environment variables, led to weft's settings.
+
+https://numba.readthedocs.io/en/stable/reference/envvars.html and numba-cuda's page of the same name say what they mean.
+weft reads its settings once, when the first is needed: they are led before that. A variable of weft's own comes first.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+# numba's variable, weft's, and what weft's becomes where numba's is on; None for the value as it is.
+_LED: tuple[tuple[str, str, str | None], ...] = (
+    ("NUMBA_ENABLE_CUDASIM", "WEFT_DEVICE", "cpu"),
+    ("NUMBA_DISABLE_PERFORMANCE_WARNINGS", "WEFT_WARN_ON_IMPLICIT_COPY", "0"),
+    ("NUMBA_DISABLE_PERFORMANCE_WARNINGS", "WEFT_LOW_OCCUPANCY_WARNINGS", "0"),
+    ("NUMBA_CUDA_DEBUGINFO", "WEFT_DEBUG", "1"),
+    ("NUMBA_CUDA_WARN_ON_IMPLICIT_COPY", "WEFT_WARN_ON_IMPLICIT_COPY", None),
+    ("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "WEFT_LOW_OCCUPANCY_WARNINGS", None),
+    ("NUMBA_CUDA_ARRAY_INTERFACE_SYNC", "WEFT_CUDA_ARRAY_INTERFACE_SYNC", None),
+    ("NUMBA_CUDA_NVRTC_EXTRA_SEARCH_PATHS", "WEFT_NVRTC_EXTRA_SEARCH_PATHS", None),
+    ("NUMBA_CACHE_DIR", "WEFT_CACHE_DIR", None),
+)
+
+# What would change a program and has no setting of weft's, with numba's default and what to do.
+_WITHOUT = {
+    "NUMBA_OPT": (("3", "max"), "write `opt=False` at `cuda.jit`"),
+    "NUMBA_DISABLE_JIT": (("0", ""), "kernels are always compiled"),
+    "NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM": (("0", ""), "launch on `cuda.per_thread_default_stream()`"),
+    "NUMBA_FORCE_CUDA_CC": (("",), "kernels are compiled for the device, and `cuda.compile_ptx` takes `cc=`"),
+    "NUMBA_CUDA_DEFAULT_PTX_CC": (("",), "`cuda.compile_ptx` takes `cc=`"),
+}
+
+# Those of weft's that `lead` set.
+_set: list[str] = []
+
+
+def is_on(value: str) -> bool:
+    """Whether a variable that is a number says yes."""
+    return value.strip() not in ("", "0")
+
+
+def lead() -> None:
+    """Set weft's variables by numba's."""
+    for name, own, becomes in _LED:
+        value = os.environ.get(name)
+        if value is None or own in os.environ or (becomes is not None and not is_on(value)):
+            continue
+        if own.startswith(("WEFT_WARN", "WEFT_LOW")):
+            value = str(int(is_on(value)))
+        os.environ[own] = value if becomes is None else becomes
+        _set.append(own)
+    for name, (defaults, way) in _WITHOUT.items():
+        value = os.environ.get(name)
+        if value is not None and value not in defaults:
+            from weft.errors import InvalidConfigWarning
+
+            msg = f"weft has no setting for {name}={value}, which is ignored: {way}"
+            warnings.warn(msg, InvalidConfigWarning, stacklevel=3)
+
+
+def leave() -> None:
+    """Take back what `lead` set."""
+    for own in _set:
+        os.environ.pop(own, None)
+    _set.clear()
