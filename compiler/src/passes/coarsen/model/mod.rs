@@ -258,15 +258,17 @@ impl Analysis {
         &self.prepared.changed.functions[self.prepared.kernel]
     }
 
-    /// Whether an address is another one for each thread, along every axis that the kernel asks for. The body's expressions have
-    /// the same numbers whatever the factors.
-    fn is_own(&self, id: ExprId, places: &mut Places<'_>) -> bool {
+    /// By axis that the kernel asks for: whether an address is another one for each thread along it. The body's expressions
+    /// have the same numbers whatever the factors.
+    fn differs(&self, id: ExprId, places: &mut Places<'_>) -> Vec<bool> {
         let first = places.sum(id, [0; 3]);
-        self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some()).all(|(axis, _)| {
+        let axes = self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some());
+        let differs = |(axis, _)| {
             let mut next = [0; 3];
             next[axis] = 1;
             places.sum(id, next) != first
-        })
+        };
+        axes.map(differs).collect()
     }
 }
 
@@ -275,7 +277,7 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) 
     let copies = of.prepared.copies;
     let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
     let places = RefCell::new(Places::new(asked.function(), asked.prepared.copies, &asked.vary));
-    let is_own = |id| asked.is_own(id, &mut places.borrow_mut());
+    let differs = |id| asked.differs(id, &mut places.borrow_mut());
     let is_of_thread = |id| asked.vary.iter().any(|vary| vary.expr(asked.function(), id));
     let (vary, alignment) = (&of.vary, alignment(module));
     let analysed = work::Kernel {
@@ -284,7 +286,7 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) 
         any: &any,
         factors: factors.by_axis(),
         copies_of: copies,
-        is_own: &is_own,
+        differs: &differs,
         is_of_thread: &is_of_thread,
         alignment,
     };

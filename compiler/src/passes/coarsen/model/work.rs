@@ -63,8 +63,8 @@ pub(super) struct Kernel<'a> {
     pub(super) factors: [u32; 3],
     /// The locals that stand for the number of the copy.
     pub(super) copies_of: CopyLocals,
-    /// Whether each thread of the program has its own value of an expression.
-    pub(super) is_own: &'a dyn Fn(ExprId) -> bool,
+    /// By axis that the kernel asks for: whether each thread of the program along it has its own address.
+    pub(super) differs: &'a dyn Fn(ExprId) -> Vec<bool>,
     /// Whether an expression depends on the thread at all.
     pub(super) is_of_thread: &'a dyn Fn(ExprId) -> bool,
     /// Bytes that the start of each array of the arguments is a multiple of; its element's own at least.
@@ -182,11 +182,14 @@ impl Walk<'_, '_> {
         for &pointer in pointers {
             let Type::Ptr(elem, space) = self.kernel.function.exprs[pointer].ty else { continue };
             let size = i128::from(elem.size_bytes());
+            let mut of_thread = false;
             match space {
                 Space::Local => continue,
                 Space::Global | Space::Generic => {
                     // What all threads along an axis read is near for all but one of them.
-                    let own = (self.kernel.is_own)(pointer);
+                    let differs = (self.kernel.differs)(pointer);
+                    let own = differs.iter().all(|differs| *differs);
+                    of_thread = loads && differs.contains(&true);
                     far |= own;
                     if own {
                         bytes_of.insert(root(self.kernel.function, pointer), size);
@@ -196,7 +199,7 @@ impl Walk<'_, '_> {
             }
             for copy in (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z]))) {
                 let place = self.places.sum(pointer, copy);
-                if loads && matches!(space, Space::Global | Space::Generic) && (self.kernel.is_of_thread)(pointer) {
+                if of_thread {
                     of_threads.insert(place.clone());
                 }
                 let (rest, constant) = split(place);
