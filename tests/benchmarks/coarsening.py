@@ -30,21 +30,16 @@ from suite.faults import brief
 if TYPE_CHECKING:
     from suite import Case
 
-    Factors = tuple[int, int, int]
-
 MOST_COPIES = 8
+MOST_MERGED = 16
 REPEATS = 5
 QUEUE_MS = 20.0
-NONE = (1, 1, 1)
+NONE = "1x1x1"
 MARGIN = 1.05
 """The estimate's choice is good if its time is at most so many times that of the best factors."""
 
 
-def shown(factors: Factors) -> str:
-    return "x".join(map(str, factors))
-
-
-def candidates(case: Case) -> tuple[list[tuple[Factors, int, str]], str]:
+def candidates(case: Case) -> tuple[list[tuple[str, int, str]], str]:
     """The compiler's candidates, each with thousandths of the time, and what it says of the kernel."""
     from weft import cuda
 
@@ -52,7 +47,7 @@ def candidates(case: Case) -> tuple[list[tuple[Factors, int, str]], str]:
     return compiled.coarsening_candidates, compiled.coarsening
 
 
-def registers(case: Case, factors: Factors, target: str) -> int:
+def registers(case: Case, factors: str, target: str) -> int:
     """The registers of a thread that ptxas needs."""
     from weft import cuda
 
@@ -76,9 +71,9 @@ def static_row(case: Case, target: str | None) -> dict[str, Any]:
     row: dict[str, Any] = {"kernel": case.name, "note": why, "candidates": found}
     row["chosen"] = found[0][0] if why.startswith("worth") else NONE
     if target and found:
-        row["registers"] = {shown(NONE): [estimated_registers(found[0][2])[1], registers(case, NONE, target)]}
+        row["registers"] = {NONE: [estimated_registers(found[0][2])[1], registers(case, NONE, target)]}
         for factors, _, note in found:
-            row["registers"][shown(factors)] = [estimated_registers(note)[0], registers(case, factors, target)]
+            row["registers"][factors] = [estimated_registers(note)[0], registers(case, factors, target)]
     return row
 
 
@@ -92,7 +87,7 @@ def static(cases: list[Case], target: str | None) -> list[dict[str, Any]]:
             row = {"kernel": case.name, "chosen": NONE, "note": brief(fault)}
         pairs = row.get("registers", {})
         counts = ", ".join(f"{name}: {estimate} / {real}" for name, (estimate, real) in pairs.items())
-        print(tables.line(row["kernel"], shown(row["chosen"]), *([counts] if target else []), row["note"]), flush=True)
+        print(tables.line(row["kernel"], row["chosen"], *([counts] if target else []), row["note"]), flush=True)
         rows.append(row)
     if target:
         orders(rows)
@@ -114,17 +109,22 @@ def orders(rows: list[dict[str, Any]]) -> None:
               f" one kernel's that differ by 8 or more {right} are in the right order.")  # fmt: skip
 
 
-def all_factors(block: tuple[int, ...], least: int) -> list[Factors]:
-    """What a block can be divided by, if so many threads are left."""
-    extents = (*block, 1, 1)[:3]
-    threads = int(np.prod(extents))
+def divisors(extents: tuple[int, ...], most: int, least: int) -> list[str]:
+    """What extents can be divided by, if so much is left."""
+    extents = (*extents, 1, 1)[:3]
     return [
-        factors
+        "x".join(map(str, factors))
         for factors in itertools.product((1, 2, 4), repeat=3)
-        if np.prod(factors) <= MOST_COPIES
+        if np.prod(factors) <= most
         and all(extent % factor == 0 for extent, factor in zip(extents, factors, strict=True))
-        and threads // np.prod(factors) >= least
+        and np.prod(extents) // np.prod(factors) >= least
     ]
+
+
+def all_factors(work: Any, least: int) -> list[str]:
+    """What a launch can be divided by: its blocks, if so many threads are left of each, or its grid."""
+    merged = [f"blocks:{factors}" for factors in divisors(work.grid, MOST_MERGED, 1) if factors != NONE]
+    return divisors(work.block, MOST_COPIES, least) + merged
 
 
 class Clock:
@@ -146,7 +146,7 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
     expected = case.reference(xp, args)
     function = case.make(cuda).py_func
     given = args if xp is np else tuple(cuda.as_cuda_array(a) if getattr(a, "shape", ()) else a for a in args)
-    ways = {shown(each): {"coarsen": each} for each in all_factors(work.block, 1 if xp is np else 32)}
+    ways = {each: {"coarsen": each} for each in all_factors(work, 1 if xp is np else 32)}
     ways |= {"estimate": {"coarsen": "auto"}, "tuned": {"tune": True, "cache": False}}
     row: dict[str, Any] = {"kernel": case.name, "block": work.block, "grid": work.grid, "times": {}, "wrong": []}
     row["candidates"], row["note"] = candidates(case)
@@ -157,6 +157,9 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
         spoil(xp, case, work, args)
         configured(*given)
         cuda.synchronize()
+        (compiled,) = kernel.overloads.values()
+        if name.startswith("blocks:") and compiled.coarsening.startswith("not coarsened"):
+            continue
         if not check(xp, case, work, args, expected) <= case.tolerance:
             row["wrong"].append(name)
         for _ in range(40 if name == "tuned" else 3):
@@ -172,7 +175,7 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
     row["times"] = {name: statistics.median(values) for name, values in times.items()}
     for name in ("estimate", "tuned"):
         told = ready[name][0].explain()
-        row[f"{name} ran"] = told.partition("the last launch ran ")[2].split("\n")[0] or shown(NONE)
+        row[f"{name} ran"] = told.partition("the last launch ran ")[2].split("\n")[0] or NONE
     return row
 
 
@@ -191,7 +194,7 @@ def sweep(cases: list[Case], xp: Any, clock: Any, size: str) -> list[dict[str, A
             print(tables.line(case.name, rows[-1]["failure"], *[""] * 7), flush=True)
             continue
         times = row["times"]
-        plain = times[shown(NONE)]
+        plain = times[NONE]
         forced = {name: each for name, each in times.items() if name not in ("estimate", "tuned")}
         best = min(forced, key=lambda name: forced[name])
         # The time of the forced factors that the estimate has chosen: what launches beside it differ by is noise.

@@ -158,8 +158,8 @@ impl Resolved {
     ) -> PyResult<Arc<Self>> {
         let overload = Arc::clone(&self.overload);
         let mut chosen = Arc::clone(&self).coarsened_by(owner, factors)?;
-        let asked = overload.wanted != Wanted::Factors(factors);
-        // More registers may mean smaller blocks.
+        // More registers may mean smaller blocks, which merging does not make so.
+        let asked = overload.wanted != Wanted::Factors(factors) || factors.blocks_in_one() > 1;
         if asked && u64::from(chosen.overload.loaded.max_threads_per_block()) < threads(config) {
             chosen = self;
         }

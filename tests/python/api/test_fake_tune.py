@@ -198,6 +198,35 @@ def test_the_estimate_is_for_large_launches(run):
     assert eight == "1x1x1"
 
 
+def test_blocks_are_merged_where_enough_are_left(run):
+    """Of 132 multiprocessors with 2048 threads each, twice."""
+    code = """
+    for grid in ((64, 64), (128, 128), (256, 256), (129, 256), (256, 130)):
+        product[grid, (16, 16)](a, b, c)
+        print(in_use())
+    """
+    small, middle, large, odd, even = run(ESTIMATE + code.replace("\n    ", "\n")).split()
+    assert small in ("1x4x1", "2x2x1")
+    assert middle == "blocks:2x2x1"
+    assert large in ("blocks:4x2x1", "blocks:2x4x1")
+    assert odd in ("1x4x1", "2x2x1")
+    assert even == "blocks:4x2x1"
+
+
+def test_merged_blocks_are_measured_by_what_divides_the_grid(run):
+    code = """
+    product = cuda.jit(product.py_func, tune=True)
+    for grid in ((256, 256), (129, 256), (256, 256), (130, 257)):
+        for _ in range(30):
+            product[grid, (16, 16)](a, b, c)
+    print(product.explain())
+    """
+    printed = run(ESTIMATE + code.replace("\n    ", "\n"), FAKE_TIMES="256:9")
+    assert "from 2^16 on: grids in multiples of 4x4x1: " in printed
+    assert "from 2^15 on: grids in multiples of 1x4x1: " in printed
+    assert "from 2^15 on: grids in multiples of 2x1x1: " in printed
+
+
 def test_the_setting(run):
     code = PROGRAM.replace("(tune=True)", "") + "add[32, 128](x, y)\nprint(add.explain())\n"
     assert "is estimated at" in run(code)

@@ -171,3 +171,37 @@ fn the_numbers_of_coarsened_threads_are_those_of_the_program() {
     assert!(!coarsened(8, 0).contains(narrow));
     assert!(!coarsened(4, 1 << 17).contains(narrow));
 }
+
+/// `x[(blockIdx.x * 2 + copy) * blockDim.x + threadIdx.x] = 1` in 64 bits, of a kernel of which so many blocks are one.
+fn merged(factor: u32, copy: i128) -> Vec<String> {
+    let mut kernel = Kernel::new();
+    let x = kernel.array("x");
+    kernel.module.coarsening.factors = Factors::of_blocks([factor, 1, 1]);
+    let b = &mut kernel.b;
+    let int = |b: &mut Builder, value| b.int(Scalar::I32, value, HERE);
+    let (block, two, copy) = (b.special(SpecialRegister::BlockIdx(0), HERE), int(b, 2), int(b, copy));
+    let block = b.binary(BinaryOp::Mul, block, two, HERE);
+    let block = b.binary(BinaryOp::Add, block, copy, HERE);
+    let block = b.convert(block, Type::I64, HERE);
+    let dim = wide(b, SpecialRegister::BlockDim(0));
+    let first = b.binary(BinaryOp::Mul, block, dim, HERE);
+    let thread = wide(b, SpecialRegister::ThreadIdx(0));
+    let number = b.binary(BinaryOp::Add, first, thread, HERE);
+    let i = b.local("i", Type::I64);
+    b.assign(i, number, HERE);
+    let index = b.read(i, HERE);
+    kernel.store_at(x, index);
+    lines(kernel, true)
+}
+
+#[test]
+fn the_numbers_of_merged_blocks_are_those_of_the_program() {
+    let narrow = &"var $i: int32".to_owned();
+    for copy in 0..2 {
+        assert!(merged(2, copy).contains(narrow), "{:?}", merged(2, copy));
+    }
+    // None of the program's blocks.
+    assert!(!merged(4, 0).contains(narrow));
+    assert!(!merged(2, 2).contains(narrow));
+    assert!(!merged(2, -1).contains(narrow));
+}

@@ -20,6 +20,7 @@
 
 mod data;
 mod live;
+mod merged;
 mod place;
 mod work;
 
@@ -79,6 +80,8 @@ struct Estimate {
     start: f64,
     registers: f64,
     warps: f64,
+    /// Loads from memory in loops, of a thread of the program's, whose place depends on the thread.
+    loads: f64,
     /// It has barriers; loops of unknown length; copies along x whose accesses do not merge.
     has_barriers: bool,
     has_loops: bool,
@@ -92,10 +95,25 @@ impl Estimate {
         self.registers <= MOST_REGISTERS && !(self.has_barriers && self.factors.threads[0] > 1)
     }
 
+    /// The fewest threads that may be left of a block: of merged ones all are.
+    fn fewest(&self) -> u32 {
+        if self.factors.threads_in_one() == 1 {
+            1
+        } else if self.has_barriers {
+            FEWEST_WITH_BARRIERS
+        } else {
+            FEWEST
+        }
+    }
+
     /// Its time as a part of that of the kernel as it is.
     fn share(&self, plain: &Self) -> f64 {
         let share = self.time() / plain.time();
-        let believed = if self.has_loops { 1.0 - (1.0 - share) * GAIN_IN_LOOPS } else { share };
+        let believed = match (self.has_loops, self.factors.blocks_in_one()) {
+            (false, _) => share,
+            (true, 1) => 1.0 - (1.0 - share) * GAIN_IN_LOOPS,
+            (true, _) => 1.0 - (1.0 - share) * merged::GAIN_IN_LOOPS,
+        };
         if self.is_apart { believed * APART } else { believed }
     }
 
@@ -138,26 +156,31 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
             }
         }
     }
-    let share = |estimate: &Estimate| (estimate.share(&plain) * 1000.0).round() as u32;
-    // Of those that are about as good the one with the fewest copies.
-    found.sort_by_key(|one| (share(one) / 20, one.factors.copies(), share(one), one.factors));
-    let candidates: Vec<Candidate> = found
-        .iter()
-        .filter(|one| one.is_allowed())
-        .take(MOST_KEPT)
-        .map(|one| Candidate {
-            factors: one.factors,
-            time: share(one),
-            fewest: if one.has_barriers { FEWEST_WITH_BARRIERS } else { FEWEST },
-            note: told(one, &plain, share(one)),
-        })
-        .collect();
+    let threads = ranked(found, &plain);
+    let merged = ranked(merged::worth_a_look(module, &plain, &estimate)?, &plain);
+    let merged = if merged::win(&merged, &threads) { merged } else { Vec::new() };
+    let candidates: Vec<Candidate> =
+        merged.into_iter().take(merged::MOST_KEPT).chain(threads).take(MOST_KEPT).collect();
     let sentence = match candidates.first() {
         None => "not coarsened: it asks for no thread of its block".to_owned(),
         Some(best) if best.is_worth_it() => format!("worth coarsening: {}", best.note),
         Some(best) => format!("not coarsened: what takes its time is {}; at best {}", plain.bound(), best.note),
     };
     Ok((candidates, sentence))
+}
+
+/// Those that launches may have, the best ones first; of those that are about as good the one with the fewest copies.
+fn ranked(mut found: Vec<Estimate>, plain: &Estimate) -> Vec<Candidate> {
+    let share = |estimate: &Estimate| (estimate.share(plain) * 1000.0).round() as u32;
+    found.retain(Estimate::is_allowed);
+    found.sort_by_key(|one| (share(one) / 20, one.factors.copies(), share(one), one.factors));
+    let candidate = |one: &Estimate| Candidate {
+        factors: one.factors,
+        time: share(one),
+        fewest: one.fewest(),
+        note: told(one, plain, share(one)),
+    };
+    found.iter().map(candidate).collect()
 }
 
 /// One line for people.
@@ -235,15 +258,17 @@ impl Analysis {
         &self.prepared.changed.functions[self.prepared.kernel]
     }
 
-    /// Whether an address is another one for each thread, along every axis that the kernel asks for. The body's expressions have
-    /// the same numbers whatever the factors.
-    fn is_own(&self, id: ExprId, places: &mut Places<'_>) -> bool {
+    /// By axis that the kernel asks for: whether an address is another one for each thread along it. The body's expressions
+    /// have the same numbers whatever the factors.
+    fn differs(&self, id: ExprId, places: &mut Places<'_>) -> Vec<bool> {
         let first = places.sum(id, [0; 3]);
-        self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some()).all(|(axis, _)| {
+        let axes = self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some());
+        let differs = |(axis, _)| {
             let mut next = [0; 3];
             next[axis] = 1;
             places.sum(id, next) != first
-        })
+        };
+        axes.map(differs).collect()
     }
 }
 
@@ -252,7 +277,7 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) 
     let copies = of.prepared.copies;
     let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
     let places = RefCell::new(Places::new(asked.function(), asked.prepared.copies, &asked.vary));
-    let is_own = |id| asked.is_own(id, &mut places.borrow_mut());
+    let differs = |id| asked.differs(id, &mut places.borrow_mut());
     let is_of_thread = |id| asked.vary.iter().any(|vary| vary.expr(asked.function(), id));
     let (vary, alignment) = (&of.vary, alignment(module));
     let analysed = work::Kernel {
@@ -261,17 +286,16 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) 
         any: &any,
         factors: factors.by_axis(),
         copies_of: copies,
-        is_own: &is_own,
+        differs: &differs,
         is_of_thread: &is_of_thread,
         alignment,
     };
-    let n = f64::from(factors.copies());
     let of_load = |id| analysed.of_expr(id);
     let of_local = |id| analysed.of_local(id);
     let registers = live::registers(function, &live::Copies { of_local: &of_local, of_load: &of_load });
     let work = work::of(&analysed, &mut Places::new(function, copies, vary))?;
     let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
-    let warps = warps(registers, shared as f64, n);
+    let warps = warps(registers, shared as f64, f64::from(factors.threads_in_one()));
     let is_apart = factors.threads[0] > 1 && of.prepared.plan.orders[0] == Order::Strided;
     Ok(Estimate { is_apart, ..timed(&work, factors, registers, warps) })
 }
@@ -287,16 +311,18 @@ fn timed(work: &Work, factors: Factors, registers: f64, warps: f64) -> Estimate 
         start: if work.barriers > 0.0 { 0.0 } else { START / warps / n },
         registers,
         warps,
+        loads: work.loads / n,
         has_barriers: work.barriers > 0.0,
         has_loops: work.has_loops,
         is_apart: false,
     }
 }
 
-/// Warps of a launch that a multiprocessor has at a time, for blocks of [`BLOCK`] threads of the program's.
-fn warps(registers: f64, shared: f64, copies: f64) -> f64 {
+/// Warps of a launch that a multiprocessor has at a time, for blocks of [`BLOCK`] threads of the program's, of which so many
+/// are one.
+fn warps(registers: f64, shared: f64, in_one: f64) -> f64 {
     let allocated = (registers / 8.0).ceil() * 8.0;
-    let of_block = (BLOCK / copies / 32.0).max(1.0);
+    let of_block = (BLOCK / in_one / 32.0).max(1.0);
     let by_registers = (REGISTERS / (allocated * 32.0)).floor();
     let blocks = (SHARED / (shared + SHARED_OF_BLOCK)).floor().clamp(1.0, BLOCKS);
     let blocks = blocks.min((WARPS.min(by_registers) / of_block).floor().max(1.0));

@@ -1,7 +1,7 @@
 //! What a coarsened thread does: instructions, accesses to memory, and how often it waits for them, each weighed by how often
 //! it is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     data::{Data, is_float},
@@ -43,6 +43,8 @@ pub(super) struct Work {
     pub(super) far_waits: f64,
     pub(super) near_waits: f64,
     pub(super) barriers: f64,
+    /// Loads from memory in loops whose place depends on the thread; those of several copies that are the same count once.
+    pub(super) loads: f64,
     /// There are loops that turn nobody knows how often.
     pub(super) has_loops: bool,
 }
@@ -61,8 +63,8 @@ pub(super) struct Kernel<'a> {
     pub(super) factors: [u32; 3],
     /// The locals that stand for the number of the copy.
     pub(super) copies_of: CopyLocals,
-    /// Whether each thread of the program has its own value of an expression.
-    pub(super) is_own: &'a dyn Fn(ExprId) -> bool,
+    /// By axis that the kernel asks for: whether each thread of the program along it has its own address.
+    pub(super) differs: &'a dyn Fn(ExprId) -> Vec<bool>,
     /// Whether an expression depends on the thread at all.
     pub(super) is_of_thread: &'a dyn Fn(ExprId) -> bool,
     /// Bytes that the start of each array of the arguments is a multiple of; its element's own at least.
@@ -173,17 +175,21 @@ impl Walk<'_, '_> {
     fn accesses(&mut self, pointers: &[ExprId], weight: f64, apart: bool, loads: bool) -> bool {
         let [x, y, z] = self.kernel.factors;
         let mut far = false;
+        let mut of_threads = HashSet::new();
         let mut bytes_of = BTreeMap::new();
         // By what is not constant of an address: the constants, each with its pointer.
         let mut groups: BTreeMap<(i128, Sum), BTreeMap<i128, ExprId>> = BTreeMap::new();
         for &pointer in pointers {
             let Type::Ptr(elem, space) = self.kernel.function.exprs[pointer].ty else { continue };
             let size = i128::from(elem.size_bytes());
+            let mut of_thread = false;
             match space {
                 Space::Local => continue,
                 Space::Global | Space::Generic => {
                     // What all threads along an axis read is near for all but one of them.
-                    let own = (self.kernel.is_own)(pointer);
+                    let differs = (self.kernel.differs)(pointer);
+                    let own = differs.iter().all(|differs| *differs);
+                    of_thread = loads && differs.contains(&true);
                     far |= own;
                     if own {
                         bytes_of.insert(root(self.kernel.function, pointer), size);
@@ -192,7 +198,11 @@ impl Walk<'_, '_> {
                 Space::Shared | Space::Constant => {}
             }
             for copy in (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z]))) {
-                let (rest, constant) = split(self.places.sum(pointer, copy));
+                let place = self.places.sum(pointer, copy);
+                if of_thread {
+                    of_threads.insert(place.clone());
+                }
+                let (rest, constant) = split(place);
                 groups.entry((size, rest)).or_default().insert(constant, pointer);
             }
         }
@@ -210,6 +220,9 @@ impl Walk<'_, '_> {
                 debug_assert!(places[at..].iter().all(|(constant, _)| *constant >= first), "they are in order");
                 at += run;
             }
+        }
+        if weight > 1.0 {
+            self.work.loads += weight * of_threads.len() as f64;
         }
         let size: i128 = bytes_of.values().sum();
         self.work.bytes += weight * size as f64 * self.kernel.copies();

@@ -1,0 +1,71 @@
+//! Which blocks are worth merging: those of kernels whose copies load the same operands in loops, as the rows and columns of
+//! a product are. Copies that are a block apart share nothing else: no neighbors' elements, no wide accesses.
+
+use weft_artifact::{Candidate, Factors};
+
+use super::Estimate;
+use crate::{
+    ir::{ExprKind, Module, SpecialRegister, for_each_expr_of_block},
+    passes::coarsen::refuse,
+};
+
+/// Blocks in one beyond which nothing is estimated.
+const MOST_BLOCKS: u32 = 8;
+/// Candidates that are kept.
+pub(super) const MOST_KEPT: usize = 3;
+/// Operands are shared if a thread of the program's has at most this part of its loads in loops left.
+const SHARED_LOADS: f64 = 0.8;
+/// The part of what is gained in loops of unknown length that is believed. Loads are shared there, so it is more than for
+/// other copies: a naive product by hand with 2x2 blocks in one takes 0.67 of its time on an H200, and so says the formula.
+pub(super) const GAIN_IN_LOOPS: f64 = 0.75;
+/// Merging is considered if its time is at most so many thousandths of that of the best other candidate.
+const CLEARLY: u32 = 900;
+
+/// Estimates of the factors of blocks along x and y, for kernels in which these share what they load.
+pub(super) fn worth_a_look(
+    module: &Module,
+    plain: &Estimate,
+    estimate: &dyn Fn(Factors) -> Result<Estimate, String>,
+) -> Result<Vec<Estimate>, String> {
+    let [along_x, along_y] = axes(module);
+    if refuse::merging(module).is_err() || !(along_x || along_y) {
+        return Ok(Vec::new());
+    }
+    let two = |along: bool| if along { 2 } else { 1 };
+    // With blocks merged a loop may be one in which they wait for each other.
+    let Ok(first) = estimate(Factors::of_blocks([two(along_x), two(along_y), 1])) else { return Ok(Vec::new()) };
+    let shares = |one: &Estimate| one.loads <= plain.loads * SHARED_LOADS;
+    if !shares(&first) || plain.loads == 0.0 {
+        return Ok(Vec::new());
+    }
+    let factors = |along: bool| if along { &[1, 2, 4][..] } else { &[1][..] };
+    let mut found = Vec::new();
+    for &y in factors(along_y) {
+        for &x in factors(along_x) {
+            if (2..=MOST_BLOCKS).contains(&(x * y)) {
+                found.push(estimate(Factors::of_blocks([x, y, 1]))?);
+            }
+        }
+    }
+    found.retain(shares);
+    Ok(found)
+}
+
+/// Whether the best of the candidates that merge blocks is clearly better than the best of the others.
+pub(super) fn win(merged: &[Candidate], others: &[Candidate]) -> bool {
+    let best = others.first().map_or(1000, |best| best.time.min(1000));
+    merged.first().is_some_and(|first| first.is_worth_it() && first.time * 1000 <= best * CLEARLY)
+}
+
+/// Whether the kernel, or a function that it calls, asks for its block along x, and along y.
+fn axes(module: &Module) -> [bool; 2] {
+    let mut axes = [false; 2];
+    for (_, function) in module.functions.iter() {
+        for_each_expr_of_block(function, &function.body, &mut |id| {
+            if let ExprKind::Special(SpecialRegister::BlockIdx(axis @ (0 | 1))) = function.exprs[id].kind {
+                axes[usize::from(axis)] = true;
+            }
+        });
+    }
+    axes
+}
