@@ -420,3 +420,24 @@ print("done")
 """,
     )
     assert out == "done\n"
+
+
+@pytest.mark.parametrize("env", ["present"], indirect=True)
+def test_numba_that_is_loaded_already(env):
+    text = """
+import numba
+import weft.numba
+weft.numba.install()
+print(numba.cuda.implementation)
+from numba import cuda
+from numba.core.errors import TypingError
+from weft.errors import CompileError
+print(cuda is numba.cuda, issubclass(CompileError, TypingError))
+"""
+    assert python(env, "-c", text).stdout == "weft\nTrue True\n"
+
+
+def test_workers_of_pytest_are_led_too(env):
+    pytest.importorskip("xdist")
+    options = ["-q", "-n", "1", "-p", "no:cacheprovider", "-c", os.devnull]
+    assert "4 passed" in python(env, "-m", "weft.numba", "-m", "pytest", *options, "checked.py").stdout
