@@ -91,6 +91,8 @@ struct Prepared {
     kernel: FuncId,
     copies: CopyLocals,
     plan: Plan,
+    /// How many expressions the kernel has that are its own: those of the registers' other names come behind them.
+    own: usize,
 }
 
 /// Prepares a copy of a module, or says why it is left as it is.
@@ -106,12 +108,13 @@ fn prepare(module: &Module, factors: Factors, circles: &Circles, effects: &[Effe
     refuse::waits(&changed, circles, factors)?;
     returns::structure(&mut changed.functions[kernel]);
     super::drop_dead::clean(&mut changed.functions[kernel]);
+    let own = changed.functions[kernel].exprs.len();
     let copies = callees::number_copies(&mut changed, factors);
     refuse::size(&changed.functions[kernel], factors.copies() as usize)?;
     let orders = factors.blocks.map(|blocks| if blocks > 1 { Order::Blocks } else { Order::Neighbors });
     let along_x = |x: Order| Plan { factors, orders: [x, orders[1], orders[2]] };
     let x = if factors.threads[0] > 1 { order::along_x(&changed, copies) } else { orders[0] };
-    let prepared = Prepared { changed, kernel, copies, plan: along_x(x) };
+    let prepared = Prepared { changed, kernel, copies, plan: along_x(x), own };
     if x != Order::Neighbors || factors.threads[0] == 1 {
         return Ok(prepared.renamed());
     }
@@ -136,7 +139,7 @@ impl Prepared {
 /// Coarsens the kernel and says how, or leaves the module as it is and says why.
 fn coarsen(module: &mut Module, factors: Factors) -> Result<String, String> {
     let (circles, effects) = (Circles::of(module), Effects::of_module(module));
-    let Prepared { mut changed, kernel, copies, plan } = prepare(module, factors, &circles, &effects)?;
+    let Prepared { mut changed, kernel, copies, plan, own: _ } = prepare(module, factors, &circles, &effects)?;
     let vary = vary::Vary::of(&changed, kernel, copies);
     emit::copies(&mut changed.functions[kernel], &vary, &plan, copies);
     super::drop_dead::clean(&mut changed.functions[kernel]);

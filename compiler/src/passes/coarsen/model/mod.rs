@@ -259,7 +259,7 @@ impl Analysis {
     }
 
     /// By axis that the kernel asks for: whether an address is another one for each thread along it. The body's expressions
-    /// have the same numbers whatever the factors.
+    /// have the same numbers whatever the factors, and addresses are among them.
     fn differs(&self, id: ExprId, places: &mut Places<'_>) -> Vec<bool> {
         let first = places.sum(id, [0; 3]);
         let axes = self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some());
@@ -278,7 +278,10 @@ fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) 
     let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
     let places = RefCell::new(Places::new(asked.function(), asked.prepared.copies, &asked.vary));
     let differs = |id| asked.differs(id, &mut places.borrow_mut());
-    let is_of_thread = |id| asked.vary.iter().any(|vary| vary.expr(asked.function(), id));
+    // What came with the registers' other names has other numbers there, or none.
+    let is_of_thread = |id: ExprId| {
+        id.index() >= of.prepared.own || asked.vary.iter().any(|vary| vary.expr(asked.function(), id))
+    };
     let (vary, alignment) = (&of.vary, alignment(module));
     let analysed = work::Kernel {
         function,
