@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from suite import Case
 
 MOST_COPIES = 8
-MOST_MERGED = 16
+MOST_MERGED = 8
+MOST_OF_BOTH = 8
 REPEATS = 5
 QUEUE_MS = 20.0
 NONE = "1x1x1"
@@ -122,9 +123,15 @@ def divisors(extents: tuple[int, ...], most: int, least: int) -> list[str]:
 
 
 def all_factors(work: Any, least: int) -> list[str]:
-    """What a launch can be divided by: its blocks, if so many threads are left of each, or its grid."""
-    merged = [f"blocks:{factors}" for factors in divisors(work.grid, MOST_MERGED, 1) if factors != NONE]
-    return divisors(work.block, MOST_COPIES, least) + merged
+    """What a launch can be divided by: its blocks, if so many threads are left of each, its grid, or both."""
+    threads, blocks = divisors(work.block, MOST_COPIES, least), divisors(work.grid, MOST_MERGED, 1)[1:]
+    both = [
+        f"{of_block}+blocks:{of_grid}"
+        for of_block, of_grid in itertools.product(threads[1:], blocks)
+        if all("1" in pair for pair in zip(of_block.split("x"), of_grid.split("x"), strict=True))
+        and np.prod([int(factor) for factor in (of_block + "x" + of_grid).split("x")]) <= MOST_OF_BOTH
+    ]
+    return threads + [f"blocks:{factors}" for factors in blocks] + both
 
 
 class Clock:
@@ -158,7 +165,7 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
         configured(*given)
         cuda.synchronize()
         (compiled,) = kernel.overloads.values()
-        if name.startswith("blocks:") and compiled.coarsening.startswith("not coarsened"):
+        if "blocks:" in name and compiled.coarsening.startswith("not coarsened"):
             continue
         if not check(xp, case, work, args, expected) <= case.tolerance:
             row["wrong"].append(name)
@@ -217,7 +224,7 @@ def main() -> int:
     parser.add_argument(
         "--set", choices=(*SETS, "both"), default="both", help="the kernels of suite/, of second/, or both"
     )
-    parser.add_argument("--only", help="the kernels whose names contain this")
+    parser.add_argument("--only", help="the kernels whose names contain this, or one of several with commas between")
     parser.add_argument("--target", default="sm_90", help="the GPU whose registers are counted")
     parser.add_argument("--registers", action="store_true", help="what ptxas needs for each candidate, too")
     parser.add_argument("--sweep", action="store_true", help="times on this GPU")
@@ -225,7 +232,7 @@ def main() -> int:
     parser.add_argument("--sizes", choices=("full", "tiny"), default="full", help="what --sweep launches")
     options = parser.parse_args()
     cases = [case for name in SETS if options.set in (name, "both") for case in SETS[name]]
-    cases = [case for case in cases if not options.only or options.only in case.name]
+    cases = [case for case in cases if not options.only or any(name in case.name for name in options.only.split(","))]
     if not cases:
         parser.error(f"--only: no kernel has {options.only!r} in its name")
     if options.sweep:

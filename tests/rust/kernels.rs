@@ -19,20 +19,20 @@ fn kernels_compile_and_look_as_before() {
         let inside = &path[path.find("kernels/").expect("the pattern says so")..];
         let text = read(&format!("tests/{inside}"));
         let header = Header::read(&text).unwrap_or_else(|error| panic!("{inside}: {error}"));
-        let mut made = |target: &str, form: &str| {
+        let mut made = |target: &str, form: &str, facts: &[String]| {
             let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
-            let made = emit_for(inside, stem(inside), sig, abi, target, form);
+            let made = emit_for(inside, stem(inside), sig, abi, facts, target, form);
             made.map_err(|fault| faults.push(format!("{inside} for {target}:\n{fault}"))).ok()
         };
         // Every kernel compiles for both, whatever it shows, but for what only a GPU has.
         for (target, form) in [("sm_80", "ptx"), ("host", "asm")] {
             let is_foreign = header.abi.is_some() && target == "host";
             if !is_foreign && !header.without.iter().any(|without| without == target) {
-                made(target, form);
+                made(target, form, &[]);
             }
         }
         for (target, stage) in shown(&header) {
-            if let Some(output) = made(target, stage) {
+            if let Some(output) = made(target, stage, &header.facts) {
                 assert_snapshot(
                     &snapshot_name(inside, &header, target, stage),
                     &text,

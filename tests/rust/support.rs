@@ -72,15 +72,16 @@ pub(crate) fn weft(arguments: &[&str]) -> Ran {
 /// One form of a file's kernel for one target, or what the command says is wrong. The math library is the embedded one,
 /// so that a machine's own libdevice changes nothing. A warning counts as a fault.
 pub(crate) fn emit(file: &str, kernel: &str, sig: Option<&str>, target: &str, form: &str) -> Result<String, String> {
-    emit_for(file, kernel, sig, None, target, form)
+    emit_for(file, kernel, sig, None, &[], target, form)
 }
 
-/// The same of what other programs see with an ABI, as a test's header names it.
+/// The same of what other programs see with an ABI, and for launches with some facts, as a test's header names them.
 pub(crate) fn emit_for(
     file: &str,
     function: &str,
     sig: Option<&str>,
     abi: Option<&str>,
+    facts: &[String],
     target: &str,
     form: &str,
 ) -> Result<String, String> {
@@ -92,6 +93,8 @@ pub(crate) fn emit_for(
     if let Some(sig) = sig {
         arguments.extend(["--sig", sig]);
     }
+    let facts: Vec<String> = facts.iter().map(|fact| format!("--{fact}")).collect();
+    arguments.extend(facts.iter().map(String::as_str));
     let ran = weft(&arguments);
     if ran.code == 0 && ran.stderr.is_empty() { Ok(ran.stdout) } else { Err(ran.stderr) }
 }

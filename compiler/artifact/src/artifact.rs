@@ -94,6 +94,8 @@ pub struct Candidate {
     pub time: u32,
     /// The fewest threads that it may leave of a block on a GPU.
     pub fewest: u32,
+    /// Threads that a multiprocessor of a GPU is estimated to have at a time.
+    pub at_once: u32,
     /// For people.
     pub note: String,
 }

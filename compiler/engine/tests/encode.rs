@@ -140,6 +140,7 @@ fn everything() -> Output {
                 factors: Factors::of_threads([2, 1, 1]),
                 time: 812,
                 fewest: 32,
+                at_once: 2048,
                 note: "2x1x1".to_owned(),
             }],
         },

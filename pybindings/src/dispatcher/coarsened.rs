@@ -19,7 +19,7 @@ use super::{
 use crate::{devices, engine::timing::Timing};
 
 /// How often a launch must fill the device with threads for an estimate to hold: with fewer, all of them are needed to hide
-/// how long memory takes.
+/// how long memory takes. Once its blocks are merged, it fills the device with as many as the kernel's registers allow.
 const LEAST_WAVES: u64 = 2;
 
 /// Which factors launches have.
@@ -234,20 +234,22 @@ impl Overload {
 
     /// What the estimate says of a launch: nothing of a small one.
     fn estimated(&self, config: &LaunchConfig) -> Factors {
-        if !self.fills_device(config, 1) {
+        let capability = self.executor.attributes().compute_capability;
+        if !self.fills_device(config, 1, LEAST_WAVES * threads_at_once(capability)) {
             return Factors::NONE;
         }
         let best = self.candidates(config).find(|candidate| {
-            candidate.is_worth_it() && self.fills_device(config, u64::from(candidate.factors.blocks_in_one()))
+            let blocks_in_one = u64::from(candidate.factors.blocks_in_one());
+            let is_large = || self.fills_device(config, blocks_in_one, u64::from(candidate.at_once));
+            candidate.is_worth_it() && (blocks_in_one == 1 || is_large())
         });
         best.map_or(Factors::NONE, |candidate| candidate.factors)
     }
 
-    /// Whether a launch has threads for the device, [`LEAST_WAVES`] times, when so many of its blocks are one.
-    fn fills_device(&self, config: &LaunchConfig, blocks_in_one: u64) -> bool {
-        let attributes = self.executor.attributes();
-        let at_once = u64::from(attributes.multiprocessor_count) * threads_at_once(attributes.compute_capability);
-        (blocks(config) / blocks_in_one).saturating_mul(threads(config)) >= LEAST_WAVES * at_once
+    /// Whether a launch has so many threads for each multiprocessor when so many of its blocks are one.
+    fn fills_device(&self, config: &LaunchConfig, blocks_in_one: u64, at_once: u64) -> bool {
+        let wanted = u64::from(self.executor.attributes().multiprocessor_count) * at_once;
+        (blocks(config) / blocks_in_one).saturating_mul(threads(config)) >= wanted
     }
 }
 

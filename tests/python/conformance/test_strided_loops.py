@@ -133,3 +133,78 @@ def test_clamps_of_floats(dtype):
         assert out[k].tolist() == expected, value
         wanted = [n < 7, n >= 0, n == -3, n > 2**31 - 2, n < -(2**31) + 1, max(n, 5) != 5, n >= -(2**31), n > 2**31 - 1]
         assert flags[k].tolist() == wanted, value
+
+
+@cuda.jit
+def scaled(x, y, scale):
+    start = cuda.grid(1)
+    step = cuda.gridsize(1)
+    for i in range(start, x.size, step):
+        y[i] = x[i] * scale + y[i]
+
+
+@cuda.jit
+def normalized(a, out):
+    row = cuda.blockIdx.x
+    total = np.float32(1)
+    for i in range(cuda.threadIdx.x, a.shape[1], 32):
+        out[row, i] = a[row, i] / total if a[row, i] > 0 else a[row, i]
+
+
+@cuda.jit
+def gathered(indices, x, out):
+    for i in range(cuda.threadIdx.x, out.size, cuda.blockDim.x):
+        if indices[i] % 3:
+            out[i] = x[indices[i]]
+        else:
+            out[i] = x[i] - indices[i]
+
+
+@cuda.jit
+def moved(x, by, turns):
+    """Each turn reads what one before it wrote."""
+    for i in range(cuda.threadIdx.x, turns, 4):
+        x[i + by] = x[i] + 1
+
+
+@cuda.jit
+def counted_globally(x, bins, last):
+    value = -1
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        value = x[i] & 7
+        cuda.atomic.add(bins, value, 1)
+        last[cuda.grid(1)] += value * i
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 95, 96, 97, 127, 128, 129, 1000])
+def test_loops_that_write_arrays(n):
+    x, y = RNG.random((2, n), dtype=np.float32) - np.float32(0.5)
+    run(scaled, 1, 32, x, y, np.float32(3))
+    run(normalized, 3, 32, RNG.random((3, n), dtype=np.float32) - np.float32(0.5), np.zeros((3, n), np.float32))
+    indices = RNG.integers(0, max(n, 1), n, dtype=np.int32)
+    run(gathered, 1, 32, indices, x, np.zeros(n, np.float32))
+    numbers = RNG.integers(0, 100, n, dtype=np.int32)
+    run(counted_globally, 2, 16, numbers, np.zeros(8, np.int32), np.zeros(32, np.int64))
+
+
+@pytest.mark.parametrize("by", [1, 4, 8, 12, 16])
+def test_loops_that_read_what_they_write(by):
+    run(moved, 1, 1, np.arange(200, dtype=np.int32), by, 150)
+
+
+def test_arrays_that_share_memory():
+    """Turns that read through one array what turns before them wrote through another one."""
+    for by in (1, 4, 5, 32, 33, 64):
+        memory = np.arange(400, dtype=np.float32)
+        expected = memory.copy()
+        for i in range(0, 300, 32):  # the only thread's turns, in order
+            expected[i + by] = expected[i] * np.float32(2) + expected[i + by]
+        given = cuda.to_device(memory)
+        scaled_in_order[1, 1](given[:300], given[by : by + 300], np.float32(2))
+        np.testing.assert_array_equal(given.copy_to_host(), expected)
+
+
+@cuda.jit
+def scaled_in_order(x, y, scale):
+    for i in range(0, x.size, 32):
+        y[i] = x[i] * scale + y[i]

@@ -54,7 +54,7 @@ variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(di
 variants!(SlotType { 0 => Scalar(scalar), 1 => Pointer, 2 => Bytes { size, align } });
 
 fields!(Coarsening { factors, note, candidates });
-fields!(Candidate { factors, time, fewest, note });
+fields!(Candidate { factors, time, fewest, at_once, note });
 
 impl Encode for Factors {
     fn write(&self, out: &mut Vec<u8>) {

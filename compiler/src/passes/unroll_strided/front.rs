@@ -15,31 +15,46 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
-use super::Strided;
+use super::{Constant, Strided, changes_global, is_global};
 use crate::ir::{
-    BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, Space, Stmt, StmtKind, Type,
+    BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind, Stmt, StmtKind,
     for_each_expr, for_each_expr_of_stmt, for_each_stmt,
 };
 
 /// By the statements of a turn: whether it is done in front. None is where nothing else has an effect: loads are not held up
-/// then.
-pub(super) fn front(function: &Function, head: &Stmt, turn: &[Stmt], counter: LocalId) -> Vec<bool> {
-    let mut assigned: BTreeMap<LocalId, usize> = BTreeMap::new();
+/// then. Else what other statements load becomes statements of its own.
+pub(super) fn front(
+    function: &mut Function,
+    head: &Stmt,
+    turn: &mut Vec<Stmt>,
+    counter: LocalId,
+    constant: Option<&Constant>,
+) -> Vec<bool> {
+    let mut has_effects = false;
     for_each_stmt(turn, &mut |stmt| {
-        for local in stmt.kind.assigned() {
-            *assigned.entry(local).or_default() += 1;
-        }
+        has_effects |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
     });
+    if !has_effects {
+        return vec![false; turn.len()];
+    }
+    let held_up = changes_global(function, turn);
+    let may_load = |function: &Function, pointer| {
+        is_global(function, pointer)
+            && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
+    };
+    read_counter(function, turn, counter);
+    *turn = loads_apart(function, turn, &may_load);
+    let assigned = assigned(turn);
     let mut read = BTreeSet::new();
     reads(function, std::slice::from_ref(head), &mut read);
     let mut moved = BTreeSet::new();
     let mut front = Vec::new();
-    for stmt in turn {
+    for stmt in turn.iter() {
         let is_known = |local: LocalId| local == counter || moved.contains(&local) || !assigned.contains_key(&local);
         let is_front = if let StmtKind::Assign(local, value) = stmt.kind
             && assigned.get(&local) == Some(&1)
             && !read.contains(&local)
-            && can_move(function, value, &is_known)
+            && can_move(function, value, &is_known, &may_load)
         {
             moved.insert(local)
         } else {
@@ -48,11 +63,74 @@ pub(super) fn front(function: &Function, head: &Stmt, turn: &[Stmt], counter: Lo
         reads(function, std::slice::from_ref(stmt), &mut read);
         front.push(is_front);
     }
-    let mut has_effects = false;
+    front
+}
+
+/// By local: how many statements assign it.
+fn assigned(turn: &[Stmt]) -> BTreeMap<LocalId, usize> {
+    let mut assigned: BTreeMap<LocalId, usize> = BTreeMap::new();
     for_each_stmt(turn, &mut |stmt| {
-        has_effects |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
+        for local in stmt.kind.assigned() {
+            *assigned.entry(local).or_default() += 1;
+        }
     });
-    if has_effects { front } else { vec![false; turn.len()] }
+    assigned
+}
+
+/// Reads the counter where a turn reads a copy of it: the addresses of all turns are then a distance from one.
+fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
+    let assigned = assigned(turn);
+    for (at, stmt) in turn.iter().enumerate() {
+        let StmtKind::Assign(local, value) = stmt.kind else { continue };
+        if function.local(value) != Some(counter)
+            || assigned.get(&local) != Some(&1)
+            || function.locals[local].ty != function.locals[counter].ty
+        {
+            continue;
+        }
+        for later in turn.get(at + 1..).unwrap_or_default() {
+            for id in exprs(function, later) {
+                if function.local(id) == Some(local) {
+                    function.exprs[id].kind = ExprKind::Local(counter);
+                }
+            }
+        }
+    }
+}
+
+/// The statements, with what they load from memory that may be loaded earlier in locals of its own.
+fn loads_apart(
+    function: &mut Function,
+    turn: &[Stmt],
+    may_load: &dyn Fn(&Function, ExprId) -> bool,
+) -> Vec<Stmt> {
+    let mut apart = Vec::new();
+    for stmt in turn {
+        let is_whole = matches!(stmt.kind, StmtKind::Assign(_, value) if matches!(function.class(value), Class::Load(_)));
+        let mut found = Vec::new();
+        if !is_whole && !matches!(stmt.kind, StmtKind::If { .. }) {
+            for root in stmt.kind.exprs() {
+                for_each_expr(function, root, &mut |id| {
+                    if let Class::Load(pointer) = function.class(id)
+                        && may_load(function, pointer)
+                    {
+                        found.push(id);
+                    }
+                });
+            }
+        }
+        // An operand stands behind what it is an operand of, and is loaded first.
+        for id in found.into_iter().rev() {
+            let load = function.exprs[id].clone();
+            let local = function.locals.push(Local::new("loaded".to_owned(), LocalKind::Temp, load.ty));
+            let span = load.span;
+            let value = function.exprs.push(load);
+            function.exprs[id].kind = ExprKind::Local(local);
+            apart.push(Stmt { kind: StmtKind::Assign(local, value), span });
+        }
+        apart.push(stmt.clone());
+    }
+    apart
 }
 
 /// Adds the locals that statements read.
@@ -62,12 +140,17 @@ fn reads(function: &Function, block: &[Stmt], read: &mut BTreeSet<LocalId>) {
     });
 }
 
-/// Whether a value is made of such locals and of what lies in global memory.
-fn can_move(function: &Function, value: ExprId, is_known: &dyn Fn(LocalId) -> bool) -> bool {
+/// Whether a value is made of such locals and of what may be loaded earlier.
+fn can_move(
+    function: &Function,
+    value: ExprId,
+    is_known: &dyn Fn(LocalId) -> bool,
+    may_load: &dyn Fn(&Function, ExprId) -> bool,
+) -> bool {
     let mut can = true;
     for_each_expr(function, value, &mut |id| match function.class(id) {
         Class::Leaf(Leaf::Local(local)) => can &= is_known(local),
-        Class::Load(pointer) => can &= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global)),
+        Class::Load(pointer) => can &= may_load(function, pointer),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
     });
     can

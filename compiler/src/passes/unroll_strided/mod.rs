@@ -12,13 +12,18 @@
 //!
 //! LLVM unrolls loops that count by one. It leaves strided ones alone, since their number of turns is a division; the
 //! test above needs none. Only loops that count up from a non-negative number in 64 bits are taken, whose bodies read
-//! global memory, write at most shared and local memory, and have no loop, barrier, call or jump of their own: the
-//! turns' loads can then be moved together ([`front`]). The order of the turns stays as it is.
+//! global memory and have no loop, barrier, call or jump of their own: the turns' loads can then be moved together
+//! ([`front`]). They write shared and local memory, and global memory where a turn reads arrays that share none with those
+//! that are written. The order of the turns stays as it is.
 
 mod front;
 
 use weft_artifact::Scalar;
 
+use super::{
+    access::{Params, origin, origins_of_kernel},
+    facts::never_written,
+};
 use crate::{
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt,
@@ -34,10 +39,34 @@ const LARGEST_STRIDE: i128 = 1 << 60;
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    for (_, function) in module.functions.iter_mut() {
+    super::access::run(module);
+    let constant = Constant::of(module);
+    let kernel = module.kernel;
+    for (id, function) in module.functions.iter_mut() {
         let mut body = std::mem::take(&mut function.body);
-        unroll_in(function, &mut body);
+        unroll_in(function, &mut body, constant.as_ref().filter(|_| Some(id) == kernel));
         function.body = body;
+    }
+}
+
+/// The memory that stays as it is while the kernel runs, whatever it writes.
+struct Constant {
+    /// By local: the parameters that it may point into.
+    origins: Vec<Params>,
+    /// By parameter.
+    never_written: Vec<bool>,
+}
+
+impl Constant {
+    /// `None` where nothing is known of any.
+    fn of(module: &Module) -> Option<Self> {
+        let never_written = never_written(module)?;
+        Some(Self { origins: origins_of_kernel(module, module.kernel()?), never_written })
+    }
+
+    fn holds(&self, function: &Function, pointer: ExprId) -> bool {
+        let from = origin(function, &self.origins, pointer);
+        !from.is_empty() && from.iter().all(|param| self.never_written.get(*param) == Some(&true))
     }
 }
 
@@ -49,21 +78,25 @@ struct Strided {
     stride: ExprId,
 }
 
-fn unroll_in(function: &mut Function, block: &mut Block) {
+fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Constant>) {
     let mut index = 0;
     while let Some(stmt) = block.get_mut(index) {
         match &mut stmt.kind {
             StmtKind::If { then, otherwise, .. } => {
-                unroll_in(function, then);
-                unroll_in(function, otherwise);
+                unroll_in(function, then, constant);
+                unroll_in(function, otherwise, constant);
             }
             StmtKind::Loop { body, step } => {
-                unroll_in(function, body);
-                if let Some(strided) = strided(function, body, step) {
-                    let (turn, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
+                unroll_in(function, body, constant);
+                if let Some(strided) = strided(function, body, step, constant) {
+                    let (mut turn, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
                     let step = step.clone();
-                    let in_front =
-                        body.first().map_or_else(Vec::new, |head| front::front(function, head, &turn, strided.counter));
+                    let in_front = body.first().map_or_else(Vec::new, |head| {
+                        front::front(function, head, &mut turn, strided.counter, constant)
+                    });
+                    // The loop of the turns that are left has the same statements.
+                    body.truncate(1);
+                    body.extend(turn.iter().cloned());
                     let unrolled = unrolled(function, &strided, (&turn, &step), &in_front, span);
                     block.insert(index, unrolled);
                     index += 1;
@@ -81,7 +114,7 @@ fn unroll_in(function: &mut Function, block: &mut Block) {
     }
 }
 
-fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
+fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Constant>) -> Option<Strided> {
     let [Stmt { kind: StmtKind::Assign(counter, next), .. }] = step.as_slice() else { return None };
     let ExprKind::Binary(BinaryOp::Add, now, stride) = function.exprs[*next].kind else { return None };
     let local = &function.locals[*counter];
@@ -97,7 +130,7 @@ fn strided(function: &Function, body: &Block, step: &Block) -> Option<Strided> {
     let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
     let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
     let stop = upper_bound(function, goes_on, *counter)?;
-    (leaves && can_unroll(function, turn, *counter)).then_some(Strided { counter: *counter, stop, stride })
+    (leaves && can_unroll(function, turn, *counter, constant)).then_some(Strided { counter: *counter, stop, stride })
 }
 
 /// The `stop` of `counter < stop`, alone or as the test for positive steps.
@@ -116,20 +149,20 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
     }
 }
 
-/// Whether a turn reads global memory, and has no effect but on shared memory, local memory and locals.
-fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
-    let (mut reads, mut plain) = (false, true);
-    let own = |pointer: ExprId| matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared | Space::Local));
-    let own_if_pointer = |arg: &ExprId| function.exprs[*arg].ty.scalar().is_some() || own(*arg);
+/// Whether a turn reads global memory, and has no effect but on memory that does not hold its loads up, and on locals.
+fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Option<&Constant>) -> bool {
+    let mut plain = true;
+    let may_change = |pointer: ExprId| is_own(function, pointer) || constant.is_some() && is_global(function, pointer);
+    let may_change_if_pointer = |arg: &ExprId| function.exprs[*arg].ty.scalar().is_some() || may_change(*arg);
     for_each_stmt(turn, &mut |stmt| {
         plain &= match &stmt.kind {
             StmtKind::Assign(local, _) => *local != counter,
             StmtKind::If { .. } => true,
-            StmtKind::Store { pointer, .. } => own(*pointer),
+            StmtKind::Store { pointer, .. } => may_change(*pointer),
             StmtKind::Op { op, results, args } => {
                 let row = op.row();
                 let moves = !row.orders && row.together == Together::None && !row.outside && !row.may_fault;
-                moves && !results.contains(&counter) && args.iter().all(own_if_pointer)
+                moves && !results.contains(&counter) && args.iter().all(may_change_if_pointer)
             }
             StmtKind::Call { .. }
             | StmtKind::Loop { .. }
@@ -137,13 +170,47 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId) -> bool {
             | StmtKind::Continue
             | StmtKind::Return(_) => false,
         };
+    });
+    let held_up = changes_global(function, turn);
+    let mut reads = false;
+    for_each_stmt(turn, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |expr| {
             if let ExprKind::Load(pointer, _) = function.exprs[expr].kind {
-                reads |= matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global));
+                reads |= is_global(function, pointer)
+                    && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)));
             }
         });
     });
     reads && plain
+}
+
+/// Whether a turn changes global memory.
+fn changes_global(function: &Function, turn: &[Stmt]) -> bool {
+    let mut changes = false;
+    for_each_stmt(turn, &mut |stmt| {
+        changes |= match &stmt.kind {
+            StmtKind::Store { pointer, .. } => !is_own(function, *pointer),
+            StmtKind::Op { args, .. } => {
+                args.iter().any(|arg| function.exprs[*arg].ty.scalar().is_none() && !is_own(function, *arg))
+            }
+            StmtKind::Assign(..)
+            | StmtKind::If { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        };
+    });
+    changes
+}
+
+fn is_own(function: &Function, pointer: ExprId) -> bool {
+    matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared | Space::Local))
+}
+
+fn is_global(function: &Function, pointer: ExprId) -> bool {
+    matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global))
 }
 
 /// The loop of four turns.

@@ -1,15 +1,16 @@
 //! Which blocks are worth merging: those of kernels whose copies load the same operands in loops, as the rows and columns of
-//! a product are. Copies that are a block apart share nothing else: no neighbors' elements, no wide accesses.
+//! a product are, and those of kernels without loops, of which there are often so many that a GPU takes longest to begin them.
+//! Copies that are a block apart share nothing else: no neighbors' elements, no wide accesses.
 
 use weft_artifact::{Candidate, Factors};
 
-use super::Estimate;
+use super::{Estimate, MOST_COPIES};
 use crate::{
     ir::{ExprKind, Module, SpecialRegister, for_each_expr_of_block},
     passes::coarsen::refuse,
 };
 
-/// Blocks in one beyond which nothing is estimated.
+/// Blocks in one beyond which nothing is estimated, where operands are shared.
 const MOST_BLOCKS: u32 = 8;
 /// Candidates that are kept.
 pub(super) const MOST_KEPT: usize = 3;
@@ -18,8 +19,10 @@ const SHARED_LOADS: f64 = 0.8;
 /// The part of what is gained in loops of unknown length that is believed. Loads are shared there, so it is more than for
 /// other copies: a naive product by hand with 2x2 blocks in one takes 0.67 of its time on an H200, and so says the formula.
 pub(super) const GAIN_IN_LOOPS: f64 = 0.75;
-/// Merging is considered if its time is at most so many thousandths of that of the best other candidate.
-const CLEARLY: u32 = 900;
+/// Merging is considered if its time is at most so many thousandths of that of the best other candidate: in loops, where that
+/// is rough, and without.
+const CLEARLY_IN_LOOPS: u32 = 900;
+const CLEARLY: u32 = 970;
 
 /// Estimates of the factors of blocks along x and y, for kernels in which these share what they load.
 pub(super) fn worth_a_look(
@@ -34,27 +37,30 @@ pub(super) fn worth_a_look(
     let two = |along: bool| if along { 2 } else { 1 };
     // With blocks merged a loop may be one in which they wait for each other.
     let Ok(first) = estimate(Factors::of_blocks([two(along_x), two(along_y), 1])) else { return Ok(Vec::new()) };
-    let shares = |one: &Estimate| one.loads <= plain.loads * SHARED_LOADS;
-    if !shares(&first) || plain.loads == 0.0 {
-        return Ok(Vec::new());
-    }
+    let shares = |one: &Estimate| plain.loads > 0.0 && one.loads <= plain.loads * SHARED_LOADS;
+    let most = match (shares(&first), plain.has_loops) {
+        (true, _) => MOST_BLOCKS,
+        (false, false) => MOST_COPIES,
+        (false, true) => return Ok(Vec::new()),
+    };
     let factors = |along: bool| if along { &[1, 2, 4][..] } else { &[1][..] };
     let mut found = Vec::new();
     for &y in factors(along_y) {
         for &x in factors(along_x) {
-            if (2..=MOST_BLOCKS).contains(&(x * y)) {
+            if (2..=most).contains(&(x * y)) {
                 found.push(estimate(Factors::of_blocks([x, y, 1]))?);
             }
         }
     }
-    found.retain(shares);
+    found.retain(|one| !plain.has_loops || shares(one));
     Ok(found)
 }
 
 /// Whether the best of the candidates that merge blocks is clearly better than the best of the others.
-pub(super) fn win(merged: &[Candidate], others: &[Candidate]) -> bool {
+pub(super) fn win(plain: &Estimate, merged: &[Candidate], others: &[Candidate]) -> bool {
+    let clearly = if plain.has_loops { CLEARLY_IN_LOOPS } else { CLEARLY };
     let best = others.first().map_or(1000, |best| best.time.min(1000));
-    merged.first().is_some_and(|first| first.is_worth_it() && first.time * 1000 <= best * CLEARLY)
+    merged.first().is_some_and(|first| first.is_worth_it() && first.time * 1000 <= best * clearly)
 }
 
 /// Whether the kernel, or a function that it calls, asks for its block along x, and along y.
