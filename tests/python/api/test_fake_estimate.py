@@ -99,7 +99,7 @@ def test_a_warm_cache_reads_the_estimate_and_the_variant(run, tmp_path):
     assert warm.by_llvm == [False, False]
     assert warm.loads == 1
     assert not any("front end" in line for line in warm.lines)
-    assert re.search(r"cache_hits=\{[^}]+: 1\}", warm.printed)
+    assert "cache_misses=Counter()" in warm.printed
     # In whatever order launches come.
     Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\n", **cached)
     warm = Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\nadd[LARGE](x, y)\n", **cached)
