@@ -58,6 +58,11 @@ impl<T> Variants<T> {
         self.lock().iter().find(|(of, _)| *of == factors).map(|(_, variant)| Arc::clone(variant))
     }
 
+    /// The factors of those that there are.
+    fn factors(&self) -> Vec<Factors> {
+        self.lock().iter().map(|(factors, _)| *factors).collect()
+    }
+
     /// The one that was made last.
     pub(super) fn last(&self) -> Option<Arc<T>> {
         self.lock().last().map(|(_, variant)| Arc::clone(variant))
@@ -136,8 +141,13 @@ impl Resolved {
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
     ) -> PyResult<(Arc<Self>, Option<Timed>)> {
-        if self.overload.wanted != Wanted::Measure {
-            return Ok((self.for_block(owner, config)?, None));
+        match self.overload.wanted {
+            Wanted::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
+            Wanted::Estimate => {
+                let factors = self.loaded_in_a_capture(owner.py(), self.overload.estimated(config), config, stream);
+                return Ok((self.for_factors(owner, factors, config)?, None));
+            }
+            Wanted::Measure => {}
         }
         let (factors, timed) = self.overload.tuned(owner.py(), config, stream);
         let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
@@ -147,6 +157,35 @@ impl Resolved {
             return Ok((chosen, None));
         }
         Ok((chosen, timed))
+    }
+
+    /// The factors that a launch has; in a stream that somebody captures for a graph those of code that is loaded, if some of it
+    /// can have the launch: a driver may refuse to load any more, which ends the capture.
+    fn loaded_in_a_capture(
+        &self,
+        py: Python<'_>,
+        factors: Factors,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+    ) -> Factors {
+        let is_loaded = |factors: Factors| {
+            if factors == Factors::NONE {
+                self.overload.made().is_some()
+            } else {
+                let variant = self.overload.coarsened.get(factors);
+                variant.is_some_and(|variant| variant.kernel.coarsening.factors == factors)
+            }
+        };
+        if is_loaded(factors) {
+            return factors;
+        }
+        let mut others = std::iter::once(Factors::NONE).chain(self.overload.coarsened.factors());
+        let Some(other) = others.find(|other| is_loaded(*other) && fitting(*other, config) == *other) else {
+            return factors;
+        };
+        // The driver is asked without the interpreter, which a thread in a call back of the driver's may need.
+        let is_captured = py.detach(|| self.overload.executor.is_captured(stream).unwrap_or(false));
+        if is_captured { other } else { factors }
     }
 
     /// The variant with some factors if it can have such a launch, else the kernel itself.
@@ -160,7 +199,11 @@ impl Resolved {
         let mut chosen = Arc::clone(&self).coarsened_by(owner, factors)?;
         // More registers may mean smaller blocks, which merging does not make so.
         let asked = overload.wanted != Wanted::Factors(factors) || factors.blocks_in_one() > 1;
-        if asked && u64::from(chosen.overload.loaded.max_threads_per_block()) < threads(config) {
+        let is_variant = !Arc::ptr_eq(&chosen.overload, &overload);
+        if asked
+            && is_variant
+            && u64::from(chosen.overload.loaded(owner.py())?.max_threads_per_block()) < threads(config)
+        {
             chosen = self;
         }
         overload.tunings.use_now(chosen.overload.jit.code.coarsen);
@@ -201,7 +244,6 @@ impl Overload {
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
         jit.code.coarsen = factors;
-        jit.code.choose = false;
         let compiled = known.variant(owner, &jit)?;
         let note = &compiled.kernel.coarsening.note;
         timing
@@ -225,9 +267,8 @@ impl Overload {
 
     /// The same where there is a choice to be made: launches of kernels of which the estimate chooses nothing ask for none.
     pub(super) fn settled(&self, wanted: Wanted) -> Wanted {
-        let is_worth_it = || self.kernel.coarsening.candidates.iter().any(weft_artifact::Candidate::is_worth_it);
         match wanted {
-            Wanted::Estimate if !is_worth_it() => Wanted::Factors(Factors::NONE),
+            Wanted::Estimate if !self.kernel.coarsening.is_worth_it() => Wanted::Factors(Factors::NONE),
             Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => wanted,
         }
     }
